@@ -1,4 +1,4 @@
-"""FABRIK: inverse kinematics on rigid bodies. Knows bones, limits and targets; knows nothing of Blender."""
+"""FABRIK: inverse kinematics on rigid bodies, with bones, limits and targets. Independent of Blender."""
 
 from .errors import FabrikError, LimitError, OptionsError, SkeletonError, TargetError
 from .limits.ball import Ball

@@ -1,4 +1,4 @@
-"""One attempt: from a start pose to its targets."""
+"""One attempt to solve: from a start pose to the targets."""
 
 import numpy as np
 
@@ -12,17 +12,17 @@ from .problem import Problem
 from .rotations import conjugate, product, quaternion_from_matrix, quaternion_from_rotation_vector, rotation_between
 from .state import State
 
-# A limb is straight if the sine between its bones is less than the first number. Then it is bent by the second, in
+# A limb is straight if the sine between its bones is less than the first number. It is then bent by the second, in
 # radians. The first pair is for frames near their targets, the second for frames on which an effector misses by more
-# than a share of its path, as from rest. With little of it the knees of 44 of 100 poses of a person came back to
+# than a share of its path, as from rest. With a small bend, the knees of 44 of 100 poses of a person returned to
 # straight, where no step bends them. With 0.3 for the first number a person's joints rotated 12 % farther from frame to
-# frame; with 0.1 one or more of 200 poses of a person whose head has a lower priority ended at their limits.
+# frame; with 0.1 at least one of 200 poses of a person whose head has a lower priority ended at its limits.
 _STRAIGHT, _BEND = (1e-3, 0.15), (0.1, 0.5)
 _FAR = 0.1
-# Sweeps before least squares, from far away. In arrays a person takes 0.38 ms a frame with two of them, 1.1 with none
-# and 1.3 with five; a chain of 30 limited balls 0.3, 0.8 and 0.5.
+# FABRIK sweeps before least squares, if targets are far. In arrays a person takes 0.38 ms a frame with two of them, 1.1
+# with none and 1.3 with five; a chain of 30 limited balls 0.3, 0.8 and 0.5.
 _OPENING_SWEEPS = 2
-# What the angle between a limb and its pole counts, first in balance with the goals, and then beside them.
+# Weight of the angle between a limb and its pole: first in balance with the goals, then next to none.
 POLE_WEIGHTS = 1e-2, 1e-6
 
 
@@ -33,13 +33,13 @@ def attempt(
     bending: bool = True,
     most_steps: int | None = None,
 ) -> None:
-    """Bring frames from the pose in which they are to their targets, in place.
+    """Bring frames from their current pose to their targets, in place.
 
     Args:
         problem: the problem.
         state: F frames.
         bending: whether limbs bend toward their poles.
-        most_steps: the most least-squares steps; those of the options when None.
+        most_steps: the largest number of least-squares steps; that of the options if None.
     """
     options = problem.options
     bending = bending and bool(problem.bend_limbs) and not np.isnan(state.bend[:, problem.poles.effectors]).all()
@@ -70,11 +70,11 @@ def attempt(
 
 
 def _align(problem: Problem, state: State) -> None:
-    """Rotate and move the whole pose of a free root to where it fits its targets best, in place."""
+    """Rotate and move the whole pose of a free root so that it fits its targets best, in place."""
     goals, bodies, pose = problem.goals, problem.bodies, state.pose
     count, on = goals.count, goals.on[goals.oriented]
     weights = state.weights[:, :count] * ~np.isin(np.arange(count), goals.loops)
-    # A rotation by θ then costs weight · θ², as it does in least squares.
+    # A rotation by θ then costs weight · θ², as in least squares.
     turning = np.einsum(
         "fo,foij,fokj->fik",
         0.5 * state.weights[:, count:] * goals.arms**2,
@@ -102,10 +102,11 @@ def bend_straight(
     poles: FloatArray | None = None,
     weights: FloatArray | None = None,
 ) -> FloatArray:
-    """(F, B, 4) local rotations of a pose whose dead straight limbs are bent, inside limits, toward poles (F, E, 3).
+    """(F, B, 4) local rotations with straight limbs bent inside their limits, toward poles (F, E, 3).
 
-    A limb with hinges bends at them, toward the middle of their ranges, any other about its first bone's local X. From
-    a straight limb a target on its axis is never reached, and its neighbors are reached with a jump.
+    A limb with hinges bends at them, toward the middle of their ranges; any other about its first bone's local X. A
+    straight limb never reaches a target on its axis, and reaches the neighbors of such a target with a jump. far: (F,)
+    frames to bend. weights: (F, E) of the poles.
     """
     local = pose.local.copy()
     bend, least = (np.where(far, ends[1], ends[0]) for ends in (_BEND, _STRAIGHT))
@@ -164,7 +165,10 @@ def _swivel(problem: Problem, state: State, limb: BendLimb, place: int) -> None:
 
 
 def _turn(problem: Problem, state: State, limb: BendLimb, turn: FloatArray, frames: IntArray) -> None:
-    """Rotate a limb about its base by (F, 4) in armature space on some frames, but not its hand, inside limits."""
+    """Rotate a limb about its base by (F, 4) in armature space on some frames, inside limits.
+
+    Its hand keeps its orientation.
+    """
     if not len(frames):
         return
     pose, bodies = state.pose.part(frames), problem.bodies

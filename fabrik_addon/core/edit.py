@@ -1,18 +1,19 @@
-"""Edits over time: poses of many frames that follow changed goals, each as near to its own pose as possible.
+"""Edits over time: poses of many frames follow changed goals, each as near to its own pose as possible.
 
-For each frame x, by itself:
+For each frame x separately:
 
     minimize  posture(x) + Σ cap · |goal(x) - target|   subject to joint limits and self-collision
 
 The posture term prefers the frame's own pose. A goal costs a distance, not its square, so it is met exactly until the
-force that holds it reaches its cap; beyond that it is let go smoothly. The nearer a limb is to straight, the more force
-it takes to extend it. It therefore stays a little bent, and its joints do not jump as it becomes straight. Points that
-are held have higher caps than points that are dragged.
+force that holds it reaches its cap; beyond that it is released smoothly. The nearer a limb is to straight, the more
+force it takes to extend it. It therefore stays a little bent, and its joints do not jump as it becomes straight. Held
+points have higher caps than dragged points.
 
 Each step is a Newton step for all frames of a block: a quadratic program (`optimize.qp`) with the Hessian of the
-Lagrangian, then back onto the goals along the same factorization, and shorter until the sum above falls.
+Lagrangian, followed by a correction onto the goals with the same factorization. It is shortened until the sum above
+falls.
 
-A frame depends on its own pose and goals alone, so a smooth change of the goals gives a smooth change of the poses,
+A frame depends only on its own pose and goals, so a smooth change of the goals gives a smooth change of the poses,
 unless the best pose passes from one minimum to another: an arm could bend two ways. `EditSolver.smoothed` therefore
 prefers poses near to a solution, its change smoothed over time: one step of a proximal method for smoothness.
 """
@@ -43,33 +44,33 @@ from .rotations import (
     rotation_vector_from_quaternion,
 )
 
-# The force at which a goal of weight 1 is let go, in units of the body's mass and size. With 0.2 a straight leg does
-# not bend for hips that are dragged down 10 cm.
+# The cap of a goal of weight 1, in units of the body's mass and size. With 0.2 a straight leg does not bend for hips
+# that are dragged down 10 cm.
 _CAP: Final = 0.3
-# The share of it for dragged points in `smoothed`, whose preferred pose is nearly there. Of 225 drags of the sample
-# walk, in and out of reach, 15 accelerate more than 1.2 times as much as the take, and none 1.5 times.
+# The share of it for dragged points in `smoothed`, whose preferred pose is close to the solution. Of 225 drags of the
+# sample walk, in and out of reach, 15 accelerate more than 1.2 times as much as the take, and none 1.5 times.
 _CAP_NEAR: Final = 0.25
 # The largest moment of inertia of the whole body, in units of mass and its size squared: that of a rod about its end.
 _INERTIA: Final = 1.0 / 3.0
-# Goals of priority 0 have a cap so many times that of the others.
+# Goals of priority 0 have this many times the cap of the others.
 _HELD: Final = 50.0
-# The compliance of goals below their caps, in units of 1 / mass: a drag is some 1e-9 of the size short.
+# The compliance of goals below their caps, in units of 1 / mass: a drag is about 1e-9 of the size short.
 _COMPLIANCE: Final = 1e-9
-# Radians: the farthest that a joint rotates in a step, and a step below which a frame is finished.
+# Radians: the largest rotation of a joint in a step, and a step below which a frame is finished.
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
-# Radians: own poses that are beyond a limit by less are inside.
+# Radians: own poses that exceed a limit by less are inside.
 _BEYOND: Final = 1e-6
-# Steps at most: to the end, and while the mouse moves, where each move continues from the last one.
+# Most steps: from the start, and for a move of the mouse, which continues from the last one.
 _MOST_STEPS, _STEPS_FROM_NEAR = 30, 4
-# Frames: the standard deviation of the mean over time that a smoothed change is. 5 instead of 3 is no smoother.
+# Frames: the standard deviation of the Gaussian that smooths a change over time. 5 instead of 3 is not smoother.
 _SPREAD: Final = 3.0
-# The Hessian is made positive by at least this share of the mass matrix; damping begins with as much.
+# At least this share of the mass matrix makes the Hessian positive; damping starts with the same share.
 _MARGIN: Final = 0.2
-# A step that does not lessen the cost is shortened to this share, a few times; then damping grows as much.
+# A step that does not reduce the cost is shortened to this share, a few times; then damping grows by the same factor.
 _SHORTER, _MOST_SHORTER = 0.4, 4
-# Capsules that are farther apart, as a share of the size, do not come together in a step.
+# Capsules farther apart than this share of the size do not meet in a step.
 _NEAR_CAPSULES: Final = 0.05
-# Frames that are solved together: their matrices stay in the processor's cache.
+# Number of frames solved together: their matrices fit the processor's cache.
 _BLOCK: Final = 12
 
 
@@ -81,10 +82,10 @@ class EditModel:
         skeleton: J bones.
         effectors: E points on them; those of the lowest priority number are held before others are met.
         masses: of the bones.
-        limits: by bone.
+        limits: bone name to limit.
         turning: names of the bones that may rotate.
         free_root: whether the root may move.
-        collision: capsules that do not go into each other. What overlaps in a frame's own pose goes no deeper there.
+        collision: capsules that must not overlap. Capsules that overlap in a frame's own pose go no deeper.
     """
 
     skeleton: Skeleton
@@ -102,8 +103,8 @@ class EditPoses:
 
     Attributes:
         rotations: (F, J, 4) local rotations, w x y z.
-        roots: (F, 3) the root's head, in armature space.
-        errors: (F, E) distances of effectors from their targets, NaN without a target.
+        roots: (F, 3) the root's head, armature space.
+        errors: (F, E) distances of effectors from their targets; NaN without a target.
     """
 
     rotations: FloatArray
@@ -112,21 +113,21 @@ class EditPoses:
 
 
 class EditSolver:
-    """An edit of F frames, prepared once to be solved for target after target.
+    """An edit of F frames, prepared once to be solved for many targets.
 
     Attributes:
-        bones: the bones that may rotate, as indices in the skeleton.
-        own_points: (F, E, 3) where the effectors are in the frames' own poses, in armature space.
-        own_rotations: (F, E, 4) how their bones are rotated there.
+        bones: indices of the bones that may rotate.
+        own_points: (F, E, 3) the effectors in the frames' own poses, armature space.
+        own_rotations: (F, E, 4) the rotations of their bones there, armature space.
     """
 
     def __init__(
         self, model: EditModel, rotations: FloatArray, roots: FloatArray, shares: FloatArray | None = None
     ) -> None:
-        """Prefer (F, J, 4) local rotations and the root's head at (F, 3), in armature space.
+        """Prefer local rotations (F, J, 4) and the root's head at (F, 3), armature space.
 
-        shares: (F,) how much of a change each frame gets. Own poses beyond limits are brought inside by that share, so
-        that nothing jumps where the change begins and ends; all the way when None.
+        shares: (F,) how much of a change each frame gets. Own poses beyond limits are clamped by that share, so that
+        nothing jumps at the ends of the change; completely if None.
         """
         self._own = EditPoses(rotations, roots, np.empty(0))
         inside = np.ones(len(rotations)) if shares is None else shares
@@ -137,15 +138,18 @@ class EditSolver:
         self.own_rotations: FloatArray = np.concatenate([block.own_rotations for block in self._blocks])
 
     def solve(self, targets: FloatArray, rotations: FloatArray, start: EditPoses | None = None) -> EditPoses:
-        """The poses for targets (F, E, 3) and rotations (F, E, 4) of effectors' bones, NaN where there is none.
+        """The poses for targets (F, E, 3) and rotations (F, E, 4) of effectors' bones, armature space; NaN for none.
 
-        start: poses near to them, such as those of the last move: then a few steps are enough.
+        start: nearby poses, such as those of the last move, from which a few steps are enough.
         """
         steps = _MOST_STEPS if start is None else _STEPS_FROM_NEAR
         return self._solve(targets, rotations, start or self._own, self._own, steps, cap=1.0)
 
     def smoothed(self, targets: FloatArray, rotations: FloatArray, found: EditPoses) -> EditPoses:
-        """Poses for the same targets on successive frames, near to found ones with their change smoothed over time."""
+        """Poses for the same targets on successive frames, near to `found` with their change smoothed over time.
+
+        targets: (F, E, 3) and rotations: (F, E, 4), armature space; NaN for none.
+        """
         rotation_vectors = rotation_vector_from_quaternion(product(found.rotations, conjugate(self._own.rotations)))
         turns = _mean(rotation_vectors.reshape(len(rotation_vectors), -1)).reshape(rotation_vectors.shape)
         turned = product(quaternion_from_rotation_vector(turns), self._own.rotations)
@@ -173,7 +177,7 @@ class EditSolver:
 
 
 class _Problem(NamedTuple):
-    """What a block of frames is solved for; caps (F, E + O) of the forces at points and of rotations."""
+    """The problem of a block of frames; caps: (F, E + O) of the forces on points and on rotations."""
 
     wanted: Wanted
     posture: PostureTerm
@@ -208,10 +212,13 @@ class _Block:
     def problem(
         self, targets: FloatArray, rotations: FloatArray, preferred: FloatArray, roots: FloatArray, cap: float
     ) -> _Problem:
-        """For targets as in `EditSolver.solve`, preferred poses, and a share `cap` of the caps of dragged points."""
+        """The problem for targets as in `EditSolver.solve`.
+
+        preferred, roots: the preferred poses. cap: factor on the caps of dragged points.
+        """
         posture = PostureTerm(self._bodies, self._model.masses, preferred, roots)
         wanted = self._goals.wanted(targets, rotations)
-        # A drag may use the force that moves the whole body, of mass 1, from the preferred pose to the target.
+        # The cap of a drag is the force that moves the whole body, of mass 1, from the preferred pose to the target.
         asked = lengths(self._goals.residual(self._bodies.pose(preferred[:, self._bones], roots), wanted))
         rigid = np.append(np.ones(self._goals.count), _INERTIA * (posture.size / self._goals.arms) ** 2)
         base = _CAP * posture.size
@@ -221,7 +228,10 @@ class _Block:
     def solve(
         self, problem: _Problem, rotations: FloatArray, roots: FloatArray, steps: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(F, J, 4) rotations, (F, 3) roots and (F, E, 3) effectors, from (F, J, 4) and (F, 3)."""
+        """(F, J, 4) rotations, (F, 3) roots and (F, E, 3) effectors of the solution.
+
+        rotations: (F, J, 4) and roots: (F, 3) to start from.
+        """
         pose = self._bodies.pose(self._limits.clamped(rotations[:, self._bones]), roots)
         cost, residual = self._cost(problem, pose)
         forces, damping = np.zeros(residual.shape), np.zeros(len(residual))
@@ -234,7 +244,7 @@ class _Block:
             for _ in range(_MOST_SHORTER):
                 step = share[:, None] * found.step
                 trial = self._moved(before, step)
-                # Goals curve away from their tangents: back to what the step promised.
+                # Goals curve away from their tangents: correct the pose to what the step predicted.
                 off = self._goals.residual(trial, problem.wanted) - before_residual
                 back = program.onto(off.reshape(len(off), -1) + times(rows, step), found.compliance, found.active)
                 most = share * longest / np.maximum(self._longest(back), ROUNDING)
@@ -261,7 +271,7 @@ class _Block:
         forces: FloatArray,
         damping: FloatArray,
     ) -> tuple[FloatArray, QuadraticProgram, QpStep]:
-        """The goals' rows (F, R, D) and the Newton step, with the forces (F, E + O, 3) of the step before.
+        """The goals' rows (F, R, D) and the Newton step; forces: (F, E + O, 3) of the step before.
 
         damping: (F,) how much mass is added.
         """
@@ -294,12 +304,12 @@ class _Block:
         posture, residual = problem.posture, self._goals.residual(pose, problem.wanted)
         away = posture.away(pose)
         value = 0.5 * (squares(away.moved) @ posture.masses + squares(away.turned) @ posture.inertia)
-        # A unit of length in itself costs as much as one that a point that is held is away from its place.
+        # A unit of overlap costs as much as a held point that is a unit away from its target.
         value += _HELD * _CAP * posture.size * self._capsules.depths(pose).sum(axis=-1)
         return value + (lengths(residual) * problem.caps).sum(axis=1), residual
 
     def _longest(self, step: FloatArray) -> FloatArray:
-        """(F,) how far the joint that rotates farthest does in a step (F, D)."""
+        """(F,) the largest rotation of a joint in a step (F, D), radians."""
         return np.asarray(np.abs(step[:, : self._bodies.turning]).max(axis=1, initial=0.0))
 
     def _moved(self, pose: Pose, step: FloatArray) -> Pose:
@@ -309,13 +319,13 @@ class _Block:
 
 
 class _Limits:
-    """The limits of B bodies on F frames, rotated for joints whose own pose is beyond them."""
+    """The limits of B bodies on F frames, shifted for joints whose own pose exceeds them."""
 
     def __init__(self, bodies: Bodies, limits: Sequence[Limit | None], own: FloatArray, shares: FloatArray) -> None:
-        """own: (F, B, 4) the frames' own poses. shares: (F,) how much of the part beyond the limits is taken away."""
+        """own: (F, B, 4) the frames' own poses. shares: (F,) how much of the part beyond the limits is removed."""
         self._bodies, self._limits = bodies, JointLimits(bodies, limits)
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
-        # A hinge has no rotation besides its own, and rounding errors are none.
+        # A hinge can only rotate about its axis, and other rotations are rounding errors.
         is_hinge = np.array([limit is not None and limit.turn_axis is not None for limit in limits])
         away[is_hinge | (lengths(away) < _BEYOND)] = 0.0
         self._is_beyond = bool(away.any())
@@ -323,7 +333,7 @@ class _Limits:
         self._turns = matrix_from_quaternion(self._beyond)
 
     def clamped(self, local: FloatArray) -> FloatArray:
-        """(F, B, 4) the nearest rotations inside."""
+        """(F, B, 4) the nearest local rotations inside."""
         if not self._is_beyond:
             return self._limits.clamped(local)
         return product(self._beyond, self._limits.clamped(product(conjugate(self._beyond), local)))
@@ -338,7 +348,7 @@ class _Limits:
 
 
 def _positive(hessian: FloatArray, mass: FloatArray) -> FloatArray:
-    """(F, D, D) with as much of the mass matrix added as makes each positive by a margin."""
+    """(F, D, D) Hessians, each with enough of the mass matrix added to be positive by a margin."""
     try:
         np.linalg.cholesky(hessian - _MARGIN * mass)
     except np.linalg.LinAlgError:
@@ -349,13 +359,13 @@ def _positive(hessian: FloatArray, mass: FloatArray) -> FloatArray:
 
 
 def _chosen(is_better: BoolArray, trial: Pose, before: Pose) -> Pose:
-    """The trial on some of the frames, the pose before on the others."""
+    """The trial on frames where it is better, the pose before on the others."""
     pairs = [(getattr(trial, name), getattr(before, name)) for name, value in vars(trial).items() if value is not None]
     return Pose(*(np.where(is_better.reshape(-1, *[1] * (new.ndim - 1)), new, old) for new, old in pairs))
 
 
 def _mean(change: FloatArray) -> FloatArray:
-    """(F, n) a change of successive frames, smoothed by Gaussian weights; as it is at the ends, which stay."""
+    """(F, n) a change over successive frames, smoothed by Gaussian weights; constant beyond its ends."""
     count, beside = len(change), int(3.0 * _SPREAD)
     weights = np.exp(-0.5 * (np.arange(-beside, beside + 1) / _SPREAD) ** 2)
     padded = np.pad(change, ((beside, beside), (0, 0)), mode="edge")
@@ -368,8 +378,8 @@ def _mean(change: FloatArray) -> FloatArray:
 def between(found: EditPoses, knots: IntArray, rotations: FloatArray, roots: FloatArray) -> EditPoses:
     """Poses of all F frames near to those found for K of them: the change is interpolated linearly.
 
-    knots: (K,) rising, the first frame and the last among them. rotations: (F, J, 4), roots: (F, 3) before the change.
-    The errors are empty.
+    knots: (K,) increasing frames, with the first and the last among them. rotations: (F, J, 4), roots: (F, 3) before
+    the change. The errors are empty.
     """
     changed = product(found.rotations, conjugate(rotations[knots]))
     changed = np.where(changed[..., :1] < 0.0, -changed, changed)

@@ -1,4 +1,4 @@
-"""How much of a change at one frame the frames about it get."""
+"""How much of a change at one frame the neighboring frames get."""
 
 from typing import Final
 
@@ -7,18 +7,18 @@ import numpy as np
 from .arrays import FloatArray
 
 CURVES: Final = ("SMOOTH", "SHARP", "FLAT")
-# What of a span stays at its full height where the falloff is flat.
+# The share of a span that a flat falloff keeps at full height.
 _FLAT: Final = 0.5
 
 
 def falloff(
     frames: FloatArray, first: float, last: float, before: float, after: float, curve: str = "SMOOTH"
 ) -> FloatArray:
-    """(F,) shares of a change: 1 from frame `first` to `last`, 0 from `before` and `after` frames beyond them on.
+    """(F,) shares of a change: 1 from frame `first` to `last`, 0 beyond `before` and `after` frames outside them.
 
-    "SMOOTH" has neither speed nor acceleration at its top and its ends: of all curves from 1 to 0 the one of least jerk
-    (Flash and Hogan, Journal of Neuroscience 5, 1985), whose acceleration is at most 5.8 / (span)². "SHARP" is its
-    square, narrower at the top. "FLAT" holds the change for the inner half of the span.
+    frames: (F,). "SMOOTH" has zero speed and acceleration at its top and ends: of all curves from 1 to 0 the one of
+    least jerk (Flash and Hogan, Journal of Neuroscience 5, 1985), whose acceleration is at most 5.8 / (span)². "SHARP"
+    is its square, narrower at the top. "FLAT" holds the change for the inner half of the span.
     """
     given = np.asarray(frames, dtype=np.float64)
     times = given - np.clip(given, first, last)

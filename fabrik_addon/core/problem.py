@@ -1,4 +1,4 @@
-"""Everything that is prepared once to solve a skeleton and its effectors again and again."""
+"""Everything that is prepared once to solve a skeleton and its effectors repeatedly."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from .model.validation import checked_parts
 from .optimize.least_squares import LeastSquares
 from .optimize.poles import Poles
 
-# An unlimited chain needs little memory for a frame, and many frames to be worth numpy's while.
+# An unlimited chain needs little memory for a frame, and many frames to make numpy efficient.
 _CHUNKS_OF_A_CHAIN = 5
 _LEAST_TOLERANCE = 1e-12
 
@@ -43,18 +43,19 @@ def one_pose_backend() -> Backend:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A skeleton of J bones, its E effectors, and whatever follows from them; each part is made when first needed.
+    """A skeleton of J bones, its E effectors, and everything derived from them; each part is made when first needed.
 
     Attributes:
         skeleton: the bones at rest.
-        effectors: the points that are to reach targets.
-        limits: by name of bone.
-        slides: by name of bone, the range of factors of its length.
+        effectors: the points that have targets.
+        limits: bone name to limit.
+        slides: bone name to the range of its length factor.
         free_root: whether the root's head may move.
         options: tolerance and method.
 
     Raises:
-        TargetError: for effectors that do not fit the skeleton; LimitError for limits and slides that make no sense.
+        TargetError: for effectors that do not match the skeleton.
+        LimitError: for invalid limits and slides.
     """
 
     skeleton: Skeleton
@@ -66,17 +67,17 @@ class Problem:
 
     @cached_property
     def _factors(self) -> dict[str, float]:
-        """For bones that slide, the factors of their lengths that are nearest to rest."""
+        """For bones that slide, the length factors nearest to 1."""
         return {name: nearest_to_rest(ends) for name, ends in self.slides.items()}
 
     @cached_property
     def shape(self) -> Skeleton:
-        """The skeleton with all slides as near to rest as they can be."""
+        """The skeleton with all slides as near to rest as possible."""
         return at_factors(self.skeleton, self._factors)
 
     @cached_property
     def reaches(self) -> Reaches:
-        """How far effectors get, with all slides out."""
+        """The reach of effectors, with all slides at their longest."""
         reaches = path_reaches(self.shape, self._moved_effectors)
         if not self.slides:
             return reaches
@@ -95,7 +96,7 @@ class Problem:
 
     @cached_property
     def body_limits(self) -> list[Limit | None]:
-        """(B,) of the bodies."""
+        """(B,) limits of the bodies; None for none."""
         return [self.limits.get(self.skeleton.names[bone]) for bone in self.bones]
 
     @cached_property
@@ -110,29 +111,29 @@ class Problem:
 
     @cached_property
     def tolerances(self) -> FloatArray:
-        """(E + O,) residuals that are met."""
+        """(E + O,) the largest residuals of met goals."""
         both = np.concatenate([self.goals.lengths, self.goals.arms])
         return np.maximum(self.options.tolerance * both, _LEAST_TOLERANCE)
 
     @cached_property
     def ranks(self) -> FloatArray:
-        """(E + O,) 0 for residuals that are met first, and so on without gaps."""
+        """(E + O,) ranks of residuals: 0 is met first, and so on without gaps."""
         ranks = np.unique([each.priority for each in self.effectors], return_inverse=True)[1].reshape(-1)
         return np.asarray(np.concatenate([ranks, ranks[self.goals.oriented]]), dtype=np.float64)
 
     @cached_property
     def joint_limits(self) -> JointLimits:
-        """Of the bodies."""
+        """The joint limits of the bodies."""
         return JointLimits(self.bodies, self.body_limits)
 
     @cached_property
     def limited(self) -> bool:
-        """Whether some body has a limit."""
+        """Whether a body has a limit."""
         return any(limit is not None for limit in self.body_limits)
 
     @cached_property
     def links(self) -> list[Body]:
-        """The bodies as the two passes see them."""
+        """The bodies as seen by the two passes."""
         return build_bodies(self.shape, with_partners(self._moved_effectors), self.limits, array)
 
     @cached_property
@@ -147,17 +148,17 @@ class Problem:
 
     @cached_property
     def follows_its_end(self) -> bool:
-        """Whether the one effector pulls the whole along."""
+        """Whether the only effector pulls the whole chain along."""
         return self.free_root and self.goals.count == 1 and not self.is_special
 
     @cached_property
     def straight_runs(self) -> list[list[int]]:
-        """The runs of bodies that are bent if they begin dead straight."""
+        """The runs of bodies that are bent if they start straight."""
         return straight_runs(self.links)
 
     @cached_property
     def hinge_limbs(self) -> list[HingeLimb]:
-        """The limited limbs."""
+        """The limbs of a ball and hinges."""
         held = set(self.goals.on[self.goals.oriented].tolist())
         return [limb for limb in find_hinge_limbs(self.links) if not held.intersection((limb.ball, *limb.hinges))]
 
@@ -194,7 +195,7 @@ class Problem:
 
     @cached_property
     def sliding(self) -> LeastSquares | None:
-        """The same with lengths that give way; None where no body slides."""
+        """The optimizer with variable lengths; None if no body slides."""
         names = [self.skeleton.names[bone] for bone in self.bones]
         found = [body for body, name in enumerate(names) if name in self.slides]
         if not found:
@@ -210,12 +211,12 @@ class Problem:
 
     @cached_property
     def frames_at_once(self) -> int:
-        """How many frames are solved together."""
+        """The number of frames solved together."""
         return self.options.chunk * (_CHUNKS_OF_A_CHAIN if self.is_chain and not self.free_root else 1)
 
     @cached_property
     def _all_limits(self) -> tuple[list[int], JointLimits]:
-        """The bones that have limits, and their limits as those of bodies of their own."""
+        """The bones that have limits, and their limits as those of separate bodies."""
         bones = [self.skeleton.index(name) for name in self.limits]
         bodies = Bodies(self.skeleton, bones, [np.eye(3)] * len(bones), free_root=False)
         return bones, JointLimits(bodies, list(self.limits.values()))
@@ -224,7 +225,7 @@ class Problem:
         """(F, J, 4) local rotations with every limited bone inside its limit."""
         if not self.limits:
             return rotations
-        # One pose for all frames needs to be looked at only once.
+        # If one pose is broadcast to all frames, it is clamped only once.
         legal = np.array(rotations[:1] if rotations.strides[0] == 0 else rotations)
         bones, limits = self._all_limits
         legal[:, bones] = limits.clamped(legal[:, bones])
@@ -235,7 +236,8 @@ class Problem:
         """A fixed sequence of P poses that fill the limits.
 
         Returns:
-            (P, J, 4) local rotations, (P, E, 3) the effectors from the root's head, and (P, O, 3, 3) the orientations
+            (P, J, 4) local rotations, (P, E, 3) the effectors relative to the root's head, and (P, O, 3, 3) the
+            orientations
             of those whose rotation counts.
         """
         poses = spread_poses(self.skeleton, self.limits)
@@ -244,11 +246,11 @@ class Problem:
         return poses, self.goals.points(pose)[:, : self.goals.count], orientations
 
     def within_freedom(self, weights: FloatArray, times: float = 1.0) -> BoolArray:
-        """(F,) whether the goals that count (F, E + O) are no more numbers than that many times the columns."""
+        """(F,) whether goals with a weight (F, E + O) have at most `times` as many numbers as there are columns."""
         return np.asarray(3 * (weights > 0).sum(axis=1) <= times * self.bodies.columns)
 
     def beyond_lengths(self, targets: FloatArray, weights: FloatArray, roots: FloatArray) -> BoolArray:
-        """(F,) whether a target (F, E, 3) that counts is beyond the lengths, with the root's head at (F, 3)."""
+        """(F,) whether a target (F, E, 3) with a weight is beyond the lengths, with the root's head at (F, 3)."""
         if self.free_root:
             return np.zeros(len(targets), dtype=bool)
         return self.reaches.misses(lengths(targets - roots[:, None]), weights[:, : self.goals.count] > 0)
@@ -262,13 +264,13 @@ def make_problem(
     root: str,
     options: Options | None,
 ) -> Problem:
-    """The problem, once all that it is made of has been checked.
+    """Check all parts of a problem, and make it.
 
     Raises:
-        SkeletonError: for what is no skeleton.
-        TargetError: for effectors that do not fit the skeleton.
-        LimitError: for limits and slides that make no sense.
-        OptionsError: for an unknown root mode, or for what are no options.
+        SkeletonError: for an invalid skeleton.
+        TargetError: for effectors that do not match the skeleton.
+        LimitError: for invalid limits and slides.
+        OptionsError: for an unknown root mode, or invalid options.
     """
     points, bounds, ranges, options = checked_parts(skeleton, effectors, limits, slides, root, options)
     return Problem(skeleton, points, bounds, ranges, root == "FREE", options)

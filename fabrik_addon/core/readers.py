@@ -1,6 +1,6 @@
-"""Readers of the values that people pass in: each knows one type, takes any object, and raises nothing.
+"""Readers of input values: each reads one type, accepts any object, and never raises.
 
-Anything of another type becomes NaN or None. No comparison holds for NaN, so a check of the range checks the type too.
+Anything of another type becomes NaN or None. No comparison is true for NaN, so checking the range also checks the type.
 """
 
 from operator import index
@@ -10,22 +10,22 @@ import numpy as np
 
 from .arrays import TINY, BoolArray, FloatArray
 
-# The largest number that makes sense anywhere: larger ones have squares that do not fit into single precision.
+# The largest allowed number: squares of larger ones do not fit into single precision.
 LARGEST: Final = 1e15
 _LONGEST_TEXT: Final = 60
 
 
 def number(value: object) -> float:
-    """A real number: of Python, of numpy, or an array of shape (). NaN for anything else, truth values too."""
+    """A real number of Python or numpy, or an array of shape (); NaN for anything else, also for booleans."""
     array = np.asarray(value if isinstance(value, int | float | np.number | np.ndarray) else np.nan)
     found = numbers(array) if array.shape == () and array.dtype.kind in "iuf" else None
     return np.nan if found is None else float(found)
 
 
 def numbers(values: object) -> FloatArray | None:
-    """Real numbers, NaN among them, as an array of any shape. None for anything else, ragged lists too.
+    """Real numbers or NaN as an array of any shape; None for anything else, also for ragged lists.
 
-    Numbers next to nothing are zero, so that no square of a number above zero vanishes.
+    Numbers near zero become zero, so that the square of a positive number never vanishes.
     """
     try:
         array = np.asarray(values)
@@ -50,7 +50,7 @@ def whole(value: object) -> int | None:
 
 
 def flags(values: object) -> BoolArray | None:
-    """True and False, of Python or numpy, as an array of any shape. None for anything else."""
+    """Booleans of Python or numpy as an array of any shape; None for anything else."""
     try:
         array = np.asarray(values)
     except ValueError:
@@ -59,6 +59,6 @@ def flags(values: object) -> BoolArray | None:
 
 
 def shown(value: Any) -> str:
-    """A value as it is quoted in a sentence: on one line, and cut where it is long."""
+    """A value as quoted in a message: on one line, and cut if it is long."""
     text = " ".join(repr(value.tolist() if isinstance(value, np.ndarray) else value).split())
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"

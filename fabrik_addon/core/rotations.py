@@ -6,15 +6,15 @@ import numpy as np
 
 from .arrays import ROUNDING, FloatArray, lengths
 
-# Below this angle (radians) a straight line between quaternions is as good as the arc: it is off by its square.
+# Below this angle (radians) linear interpolation of quaternions is as good as the arc: its error is the angle squared.
 _SMALL_ANGLE: Final = 1e-6
-# A sine below this is that of no turn at all.
+# A smaller sine counts as no rotation.
 _NO_SINE: Final = 1e-12
-# A cosine: beyond so much of a turn the axis cannot be told from the part of a matrix that is not symmetric.
+# Beyond the angle with this cosine, the axis cannot be read from the asymmetric part of a matrix.
 _FAR_TURNED: Final = -0.9
 NO_TURN: Final = np.array([1.0, 0.0, 0.0, 0.0])
-# What the products of a quaternion's components (w w, w x ... z z) add to the entries of a rotation matrix, beside the
-# unit matrix. For 22 bones one product of matrices takes 8 us where the entries one by one took 42.
+# The contribution of the products of a quaternion's components (w w, w x ... z z) to the entries of a rotation matrix,
+# minus the unit matrix. For 22 bones one product of matrices takes 8 us where the entries one by one took 42.
 _FROM_SQUARES: Final = np.zeros((4, 4, 9))
 _FROM_SQUARES[(2, 3, 1, 3, 1, 2), (2, 3, 1, 3, 1, 2), (0, 0, 4, 4, 8, 8)] = -2.0
 _FROM_SQUARES[(1, 1, 2), (2, 3, 3), (1, 2, 5)] = _FROM_SQUARES[(1, 1, 2), (2, 3, 3), (3, 6, 7)] = 2.0
@@ -23,7 +23,7 @@ _FROM_SQUARES.shape = 16, 9
 
 
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """(..., 4) quaternion products: `right` first, then `left`."""
+    """(..., 4) quaternion products: `right` is applied first, then `left`."""
     w, x, y, z = left[..., 0], left[..., 1], left[..., 2], left[..., 3]
     a, b, c, d = right[..., 0], right[..., 1], right[..., 2], right[..., 3]
     result = np.empty(np.broadcast(left, right).shape)
@@ -35,7 +35,7 @@ def product(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def conjugate(quaternions: FloatArray) -> FloatArray:
-    """(..., 4) unit quaternions that turn back."""
+    """(..., 4) inverse rotations of unit quaternions."""
     return np.asarray(quaternions * np.array([1.0, -1.0, -1.0, -1.0]))
 
 
@@ -46,7 +46,7 @@ def angle_between(quaternions: FloatArray, others: FloatArray) -> FloatArray:
 
 
 def rotation_vector_from_quaternion(quaternion: FloatArray) -> FloatArray:
-    """(..., 3) axis times angle, up to half a turn, of (..., 4) unit quaternions."""
+    """(..., 3) axis times angle, at most π radians, of (..., 4) unit quaternions."""
     cosine, sine = quaternion[..., 0], lengths(quaternion[..., 1:])
     angle = 2.0 * np.arctan2(sine, np.abs(cosine))
     scale = np.where(sine > _NO_SINE, angle / np.maximum(sine, _NO_SINE), 2.0)
@@ -54,24 +54,24 @@ def rotation_vector_from_quaternion(quaternion: FloatArray) -> FloatArray:
 
 
 def quaternion_from_rotation_vector(vector: FloatArray) -> FloatArray:
-    """(..., 4) unit quaternions that turn by (..., 3) axis times angle."""
+    """(..., 4) unit quaternions of the rotations by (..., 3) axis times angle, radians."""
     angle = lengths(vector)[..., None]
     factor = np.where(angle > _NO_SINE, np.sin(0.5 * angle) / np.maximum(angle, _NO_SINE), 0.5)
     return np.concatenate([np.cos(0.5 * angle), vector * factor], axis=-1)
 
 
 def matrix_from_quaternion(quaternion: FloatArray) -> FloatArray:
-    """(..., 4) unit quaternions to (..., 3, 3) rotation matrices."""
+    """(..., 3, 3) rotation matrices of (..., 4) unit quaternions."""
     squares = (quaternion[..., :, None] * quaternion[..., None, :]).reshape(*quaternion.shape[:-1], 16)
     return np.asarray((squares @ _FROM_SQUARES).reshape(*quaternion.shape[:-1], 3, 3) + np.eye(3))
 
 
 def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:
-    """(..., 3, 3) rotation matrices to (..., 4) unit quaternions with w >= 0.
+    """(..., 4) unit quaternions with w >= 0 of (..., 3, 3) rotation matrices.
 
     The eigenvector of the largest eigenvalue of Bar-Itzhack's symmetric matrix (Journal of Guidance, Control, and
-    Dynamics 23, 2000): robust at half-turns. For a rotation the matrix is 4 q qᵀ - 1, so its longest column is q
-    already, and one step of the power method leaves of rounding its square; `eigh` takes five times as long.
+    Dynamics 23, 2000): robust at 180°. For a rotation the matrix is 4 q qᵀ - 1, so its longest column is already q, and
+    one step of the power method squares its rounding error; `eigh` takes five times as long.
     """
     m = matrix
     k = np.empty((*m.shape[:-2], 4, 4))
@@ -93,9 +93,9 @@ def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:
 
 
 def rotation_between(starts: FloatArray, ends: FloatArray) -> FloatArray:
-    """(F, 4) the shortest rotations from the ways of vectors (F, 3) to those of others, of any length.
+    """(F, 4) the shortest rotations between the directions of vectors (F, 3), of any length.
 
-    About any axis where they are opposite; none where one has no length.
+    About any axis if they are opposite; the identity if one has no length.
     """
     sizes = lengths(starts) * lengths(ends)
     quaternions = np.concatenate([(sizes + (starts * ends).sum(axis=1))[:, None], np.cross(starts, ends)], axis=1)
@@ -107,7 +107,7 @@ def rotation_between(starts: FloatArray, ends: FloatArray) -> FloatArray:
 
 
 def rotation_vector_from_matrix(matrix: FloatArray) -> FloatArray:
-    """(..., 3) axis times angle, up to half a turn, of (..., 3, 3) rotation matrices; quaternions would take longer."""
+    """(..., 3) axis times angle, at most π radians, of (..., 3, 3) rotation matrices; faster than by quaternions."""
     cosine = 0.5 * (np.trace(matrix, axis1=-2, axis2=-1) - 1.0)
     if np.min(cosine, initial=1.0) < _FAR_TURNED:
         return rotation_vector_from_quaternion(quaternion_from_matrix(matrix))
@@ -118,7 +118,7 @@ def rotation_vector_from_matrix(matrix: FloatArray) -> FloatArray:
 
 
 def slerp(start: FloatArray, end: FloatArray, share: FloatArray) -> FloatArray:
-    """(F, 4) quaternions a (F,) share of the way from one to the other, on the shorter arc."""
+    """(F, 4) quaternions interpolated from start to end by shares (F,), on the shorter arc."""
     cosine = np.sum(start * end, axis=-1)
     end = np.where(cosine[:, None] < 0.0, -end, end)
     angle = np.arctan2(np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)) * 2.0

@@ -1,4 +1,4 @@
-"""What comes out of a solve."""
+"""The result of a solve."""
 
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
@@ -16,17 +16,17 @@ class Status(IntEnum):
     """How a frame ended."""
 
     SOLVED = 0
-    """Every target is met within its tolerance, place and rotation."""
+    """Every target is met within its tolerance, position and rotation."""
     UNREACHABLE = 1
-    """A target is beyond, or inside, what the lengths reach."""
+    """A target is too far away, or too near, for the lengths."""
     LIMITED = 2
     """Stationary, and only joint limits keep a target away."""
     FITTED = 3
-    """Stationary, and the targets disagree with each other: the normal end for noisy markers."""
+    """Stationary, and the targets contradict each other: the normal end for noisy markers."""
     STALLED = 4
-    """Gave up before it was either solved or stationary."""
+    """Ended before it was either solved or stationary."""
     UNSEEN = 5
-    """Every target is NaN: the start pose."""
+    """Every target is NaN; the start pose is kept."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Solution:
         skeleton: the skeleton that was solved.
         rotations: ([F,] J, 4) local quaternions w x y z, for the pose channels.
         root_location: ([F,] 3) the root's head in armature space.
-        errors: ([F,] E) distance of each effector from its target, NaN where the target is.
-        rotation_errors: ([F,] E) radians between an effector's rotation and its target's, NaN where it has none.
+        errors: ([F,] E) distance of each effector from its target; NaN if the target is.
+        rotation_errors: ([F,] E) radians between an effector's rotation and its target's; NaN without one.
         status: ([F,]) values of `Status`.
         iterations: ([F,]) sweeps plus finish steps.
-        binding: ([F,] J) whether the bone's limit binds (within 1e-4 rad).
+        binding: ([F,] J) whether the bone's limit is active (within 1e-4 rad).
         lengths: ([F,] J) bone lengths.
     """
 
@@ -59,7 +59,7 @@ class Solution:
 
     @classmethod
     def empty(cls, skeleton: Skeleton, frames: int, effectors: int) -> "Solution":
-        """Room for F frames, at rest lengths."""
+        """An empty result for F frames, at rest lengths."""
         bones = len(skeleton)
         return cls(
             skeleton=skeleton,
@@ -78,7 +78,7 @@ class Solution:
         return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[0] for name in self.FRAME_ARRAYS})
 
     def part(self, frames: slice | IntArray) -> "Solution":
-        """Some frames; what is written to a slice is written to the whole."""
+        """Some frames; a slice shares its arrays with the whole."""
         return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[frames] for name in self.FRAME_ARRAYS})
 
     def put(self, frames: int | slice | IntArray, part: "Solution") -> None:
@@ -88,7 +88,7 @@ class Solution:
         self.forget_matrices()
 
     def forget_matrices(self) -> None:
-        """Work the matrices out anew when they are asked for next: the rotations have been changed in place."""
+        """Drop cached matrices after rotations have been changed in place."""
         self.__dict__.pop("matrices", None)
         self.__dict__.pop("tails", None)
 
@@ -99,13 +99,13 @@ class Solution:
 
     @property
     def heads(self) -> FloatArray:
-        """([F,] J, 3) armature-space heads."""
+        """([F,] J, 3) heads, armature space."""
         heads: FloatArray = self.matrices[..., :3, 3]
         return heads
 
     @cached_property
     def tails(self) -> FloatArray:
-        """([F,] J, 3) armature-space tails."""
+        """([F,] J, 3) tails, armature space."""
         return tails(self.skeleton, self.matrices, self.lengths)
 
 

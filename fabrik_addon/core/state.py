@@ -1,4 +1,4 @@
-"""Frames in the making: their pose, and the terms that it is judged by."""
+"""Frames while they are solved: their pose, and the terms of their cost."""
 
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -12,7 +12,7 @@ from .rotations import conjugate, product, rotation_vector_from_quaternion
 
 
 class Frames:
-    """A dataclass whose fields are arrays over frames, or have such arrays themselves, or are None."""
+    """A dataclass whose fields are arrays over frames, contain such arrays, or are None."""
 
     def part(self, frames: IntArray | slice) -> Self:
         """Some of the frames."""
@@ -27,11 +27,11 @@ def _part(value: Any, frames: IntArray | slice) -> Any:
 
 @dataclass(frozen=True)
 class Start(Frames):
-    """Where F frames of J bones begin.
+    """The start of F frames of J bones.
 
     Attributes:
         rotations: (F, J, 4) local rotations inside all limits.
-        roots: (F, 3) the root's head.
+        roots: (F, 3) the root's head, armature space.
     """
 
     rotations: FloatArray
@@ -40,7 +40,7 @@ class Start(Frames):
 
 @dataclass(frozen=True)
 class Prior(Frames):
-    """(F, B, 4) local rotations that bodies are expected to have, and (F, B) what a squared radian off counts."""
+    """(F, B, 4) expected local rotations of the bodies, and (F, B) weights of squared radians from them."""
 
     rotations: FloatArray
     weights: FloatArray
@@ -50,23 +50,23 @@ class Prior(Frames):
         return rotation_vector_from_quaternion(product(self.rotations, conjugate(local)))
 
     def cost(self, local: FloatArray) -> FloatArray:
-        """(F,) Σ weight · angle²."""
+        """(F,) Σ weight · angle²; local: (F, B, 4)."""
         return np.asarray((self.weights * squares(self.away(local))).sum(axis=1))
 
 
 @dataclass
 class State(Frames):
-    """F frames of a solve with B bodies, E effectors and O of them whose rotations count.
+    """F frames of a solve with B bodies and E effectors, O of which have a target rotation.
 
     Attributes:
         pose: of the bodies.
         wanted: their targets.
-        weights: (F, E + O) what squares of residuals count, zero where there is no target.
-        tolerances: (F, E + O) residuals that are met.
-        bend: (F, E, 3) points toward which limbs bend, NaN where there is none.
-        prior: rotations that are expected; None: none are.
+        weights: (F, E + O) weights of squared residuals, zero without a target.
+        tolerances: (F, E + O) the largest residuals of met goals.
+        bend: (F, E, 3) poles toward which limbs bend; NaN for none.
+        prior: expected rotations; None for none.
         iterations: (F,) sweeps and steps taken.
-        stationary: (F,) whether no step makes it better.
+        stationary: (F,) whether no step improves it.
     """
 
     pose: Pose
@@ -85,10 +85,10 @@ class State(Frames):
         self.stationary[frames] = part.stationary
 
     def cost(self, residual: FloatArray, pose: Pose | None = None) -> FloatArray:
-        """(F,) Σ weight · |residual|² of residuals (F, E + O, 3), and of the pose the prior's part."""
+        """(F,) Σ weight · |residual|² of residuals (F, E + O, 3), plus the prior's cost of the pose."""
         cost: FloatArray = (self.weights * squares(residual)).sum(axis=1)
         return cost if self.prior is None else cost + self.prior.cost((pose or self.pose).local)
 
     def unmet(self, residual: FloatArray) -> BoolArray:
-        """(F,) whether a target that counts is farther away than its tolerance."""
+        """(F,) whether a target with a weight is farther away than its tolerance."""
         return np.asarray(((lengths(residual) > self.tolerances) & (self.weights > 0.0)).any(axis=1))

@@ -198,7 +198,7 @@ def _put_on_bones(
         return None
     matched = match_markers(context, rig, preset=request.preset, take=take)
     if not matched.markers:
-        raise BakeFileError(f"{request.markers}: no label is known: say by --map which marker is on which bone")
+        raise BakeFileError(f"{request.markers}: no label is known: map the markers to bones with --map")
     guess_markers(context, rig)
     return matched
 
@@ -294,7 +294,7 @@ def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
     if name and name not in armatures:
         raise BakeFileError(f"There is no armature {name!r} in scene {scene.name!r}: choose one of {listed}")
     if not name and len(armatures) > 1:
-        raise BakeFileError(f"There are several armatures, {listed}: say which by --armature")
+        raise BakeFileError(f"There are several armatures, {listed}: choose one with --armature")
     return armatures[name] if name else next(iter(armatures.values()))
 
 

@@ -1,7 +1,7 @@
-"""The kernel's numbers for many poses at once: mathutils look-alikes whose components are arrays over frames.
+"""The array backend, for many poses at once: like mathutils, with arrays over frames as components.
 
-Each class has the small part of mathutils' interface that the kernel uses. A component is a float64 array (F,)
-or a plain float that is the same on every frame. `scalar` is the twin for a single pose.
+Each class has the small part of mathutils' interface that the kernel uses. A component is a float64 array (F,) or a
+plain float that is the same on every frame. `scalar` is the backend for a single pose.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ square = np.square
 logical_and = np.logical_and
 logical_or = np.logical_or
 logical_not = np.logical_not
-# The piecewise linear function through places and values, held at its ends.
+# The piecewise linear function through (places, values), constant beyond its ends.
 interpolate = np.interp
 maximum = np.maximum
 minimum = np.minimum
@@ -97,7 +97,7 @@ class Quaternion:
         return self._turn(other) if isinstance(other, Vector) else self._after(other)
 
     def _turn(self, point: protocol.Vector) -> Vector:
-        """The point p plus 2 w v × p + 2 v × (v × p), added up in place."""
+        """The rotated point p + 2 w v × p + 2 v × (v × p), computed in place."""
         w, x, y, z = self.w, self.x, self.y, self.z
         a, b, c = point.y * z, point.z * x, point.x * y
         a, b, c = point.z * y - a, point.x * z - b, point.y * x - c
@@ -140,17 +140,17 @@ class Quaternion:
 
 
 def _is_no_turn(rotation: protocol.Quaternion) -> bool:
-    """Whether it is none on all frames: where a solve starts from rest most are, and a product of arrays is saved."""
+    """Whether it is the identity on all frames. From rest most rotations are, and this saves a product of arrays."""
     return type(rotation.w) is float and rotation.w == 1.0 and rotation.x == rotation.y == rotation.z == 0.0
 
 
 def clamp(value: Scalar, low: Scalar, high: Scalar) -> Scalar:
-    """`value`, or the bound that it passed."""
+    """`value`, limited to the range from `low` to `high`."""
     return np.minimum(np.maximum(value, low), high)
 
 
 def select(condition: Condition, chosen: Any, otherwise: Any) -> Any:
-    """`chosen` on the frames where the condition holds, `otherwise` elsewhere; both have been worked out."""
+    """`chosen` on frames where the condition holds, `otherwise` on others; both are already computed."""
     if isinstance(chosen, Vector):
         pairs = [(chosen.x, otherwise.x), (chosen.y, otherwise.y), (chosen.z, otherwise.z)]
         return Vector([np.where(condition, a, b) for a, b in pairs])
@@ -161,14 +161,14 @@ def select(condition: Condition, chosen: Any, otherwise: Any) -> Any:
 
 
 def any_of(condition: Condition) -> bool:
-    """Whether it holds on some frame."""
+    """Whether the condition holds on at least one frame."""
     return np.count_nonzero(condition) > 0  # half the time of `any`
 
 
 def rotation_between(start: protocol.Vector, end: protocol.Vector) -> Quaternion:
-    """The shortest rotation from one direction onto another; none where either has no length.
+    """The shortest rotation from one direction to another; the identity if either has no length.
 
-    Antipodal directions turn about an axis at right angles to `start`, chosen as mathutils does.
+    Antipodal directions rotate about an axis perpendicular to `start`, chosen as in mathutils.
     """
     product = np.sqrt(start.length_squared * end.length_squared)
     axis = start.cross(end)
@@ -187,7 +187,7 @@ def rotation_between(start: protocol.Vector, end: protocol.Vector) -> Quaternion
 
 
 def _between_opposites(start: protocol.Vector, product: Scalar, cosine: Scalar, axis: protocol.Vector) -> Quaternion:
-    """The same near the antipode, from |a||b|, a·b and a×b.
+    """`rotation_between` near the antipode, from |a||b|, a·b and a×b.
 
     There |a||b| + a·b loses its digits; |a×b|² / (|a||b| − a·b) is the same number.
     """
@@ -199,7 +199,7 @@ def _between_opposites(start: protocol.Vector, product: Scalar, cosine: Scalar, 
 
 
 def point_on_line(anchor: protocol.Vector, point: protocol.Vector, distance: Scalar) -> Vector:
-    """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
+    """The point on the line from `anchor` through `point`, at `distance` (FABRIK's basic step)."""
     x, y, z = point.x - anchor.x, point.y - anchor.y, point.z - anchor.z
     square = x * x
     square += y * y
@@ -218,7 +218,7 @@ def point_on_line(anchor: protocol.Vector, point: protocol.Vector, distance: Sca
 
 
 def turn_each(rotation: protocol.Quaternion, points: Sequence[protocol.Vector]) -> list[protocol.Vector]:
-    """Several points turned alike: by way of the rotation's matrix."""
+    """The points, all rotated by one rotation, through its matrix."""
     w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
     xx, yy, zz = 2.0 * x * x, 2.0 * y * y, 2.0 * z * z
     xy, xz, yz = 2.0 * x * y, 2.0 * x * z, 2.0 * y * z
@@ -232,34 +232,34 @@ def turn_each(rotation: protocol.Quaternion, points: Sequence[protocol.Vector]) 
 
 
 def exp_map(rotation_vector: protocol.Vector) -> Quaternion:
-    """The rotation about a vector by its length in radians."""
+    """The rotation about a vector by the vector's length in radians."""
     half = np.maximum(rotation_vector.length * 0.5, TINY)
     scale = 0.5 * np.sin(half) / half
     return Quaternion((np.cos(half), rotation_vector.x * scale, rotation_vector.y * scale, rotation_vector.z * scale))
 
 
 def scalar(array: FloatArray) -> FloatArray:
-    """From (F,)."""
+    """A number for each frame, from (F,)."""
     return array
 
 
 def vector(array: FloatArray) -> Vector:
-    """From (F, 3)."""
+    """A vector for each frame, from (F, 3)."""
     return Vector(_columns(array))
 
 
 def quaternion(array: FloatArray) -> Quaternion:
-    """From (F, 4)."""
+    """A quaternion for each frame, from (F, 4)."""
     return Quaternion(_columns(array))
 
 
 def quaternions(array: FloatArray, places: Sequence[int]) -> list[protocol.Quaternion]:
-    """From some places of (F, N, 4)."""
+    """Quaternions at some indices of (F, N, 4)."""
     return [quaternion(array[:, place]) for place in places]
 
 
 def _columns(array: FloatArray) -> list[Scalar]:
-    """The columns of (F, n); plain floats where one row has been broadcast over the frames."""
+    """The columns of (F, n); plain floats if one row has been broadcast over the frames."""
     if len(array) and array.strides[0] == 0:
         same: list[Scalar] = array[0].tolist()
         return same
@@ -274,7 +274,7 @@ def stack(values: Sequence[protocol.Vector] | Sequence[protocol.Quaternion], fra
 
 
 def write(values: Sequence[Any], rows: FloatArray, places: Sequence[int]) -> None:
-    """Put N vectors or quaternions into rows (F, M, 3 or 4) at N places."""
+    """Write N vectors or quaternions into rows (F, M, 3 or 4) at N indices."""
     for place, value in zip(places, values, strict=True):
         for column, part in enumerate(value.__slots__):
             rows[:, place, column] = getattr(value, part)
@@ -289,7 +289,7 @@ def row(values: Sequence[Scalar], frames: int) -> FloatArray:
 
 
 def take(value: Any, frames: IntArray | BoolArray) -> Any:
-    """The same value on some of the frames only."""
+    """A value on some of the frames."""
     if isinstance(value, Vector):
         return Vector([take(value.x, frames), take(value.y, frames), take(value.z, frames)])
     if isinstance(value, Quaternion):
@@ -298,7 +298,7 @@ def take(value: Any, frames: IntArray | BoolArray) -> Any:
 
 
 def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
-    """The same value with some of its `count` frames replaced, in place where it has a value for each."""
+    """A value with some of its `count` frames replaced; in place if it has an entry for each frame."""
     if len(frames) == count:
         return part
     if isinstance(value, Vector | Quaternion):
@@ -316,22 +316,22 @@ def replaced(value: Any, frames: IntArray, part: Any, count: int) -> Any:
 
 
 def _differs(value: Scalar) -> bool:
-    """Whether a component has a value for each frame, not one for all."""
+    """Whether a component has an entry for each frame, instead of one for all."""
     return isinstance(value, np.ndarray) and value.ndim > 0
 
 
 def count(condition: Condition) -> int:
-    """Of how many frames it is said."""
+    """The number of frames in a condition."""
     return int(np.size(condition))
 
 
 def frames_where(condition: Condition) -> IntArray:
-    """The frames on which it holds."""
+    """The frames on which a condition holds."""
     return np.flatnonzero(condition)
 
 
 def _orthogonal(vector: protocol.Vector) -> Vector:
-    """Some vector at right angles, longest where the two largest components are."""
+    """A vector perpendicular to this one, chosen for the largest length."""
     x, y, z = np.abs(vector.x), np.abs(vector.y), np.abs(vector.z)
     along_x = (x > y) & (x > z)
     along_y = ~along_x & (y > z)

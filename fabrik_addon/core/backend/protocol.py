@@ -1,4 +1,4 @@
-"""What the kernel computes with, on either backend: `array` and `scalar` are modules that are `Backend`."""
+"""The interface of the two backends: `array` and `scalar` are modules that implement `Backend`."""
 # ruff: noqa: D102  their docstrings are in `array`
 
 from collections.abc import Iterable, Sequence
@@ -6,14 +6,14 @@ from typing import Protocol, TypeAlias, TypeVar, overload
 
 from ..arrays import BoolArray, FloatArray, IntArray
 
-# One number, or one for each frame; the same for what is so or is not.
+# One number, or one for each frame; likewise for booleans.
 Scalar: TypeAlias = float | FloatArray
 Condition: TypeAlias = bool | BoolArray
 _Value = TypeVar("_Value")
 
 
 class Vector(Protocol):
-    """A point or direction, as mathutils has it."""
+    """A point or direction, with mathutils' interface."""
 
     @property
     def x(self) -> Scalar: ...
@@ -34,7 +34,7 @@ class Vector(Protocol):
 
 
 class Quaternion(Protocol):
-    """A rotation w x y z, as mathutils has it."""
+    """A rotation w x y z, with mathutils' interface."""
 
     @property
     def w(self) -> Scalar: ...
@@ -58,7 +58,7 @@ _Quaternion: TypeAlias = Quaternion
 
 
 class Backend(Protocol):
-    """A backend: a module with these functions, which say what they do in `array`."""
+    """A backend: a module with these functions; `array` documents them."""
 
     def Vector(self, components: Iterable[Scalar], /) -> _Vector: ...  # noqa: N802  the classes
     def Quaternion(self, components: Iterable[Scalar], /) -> _Quaternion: ...  # noqa: N802

@@ -1,4 +1,4 @@
-"""The kernel's numbers for a single pose: mathutils, which is C and needs microseconds. `array` is its twin."""
+"""The scalar backend, for a single pose: mathutils, which is C and needs microseconds."""
 
 import operator
 import sys
@@ -12,7 +12,7 @@ from mathutils import Quaternion, Vector
 from ..arrays import TINY, BoolArray, FloatArray, IntArray
 from .protocol import Backend
 
-# This module. The stubs of mathutils ask for its own classes; a test holds both backends together.
+# This module. The stubs of mathutils require its own classes; a test compares both backends.
 BACKEND: Final = cast("Backend", sys.modules[__name__])
 absolute = abs
 logical_and = operator.and_
@@ -22,44 +22,44 @@ _ONE_FRAME, _NO_FRAME = np.arange(1), np.arange(0)
 
 
 def maximum(first: float, second: float) -> float:
-    """The larger one of two."""
+    """The larger of two numbers."""
     return second if second > first else first  # noqa: FURB136  max takes twice as long
 
 
 def minimum(first: float, second: float) -> float:
-    """The smaller one of two."""
+    """The smaller of two numbers."""
     return second if second < first else first  # noqa: FURB136
 
 
 def clamp(value: float, low: float, high: float) -> float:
-    """`value`, or the bound that it passed."""
+    """`value`, limited to the range from `low` to `high`."""
     return low if value < low else high if value > high else value  # noqa: FURB136
 
 
 def square(value: float) -> float:
-    """The value times itself."""
+    """The square of a number."""
     return value * value
 
 
 def select(condition: bool, chosen: Any, otherwise: Any) -> Any:
-    """`chosen` where the condition holds, `otherwise` elsewhere; both have been worked out."""
+    """`chosen` if the condition holds, else `otherwise`; both are already computed."""
     return chosen if condition else otherwise
 
 
 def any_of(condition: bool) -> bool:
-    """Whether it holds."""
+    """Whether the condition holds."""
     return condition
 
 
 def rotation_between(start: Vector, end: Vector) -> Quaternion:
-    """The shortest rotation from one direction onto another; none where either has no length."""
+    """The shortest rotation from one direction to another; the identity if either has no length."""
     if start.length_squared < TINY or end.length_squared < TINY:
         return Quaternion()
     return start.rotation_difference(end)
 
 
 def point_on_line(anchor: Vector, point: Vector, distance: float) -> Vector:
-    """The point on the line from `anchor` through `point`, at `distance` (the paper's point on a line)."""
+    """The point on the line from `anchor` through `point`, at `distance` (FABRIK's basic step)."""
     line = point - anchor
     if line.length_squared <= TINY:
         line = Vector((1.0, 0.0, 0.0))
@@ -68,22 +68,22 @@ def point_on_line(anchor: Vector, point: Vector, distance: float) -> Vector:
 
 
 def turn_each(rotation: Quaternion, points: Sequence[Vector]) -> list[Vector]:
-    """Several points turned alike."""
+    """The points, all rotated by one rotation."""
     return [rotation @ point for point in points]
 
 
 def exp_map(rotation_vector: Vector) -> Quaternion:
-    """The rotation about a vector by its length in radians."""
+    """The rotation about a vector by the vector's length in radians."""
     return Quaternion(rotation_vector, rotation_vector.length)
 
 
 def scalar(array: FloatArray) -> float:
-    """From (1,)."""
+    """A number, from (1,)."""
     return float(array[0])
 
 
 def interpolate(value: float, places: FloatArray, values: FloatArray) -> float:
-    """The piecewise linear function through (places, values), held at its ends."""
+    """The piecewise linear function through (places, values), constant beyond its ends."""
     after = int(places.searchsorted(value))
     if after == 0 or after == len(places):
         return float(values[min(after, len(values) - 1)])
@@ -92,17 +92,17 @@ def interpolate(value: float, places: FloatArray, values: FloatArray) -> float:
 
 
 def vector(array: FloatArray) -> Vector:
-    """From (1, 3)."""
+    """A vector, from (1, 3)."""
     return Vector(np.ravel(array).tolist())
 
 
 def quaternion(array: FloatArray) -> Quaternion:
-    """From (1, 4)."""
+    """A quaternion, from (1, 4)."""
     return Quaternion(np.ravel(array).tolist())
 
 
 def quaternions(array: FloatArray, places: Sequence[int]) -> list[Quaternion]:
-    """From some places of (1, N, 4)."""
+    """Quaternions at some indices of (1, N, 4)."""
     rotations = array[0].tolist()
     return [Quaternion(rotations[place]) for place in places]
 
@@ -113,7 +113,7 @@ def stack(values: Sequence[Any], _frames: int = 1) -> FloatArray:
 
 
 def write(values: Sequence[Any], rows: FloatArray, places: Sequence[int]) -> None:
-    """Put N vectors or quaternions into rows (1, M, 3 or 4) at N places."""
+    """Write N vectors or quaternions into rows (1, M, 3 or 4) at N indices."""
     rows[:, places] = stack(values)
 
 
@@ -123,25 +123,25 @@ def row(values: Sequence[float], _frames: int = 1) -> FloatArray:
 
 
 def take(value: Any, _frames: IntArray | BoolArray) -> Any:
-    """The value itself: there is one frame only."""
+    """The value itself, since there is only one frame."""
     return value
 
 
 def put(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
-    """The new value where it is for the one frame that there is, else the old one."""
+    """The new value if `frames` contains the only frame, else the old one."""
     return part if len(frames) else value
 
 
 def count(_condition: bool) -> int:
-    """Of how many frames it is said: one."""
+    """The number of frames in a condition: one."""
     return 1
 
 
 def replaced(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
-    """The new value where it is for the one frame that there is, else the old one."""
+    """The new value if `frames` contains the only frame, else the old one."""
     return part if len(frames) else value
 
 
 def frames_where(condition: bool) -> IntArray:
-    """The one frame, or none."""
+    """The only frame if the condition holds, else none."""
     return _ONE_FRAME if condition else _NO_FRAME

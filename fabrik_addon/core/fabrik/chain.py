@@ -1,7 +1,6 @@
-"""One unlimited chain with one target, on points alone: the paper's Algorithm 1 and an exact finish.
+"""Solves one unlimited chain with one target, on points alone: the paper's Algorithm 1 and an exact finish.
 
-A chain is n + 1 points, root first, and the n distances between them. Whatever its joints' rest rotations are,
-they are worked out afterwards, once.
+A chain is n + 1 points, root first, and the n distances between them. Joint rotations are computed afterwards, once.
 """
 
 import math
@@ -23,9 +22,9 @@ _NO_CHANGE = 0.01
 
 @dataclass
 class Chain:
-    """A chain on every frame: n + 1 points, root first, n distances, and how many steps it has taken.
+    """A chain on every frame: n + 1 points, root first, n distances, and the number of steps taken.
 
-    Values may be the same on every frame, so the number of frames is said besides.
+    Values may be the same on every frame, so the number of frames is stored separately.
     """
 
     points: list[Vector]
@@ -45,7 +44,7 @@ class Chain:
         return Chain(points, self.distances, backend.take(self.iterations, frames), len(frames))
 
     def replace(self, backend: Backend, frames: IntArray, part: "Chain") -> None:
-        """Take over what was worked out on some of the frames."""
+        """Take over the results of some frames."""
         if len(frames) == self.count:
             self.points, self.iterations = part.points, part.iterations
             return
@@ -55,7 +54,7 @@ class Chain:
 
 
 def is_chain(bodies: Sequence[Body]) -> bool:
-    """Whether the bodies are one unlimited chain with one effector at its end, so that points are all it takes."""
+    """Whether the bodies are one unlimited chain with one effector at its end, so that points are enough."""
     return all(
         body.limit is None
         and len(body.attachments) == 1
@@ -65,17 +64,17 @@ def is_chain(bodies: Sequence[Body]) -> bool:
 
 
 def links_of(bodies: Sequence[Body]) -> list[int]:
-    """The bodies of a chain that have a length."""
+    """Indices of the bodies of a chain that have a length."""
     return [index for index, body in enumerate(bodies) if body.attachments[0].distance > 0]
 
 
 def chain_points(bodies: Sequence[Body], links: Sequence[int], pose: SweepPose) -> list[Vector]:
-    """The points of a chain that stands in a pose: the heads of its links, and its tip."""
+    """The points of a chain in a pose: the heads of its links, and its tip."""
     return [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
 
 
 def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
-    """Bring the tip of a chain to a target or as near as can be, in place; the tolerance is for sweeps alone."""
+    """Bring the tip of a chain to a target, or as near as possible, in place; only sweeps use the tolerance."""
     if options.plain:
         everything = backend.frames_where(chain.miss(target) >= 0.0)
         reach_by_sweeps(backend, chain, target, tolerance, options.max_sweeps, everything)
@@ -93,19 +92,19 @@ def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, opt
 def turn_bodies(
     backend: Backend, bodies: Sequence[Body], rest: Sequence[Quaternion], root: Vector, aims: Mapping[int, Vector]
 ) -> tuple[list[Quaternion], SweepPose]:
-    """Point each body of a chain at its aim, by the least turn from its rotation in `rest`, so that nothing rolls.
+    """Point each body of a chain at its aim, by the shortest rotation from `rest`, without roll.
 
-    The aims are as far from each other as the bodies are long, so each of them is where the next body's head is.
+    The distances between aims are the bodies' lengths, so each aim is the next body's head.
 
     Returns:
-        The local rotations, and the pose that they make.
+        The local rotations, and their pose.
     """
     pose, local, head = SweepPose(), [], root
     for index, (body, rotation) in enumerate(zip(bodies, rest, strict=True)):
         pose.heads.append(head)
         frame, turned = carried_turn(body, pose, rotation), rotation
         if index in aims:
-            # In the body's own frame, where it points does not depend on the others.
+            # In the body's own frame, its direction does not depend on the others.
             wanted = frame.conjugated() @ (aims[index] - head)
             turn = backend.rotation_between(body.attachments[0].offset, wanted)
             frame, turned, head = frame @ turn, rotation @ turn, aims[index]
@@ -115,7 +114,7 @@ def turn_bodies(
 
 
 def reach_directly(backend: Backend, chain: Chain, target: Vector) -> Condition:
-    """Lay the chain along the direct line where its lengths cannot reach the target; says where it did."""
+    """Stretch or fold the chain along the direct line if its lengths cannot reach the target; returns where it did."""
     distance, total = (target - chain.points[0]).length, sum(chain.distances)
     out_of_reach = backend.logical_or(distance > total, distance < 2.0 * max(chain.distances) - total)
     frames = backend.frames_where(out_of_reach)
@@ -130,7 +129,7 @@ def reach_directly(backend: Backend, chain: Chain, target: Vector) -> Condition:
 def reach_by_sweeps(
     backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, most: int, open_frames: IntArray
 ) -> None:
-    """Algorithm 1 until the tip is within `tolerance`, moves no more, or `most` sweeps are done."""
+    """Run Algorithm 1 until the tip is within `tolerance`, stops moving, or `most` sweeps are done."""
     for _ in range(most):
         if not len(open_frames):
             return
@@ -146,7 +145,7 @@ def reach_by_sweeps(
 
 
 def reach_between(backend: Backend, chain: Chain, target: Vector, open_frames: IntArray) -> None:
-    """Two bones: the joint between root and target is where two spheres meet, nearest to its place before."""
+    """Solve two bones: the joint between root and target is on two spheres, nearest to its position before."""
     if not len(open_frames):
         return
     part, wanted = chain.part(backend, open_frames), backend.take(target, open_frames)
@@ -157,9 +156,9 @@ def reach_between(backend: Backend, chain: Chain, target: Vector, open_frames: I
 
 
 def reach_exactly(backend: Backend, chain: Chain, target: Vector, open_frames: IntArray) -> None:
-    """A few sweeps and the exact finish, in rounds until the frames are met.
+    """A few sweeps and the exact finish, repeated until the frames are solved.
 
-    One round is enough nearly always. Close to the root the sweeps need a chain that is curled up already.
+    One round is nearly always enough. For targets close to the root, the sweeps need a chain that is already curled up.
     """
     swept, total = chain.part(backend, open_frames), sum(chain.distances)
     for round_ in range(_ROUNDS):
@@ -183,7 +182,7 @@ def sweep(backend: Backend, points: list[Vector], distances: Sequence[float], ta
     """One full iteration of Algorithm 1: forward from the target to the root, backward from the root."""
     slide, last = backend.point_on_line, target
     reached = [target]
-    # Where the root would go matters to nobody: it is put back.
+    # The root's new position is not needed, since the root is put back.
     for point, distance in zip(points[-2:0:-1], distances[:0:-1], strict=True):
         last = slide(last, point, distance)
         reached.append(last)
@@ -196,9 +195,10 @@ def sweep(backend: Backend, points: list[Vector], distances: Sequence[float], ta
 
 
 def straight(backend: Backend, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
-    """The direct line for a target out of reach: toward it, or folded against the longest bone when it is too near.
+    """The direct line for a target out of reach: toward it, or folded against the longest bone if it is too near.
 
-    Both are the reachable points nearest to the target (Algorithm 1, steps 1.3 to 1.12, and its inner twin).
+    Both give the reachable points nearest to the target (Algorithm 1, steps 1.3 to 1.12, and its counterpart for near
+    targets).
     """
     root, longest = points[0], distances.index(max(distances))
     direction = first_direction(backend, target - root, points[-1] - root, points[1] - root)

@@ -1,4 +1,4 @@
-"""The exact end of an unlimited chain: its bones scaled toward the chord until it is as long as its target is far."""
+"""The exact finish of an unlimited chain: its bones are scaled toward the chord until its span fits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from ..arrays import TINY, IntArray
 from ..backend.protocol import Backend, Condition, Scalar, Vector
 
-# A span is right within this share of the chain's length: what single precision tells apart.
+# Accuracy of a span, as a share of the chain's length: that of single precision.
 _EXACT = 1e-7
 _MOST_STEPS = 8
 _NO_BOUND = 1e12
-# |u - c|² is 4 where a bone points back along the chord: halfway it would have no direction.
+# |u - c|² is 4 if a bone points back along the chord: halfway it would have no direction.
 _MOST_BENT = 4.0 - 1e-12
 
 
@@ -19,12 +19,12 @@ def scale_to_chord(
 ) -> tuple[list[Vector], Scalar]:
     """Bring the tip of a chain exactly onto a target that its lengths can reach.
 
-    Every bone direction u is scaled toward the chord c from root to tip, u → normalise(c + s (u − c)), and the one s is
-    found whose span equals the target's distance (safeguarded Newton on s²; at s = 0 the chain is straight, at
-    s = 1 as it was, beyond it folds more); then the whole is turned rigidly about the root.
+    Every bone direction u is scaled toward the chord c from root to tip, u → normalise(c + s (u − c)), and the s is
+    found whose span equals the target's distance (safeguarded Newton on s²; at s = 0 the chain is straight, at s = 1
+    unchanged, beyond it folds more). The whole chain is then rotated about the root.
 
     Returns:
-        The points and the number of steps. Where the chain cannot be brought there so, its tip misses the target.
+        The points and the number of steps. If the chain cannot be brought there, its tip misses the target.
     """
     root = points[0]
     span = points[-1] - root
@@ -44,7 +44,7 @@ def scale_to_chord(
 
 @dataclass
 class _Search:
-    """The square of the s whose span is `wanted`, being found between two bounds.
+    """The search for the squared s whose span is `wanted`, between two bounds.
 
     Attributes:
         chord: c, the direction from root to tip.
@@ -52,7 +52,7 @@ class _Search:
         squares: |u − c|² of every bone.
         wanted: the span.
         square: s².
-        low, high: what it is between.
+        low, high: the bounds of s².
     """
 
     chord: Vector
@@ -64,7 +64,7 @@ class _Search:
     high: Scalar
 
     def part(self, backend: Backend, frames: IntArray) -> "_Search":
-        """The same on some of the frames."""
+        """The search on some of the frames."""
         scalars = (self.wanted, self.square, self.low, self.high)
         bends = [backend.take(bend, frames) for bend in self.bends]
         squares = [backend.take(square, frames) for square in self.squares]
@@ -73,7 +73,7 @@ class _Search:
         )
 
     def unbent(self, span: Vector, distances: Sequence[float]) -> tuple[Vector, Vector]:
-        """The tip from the root at s = 1, which is the chain's `span`, and its derivative by s²."""
+        """The vector from root to tip at s = 1, which is the chain's `span`, and its derivative with respect to s²."""
         along: Scalar = 0.0
         aside = self.chord * 0.0
         for bend, square, distance in zip(self.bends, self.squares, distances, strict=True):
@@ -83,9 +83,9 @@ class _Search:
         return span, slope * 0.5
 
     def bent(self, backend: Backend, distances: Sequence[float]) -> tuple[Vector, Vector]:
-        """The chain's tip from its root at s² = `square`, and its derivative by s².
+        """The vector from root to tip at s² = `square`, and its derivative with respect to s².
 
-        As u and c have length 1, |c + s (u − c)|² is 1 + (s² − s) |u − c|²: the bones need no more than a factor each.
+        Since u and c have length 1, |c + s (u − c)|² is 1 + (s² − s) |u − c|²: one factor for each bone is enough.
         """
         s = backend.sqrt(self.square)
         beyond = self.square - s
@@ -103,9 +103,9 @@ class _Search:
         return tip, slope * (0.5 / backend.maximum(s, 1e-9))
 
     def step(self, backend: Backend, tip: Vector, slope: Vector, missed: Condition) -> None:
-        """A step of Newton's where the span is missed, from the tip and its derivative by s².
+        """A Newton step on frames that miss the span, from the tip and its derivative with respect to s².
 
-        Halving where it would leave the bounds.
+        Bisects if the step would leave the bounds.
         """
         excess = tip.length_squared - self.wanted * self.wanted
         self.low = backend.select(excess > 0, self.square, self.low)
@@ -118,7 +118,7 @@ class _Search:
 
 
 def _find_bend(backend: Backend, search: _Search, span: Vector, distances: Sequence[float]) -> tuple[Scalar, Scalar]:
-    """The square of the s whose span is wanted, and the steps it took."""
+    """The squared s whose span is wanted, and the number of steps."""
     square, steps, near = search.square, search.square * 0.0, _EXACT * sum(distances)
     frames = backend.frames_where(search.wanted >= 0.0)
     count = len(frames)
@@ -141,7 +141,7 @@ def _find_bend(backend: Backend, search: _Search, span: Vector, distances: Seque
 def _arms(
     backend: Backend, chord: Vector, bends: list[Vector], distances: Sequence[float], square: Scalar
 ) -> list[Vector]:
-    """The chain's arms at s² = `square`."""
+    """The chain's bone vectors at s² = `square`."""
     s = backend.sqrt(square)
     arms = []
     for bend, distance in zip(bends, distances, strict=True):

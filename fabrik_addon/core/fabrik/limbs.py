@@ -1,7 +1,7 @@
-"""A ball joint and the run of hinges that follows it, seen from outside: one link of variable length.
+"""A ball joint and the hinges that follow it, treated as one link of variable length.
 
-Upper arm and forearm, thigh and shin, a finger. The link runs from the ball's head to what hangs on the last hinge;
-its length follows from one number, the share of their ranges at which all hinges stand.
+Upper arm and forearm, thigh and shin, a finger. The link goes from the ball's head to the attachment of the last hinge.
+Its length depends on one number, the share of their ranges at which all hinges are.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,13 +16,13 @@ from ..limits.base import Limit
 from ..model.bodies import Attachment, Body, hung_effectors, only_child
 
 _STEPS = 129
-# A hinge about it is a pivot: it bends nothing.
+# A hinge about this axis is a pivot: it bends nothing.
 _ALONG = (0.0, 1.0, 0.0)
 
 
 @dataclass(frozen=True)
 class HingeLimb:
-    """A link: its ball body, its hinge bodies in order, length by share as a rising table, the hinges' limits."""
+    """A link: ball body, hinge bodies in order, an increasing table of length by share, and the hinges' limits."""
 
     ball: int
     hinges: tuple[int, ...]
@@ -32,27 +32,27 @@ class HingeLimb:
 
     @property
     def shortest(self) -> float:
-        """The least length that the hinges' ranges allow."""
+        """The smallest length within the hinges' ranges."""
         return float(self.lengths[0])
 
     @property
     def longest(self) -> float:
-        """The greatest length that the hinges' ranges allow."""
+        """The largest length within the hinges' ranges."""
         return float(self.lengths[-1])
 
     def end(self, bodies: Sequence[Body]) -> Attachment:
-        """What hangs on the last hinge."""
+        """The attachment of the last hinge."""
         return bodies[self.hinges[-1]].attachments[0]
 
     def bend(self, backend: Backend, bodies: Sequence[Body], length: Scalar) -> tuple[list[Quaternion], Vector]:
-        """The hinges' local rotations that make a length, and the link's vector in the ball's frame."""
+        """The hinges' local rotations for a length, and the link's vector in the ball's frame."""
         share = backend.interpolate(length, self.lengths, self.shares)
         rotations = [limit.at_share(backend, share) for limit in self.limits]
         return rotations, _span(bodies, self.hinges, rotations)
 
 
 def find_hinge_limbs(bodies: Sequence[Body]) -> list[HingeLimb]:
-    """Every ball joint on which nothing but a run of hinges hangs; `bodies` are on arrays."""
+    """Every ball joint whose only child is a run of hinges; `bodies` are on arrays."""
     limbs = []
     for ball, body in enumerate(bodies):
         if body.limit is not None and body.limit.freedom < 3:
@@ -68,7 +68,10 @@ def find_hinge_limbs(bodies: Sequence[Body]) -> list[HingeLimb]:
 
 
 def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
-    """The hinge that is all that hangs on a body (a pivot about the bone itself changes no length)."""
+    """The only child of a body if it is a hinge.
+
+    Not if it is a pivot about the bone itself, which does not change the length.
+    """
     child = only_child(bodies[index])
     if child is None or not bodies[child].inherits_rotation:
         return None
@@ -77,7 +80,7 @@ def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
 
 
 def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> HingeLimb:
-    """Tabulate a link's length, from its greatest one down the side on which it falls farther."""
+    """Tabulate a link's length, from its largest value to the side on which it decreases more."""
     shares = np.linspace(0.0, 1.0, _STEPS)
     limits = tuple(limit for index in hinges if (limit := bodies[index].hinge) is not None)
     rotations = [limit.at_share(array, shares) for limit in limits]
@@ -90,13 +93,13 @@ def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> Hi
 
 
 def _falling(values: FloatArray) -> int:
-    """How many values from the first on fall all the way."""
+    """How many values from the first on decrease monotonically."""
     rises = np.flatnonzero(np.diff(values) >= 0)
     return int(rises[0]) + 1 if len(rises) else len(values)
 
 
 def _span(bodies: Sequence[Body], hinges: Sequence[int], rotations: Sequence[Quaternion]) -> Vector:
-    """From the ball's head to the end of the last hinge, in the ball's frame."""
+    """The vector from the ball's head to the end of the last hinge, in the ball's frame."""
     span = bodies[hinges[-1]].attachments[0].offset
     for index, turn in zip(reversed(hinges), reversed(rotations), strict=True):
         body = bodies[index]
@@ -106,15 +109,16 @@ def _span(bodies: Sequence[Body], hinges: Sequence[int], rotations: Sequence[Qua
 
 @dataclass(frozen=True)
 class BendLimb:
-    """A run of bodies that ends at an effector, each hanging alone on the one before it.
+    """A run of bodies that ends at an effector, each the only child of the one before it.
 
     Attributes:
-        effector: the effector.
-        bodies: two or more bodies, base first, that turn with the limb.
+        effector: index of the effector.
+        bodies: two or more bodies, base first, that rotate with the limb.
         middle: those of them at whose heads the limb bends.
-        end: (3,) the point on the last of them at which it ends, in its frame.
-        hand: the body after them that keeps its frame, because more hangs on it than the effector or because its frame
-            is wanted; None where the limb ends at the effector itself.
+        end: (3,) the limb's end in the frame of the last body.
+        hand: the body after them that keeps its orientation, because it has other children or a target rotation; None
+            if
+            the limb ends at the effector itself.
     """
 
     effector: int
@@ -131,9 +135,9 @@ def find_bend_limbs(
 
     Args:
         bodies: parents first.
-        hinge_limbs: the limited limbs among them, which begin at a ball.
-        count: how many effectors there are, the partners of loops come after them.
-        oriented: those that keep the frames of their bodies.
+        hinge_limbs: their limbs of a ball and hinges.
+        count: the number of effectors, which come before the partners of loops.
+        oriented: the effectors that have a target rotation.
     """
     hinges = {limb.ball: limb.hinges for limb in hinge_limbs}
     limbs = []
@@ -148,7 +152,7 @@ def find_bend_limbs(
 
 
 def _run_to(bodies: Sequence[Body], last: int, before: bool, balls: Collection[int]) -> tuple[int, ...]:
-    """The bodies up from one, or from the one before it, as long as nothing else hangs on them."""
+    """The bodies up from `last`, or from the one before it, as long as each is an only child."""
     run = [] if before else [last]
     parent = bodies[last].parent
     while last not in balls or (before and not run):
@@ -160,7 +164,7 @@ def _run_to(bodies: Sequence[Body], last: int, before: bool, balls: Collection[i
 
 
 def straight_runs(bodies: Sequence[Body]) -> list[list[int]]:
-    """The limbs: runs of two or more bodies, each with one attachment on which just the next one sits."""
+    """The limbs: runs of two or more bodies, each of which has the next one as its only child."""
     runs: list[list[int]] = []
     for index, body in enumerate(bodies):
         if len(body.attachments) != 1 or body.attachments[0].distance == 0:

@@ -1,11 +1,11 @@
-"""The two passes of FABRIK over rigid bodies (the paper's section 4, with bodies for its points).
+"""The two passes of FABRIK over rigid bodies (the paper's section 4, with bodies instead of points).
 
-Forward, leaves to root: every body is moved rigidly to what hangs on it. Backward, root to leaves: every body is put
-where its parent carries its head, turned about it, and clamped by its limit, so that lengths and limits hold exactly.
-With one attachment a body and no limits this is Algorithm 1.
+Forward, leaves to root: every body is moved rigidly onto its children and effectors. Backward, root to leaves: every
+body's head is moved to its parent, then the body is rotated about it and clamped to its limit, so that lengths and
+limits hold exactly. With one attachment for each body and no limits this is Algorithm 1.
 
-Two rules let limited joints reach. A body whose limit binds moves forward without turning, so that those before it
-learn what it really needs from them. A ball and the hinges after it are one limb of variable length (see `limbs`).
+Two rules help limited joints to reach. A body whose limit is active moves forward without rotating, so that the bodies
+before it receive its real target. A ball and the hinges after it are one limb of variable length (see `limbs`).
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _SAME_TURN = 1e-6
 
 
 class Aim(NamedTuple):
-    """Where an attachment should be, and how much that counts (0: nothing below it is seen)."""
+    """The target position of an attachment and its weight (0: nothing below it is seen)."""
 
     attachment: Attachment
     point: Vector
@@ -32,13 +32,13 @@ class Aim(NamedTuple):
 
 @dataclass(frozen=True)
 class SweepTargets:
-    """What the next sweep is to bring about on every frame.
+    """The targets of the next sweep on every frame.
 
     Attributes:
         positions: E points.
         weights: E weights.
         pulls: each body's pull on its parent.
-        orientations: by body, those that bodies are to have, and how much of the way there they are turned at once.
+        orientations: by body, the target orientation, and the share of the rotation to it that one sweep applies.
     """
 
     positions: list[Vector]
@@ -54,7 +54,7 @@ def sweep_targets(
     weights: list[Scalar],
     orientations: dict[int, tuple[Quaternion, Scalar]] | None = None,
 ) -> SweepTargets:
-    """The targets with every body's pull: the mean weight of the effectors seen at or below it."""
+    """The targets with every body's pull: the mean weight of the visible effectors at or below it."""
     sums: list[Scalar] = [0.0] * len(bodies)
     counts: list[Scalar] = [0.0] * len(bodies)
     for index in range(len(bodies) - 1, -1, -1):
@@ -75,9 +75,9 @@ class Passes:
     Args:
         backend: that of `bodies`.
         bodies: parents first.
-        limbs: the limited limbs among them.
-        free_root: whether the root's head goes where the fit wants it.
-        plain: the paper's way with limits: clamp in both passes, without the two rules.
+        limbs: their limbs of a ball and hinges.
+        free_root: whether the root's head may move.
+        plain: the paper's method with limits: clamp in both passes, without the two rules.
     """
 
     def __init__(
@@ -91,13 +91,13 @@ class Passes:
     def sweep(
         self, pose: SweepPose, local: Sequence[Quaternion], bound: list[Condition], targets: SweepTargets
     ) -> list[Quaternion]:
-        """One forward and one backward pass, in place; returns the local rotations of the pose.
+        """Run one forward and one backward pass, in place; returns the local rotations of the pose.
 
         Args:
             pose: heads and orientations.
-            local: the local rotation that each body turns from (a limited one's present, a free one's of the start).
-            bound: whether each body's limit bound in the last backward pass.
-            targets: what to reach.
+            local: the local rotation from which each body rotates (current if limited, else that of the start).
+            bound: whether each body's limit was active in the last backward pass.
+            targets: the targets of the sweep.
         """
         root = pose.heads[0]
         aims = self._forward_pass(pose, bound, targets)
@@ -120,7 +120,7 @@ class Passes:
         return result
 
     def _aim(self, attachment: Attachment, pose: SweepPose, targets: SweepTargets) -> Aim:
-        """The weighted centroid of what its effectors and child bodies want (section 4.1's sub-base)."""
+        """The weighted centroid of the targets of its effectors and child bodies (section 4.1's sub-base)."""
         children, effectors = attachment.children, attachment.effectors
         if len(children) == 1 and not effectors:
             return Aim(attachment, pose.heads[children[0]], targets.pulls[children[0]])
@@ -135,7 +135,7 @@ class Passes:
         return Aim(attachment, total * (1.0 / self.backend.maximum(weight, TINY)), weight)
 
     def _meet(self, index: int, aims: list[Aim], pose: SweepPose, bound: list[Condition]) -> None:
-        """Forward step of one body: put on the line, fit rigidly, or move without turning where it is bound."""
+        """Forward step of one body: put it on the line, fit it rigidly, or only move it if its limit is active."""
         backend, head, frame = self.backend, pose.heads[index], pose.orientations[index]
         if len(aims) == 1:
             moved, turned = self._point_on_line(aims[0], head, frame), frame
@@ -151,19 +151,19 @@ class Passes:
     def _meet_turned(
         self, index: int, aims: list[Aim], pose: SweepPose, bound: list[Condition], targets: SweepTargets
     ) -> None:
-        """Forward step of a body whose rotation is wanted: it has it outright, and its head goes where that puts it."""
+        """Forward step of a body with a target rotation: apply the rotation, then place the head accordingly."""
         frame = self._turned_toward(pose.orientations[index], *targets.orientations[index])
         if self.bodies[index].limit is not None and not self.plain:
             frame = self.backend.select(bound[index], pose.orientations[index], frame)
         pose.heads[index], pose.orientations[index] = self._moved_unturned(aims, pose.heads[index], frame), frame
 
     def _turned_toward(self, frame: Quaternion, wanted: Quaternion, share: Scalar) -> Quaternion:
-        """A frame turned a share of the way to another."""
+        """A frame rotated by a share of the rotation to another."""
         turn = rotation_vector(self.backend, wanted @ frame.conjugated())
         return (self.backend.exp_map(turn * share) @ frame).normalized()
 
     def _point_on_line(self, aim: Aim, head: Vector, frame: Quaternion) -> Vector:
-        """The paper's point on a line."""
+        """The point on the line from aim to head, at the body's length (FABRIK's basic step)."""
         backend, point = self.backend, head
         away = (head - aim.point).length_squared > TINY
         if backend.any_of(backend.logical_not(away)):
@@ -171,7 +171,7 @@ class Passes:
         return backend.select(aim.weight > 0, backend.point_on_line(aim.point, point, aim.attachment.distance), head)
 
     def _moved_unturned(self, aims: list[Aim], head: Vector, frame: Quaternion) -> Vector:
-        """The head of a body that meets its aims as it stands, without turning."""
+        """The head of a body moved to its aims without rotation."""
         if len(aims) == 1:
             place = aims[0].point - frame @ aims[0].attachment.offset
             return self.backend.select(aims[0].weight > 0, place, head)
@@ -180,9 +180,10 @@ class Passes:
         return self.backend.select(total > 0, place * (1.0 / self.backend.maximum(total, TINY)), head)
 
     def _fit(self, aims: list[Aim], head: Vector, frame: Quaternion) -> tuple[Vector, Quaternion]:
-        """The weighted best rigid fit of a body to its aims, its present head counting a little.
+        """The weighted best rigid fit of a body to its aims.
 
-        So it is always determined. Iterative rotation extraction from the present frame (Müller et al. 2016).
+        Its current head has a small weight, so that the fit is determined. Iterative rotation extraction from the
+        current frame (Müller et al. 2016).
         """
         total = _total(aims)
         share = total * _HEAD_SHARE + TINY
@@ -195,12 +196,13 @@ class Passes:
         return wanted - turned @ middle, turned
 
     def _turn_onto(self, pairs: list[tuple[Vector, Vector, Scalar]], frame: Quaternion) -> Quaternion:
-        """Turn a frame so that its points (first of each pair) best meet the wanted ones, all about one centre."""
+        """Rotate a frame so that its points (first of each pair) match the wanted ones best, all about one center."""
         for _ in range(_FIT_STEPS):
             arms = [(frame @ offset, wanted, weight) for offset, wanted, weight in pairs]
             torque = sum_vectors([arm.cross(wanted) * weight for arm, wanted, weight in arms])
             grip = sum(arm.dot(wanted) * weight for arm, wanted, weight in arms)
-            # torque / |grip| as the angle has no bound where the grip vanishes: on a line of 160 steps 92 pops, not 24.
+            # torque / |grip| as the angle is unbounded where the grip vanishes: on a line of 160 steps 92 pops instead
+            # of 24.
             size = torque.length
             angle = self.backend.atan2(size, grip)
             frame = (self.backend.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()
@@ -218,7 +220,7 @@ class Passes:
         pose.heads[index] = backend.select(aim.weight > 0, slid, head)
 
     def _clamp_forward(self, index: int, aims: list[Aim], pose: SweepPose) -> None:
-        """The paper's forward clamp: turn the body, its head with it, so that the limit of the one after it holds."""
+        """The paper's forward clamp: rotate the body, moving its head, so that the limit of the next body holds."""
         backend, aim = self.backend, aims[0]
         if len(aims) > 1:
             return
@@ -243,7 +245,7 @@ class Passes:
         aims: list[list[Aim]],
         targets: SweepTargets,
     ) -> list[Quaternion]:
-        """Put every head where its parent carries it and turn the body about it, root first."""
+        """Move every head to its parent and rotate the body about it, root first."""
         rotations = list(local)
         for index, body in enumerate(self.bodies):
             if body.parent >= 0:
@@ -263,9 +265,9 @@ class Passes:
         return rotations
 
     def _turn_body(self, aims: list[Aim], head: Vector, unturned: Quaternion, present: Quaternion) -> Quaternion:
-        """Backward step of one body: its frame, turned about its head to meet its aims.
+        """Backward step of one body: its frame, rotated about its head to match its aims.
 
-        One aim leaves the twist open: the least turn, so that nothing rolls.
+        A single aim does not determine the twist: the shortest rotation is used, so that the body does not roll.
         """
         backend = self.backend
         if len(aims) == 1:
@@ -285,7 +287,7 @@ class Passes:
         rotations: list[Quaternion],
         bound: list[Condition],
     ) -> Quaternion:
-        """Backward step of a limb: bend its hinges to length, turn it onto the target, clamp, aim once more."""
+        """Backward step of a limb: bend its hinges to the length, rotate it onto the target, clamp, aim once more."""
         backend, limb = self.backend, self.limbs[index]
         aim = aims[limb.hinges[-1]][0]
         line, seen = aim.point - pose.heads[index], aim.weight > 0
@@ -294,7 +296,7 @@ class Passes:
         for _ in range(2):
             aimed = (backend.rotation_between(frame @ span, line) @ frame).normalized()
             frame, local = self._clamped(index, carried, aimed, bound)
-            if frame is aimed:  # nowhere moved by the limit
+            if frame is aimed:  # not changed by the limit
                 break
         for hinge, bend in zip(limb.hinges, bends, strict=True):
             rotations[hinge] = backend.select(seen, bend, rotations[hinge])
@@ -304,7 +306,7 @@ class Passes:
     def _clamped(
         self, index: int, carried: Quaternion, frame: Quaternion, bound: list[Condition]
     ) -> tuple[Quaternion, Quaternion]:
-        """The frame inside the body's limit, and as a local rotation; notes whether it had to be moved there."""
+        """The frame clamped to the body's limit, and its local rotation; records whether the limit was active."""
         limit, local = self.bodies[index].limit, (carried.conjugated() @ frame).normalized()
         if limit is None:
             return frame, local
@@ -314,7 +316,7 @@ class Passes:
 
 
 def sum_vectors(vectors: Sequence[Vector]) -> Vector:
-    """Their sum; there is one at least."""
+    """The sum of at least one vector."""
     total = vectors[0]
     for vector in vectors[1:]:
         total = total + vector
@@ -326,7 +328,7 @@ def _total(aims: list[Aim]) -> Scalar:
 
 
 def rotation_vector(backend: Backend, rotation: Quaternion) -> Vector:
-    """Axis times angle in radians, at most half a turn, of a unit quaternion."""
+    """Axis times angle of a unit quaternion, radians, at most π."""
     axis = backend.Vector((rotation.x, rotation.y, rotation.z))
     sine = axis.length
     angle = 2.0 * backend.atan2(sine, backend.absolute(rotation.w))

@@ -1,4 +1,4 @@
-"""A missing joint between two known ones (the paper, section 4): on the circle in which two spheres meet."""
+"""A missing joint between two known ones (the paper, section 4): on the circle in which two spheres intersect."""
 
 from ..arrays import TINY
 from ..backend.protocol import Backend, Scalar, Vector
@@ -7,11 +7,11 @@ from ..backend.protocol import Backend, Scalar, Vector
 def joint_between(
     backend: Backend, first: Vector, second: Vector, to_first: Scalar, to_second: Scalar, previous: Vector
 ) -> Vector:
-    """The place of a joint whose two neighbours are known, nearest to where it was before.
+    """The position of a joint between two known neighbours, nearest to where it was before.
 
-    The spheres about the neighbours, with the lengths of the two bones for radii, meet in a circle; the joint is the
-    point of it that is nearest to `previous`. Where they do not meet, the joint is on the line through the neighbours,
-    at its distance from the first, on the side that comes nearest to its distance from the second.
+    The spheres about the neighbours, with the bone lengths as radii, intersect in a circle; the joint is its point
+    nearest to `previous`. If they do not intersect, the joint is on the line through the neighbours, at its distance
+    from the first, on the side that comes nearest to its distance from the second.
 
     Args:
         backend: array or scalar.
@@ -19,7 +19,8 @@ def joint_between(
         second: the other one.
         to_first: the length of the bone to the first.
         to_second: the length of the bone to the second.
-        previous: where the joint was; it says which point of the circle. On the axis any will do.
+        previous: the former position of the joint, which selects the point of the circle. On the axis any point is
+            used.
     """
     line = second - first
     distance = backend.sqrt(backend.maximum(line.length_squared, TINY))
@@ -35,5 +36,5 @@ def joint_between(
 
 
 def beside(arm: Vector, axis: Vector) -> Vector:
-    """What of an arm is at right angles to a unit axis."""
+    """The component of an arm perpendicular to a unit axis."""
     return arm - axis * arm.dot(axis)

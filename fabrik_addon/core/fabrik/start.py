@@ -1,4 +1,4 @@
-"""What happens to a start pose before the first sweep: dead straight limbs are bent, a free root is aligned."""
+"""Start poses: a set that fills the limits, and the alignment of a free root."""
 
 from collections.abc import Mapping
 
@@ -12,14 +12,14 @@ from ..rotations import NO_TURN
 
 _STRAIGHT = 1e-3
 _BEND = 0.1
-# Of so many poses the nearest ones are a start for whatever the limits allow. A robot's hand on five hinges was put
-# where it can be, place and rotation, on 396 of 400 frames with 256 of them, on 399 with 512, on all with 1,024.
+# The nearest of this many poses are starts that any limits allow. A robot's hand on five hinges reached its position
+# and rotation on 396 of 400 frames with 256 of them, on 399 with 512, on all with 1,024.
 _SPREAD_POSES = 1024
 _TOWARD_START = 1e-6
 
 
 def spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray:
-    """(P, J, 4) a fixed sequence of poses that fill the limits; bones without one stay at rest."""
+    """(P, J, 4) a fixed sequence of poses that fill the limits; bones without a limit stay at rest."""
     count = len(skeleton)
     poses = np.tile(NO_TURN, (_SPREAD_POSES, count, 1))
     places = _spread_places(_SPREAD_POSES, 3 * count).reshape(_SPREAD_POSES, count, 3)
@@ -48,14 +48,15 @@ def align_root(
     """The best rigid fit of all effectors to their targets (Horn 1987, the largest eigenvector of his 4×4 matrix).
 
     Args:
-        points: (F, E, 3) where the effectors are.
-        targets: (F, E, 3) where they should be.
-        weights: (F, E), zero where a target is not seen.
-        turning: (F, 3, 3) what wanted rotations add to the spread of the points.
+        points: (F, E, 3) the effectors.
+        targets: (F, E, 3) their targets.
+        weights: (F, E), zero if a target is not seen.
+        turning: (F, 3, 3) the contribution of target rotations to the spread of the points.
 
     Returns:
-        (F, 4) rotation, (F, 3) its centre and (F, 3) where the centre goes. What one or two points leave open is
-        turned as little as can be; where no target is seen nothing moves.
+        (F, 4) rotation, (F, 3) its center and (F, 3) the target of the center. If one or two points do not determine
+        the
+        rotation, the smallest one is used; without visible targets nothing moves.
     """
     share = (weights / np.maximum(weights.sum(axis=1, keepdims=True), TINY))[..., None]
     middle, wanted = (points * share).sum(axis=1), (targets * share).sum(axis=1)

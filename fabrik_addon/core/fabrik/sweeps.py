@@ -1,4 +1,4 @@
-"""Sweeps over many frames: both passes, again and again, until each frame is met or moves no more."""
+"""Sweeps over many frames: both passes, repeated until each frame is solved or stops moving."""
 
 from dataclasses import replace
 
@@ -13,12 +13,12 @@ from ..rotations import quaternion_from_matrix
 from ..state import State
 from .passes import Passes, SweepTargets, sweep_targets
 
-# A frame whose effectors move less than this share of their tolerances in a sweep has come to rest.
+# A frame is at rest if its effectors move less than this share of their tolerances in a sweep.
 _NO_CHANGE = 0.01
 
 
 def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, most: int) -> None:
-    """Sweep F frames in place until each is met, moves no more, or has had the most sweeps."""
+    """Sweep F frames in place until each is solved, stops moving, or has had the most sweeps."""
     frames, part = np.arange(len(state.weights)), state
     rest = state.pose.local.copy()
     bound = np.zeros(rest.shape[:2], dtype=bool)
@@ -40,7 +40,7 @@ def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, mos
 
 
 def _sweep(passes: Passes, bodies: Bodies, goals: Goals, state: State, rest: FloatArray, bound: BoolArray) -> Pose:
-    """The pose after one sweep; limited bodies turn from where they are, others from `rest` (F, B, 4)."""
+    """The pose after one sweep; limited bodies rotate from their current rotation, others from `rest` (F, B, 4)."""
     backend = passes.backend
     limited = np.array([body.limit is not None for body in passes.bodies])
     turning = np.where(limited[:, None], state.pose.local, rest)
@@ -59,7 +59,7 @@ def _as_list(backend: Backend, rotations: FloatArray) -> list[Quaternion]:
 
 
 def _targets(passes: Passes, goals: Goals, state: State) -> SweepTargets:
-    """The targets of the next sweep; both sides of a loop go to the middle between them."""
+    """The targets of the next sweep; both sides of a loop go to the midpoint between them."""
     backend = passes.backend
     count, oriented = goals.count, goals.oriented
     points, weights, found = state.wanted.points, state.weights[:, :count], goals.points(state.pose)

@@ -1,8 +1,8 @@
-"""A body of rigid bones: where everything is, and how it moves when its joints turn.
+"""Rigid bodies: their forward kinematics, and how they move when their joints rotate.
 
-Joints are columns: three of a joint that turns freely, one of a hinge, none of what is fixed, each a turn about an axis
-of the frame that carries the bone; three more for a root whose place is free. All numbers are float64 arrays over the B
-bodies, the D columns or n points; where poses have frames in front, (F, B, 4), so has everything that comes of them.
+Joints are columns: three for a free joint, one for a hinge, none for a fixed one, each a rotation about an axis of the
+frame that carries the bone; three more for a root that may move. All numbers are float64 arrays over the B bodies, the
+D columns or n points; if poses have frames in front, (F, B, 4), so have all results.
 """
 
 from collections.abc import Sequence
@@ -18,26 +18,26 @@ from ..model.kinematics import jumps
 from ..model.skeleton import Skeleton
 from ..rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
 
-# (..., D, 3) the axis of each column and (..., D, 3) the speed of what it moves at the armature's origin.
+# (..., D, 3) the axis of each column and (..., D, 3) its velocity at the armature's origin.
 Motions: TypeAlias = tuple[FloatArray, FloatArray]
-# (3, 9) what a point adds to the matrix that makes a × p of a.
+# (3, 9) the linear map from a to the matrix that maps p to a × p.
 _CROSSING = np.zeros((3, 9))
 _CROSSING[(2, 0, 1), (1, 5, 6)], _CROSSING[(1, 2, 0), (2, 3, 7)] = 1.0, -1.0
-# Points that touch are others at each step, so that not all are kept of which columns move them.
+# Contact points change with each step, so only this many sets of columns are kept.
 _KEPT = 64
 _YZX, _ZXY = [1, 2, 0], [2, 0, 1]
 
 
 @dataclass(frozen=True)
 class Pose:
-    """How the B bodies stand.
+    """A pose of the B bodies.
 
     Attributes:
         local: (..., B, 4) local rotations, w x y z.
         root: (..., 3) the root's head.
         heads: (..., B, 3), orientations: (..., B, 3, 3) in armature space.
-        carried: (..., B, 3, 3) the frames that the bodies would have without their local rotation.
-        factors: (..., B) of the lengths of bodies that slide; None where none does.
+        carried: (..., B, 3, 3) the bodies' orientations without their local rotations.
+        factors: (..., B) length factors of bodies that slide; None if none does.
     """
 
     local: FloatArray
@@ -48,13 +48,13 @@ class Pose:
     factors: FloatArray | None = None
 
     def points(self, on: IntArray, offsets: FloatArray) -> FloatArray:
-        """(..., n, 3) where points are that have places (n, 3) in the frames of bodies (n,)."""
+        """(..., n, 3) armature-space positions of points at offsets (n, 3) in the frames of bodies `on` (n,)."""
         if self.factors is not None:
             offsets = stretched(offsets, self.factors[..., on])
         return np.asarray(self.heads[..., on, :] + times(self.orientations[..., on, :, :], offsets))
 
     def part(self, frames: IntArray | slice) -> "Pose":
-        """Some of the frames."""
+        """The pose on some of the frames."""
         factors = None if self.factors is None else self.factors[frames]
         return Pose(
             self.local[frames],
@@ -76,10 +76,10 @@ class Bodies:
     """The bones that may move, parents first, each with the columns of its joint.
 
     Attributes:
-        bones: (B,) places in the skeleton.
+        bones: (B,) indices in the skeleton.
         parents: (B,) bodies, -1 for the root.
-        columns: how many there are, D: `turning` ones of joints, three of a free root, one of each body that slides.
-        body_of: (D,) the body of each column; the root's shift belongs to body 0.
+        columns: D, their number: `turning` for joints, three for a free root, one for each body that slides.
+        body_of: (D,) the body of each column; the root's translation belongs to body 0.
         slides: (S,) the bodies that slide.
         first: (B,) the first column of each body, and `counts` (B,) how many it has.
     """
@@ -92,10 +92,10 @@ class Bodies:
         free_root: bool,
         slides: Sequence[int] = (),
     ) -> None:
-        """Prepare them.
+        """Prepare the bodies.
 
-        axes: for each body, (k, 3) unit axes of the carried frame that it may rotate about. slides: bodies whose length
-        may change; what is on them moves along their Y.
+        axes: for each body, (k, 3) unit axes of the carried frame about which it may rotate. slides: bodies whose
+        length may change; their children move along their Y.
         """
         place = {bone: index for index, bone in enumerate(bones)}
         self.skeleton, self.free_root = skeleton, free_root
@@ -116,7 +116,7 @@ class Bodies:
         )
         self._turned = np.flatnonzero(self.inherits & (self.parents >= 0))
         self._jumps = list(jumps(np.where(self.inherits, self.parents, -1)))
-        # (3 B, turning) the rotation vectors of all bodies by the columns.
+        # (3 B, turning) the matrix from columns to the rotation vectors of all bodies.
         self._spread = np.zeros((len(bones), 3, self.turning))
         self._spread[self._turning_body, :, np.arange(self.turning)] = self.axes
         self._spread = self._spread.reshape(3 * len(bones), self.turning)
@@ -133,7 +133,7 @@ class Bodies:
 
     @cached_property
     def carrier(self) -> IntArray:
-        """(J,) for each bone of the skeleton the body that it is or rides on."""
+        """(J,) for each bone of the skeleton, the body that moves it: itself or the nearest above."""
         place = {int(bone): body for body, bone in enumerate(self.bones)}
         result = np.zeros(len(self.skeleton.parents), dtype=np.int64)
         for bone, parent in enumerate(self.skeleton.parents):
@@ -142,9 +142,9 @@ class Bodies:
 
     @cached_property
     def ends(self) -> IntArray:
-        """(B, B) where u's arm to a point of l ends: -1 at the point itself, else at the head of that body.
+        """(B, B) the end of u's arm to a point of l: -1 for the point itself, else the body at whose head it ends.
 
-        A body that does not inherit rotation is moved by those above it, but not turned.
+        A body that does not inherit rotation is moved by those above it, but not rotated.
         """
         result = np.full((len(self.bones), len(self.bones)), -1, dtype=np.int64)
         for body, parent in enumerate(self.parents):
@@ -166,9 +166,9 @@ class Bodies:
         return self.above.T.astype(float)
 
     def pose(self, local: FloatArray, root: FloatArray, factors: FloatArray | None = None) -> Pose:
-        """The pose of (..., B, 4) local rotations, the root's head at (..., 3), and lengths times (..., B)."""
+        """The pose of local rotations (..., B, 4), the root's head at (..., 3), and length factors (..., B)."""
         orientations = self.rest_turns @ matrix_from_quaternion(local)
-        # Each round takes every body twice as far up.
+        # Each round doubles the number of ancestors covered.
         for bodies, above in self._jumps:
             orientations[..., bodies, :, :] = orientations[..., above, :, :] @ orientations[..., bodies, :, :]
         shifts = np.empty((*local.shape[:-1], 3))
@@ -185,17 +185,17 @@ class Bodies:
         return Pose(local, root, self._below @ shifts, orientations, carried, factors)
 
     def moved(self, pose: Pose, step: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(..., B, 4) local rotations and (..., 3) root after a step (..., D), limits not looked at."""
+        """(..., B, 4) local rotations and (..., 3) root after a step (..., D), without clamping to limits."""
         root = pose.root + step[..., self.turning : self.turning + 3] if self.free_root else pose.root
         local = product(quaternion_from_rotation_vector(self.vectors(step)), pose.local)
         return local / lengths(local)[..., None], root
 
     def vectors(self, step: FloatArray) -> FloatArray:
-        """(..., B, 3) rotation vectors, in the frames that carry the bodies, of a step (..., D)."""
+        """(..., B, 3) rotation vectors of a step (..., D), in the frames that carry the bodies."""
         return (step[..., : self.turning] @ self._spread.T).reshape(*step.shape[:-1], -1, 3)
 
     def motions(self, pose: Pose) -> Motions:
-        """(..., D, 3) the axis of each column and (..., D, 3) the speed of what it moves at the armature's origin."""
+        """(..., D, 3) the axis of each column and (..., D, 3) its velocity at the armature's origin."""
         axes, speeds = np.zeros((2, *pose.root.shape[:-1], self.columns, 3))
         turned = times(pose.carried[..., self._turning_body, :, :], self.axes)
         axes[..., : self.turning, :] = turned
@@ -205,7 +205,7 @@ class Bodies:
         return axes, speeds
 
     def levers(self, on: IntArray, offsets: FloatArray) -> FloatArray:
-        """(n, S) how far a sliding body of factor 1 carries points (n, 3) of bodies (n,) along its Y."""
+        """(n, S) how far a sliding body of factor 1 moves points (n, 3) of bodies (n,) along its Y."""
         result = np.zeros((len(on), len(self.slides)))
         for row, holder in enumerate(on.tolist()):
             body, along = holder, offsets[row, 1]
@@ -215,7 +215,7 @@ class Bodies:
         return result
 
     def shifts(self, pose: Pose, motions: Motions, points: FloatArray, on: IntArray) -> FloatArray:
-        """(..., n, 3, D) how points (..., n, 3) of bodies (n,) move with the columns."""
+        """(..., n, 3, D) Jacobian of the positions of points (..., n, 3) on bodies `on` (n,)."""
         axes, speeds = motions
         if self.broken:
             ends = self.ends[self.body_of][:, on].T
@@ -227,7 +227,7 @@ class Bodies:
         return np.asarray((turned + np.swapaxes(speeds, -1, -2)[..., None, :, :]) * self._moves(on))
 
     def turns(self, motions: Motions, on: IntArray) -> FloatArray:
-        """(..., n, 3, D) how bodies (n,) turn with the columns."""
+        """(..., n, 3, D) Jacobian of the rotations of bodies `on` (n,), as rotation vectors."""
         moves = self._moves(on)
         if self.broken:
             moves = moves * (self.ends[self.body_of][:, on].T < 0)[:, None]
@@ -243,7 +243,7 @@ class Bodies:
         return self._moves_of[key]
 
     def below(self, on: IntArray) -> FloatArray:
-        """(B, n) 1 where a body carries what is on bodies (n,)."""
+        """(B, n) 1 where a body is `on` (n,) or above it."""
         return self.above[:, on].astype(float)
 
     def composite(
@@ -257,13 +257,13 @@ class Bodies:
     ) -> tuple[FloatArray, FloatArray]:
         """Normal equations of weighted points by composite inertia, without their rows; all bodies inherit rotation.
 
-        From rows instead, a step of a walk with 42 markers took twice as long (Featherstone, Rigid Body Dynamics
+        With rows instead, a step of a walk with 42 markers took twice as long (Featherstone, Rigid Body Dynamics
         Algorithms, 2008, chapter 6).
 
         Args:
             motions: of the columns.
             below: (B, n) from `below`.
-            points: (..., n, 3).
+            points: (..., n, 3), armature space.
             weights: (..., n).
             forces: (..., n, 3).
             turning: of bodies whose rotation counts, (B, m) from `below`, weights (..., m) and torques (..., m, 3).
@@ -284,22 +284,22 @@ class Bodies:
         return self.symmetric(products), (columns * pulls[..., self.body_of, :]).sum(axis=-1)
 
     def symmetric(self, products: FloatArray) -> FloatArray:
-        """(..., D, D) with the entries of pairs whose first column is above the second on both sides, zero elsewhere.
+        """(..., D, D) symmetric, from the entries of pairs whose first column is above the second; zero elsewhere.
 
-        Those of one body are the mean of both.
+        Entries of pairs on one body are averaged.
         """
         kept = products * self._upper
         return np.asarray(kept + np.swapaxes(kept, -1, -2))
 
     @cached_property
     def _upper(self) -> FloatArray:
-        """(D, D) 1 where a column's body is above the other's, a half where it is the same."""
+        """(D, D) 1 where a column's body is above the other's, ½ if it is the same."""
         return np.where(self.body_of[:, None] == self.body_of, 0.5, self.above[self.body_of][:, self.body_of])
 
     def stiffness(
         self, pose: Pose, motions: Motions, points: FloatArray, on: IntArray, forces: FloatArray
     ) -> FloatArray:
-        """(..., D, D) how the pull of forces (..., n, 3) at points (..., n, 3) of bodies (n,) grows as columns turn.
+        """(..., D, D) second derivatives of the work of forces (..., n, 3) at points (..., n, 3) of bodies `on` (n,).
 
         Σ f · ∂²p / ∂i ∂j, which is f · (a_i × (a_j × arm_j)) where i is above j.
         """
@@ -313,7 +313,7 @@ class Bodies:
 
 
 def joint_axes(limit: Limit | None, factor: float) -> FloatArray:
-    """(k, 3) what a joint may turn about, in the frame that carries it; nothing where its mass counts without end."""
+    """(k, 3) axes about which a joint may rotate, in the frame that carries it; none if `factor` is infinite."""
     if not np.isfinite(factor) or (limit is not None and limit.freedom == 0):
         return np.zeros((0, 3))
     return np.eye(3) if limit is None or limit.turn_axis is None else np.array([limit.turn_axis])
@@ -325,7 +325,7 @@ def cross(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def stretched(offsets: FloatArray, factors: FloatArray) -> FloatArray:
-    """(..., n, 3) points (n, 3) in the frames of bodies, moved along Y by the factors (..., n) of their lengths."""
+    """(..., n, 3) points (n, 3) in the frames of bodies, moved along Y by the length factors (..., n)."""
     result = np.empty((*factors.shape, 3))
     result[...] = offsets
     result[..., 1] *= factors
@@ -333,7 +333,7 @@ def stretched(offsets: FloatArray, factors: FloatArray) -> FloatArray:
 
 
 def _inertia() -> FloatArray:
-    """(16, 36) to the inertia of a mass, as motions (axis, speed at the origin) meet it, from m · (1, p) (1, p)ᵀ.
+    """(16, 36) from m · (1, p) (1, p)ᵀ to the inertia of a mass m at p, for motions (axis, velocity at the origin).
 
     A point at p moves by a × p + s: linear in 1 and in each of p's coordinates.
     """

@@ -1,4 +1,4 @@
-"""What a body keeps to besides its joints' limits: the floor, itself, and its centre of mass over what it stands on."""
+"""Constraints of a body besides its joint limits: the floor, self-collision, and balance over a support."""
 
 from dataclasses import dataclass
 
@@ -17,27 +17,28 @@ _NEAR_FLOOR, _NEAR_CAPSULES = 0.3, 0.05
 # Keys of these sides, beyond those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
-# Metres of room for the centre of mass; less is none.
+# Metres: less room for the center of mass counts as none.
 _NO_ROOM = 1e-9
-# By how much the support gives way to a goal's force of 1: goals count ten times as much, the posture a thirtieth. With
-# 3 and 10, a hand that is led a centimetre beyond its reach is let go by 117 and 60 mm, for the sake of balance.
+# Compliance of the support per goal force of 1: goals count ten times as much, the posture a thirtieth. With 3 and 10,
+# a hand led a centimetre beyond its reach is released by 117 and 60 mm to keep balance.
 _BALANCE_YIELDS = 0.03
-# The share of the way to the support's edge that the center of mass goes freely; beyond, the hips go back, as people's
-# do. That gives way by so much, and a meter that the center is lowered counts as this many on the way: who bends down
-# brings the hips back farther than who reaches out. With 0.3 and 0.05 hips go 2.3 cm for a hand 70 cm to the front and
-# the center of mass 5.4 cm for a hand on the floor, with these 1.2 and 5.8 cm.
+# The share of the distance to the support's edge within which the center of mass moves freely; beyond it the hips move
+# back, as people's do. The second number is the compliance of that; the third, how much of that distance counts for a
+# meter that the center is lowered, since bending down moves the hips farther back than reaching out. With 0.3 and 0.05
+# hips move 2.3 cm for a hand 70 cm forward and the center of mass 5.4 cm for a hand on the floor; with these 1.2 and
+# 5.8 cm.
 _AT_EASE, _EASE_YIELDS, _LOWERED = 0.37, 0.03, 0.1
 
 
 @dataclass(frozen=True)
 class Floor:
-    """Points that do not go through the floor, all in armature space.
+    """Points that stay above the floor, all in armature space.
 
     Attributes:
-        points: bones and where on them, (x, y, z) in the bone's frame. Their limbs bend at the floor.
-        balls: further points, with a radius each; bones without a joint of their own follow what carries them.
+        points: bones and positions (x, y, z) in the bone's frame. Their limbs bend at the floor.
+        balls: further points, each with a radius; bones that cannot move follow those that move them.
         normal: (3,) up from the floor.
-        height: how far up it is from the armature's origin.
+        height: of the floor along `normal`, from the armature's origin.
     """
 
     points: tuple[tuple[str, tuple[float, float, float]], ...]
@@ -48,11 +49,11 @@ class Floor:
 
 @dataclass(frozen=True)
 class Support:
-    """What a body stands on, in armature space.
+    """The support of a body, in armature space.
 
     Attributes:
-        corners: (N, 3) of a convex outline, one after the other; the centre of mass is to be over it.
-        up: (3,) the way that over is.
+        corners: (N, 3) of a convex outline, in order; the center of mass should be above it.
+        up: (3,) the direction of "above".
     """
 
     corners: FloatArray
@@ -60,7 +61,7 @@ class Support:
 
 
 class Bounds:
-    """The constraints that floor, support and capsules are, for one body. Bones that take no part bear no floor.
+    """The constraints from floor, support and capsules, for one body. Bones that cannot move do not touch the floor.
 
     Attributes:
         capsules: those of the body.
@@ -83,9 +84,10 @@ class Bounds:
         self._shifted = 0.0
 
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
-        """Take the outline of the support, wide enough for a pose that begins out of balance; `shift` narrows it.
+        """Set the outline of the support, wide enough for a pose that begins out of balance; `shift` narrows it.
 
-        And a smaller outline inside it, in which the body is at ease. What is below the floor may stay as low.
+        A smaller outline inside it bounds the region of free movement. Points that start below the floor may stay as
+        low.
         """
         self._posture = posture
         self.capsules.carry(rotations, location)
@@ -106,12 +108,12 @@ class Bounds:
         at_ease = _AT_EASE * gaps**2 / max(float(gaps.max()), _NO_ROOM)
         self._normals = np.concatenate([normals, eased])
         self._reaches = np.concatenate([normals @ preferred + gaps, eased @ preferred + at_ease])
-        # How far the outline is from being as narrow as what it stands on.
+        # How much wider the outline is than the support.
         self._too_wide = np.concatenate([np.maximum(normals @ preferred - reaches, 0.0), np.zeros(len(normals))])
         self._yielding = np.repeat((_BALANCE_YIELDS, _EASE_YIELDS), len(normals))
 
     def shift(self, share: float) -> None:
-        """Narrow the outline to a share of the way from the wide one to what the body stands on."""
+        """Narrow the outline by a share of the difference between the wide one and the support."""
         self._shifted = share
 
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
@@ -159,7 +161,7 @@ class Bounds:
         return np.asarray(ahead - self._reaches + self._shifted * self._too_wide)
 
     def holder(self, key: int) -> Holder:
-        """What a row with a key is of."""
+        """The constraint of the row with a key."""
         if key < _SUPPORT_KEYS:
             return Holder("FLOOR", self._bodies.skeleton.names[self._bones[key - _FLOOR_KEYS]])
         return self.capsules.holder(key) or Holder("BALANCE")
@@ -182,7 +184,7 @@ class Bounds:
 
 
 def _outline(support: Support) -> tuple[FloatArray, FloatArray]:
-    """(N, 3) normals that point out of the outline, level, and how far out its edges are."""
+    """(N, 3) horizontal normals out of the outline, and (N,) the distances of its edges along them."""
     corners, up = np.asarray(support.corners, dtype=np.float64), np.array(support.up)
     edges = np.roll(corners, -1, axis=0) - corners
     normals = np.cross(edges, up)

@@ -1,9 +1,9 @@
-"""Self-collision: capsules on the bones of a body that do not go into each other.
+"""Self-collision: capsules on a body's bones that must not overlap.
 
 The distance of two capsules is that of their segments minus their radii (Ericson, *Real-Time Collision Detection*,
-2005, section 5.1.9). Each pair that is near gives inequalities rows · x <= gap: one at the closest points of the
-segments, and one at each end whose own closest point is near. The latter keep two capsules that lie along each other
-from rocking about a single point of contact.
+2005, section 5.1.9). Each near pair gives inequalities rows · x <= gap: one at the closest points of the segments, and
+one at each end whose own closest point is near. The latter keep two parallel capsules from rocking about a single point
+of contact.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ from .joint_limits import ConstraintRows, Holder
 # Keys of these rows, beyond those of joints, floor and support. Each pair has five.
 _KEYS = 3_000_000
 _KINDS = 5
-# An end whose closest point is within this share of the segment from the closest points of both says the same.
+# An end whose closest point is within this share of the segment from the pair's closest points adds no row.
 _SAME = 0.15
-# An end counts if its gap is larger than that of its pair by at most this share of how far capsules count as near.
+# An end counts if its gap exceeds the pair's by at most this share of the distance at which capsules are near.
 _BESIDE = 0.2
-# Segments whose angle has a smaller squared sine are parallel.
+# Segments are parallel if their angle has a smaller squared sine.
 _PARALLEL = 1e-8
 
 
@@ -38,7 +38,7 @@ class Capsule:
     """A capsule on a bone.
 
     Attributes:
-        bone: its name. A bone that the skeleton does not have stays where it is.
+        bone: its name. A bone that the skeleton does not have does not move.
         start, end: the ends of its segment, (x, y, z) in the bone's frame; in armature space for a bone that the
             skeleton does not have.
         radius: in armature units.
@@ -52,13 +52,13 @@ class Capsule:
 
 @dataclass(frozen=True)
 class SelfCollision:
-    """Capsules, and the pairs of them, by index, that do not go into each other."""
+    """Capsules, and pairs of their indices that must not overlap."""
 
     capsules: tuple[Capsule, ...]
     pairs: tuple[tuple[int, int], ...]
 
     def but_for(self, skeleton: Skeleton, effectors: Sequence[Effector]) -> "SelfCollision":
-        """Without the pairs that closed loops bring together: hands on one stick touch."""
+        """These capsules without the pairs that closed loops bring together: hands on one stick touch."""
         ties = [
             (_about(skeleton, each.bone), _about(skeleton, each.target_bone)) for each in effectors if each.target_bone
         ]
@@ -139,7 +139,7 @@ class Capsules:
         return len(self._radii) > 0
 
     def carry(self, rotations: FloatArray, location: FloatArray) -> None:
-        """From now on bones that do not take part are as in a pose: (..., J, 4) and the root's head at (..., 3)."""
+        """Set the pose of bones that cannot move: rotations (..., J, 4) and the root's head at (..., 3)."""
         if not self:
             return
         posed = forward_kinematics(self._bodies.skeleton, rotations, location)
@@ -150,17 +150,17 @@ class Capsules:
         self._measured = None
 
     def allow(self, pose: Pose) -> None:
-        """Let pairs that are in each other in a pose be so, but no deeper."""
+        """Allow overlaps as deep as those in a pose."""
         if self:
             self._allowed, self._measured = np.zeros(len(self._radii)), None
             self._allowed, self._measured = np.minimum(self._measure(pose)[0], 0.0), None
 
     def depths(self, pose: Pose) -> FloatArray:
-        """(..., P) how far the pairs are in each other, beyond what is allowed."""
+        """(..., P) the pairs' overlaps beyond what is allowed, armature units."""
         return np.maximum(-self._measure(pose)[0], 0.0) if self else np.zeros(0)
 
     def rows(self, pose: Pose, motions: Motions, within: float) -> ConstraintRows:
-        """Those of one pose whose gap is at most `within`."""
+        """The rows of one pose with a gap of at most `within`."""
         if not self:
             return ConstraintRows.none(self._bodies.columns)
         gaps, one, two, segments = self._measure(pose)
@@ -181,7 +181,7 @@ class Capsules:
         return ConstraintRows.straight(rows, found[kind, pair], _KEYS + _KINDS * near[pair] + kind)
 
     def holder(self, key: int) -> Holder | None:
-        """The pair of bones that a row with a key is of; None for keys of other constraints."""
+        """The pair of bones of the row with a key; None for keys of other constraints."""
         if key < _KEYS:
             return None
         first, second = self._pairs[:, (key - _KEYS) // _KINDS]
@@ -200,7 +200,7 @@ class Capsules:
     def _rows(
         self, pose: Pose, motions: Motions, at: FloatArray, on: FloatArray, segments: FloatArray, pairs: IntArray
     ) -> FloatArray:
-        """(..., n, D) by how much columns bring points (..., n, 3) on both capsules of pairs (n,) together."""
+        """(..., n, D) how much columns bring points (..., n, 3) on both capsules of pairs (n,) together."""
         across = at - on
         distances = lengths(across)[..., None]
         if distances.min(initial=1.0) <= ROUNDING:
@@ -217,7 +217,12 @@ class Capsules:
         return np.asarray(-work[..., : len(pairs), :] - work[..., len(pairs) :, :])
 
     def _measure(self, pose: Pose) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """(..., P) the gaps of the pairs, shares along both segments, and (..., 2, 2, P, 3) their ends."""
+        """Measure the pairs in a pose.
+
+        Returns:
+            (..., P) gaps, (..., P) closest points as shares of both segments, twice, and (..., 2, 2, P, 3) segment
+            ends.
+        """
         if self._measured is None or self._measured[0] is not pose:
             heads, turns = pose.heads[..., None, self._on, :], pose.orientations[..., None, self._on, :, :]
             ends = heads + times(turns, self._carried)
@@ -230,9 +235,9 @@ class Capsules:
 
 
 def closest(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(..., n) how far n pairs of segments (..., 2, n, 3) are apart, and shares along both at which they are closest.
+    """(..., n) distances of n pairs of segments (..., 2, n, 3), and their closest points as shares of both.
 
-    Of parallel segments, one pair of the closest points.
+    For parallel segments, one pair of closest points.
     """
     start, other = first[..., 0, :, :], second[..., 0, :, :]
     vectors = np.stack([first[..., 1, :, :] - start, second[..., 1, :, :] - other, start - other])

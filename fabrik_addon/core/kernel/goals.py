@@ -1,4 +1,4 @@
-"""Goals: how far effectors are from their targets, and how that changes as joints rotate."""
+"""Goals: the distances of effectors from their targets, and how these change as joints rotate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ..model.loops import loops_of, with_partners
 from ..rotations import matrix_from_quaternion, quaternion_from_rotation_vector, rotation_vector_from_matrix
 from .bodies import Bodies, Motions, Pose
 
-# A radian of a rotation that is off counts as this share of the length of the effector's path.
+# A radian between a rotation and its target counts as this share of the length of the effector's path.
 LEVER = 0.1
 
 
@@ -21,10 +21,10 @@ class Wanted:
     """The targets of E effectors, in armature space.
 
     Attributes:
-        points: (..., E, 3), zeros where there is no target and where an effector closes a loop.
-        frames: (..., O, 3, 3) rotations that bones are to have, anything where there is none.
+        points: (..., E, 3), zero without a target and for effectors that close a loop.
+        frames: (..., O, 3, 3) target rotations of bones, arbitrary if there is none.
         seen: (..., E + O) whether there is a target.
-        undecided: (E, 3) a unit direction in which an effector may be anywhere, zeros for none.
+        undecided: (E, 3) a unit direction along which the effector is free, zero for none.
     """
 
     points: FloatArray
@@ -33,27 +33,27 @@ class Wanted:
     undecided: FloatArray | None = None
 
     def part(self, frames: IntArray | slice) -> "Wanted":
-        """Those of some of F frames."""
+        """The targets on some of the frames."""
         return Wanted(self.points[frames], self.frames[frames], self.seen[frames], self.undecided)
 
 
 class Goals:
-    """E effectors on the bodies of a rig: a residual of three numbers for each point and each rotation that counts.
+    """E effectors on the bodies of a rig, with a residual of three numbers for each target position and rotation.
 
-    A residual is in units of length. A rotation that is off by an angle counts as the angle times LEVER of the length
-    of the effector's path, so that points and rotations can be weighed against each other at any scale.
+    A residual is in units of length. A rotation that differs by an angle counts as the angle times LEVER times the
+    length of the effector's path, so that positions and rotations are weighted alike at any scale.
 
     Attributes:
         count: E.
         oriented: (O,) the effectors whose rotation counts.
         lengths: (E,) of the paths from the root to the effectors.
-        arms: (O,) units of length that a radian counts as.
+        arms: (O,) units of length for a radian.
         shares: (O,) the rotation weights.
         on: (E + K,) the bodies of the effectors and of the K partners in loops.
     """
 
     def __init__(self, bodies: Bodies, effectors: Sequence[Effector]) -> None:
-        """The effectors' bones are among the bodies."""
+        """The effectors' bones must be among the bodies."""
         skeleton, ends = bodies.skeleton, with_partners(effectors)
         self._bodies, self.count, self.loops = bodies, len(effectors), list(loops_of(effectors))
         place = {int(bone): body for body, bone in enumerate(bodies.bones)}
@@ -65,16 +65,16 @@ class Goals:
         self.shares: FloatArray = np.array([effectors[row].rotation_weight for row in oriented], dtype=np.float64)
         self.arms: FloatArray = LEVER * self.lengths[self.oriented]
         self._levers: FloatArray = bodies.levers(self.on, self._offsets)
-        # Their rows are not needed where all bodies are rigid and every point belongs to one of them.
+        # Rows are not needed if all bodies are rigid and every point belongs to one of them.
         self.is_composite = not (self.loops or len(bodies.slides) or bodies.broken)
         self._below = bodies.below(self.on), bodies.below(self.on[self.oriented])
 
     def wanted(
         self, points: FloatArray, rotations: FloatArray | None = None, undecided: FloatArray | None = None
     ) -> Wanted:
-        """Targets at (..., E, 3) and rotations (..., E, 4) w x y z, in armature space; NaN where there is none.
+        """Make targets from positions (..., E, 3) and rotations (..., E, 4) w x y z, in armature space; NaN for none.
 
-        undecided: (E, 3) a unit direction in which an effector may be anywhere, zeros for none.
+        undecided: (E, 3) a unit direction along which an effector is free, zero for none.
         """
         targets = np.array(points, dtype=np.float64)
         targets[..., self.loops, :] = 0.0
@@ -84,11 +84,11 @@ class Goals:
         return Wanted(np.nan_to_num(targets), matrix_from_quaternion(np.nan_to_num(turned)), seen, undecided)
 
     def points(self, pose: Pose) -> FloatArray:
-        """(..., E + K, 3) where effectors and the partners of loops are, in armature space."""
+        """(..., E + K, 3) the effectors and the partners of loops, armature space."""
         return pose.points(self.on, self._offsets)
 
     def residual(self, pose: Pose, wanted: Wanted) -> FloatArray:
-        """(..., E + O, 3) what is missing to the targets, zero where there is none."""
+        """(..., E + O, 3) differences from the effectors to their targets; zero if there is none."""
         found = self.points(pose)
         points = found[..., : self.count, :]
         points[..., self.loops, :] -= found[..., self.count :, :]
@@ -102,7 +102,7 @@ class Goals:
         return np.asarray(np.where(wanted.seen[..., None], missing, 0.0))
 
     def toward(self, pose: Pose, wanted: Wanted, share: float) -> Wanted:
-        """The targets a share of the way from where a pose has the effectors to where they are wanted."""
+        """Targets at a share of the distance between the effectors in a pose and the wanted ones."""
         missing = share * self.residual(pose, wanted)
         found = self.points(pose)
         points = found[..., : self.count, :]
@@ -113,12 +113,12 @@ class Goals:
         return Wanted(points + missing[..., : self.count, :], turned, wanted.seen, wanted.undecided)
 
     def missed(self, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(..., E) distances from the targets and (..., O) radians of a residual (..., E + O, 3)."""
+        """(..., E) distances from the targets and (..., O) radians, from a residual (..., E + O, 3)."""
         distances = np.sqrt((residual**2).sum(axis=-1))
         return distances[..., : self.count], distances[..., self.count :] / self.arms
 
     def rows(self, pose: Pose, motions: Motions, wanted: Wanted) -> FloatArray:
-        """(..., E + O, 3, D) how much the columns lessen the residual."""
+        """(..., E + O, 3, D) how much the columns reduce the residual."""
         bodies = self._bodies
         shifts = bodies.shifts(pose, motions, self.points(pose), self.on)
         if len(bodies.slides):
@@ -134,20 +134,21 @@ class Goals:
         return np.asarray(rows * wanted.seen[..., None, None])
 
     def weighted(self, weights: FloatArray, wanted: Wanted) -> FloatArray:
-        """(..., E + O) what each residual's square counts, from weights (..., E); zero where there is no target."""
+        """(..., E + O) weights of the squared residuals, from weights (..., E); zero without a target."""
         return np.asarray(np.concatenate([weights, weights[..., self.oriented] * self.shares], axis=-1) * wanted.seen)
 
     def carried_by(self, body: int, weights: FloatArray) -> BoolArray:
-        """(F,) whether a body carries a goal that counts, for weights (F, E + O)."""
+        """(F,) whether a body moves a goal with a weight; weights: (F, E + O)."""
         ends = weights[:, [*range(self.count), *self.loops]] @ self._below[0][body]
         return np.asarray(ends + weights[:, self.count :] @ self._below[1][body] > 0.0)
 
     def equations(
         self, pose: Pose, motions: Motions, residual: FloatArray, weights: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """(..., D, D) and (..., D) of Σ weight · |residual|² where `is_composite`; residual and weights (..., E + O).
+        """(..., D, D) and (..., D) of Σ weight · |residual|², if `is_composite`.
 
-        They are the Gauss-Newton matrix and the direction of descent, both halved.
+        residual: (..., E + O, 3). weights: (..., E + O). They are the Gauss-Newton matrix and the direction of descent,
+        both halved.
         """
         points, forces = self.points(pose), residual * weights[..., None]
         turning = None
@@ -159,6 +160,6 @@ class Goals:
         )
 
     def forces(self, multipliers: FloatArray) -> FloatArray:
-        """(..., E + K, 3) the forces at the points that go with multipliers (..., E + O, 3) of the residuals."""
+        """(..., E + K, 3) forces at the points, from multipliers (..., E + O, 3) of the residuals."""
         forces = multipliers[..., : self.count, :]
         return np.concatenate([forces, -forces[..., self.loops, :]], axis=-2)

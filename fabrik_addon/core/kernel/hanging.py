@@ -1,9 +1,9 @@
-"""Limbs without goals hang: a weak pull on their bones, beside the posture term and inside the same limits and floor.
+"""Limbs without goals hang: a weak pull on their bones besides the posture term, within the same limits and floor.
 
-A limb keeps its tilt from the vertical while what carries it tilts, and goes around the vertical with it. The farther
-the carrier tilts, the more a limb that hung down is drawn straight down: arms that stood away from the body, a shin
-below a raised knee. Nothing is drawn in the pose that it begins in. Rigs for animation have a similar choice for limbs
-on FK (Rigify: "FK limb follow", off by default).
+A limb keeps its tilt from the vertical while its carrier (the bone it hangs from) tilts, and rotates about the vertical
+with it. The farther the carrier tilts, the more a limb that hung down is pulled straight down: arms held away from the
+body, a shin below a raised knee. Nothing is pulled in the start pose. Animation rigs have a similar option for FK limbs
+(Rigify: "FK limb follow", off by default).
 """
 
 from collections.abc import Sequence
@@ -14,21 +14,21 @@ import numpy as np
 from ..arrays import ROUNDING, FloatArray, lengths, times
 from .bodies import Bodies, Motions, Pose, cross
 
-# The pull on a limb, as a share of the body's size squared (the unit of the posture term). About ten times the inertia
-# of a light joint, so that limits and floor decide where a limb ends, and its own stiffness little.
+# The pull on a limb, as a share of the body's size squared (the unit of the posture term). It is about ten times the
+# inertia of a light joint, so that limits and floor decide the limb's pose rather than its own stiffness.
 _PULL = 0.008
-# The pull on a bone, as a share of that on its limb. With 0 elbows bend where arms should swing.
+# The pull on a bone, as a share of that on its limb. With 0 elbows bend instead of arms swinging.
 _OF_BONES = 0.5
-# A difference of rotation vectors for derivatives, in radians.
+# Radians: step of finite differences of rotation vectors.
 _DIFFERENCE = 1e-6
-# (3, 3, 3) rotations about X, Y and Z by that, to first order.
+# (3, 3, 3) rotations about X, Y and Z by that step, to first order.
 _SMALL_TURNS = np.eye(3) + _DIFFERENCE * np.cross(np.eye(3)[:, None], np.eye(3)).swapaxes(1, 2)
 
 
 class HangFrom(NamedTuple):
-    """The pose whose tilts limbs keep, (J, 4) local rotations and the root's head at (3,), and the way (3,) up.
+    """The pose whose limb tilts are kept: (J, 4) local rotations, the root's head at (3,), and up (3,); armature space.
 
-    hangs: False for limbs that follow what carries them instead, and leave it only for limits and floor.
+    hangs: False for limbs that follow their carrier instead, and leave it only for limits and floor.
     """
 
     rotations: FloatArray
@@ -38,11 +38,11 @@ class HangFrom(NamedTuple):
 
 
 class HangingTerm:
-    """½ Σ pull · |direction - wanted|² over limbs and their bones, L in all, with its gradient and Gauss-Newton matrix.
+    """½ Σ pull · |direction - wanted|² over L limbs and bones, with its gradient and Gauss-Newton matrix.
 
     A limb's direction is that from the head of its first bone to the tail of its last one, so a leg that meets the
-    floor bends its knee rather than sliding away. Each of its bones counts as a limb too, by a smaller share, so that
-    an arm hangs by the shoulder, and not by the elbow alone.
+    floor bends its knee instead of sliding away. Each of its bones also counts as a limb, by a smaller share, so that
+    an arm hangs from the shoulder and not only from the elbow.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class HangingTerm:
         shares: Sequence[float],
         start: HangFrom,
     ) -> None:
-        """Prepare it.
+        """Prepare the term.
 
         Args:
             bodies: those of the rig.
-            limbs: the bodies of each, from the trunk outward.
-            carriers: for each the body that carries it.
-            shares: for each the share of the carrier's tilt that it does not follow.
-            start: the pose that limbs hang as.
+            limbs: the bodies of each limb, from the trunk outward.
+            carriers: for each limb, the body that carries it.
+            shares: for each limb, the share of the carrier's tilt that it does not follow.
+            start: the pose whose tilts are kept.
         """
         skeleton = bodies.skeleton
         self._bodies, self._up = bodies, start.up
@@ -81,14 +81,14 @@ class HangingTerm:
         self._falls = np.maximum(-self._start @ start.up, 0.0) * start.hangs
 
     def _directions(self, pose: Pose) -> tuple[FloatArray, FloatArray]:
-        """(L, 3) where limbs point, and (L,) how long they are from end to end."""
+        """(L, 3) directions of the limbs, and (L,) their lengths from end to end."""
         points = pose.points(self._ends, self._offsets).reshape(2, -1, 3)
         chords = points[0] - points[1]
         sizes = np.maximum(lengths(chords), ROUNDING)
         return chords / sizes[:, None], sizes
 
     def residual(self, pose: Pose) -> FloatArray:
-        """(L, 3) how far limbs are from where they would hang, its square an energy."""
+        """(L, 3) differences from the limbs' hanging directions; the squared norm is an energy."""
         strength, pulled = self._wanted(pose.orientations[self._carriers])
         return np.asarray(strength[:, None] * self._directions(pose)[0] - pulled)
 
@@ -110,9 +110,9 @@ class HangingTerm:
         return rows.T @ rows, rows.T @ residual.ravel()
 
     def _wanted(self, carrying: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(L,) how strongly limbs are pulled while their carriers have orientations (L, 3, 3), and (L, 3) whereto.
+        """(L,) strengths of the pull for carriers with orientations (L, 3, 3), and (L, 3) wanted directions.
 
-        The pull ends where a carrier is upside down: there it has no heading.
+        The pull vanishes for a carrier upside down, which has no heading.
         """
         turned = carrying @ self._back
         upright = turned @ self._up
@@ -121,7 +121,7 @@ class HangingTerm:
         sine = lengths(axes)
         axes /= np.maximum(sine, ROUNDING)[:, None]
         tilt = np.arctan2(sine, cosine)
-        # As the carrier turns about the vertical, and the share of its tilt that the limb follows.
+        # Follow the carrier's rotation about the vertical, and a share of its tilt.
         ridden = times(turned, self._start)
         kept = _rotated(ridden, axes, -self._shares * tilt)
         drawn = self._falls * np.where(cosine > 0.0, sine**2, 1.0)
@@ -132,7 +132,7 @@ class HangingTerm:
 
 
 def _rotated(vectors: FloatArray, axes: FloatArray, angles: FloatArray) -> FloatArray:
-    """(L, 3) vectors rotated about unit axes (L, 3); Rodrigues' formula."""
+    """(L, 3) vectors rotated about unit axes (L, 3) by angles (L,), radians; Rodrigues' formula."""
     sine, cosine = np.sin(angles)[:, None], np.cos(angles)[:, None]
     along = (vectors * axes).sum(axis=1, keepdims=True)
     return np.asarray(cosine * vectors + sine * cross(axes, vectors) + (1.0 - cosine) * along * axes)

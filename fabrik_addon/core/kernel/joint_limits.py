@@ -1,4 +1,4 @@
-"""The limits of all joints of a body, for one pose or for frames: what is inside, and sides that a step could pass."""
+"""The limits of all joints of a body, for one pose or for frames: clamping, and inequalities for a step."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -16,27 +16,27 @@ from ..limits.swing_twist import FULL_TURN, Lean, compose_arrays, lean_of
 from ..rotations import NO_TURN
 from .bodies import Bodies
 
-# A cone's outline is seen as straight lines: the nearest one, and those that are turned from it by so much. A narrow
-# ellipse turns away within a step: with the nearest alone, a step along the outline was worth nothing.
+# A cone's outline is approximated by straight lines: the nearest one, and those rotated from it by these angles. A
+# narrow ellipse curves away within a step: with the nearest line alone, a step along the outline gained nothing.
 _ANGLES = np.radians([0.0, -3.0, 3.0, -9.0, 9.0, -20.0, 20.0, -45.0, 45.0])
-# (2, 2 n) to the directions that a direction becomes when it is turned by each of them.
+# (2, 2 n) from a direction to that direction rotated by each of the angles.
 _TURNED = np.array([[np.cos(_ANGLES), np.sin(_ANGLES)], [-np.sin(_ANGLES), np.cos(_ANGLES)]])
 _TURNED = _TURNED.transpose(0, 2, 1).reshape(2, -1)
 _AXES = np.array([(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)])
-# Radians, or a part of one: less is nothing beside an angle of which sine and cosine are taken.
+# Radians, or a share of one: smaller angles are treated as zero in sines and cosines.
 _SMALL, _FLAT = 1e-6, 1e-3
-# ConstraintRows of one joint have keys of their own up to this.
+# Each joint has this many keys for its rows.
 _KEYS = 32
 
 
 class Holder(NamedTuple):
-    """What keeps a body from its targets.
+    """A constraint that keeps a body from its targets.
 
     Attributes:
         kind: "LIMIT" of a joint, a "GOAL" that is met, the "FLOOR", "BALANCE", the "BODY" itself, or "REACH": the
             lengths of bones.
-        bone: the bone that it is about; "" for balance and reach.
-        other: the bone that this one touches, if the body itself is in the way.
+        bone: the bone concerned; "" for balance and reach.
+        other: the bone that this one touches, for "BODY".
     """
 
     kind: str
@@ -52,11 +52,11 @@ class ConstraintRows(NamedTuple):
 
     Attributes:
         rows: (K, D).
-        gaps: (K,) radians, or units of length, up to each.
-        keys: (K,) the same constraint has the same key from step to step.
+        gaps: (K,) radians, or units of length, to each constraint.
+        keys: (K,) a constraint's key is the same in every step.
         compliance: (K,) how much each gives way to a force of 1.
-        curvatures: (K, 3, 3) a rotation w (3,) of the joint whose first column is in `columns` (K,) closes the gap by
-            ½ w · curvatures w more than the row says.
+        curvatures: (K, 3, 3) a rotation w (3,) of the joint whose first column is in `columns` (K,) reduces the gap by
+            ½ w · curvatures w more than the row predicts.
         columns: (K,).
     """
 
@@ -71,22 +71,22 @@ class ConstraintRows(NamedTuple):
     def straight(
         cls, rows: FloatArray, gaps: FloatArray, keys: IntArray, compliance: FloatArray | float = 0.0
     ) -> "ConstraintRows":
-        """ConstraintRows that do not bend, and do not give way unless they are said to."""
+        """Linear constraints; by default they do not give way."""
         curvatures, columns = np.zeros((len(gaps), 3, 3)), np.zeros(len(gaps), dtype=np.int64)
         return cls(rows, gaps, keys, np.broadcast_to(compliance, len(gaps)), curvatures, columns)
 
     @classmethod
     def none(cls, columns: int) -> "ConstraintRows":
-        """No rows, of so many columns."""
+        """No rows, for D columns."""
         return cls.straight(np.zeros((0, columns)), np.zeros(0), np.zeros(0, dtype=np.int64))
 
     @classmethod
     def joined(cls, found: Sequence["ConstraintRows"]) -> "ConstraintRows":
-        """All of several."""
+        """The rows of several."""
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def curvature(self, pushes: FloatArray) -> FloatArray:
-        """(D, D) how the pushes (K,) on the columns grow as joints turn."""
+        """(D, D) second derivatives from the constraints' curvatures, weighted by pushes (K,)."""
         result = np.zeros((self.rows.shape[1], self.rows.shape[1]))
         for side in np.flatnonzero((pushes > 0.0) & self.curvatures.any(axis=(1, 2))):
             own = slice(self.columns[side], self.columns[side] + 3)
@@ -109,11 +109,11 @@ class Sides(NamedTuple):
     gaps: FloatArray
 
     def push(self, vectors: FloatArray) -> FloatArray:
-        """(K,) how far rotation vectors (F, B, 3) go toward each."""
+        """(K,) how far rotation vectors (F, B, 3) go toward each side, radians."""
         return np.asarray((self.normals * vectors[self.frames, self.bodies]).sum(axis=1))
 
     def rows(self, bodies: Bodies, frames: int) -> tuple[FloatArray, FloatArray]:
-        """(F, W, D) rows of the columns and (F, W) gaps; zero and infinite where a frame has fewer than W sides."""
+        """(F, W, D) rows and (F, W) gaps; zero and infinite where a frame has fewer than W sides."""
         order = np.argsort(self.frames, kind="stable")
         where = self.frames[order]
         rank = np.arange(len(where)) - np.searchsorted(where, where)
@@ -132,7 +132,7 @@ class JointLimits:
     """The limits of B bodies, for one pose or for F poses.
 
     Attributes:
-        hinges: those that are hinges, whose ranges may differ from frame to frame (see `with_ranges`).
+        hinges: the hinges, whose ranges may differ from frame to frame (see `with_ranges`).
     """
 
     def __init__(self, bodies: Bodies, limits: Sequence[Limit | None]) -> None:
@@ -151,12 +151,12 @@ class JointLimits:
             self._kinds += (_Others(bodies, others),)
 
     def holder(self, key: int) -> Holder | None:
-        """The limit that a row with a key is of; None for keys of other constraints."""
+        """The limit of the row with a key; None for keys of other constraints."""
         body = key // _KEYS
         return Holder("LIMIT", self._names[body]) if body < len(self._names) else None
 
     def with_ranges(self, low: FloatArray, high: FloatArray) -> "JointLimits":
-        """The same with other ranges of the H hinges on each of F frames, (F, H) radians."""
+        """These limits with other ranges for the H hinges on each of F frames: low, high (F, H), radians."""
         result = copy(self)
         result.hinges = copy(self.hinges)
         result.hinges.low, result.hinges.high = low, high
@@ -164,7 +164,7 @@ class JointLimits:
         return result
 
     def clamped(self, local: FloatArray) -> FloatArray:
-        """([F,] B, 4) the nearest rotations inside."""
+        """([F,] B, 4) the nearest local rotations inside."""
         result = local.copy()
         poses = result.reshape(-1, *local.shape[-2:])
         poses[:, self._fixed] = NO_TURN
@@ -173,17 +173,20 @@ class JointLimits:
         return result
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
-        """Those that a rotation by `within` radians could pass, of one pose (B, 4)."""
+        """The rows that a rotation by `within` radians could violate, for one pose (B, 4)."""
         return ConstraintRows.joined([kind.rows(local, within) for kind in self._kinds])
 
     def sides(self, local: FloatArray, within: float) -> Sides:
-        """Those of F poses (F, B, 4) that a rotation by `within` radians could pass, of an outline the nearest."""
+        """The sides that a rotation by `within` radians could violate, for F poses (F, B, 4).
+
+        Of an outline the nearest.
+        """
         found = [kind.sides(local, within) for kind in self._kinds]
         return Sides(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 class Hinges:
-    """H hinges; methods as of `JointLimits`.
+    """H hinges, with the methods of `JointLimits`.
 
     Attributes:
         bodies: (H,). axes: (H, 3).
@@ -198,12 +201,12 @@ class Hinges:
         self.low, self.high, self.middle = np.array(ranges).reshape(-1, 3).T
 
     def clamp(self, local: FloatArray) -> None:
-        """Bring poses (F, B, 4) inside, in place."""
+        """Clamp poses (F, B, 4), in place."""
         half = 0.5 * np.clip(self.angles(local), self.low, self.high)[..., None]
         local[:, self.bodies] = np.concatenate([np.cos(half), np.sin(half) * self.axes], axis=-1)
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
-        """Of one pose (B, 4)."""
+        """The rows of one pose (B, 4)."""
         _, bodies, normals, gaps = self.sides(local[None], within)
         hinges = np.searchsorted(self.bodies, bodies)
         upper = (normals * self.axes[hinges]).sum(axis=1)
@@ -212,7 +215,7 @@ class Hinges:
         return ConstraintRows.straight(rows, gaps, _KEYS * bodies + (upper > 0.0))
 
     def sides(self, local: FloatArray, within: float) -> Sides:
-        """Of poses (F, B, 4)."""
+        """The sides of poses (F, B, 4)."""
         angles = self.angles(local)
         gaps = np.stack([self.high - angles, angles - self.low])
         upper, frames, hinges = np.nonzero(gaps <= within)
@@ -220,21 +223,21 @@ class Hinges:
         return Sides(frames, self.bodies[hinges], normals, np.maximum(gaps[upper, frames, hinges], 0.0))
 
     def angles(self, local: FloatArray) -> FloatArray:
-        """(F, H) radians, on the side of each range's middle, of poses (F, B, 4)."""
+        """(F, H) angles of poses (F, B, 4) in radians, nearest to the middle of each range."""
         own = local[:, self.bodies]
         angles = 2.0 * np.arctan2((own[..., 1:] * self.axes).sum(axis=-1), own[..., 0])
         return np.asarray(angles - FULL_TURN * np.floor((angles - self.middle) / FULL_TURN + 0.5))
 
 
 class _Balls:
-    """N balls, their leans and twists worked out together: the array backend's frames are joints here."""
+    """N ball limits evaluated together: the frames of the array backend are joints here."""
 
     def __init__(self, bodies: Bodies, balls: Sequence[tuple[int, Ball]]) -> None:
         self._bodies: IntArray = np.array([body for body, _ in balls], dtype=np.int64)
         self._columns, self._width = bodies.first[self._bodies][:, None] + np.arange(3), bodies.columns
         cones = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
         self._positive, self._negative = cones[:, None, :2], cones[:, None, 2:]
-        # An outline all round is none; across one of its axes only where nothing is open on that side.
+        # A cone of π has no outline; along one of its axes there is a limit only if that side is closed.
         self._open = cones.min(axis=1, initial=np.pi) >= np.pi
         open_all_round = np.repeat(self._open[:, None], len(_ANGLES), axis=1)
         self._none = np.where(np.concatenate([open_all_round, cones > 0.0], axis=1), np.inf, 0.0)
@@ -271,7 +274,7 @@ class _Balls:
         size = lengths(slope)[:, None]
         nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
         outline = lengths(half_axes * nearest) - (nearest * leans).sum(axis=1)
-        # Across an axis on which nothing is open.
+        # Along an axis whose range is zero.
         across = np.where(self._none[joints, len(_ANGLES) :] == 0.0, -leans @ _AXES.T, np.inf)
         ends = np.stack([self._high[joints] - twist, twist - self._low[joints]], axis=1)
         gaps = np.concatenate([np.where(self._open[joints], np.inf, outline)[:, None], across, ends], axis=1)
@@ -312,14 +315,14 @@ class _Balls:
         )
 
     def _twists(self, own: FloatArray) -> FloatArray:
-        """(..., N) radians, on the side of each range's middle, of rotations (..., N, 4)."""
+        """(..., N) twists of rotations (..., N, 4) in radians, nearest to the middle of each range."""
         twist = 2.0 * np.arctan2(own[..., 2], own[..., 0])
         return np.asarray(twist - FULL_TURN * np.floor((twist - self._middle) / FULL_TURN + 0.5))
 
     def _outline(self, leans: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(N, n, 2) outward normals of the cones' outlines seen as lines, and (N, n) how far leans (N, 2) are off.
+        """(N, n, 2) outward normals of lines that approximate the cones' outlines, and (N, n) gaps from swings (N, 2).
 
-        And (N, 1, 2) the ways along the outlines, times the roots of their curvatures.
+        And (N, 1, 2) the directions along the outlines, times the square roots of their curvatures.
         """
         leans = leans[:, None]
         half_axes = self._half_axes(leans)
@@ -334,14 +337,14 @@ class _Balls:
         return normals, gaps + self._none, along * np.sqrt(curvature)
 
     def _half_axes(self, ways: FloatArray, joints: IntArray | slice = slice(None)) -> FloatArray:
-        """(N, n, 2) the half-axes of the quarters that ways (N, n, 2) of joints (N,) point into."""
+        """(N, n, 2) the half-axes of the quadrants that directions (N, n, 2) of joints (N,) point into."""
         return np.where(ways >= 0.0, self._positive[joints], self._negative[joints])
 
 
 def _ways(lean: Lean) -> tuple[FloatArray, FloatArray]:
-    """(N, 2, 3) the rotation vectors by which N leans move along x and along z, and (N, 1, 3) by which bones twist.
+    """(N, 2, 3) rotation vectors that move N swings along x and z, and (N, 1, 3) that twist the bones.
 
-    What `Lean.turn_toward` and `turn_twisting` say, in a third of their time: 30 us of a step's 2,000.
+    The results of `Lean.turn_toward` and `turn_twisting`, in a third of their time: 30 us of a step's 2,000.
     """
     angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
     sine, cosine = np.sin(angle), np.cos(angle)
@@ -355,11 +358,11 @@ def _ways(lean: Lean) -> tuple[FloatArray, FloatArray]:
 
 
 def _bends(lean: Lean, twisting: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(N, 3, 3) how N leans move outward and around, and bones twist, in the second order of a rotation vector.
+    """(N, 3, 3) second derivatives of N swings (outward and around) and twists by a rotation vector.
 
-    With u the bone's direction, u'' = w × (w × u): along the sphere w · u times w × u turned by a quarter. In polar
-    coordinates of sphere and chart, o outward and a around: θ'' - θ φ'² = (w·u) a + (cot θ - θ / sin² θ) a², and
-    θ φ'' + 2 θ' φ' = -θ / sin θ (w·u) o + 2 (1 - θ cot θ) / sin θ o a. A twist t by t' o tan(θ / 2).
+    With u the bone's direction, u'' = w × (w × u): along the sphere w · u times w × u rotated by 90°. In polar
+    coordinates of sphere and chart, o outward and a around: θ'' - θ φ'² = (w·u) a + (cot θ - θ / sin² θ) a², and θ φ''
+    + 2 θ' φ' = -θ / sin θ (w·u) o + 2 (1 - θ cot θ) / sin θ o a. A twist t by t' o tan(θ / 2).
     """
     angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
     sine, cosine, none = np.sin(angle), np.cos(angle), np.zeros(len(angle))
@@ -383,7 +386,7 @@ def _both(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 class _Others:
-    """Limits of any other kind, one by one."""
+    """Limits of any other kind, evaluated one by one."""
 
     def __init__(self, bodies: Bodies, others: Sequence[tuple[int, Limit]]) -> None:
         self._others, self._first, self._width = others, bodies.first, bodies.columns

@@ -1,4 +1,4 @@
-"""The posture term: how far each bone's mass is from where the preferred pose has it, and how far joints are turned.
+"""The posture term: how far the masses of bones and the rotations of joints are from the preferred pose.
 
 ½ Σ s_b · ( m_b · |c_b - c_b⁰|² + I_b · |log(q_b q_b⁰⁻¹)|² ), with its gradient and Gauss-Newton matrix in the columns
 of `Bodies`. The first part's matrix is the mass matrix of composite rigid bodies (Featherstone, *Rigid Body Dynamics
@@ -15,24 +15,24 @@ from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, product, rotation_vector_from_quaternion
 from .bodies import Bodies, Motions, Pose
 
-# Each turning joint's own inertia beside that of its bone, in squares of the body's size. Of 2e-5 m² (at 1.7 m), 1e-3,
-# 3e-3 and 5e-3 m²: with little of it the wrist, which is light, turns to its limits to spare the arm a little way, and
-# jumps there (13, 3, 0, 0 steps above 8° where a hand goes across); with much, joints share a way evenly and the hips
-# go along (2.7, 3.2, 3.7, 4.3 cm for a hand 70 cm to the front).
+# Inertia of each joint in addition to its bone's, in squares of the body's size. Of 2e-5 m² (at 1.7 m), 1e-3, 3e-3 and
+# 5e-3 m²: with little, the light wrist rotates to its limits to spare the arm a small movement, and jumps there (13, 3,
+# 0, 0 steps above 8° as a hand moves across); with much, joints share a movement evenly and the hips follow (2.7, 3.2,
+# 3.7, 4.3 cm for a hand 70 cm forward).
 _LEAST_INERTIA = 3e-3 / 1.7**2
-# The inertia of joints of limbs without goals, beside that of others: they follow gravity and the floor.
+# Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
 
 
 @dataclass(frozen=True)
 class Masses:
-    """What J bones weigh and how stiff their joints are.
+    """The masses of J bones and the stiffness of their joints.
 
     Attributes:
         shares: (J,) of the body's mass; they add up to 1.
-        centres: (J,) where the centre of mass is, as a share of the way from head to tail.
-        factors: (J,) what a bone's part of the term is multiplied by, from its stiffness.
-        bending: (J,) what turning its joint is multiplied by besides; all 1 when None.
+        centres: (J,) the center of mass, as a share of the distance from head to tail.
+        factors: (J,) factor on a bone's part of the term, from its stiffness.
+        bending: (J,) further factor on the rotation of its joint; all 1 when None.
         hanging: (J,) the share of a trunk's tilt that a bone of a limb without goals does not follow; none when None.
         eased: (J,) radians by which a hinge is at least bent at ease; none when None.
     """
@@ -46,10 +46,11 @@ class Masses:
 
 
 class Away(NamedTuple):
-    """How far a body is from the preferred pose.
+    """The difference between a body's pose and the preferred one.
 
-    centres: (..., J, 3) where its masses are with limbs without goals as they were, balanced: where they are, and
-    moved: how far the former are from the preferred ones. turned: (..., B, 3) its joints in radians.
+    centres: (..., J, 3) mass centers with limbs without goals fixed to the body. balanced: (..., J, 3) the real mass
+    centers. moved: (..., J, 3) `centres` minus those of the preferred pose. turned: (..., B, 3) rotation vectors of
+    joints, radians.
     """
 
     centres: FloatArray
@@ -59,12 +60,12 @@ class Away(NamedTuple):
 
 
 class PostureTerm:
-    """The term for one preferred pose. Bones that are no bodies ride on the nearest one above that is.
+    """The posture term for one preferred pose. Bones that are not bodies move with the nearest body above.
 
-    The masses of limbs without goals count where they would be if the limb rode on what carries it: they follow the
-    body and do not hold it back.
+    The masses of limbs without goals count as if the limb were fixed to the body: they follow it and do not hold it
+    back.
 
-    Poses may have frames in front, (F, J, 4) and (F, 3), where poses have them.
+    Poses may have frames in front: (F, J, 4) and (F, 3).
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class PostureTerm:
         location: FloatArray,
         free: BoolArray | None = None,
     ) -> None:
-        """Prefer (J, 4) local rotations and the root's head at (3,); free: (B,) the bodies of limbs without goals."""
+        """Prefer local rotations (J, 4) and the root's head at (3,); free: (B,) the bodies of limbs without goals."""
         self.bodies, skeleton = bodies, bodies.skeleton
         posed = forward_kinematics(skeleton, rotations, location)
         along = masses.centres * skeleton.lengths
@@ -98,17 +99,17 @@ class PostureTerm:
         self.inertia = np.where(np.isfinite(masses.factors), inertia * masses.factors, 0.0)[bodies.bones]
         self.inertia[free] *= _RELAXED
         self._below = bodies.below(self.carrier)
-        # (D, 3) what a turn of its body adds to a column's slope, and (D, D) to the matrix.
+        # (D, 3) what a rotation of its body adds to a column's gradient, and (D, D) to the matrix.
         self._turning = np.zeros((bodies.columns, 3))
         self._turning[: bodies.turning] = self.inertia[bodies.body_of[: bodies.turning], None] * bodies.axes
         self._joints = np.diag(lengths(self._turning))
 
     def centre_of_mass(self, away: Away) -> FloatArray:
-        """(..., 3)."""
+        """(..., 3) the center of mass, armature space."""
         return np.asarray(self.shares @ away.balanced)
 
     def away(self, pose: Pose) -> Away:
-        """How far a pose is from the preferred pose; joints in the frames that carry them."""
+        """The difference of a pose from the preferred pose; joint rotations are in the frames that carry the joints."""
         turned = rotation_vector_from_quaternion(product(pose.local, self._back))
         centres = pose.points(self.carrier, self._offsets)
         own = self._own_offsets
@@ -116,11 +117,11 @@ class PostureTerm:
         return Away(centres, balanced, centres - self._preferred, turned)
 
     def value(self, away: Away) -> float:
-        """The term itself, of one pose."""
+        """The value of the term for one pose."""
         return 0.5 * float(self.masses @ squares(away.moved) + self.inertia @ squares(away.turned))
 
     def pulls(self, away: Away) -> FloatArray:
-        """(..., J, 3) the forces that hold the masses away from where they are preferred."""
+        """(..., J, 3) the forces that hold the masses away from their preferred positions."""
         return np.asarray(self.masses[:, None] * away.moved)
 
     def equations(self, away: Away, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
@@ -136,7 +137,7 @@ class PostureTerm:
     def _dense(
         self, centres: FloatArray, forces: FloatArray, pose: Pose, motions: Motions
     ) -> tuple[FloatArray, FloatArray]:
-        """The first part, mass by mass: any tree."""
+        """The first part, mass by mass, for any tree."""
         shifts = self.bodies.shifts(pose, motions, centres, self.carrier)
         shifts = np.swapaxes(shifts.reshape(*shifts.shape[:-3], -1, self.bodies.columns), -1, -2)
         weighed = np.swapaxes(shifts * np.repeat(self.masses, 3), -1, -2)

@@ -1,1 +1,1 @@
-"""Joint limits, one module a kind. Imports `core.backend` and what stands directly in `core`."""
+"""Joint limits, one module for each kind. Imports `core.backend` and the modules directly in `core`."""

@@ -1,4 +1,4 @@
-"""A ball joint: a cone of leans, an ellipse between four angles, and a range of twist."""
+"""A ball joint: a swing limit, an ellipse between four angles, and a range of twist."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,22 +16,23 @@ from .base import Bounds, Limit, LimitConstraint, Range, check_range, spread
 from .leaning import clamped, twist_between, twist_constraints
 from .swing_twist import FULL_TURN, compose_arrays, lean_of
 
-# Half a turn that single precision has rounded up is half a turn.
+# Single precision may round π up; the result still counts as π.
 _ROUNDING = 1e-9
-# What of a bound is sure with quaternions in single precision.
+# The share of a bound that is inside despite quaternions in single precision.
 _SURE = 1.0 - 1e-6
 
 
 @dataclass(frozen=True)
 class Ball(Limit):
-    """A cone of leans and a range of twist.
+    """A swing limit and a range of twist.
 
     Args:
-        cone: how far local Y may lean, 0…π: one angle, or four toward (+X, +Z, -X, -Z), between them the ellipse.
-        twist: (low, high) about Y; a range of 2π or more is free.
+        cone: the largest swing of local Y, 0…π radians: one angle, or four toward (+X, +Z, -X, -Z) with ellipses
+            between them.
+        twist: (min, max) about Y, radians; a range of 2π or more is free.
 
     Raises:
-        LimitError: naming the value that makes no sense.
+        LimitError: naming the invalid value.
     """
 
     cone: float | Sequence[float] = pi
@@ -41,18 +42,18 @@ class Ball(Limit):
         cone = numbers(self.cone)
         usable = cone is not None and cone.shape in {(), (1,), (4,)}
         if not (usable and all(0.0 <= angle <= pi + _ROUNDING for angle in self.angles)):
-            raise LimitError(f"A ball's cone is {shown(self.cone)}: one angle or four are needed, each from 0 to pi")
+            raise LimitError(f"A ball's cone is {shown(self.cone)}: give one angle or four, each from 0 to 180° (pi)")
         check_range("A ball's twist", self.twist)
 
     @cached_property
     def angles(self) -> tuple[float, ...]:
-        """The four leans toward (+X, +Z, -X, -Z)."""
+        """The four largest swings toward (+X, +Z, -X, -Z), radians."""
         cone = np.atleast_1d(np.asarray(self.cone, dtype=float))
         return tuple(np.repeat(cone, 4).tolist() if len(cone) == 1 else cone.tolist())
 
     @cached_property
     def bounds(self) -> "_BallBounds":  # type: ignore[override]
-        """The four leans, the range of twist, and what is surely inside."""
+        """The four swings, the range of twist, and the region that is certainly inside."""
         least = min(self.angles)
         sure = sin(0.5 * least) ** 2 * _SURE
         low, high, middle = twist_between(self.twist)
@@ -60,26 +61,26 @@ class Ball(Limit):
         return _BallBounds(low, high, middle, right, front, left, back, inf if least >= pi else sure)
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
-        """Lean to the nearest point of the ellipse, twist to the nearer end of its range."""
+        """Move the swing to the nearest point of the ellipse, and the twist to the nearer end of its range."""
         return self.bounds.clamp(backend, rotation)
 
     def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:
-        """The ellipse, the axes on which nothing is open, the ends of the twist."""
+        """The ellipse, the axes along which no swing is allowed, and the ends of the twist."""
         return self.bounds.constraints(backend, rotation, within)
 
     def sample(self, places: FloatArray) -> FloatArray:
-        """Leans spread evenly over the ellipse, twists over the range."""
+        """Swings spread evenly over the ellipse, and twists over the range."""
         leans = ellipse.outline(self.angles, FULL_TURN * places[..., 0]) * np.sqrt(places[..., 1, None])
         return compose_arrays(leans[..., 0], leans[..., 1], spread(self.twist, places[..., 2]))
 
     def outline(self, count: int) -> FloatArray:
-        """(count, 2) leans along the edge of the cone, from +X toward +Z."""
+        """(count, 2) swings in radians along the edge of the cone, from +X toward +Z."""
         return ellipse.outline(self.angles, np.arange(count) * (FULL_TURN / count))
 
 
 @dataclass(frozen=True)
 class _BallBounds(Bounds):
-    """The range of twist and the four leans of one ball or several; `sure`: what leans less, in x² + z², is inside."""
+    """The range of twist and the four swings of one ball or several; swings with x² + z² below `sure` are inside."""
 
     low: Scalar
     high: Scalar

@@ -1,6 +1,6 @@
-"""What a joint limit offers, whatever its kind, on either backend.
+"""The interface of all joint limits, on either backend.
 
-A limit speaks of a bone's local rotation, relative to its rest frame whose Y runs along the bone.
+A limit restricts a bone's local rotation, relative to its rest frame, whose Y points along the bone.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from ..errors import LimitError
 from ..readers import numbers, shown
 
 Range = tuple[float, float]
-# Radians. The sine of a larger angle is off by more than 1e-10.
+# Radians. The sine of a larger angle has an error of more than 1e-10.
 _WIDEST: Final = 1e6
 
 
@@ -25,7 +25,7 @@ class LimitConstraint(NamedTuple):
     """One side of a limit.
 
     Attributes:
-        normal: in the frame that carries the bone; turning by a small ω comes normal · ω radians nearer to the side.
+        normal: in the frame that carries the bone; a small rotation ω comes normal · ω radians closer to the side.
         gap: radians to the side; zero on it.
     """
 
@@ -34,38 +34,38 @@ class LimitConstraint(NamedTuple):
 
 
 class FeasibleSet(ABC):
-    """What keeps rotations inside: of one joint, or of several that are asked together."""
+    """A set of allowed rotations, for one joint or for several evaluated together."""
 
     @abstractmethod
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
-        """The rotation where it is inside, else the nearest one inside."""
+        """The rotation if it is inside, else the nearest one inside."""
 
     @abstractmethod
     def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:
-        """The sides of the limit, as seen from a rotation inside: those that are no farther on some frame."""
+        """The sides of the limit that are within `within` radians of a valid rotation on at least one frame."""
 
 
 @dataclass(frozen=True)
 class Bounds(FeasibleSet):
-    """The numbers of a limit as attributes: floats of one joint, or arrays over joints and frames of several."""
+    """The numbers of a limit as attributes: floats for one joint, or arrays over joints and frames for several."""
 
     @classmethod
     def stacked(cls, several: Sequence[Self]) -> Self:
-        """Those of N joints, for rotations whose components are (N,)."""
+        """The bounds of N joints, for rotations whose components are (N,)."""
         return cls(*np.array([list(vars(one).values()) for one in several]).T)
 
     def repeated(self, frames: int) -> Self:
-        """The same for rotations whose components are (N · F,), joint by joint."""
+        """The bounds for rotations whose components are (N · F,), joint by joint."""
         return self if frames == 1 else type(self)(*np.repeat(list(vars(self).values()), frames, axis=1))
 
 
 class Limit(FeasibleSet):
-    """What a bone's local rotation may be.
+    """The allowed local rotations of a bone.
 
     Attributes:
-        turn_axis: the one axis that turns are about; None where all three are open.
-        freedom: in how many ways the joint can turn.
-        bounds: its numbers, where those of several joints can be stacked; None: each is asked by itself.
+        turn_axis: the only axis of rotation; None if all three are free.
+        freedom: the number of degrees of freedom.
+        bounds: numbers that can be stacked for several joints; None: joints are evaluated one by one.
     """
 
     turn_axis: tuple[float, float, float] | None = None
@@ -73,28 +73,26 @@ class Limit(FeasibleSet):
     bounds: Bounds | None = None
 
     def at_share(self, backend: Backend, share: Scalar) -> Quaternion:
-        """The rotation at a share of the range, of a limit with a turn axis; a free one has half a turn either way."""
+        """The rotation at a share of the range, for a limit with one axis; without a range, from -π to π."""
         raise NotImplementedError
 
     def bent(self, backend: Backend, rotation: Quaternion, most: Scalar) -> Quaternion:
-        """A rotation bent toward the middle of the range, by so many radians at most: the way that the joint folds."""
+        """A rotation bent toward the middle of the range by at most `most` radians, as the joint folds."""
         raise NotImplementedError
 
     @abstractmethod
     def sample(self, places: FloatArray) -> FloatArray:
-        """(..., 4) rotations inside, spread over the limit, for places (..., 3) in the unit cube."""
+        """(..., 4) valid rotations spread over the limit, for points (..., 3) of the unit cube."""
 
 
 def check_range(what: str, ends: Range) -> None:
-    """Raise LimitError for what is no range, naming it."""
+    """Raise LimitError, naming the range, if it is invalid."""
     angles = numbers(ends)
     if angles is None or angles.shape != (2,):
-        raise LimitError(f"{what} is {shown(ends)}: two angles are needed, the lower one first")
+        raise LimitError(f"{what} is {shown(ends)}: give two angles, the lower one first")
     low, high = angles
     if not -_WIDEST <= low <= high <= _WIDEST:
-        raise LimitError(
-            f"{what} is from {low} to {high}: two finite angles up to a million are needed, the lower one first"
-        )
+        raise LimitError(f"{what} is from {low} to {high}: give two finite angles up to a million, the lower one first")
 
 
 def spread(ends: Range, share: FloatArray) -> FloatArray:

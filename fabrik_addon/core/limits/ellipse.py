@@ -1,4 +1,4 @@
-"""The quadrant's ellipse of a ball limit, on the chart of leans."""
+"""The ellipses between the four angles of a ball limit, on the swing chart."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +11,9 @@ CLOSE = 1e-12
 
 
 def outline(angles: npt.ArrayLike, azimuth: FloatArray) -> FloatArray:
-    """(..., 2) the leans (x, z) on the edge of a cone at azimuths (...) from +X toward +Z.
+    """(..., 2) swings (x, z) on the edge of a cone at azimuths (...) from +X toward +Z, radians.
 
-    angles: (4,) half-axes toward +X, +Z, -X, -Z.
+    angles: (4,) half-axes toward +X, +Z, -X, -Z, radians.
     """
     right, front, left, back = np.asarray(angles)
     x, z = np.cos(azimuth), np.sin(azimuth)
@@ -21,18 +21,18 @@ def outline(angles: npt.ArrayLike, azimuth: FloatArray) -> FloatArray:
 
 
 def level(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:
-    """(x/a)² + (z/b)²: at most 1 inside. A half-axis of zero leaves nothing beside the other axis."""
+    """(x/a)² + (z/b)²: at most 1 inside. A half-axis of zero allows only the other axis."""
     return backend.square(x / backend.maximum(a, ROUNDING)) + backend.square(z / backend.maximum(b, ROUNDING))
 
 
 def nearest_on_ellipse(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
-    """The point itself where it is inside the ellipse with half-axes a and b, else the nearest one on it."""
+    """The point itself if it is inside the ellipse with half-axes a and b, else the nearest point on it."""
     outside = level(backend, x, z, a, b) > 1.0 + CLOSE
     if not backend.any_of(outside):
         return x, z
     frames, count = backend.frames_where(outside), backend.count(outside)
     nearest_x, nearest_z = _nearest_from_outside(backend, *[backend.take(value, frames) for value in (x, z, a, b)])
-    # Adding nothing makes new arrays to put them into.
+    # Adding zero makes new arrays, which can be written to.
     return backend.put(x + 0.0, frames, nearest_x, count), backend.put(z + 0.0, frames, nearest_z, count)
 
 
@@ -40,9 +40,9 @@ def _nearest_from_outside(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: 
     """The point of the ellipse nearest to one outside.
 
     The paper's Newton iteration (section 4.3), as the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1; the point is
-    (a² x / (t + a²), b² z / (t + b²)). One over the root of the left side rises, all but in a line, and is concave
-    (Conn, Gould and Toint 2000, lemma 7.3.1), so Newton's steps on it are few, and from a t below the root every one
-    stays below it. Robust on the axes and for half-axes of zero.
+    (a² x / (t + a²), b² z / (t + b²)). One over the square root of the left side increases nearly linearly and is
+    concave (Conn, Gould and Toint 2000, lemma 7.3.1), so few Newton steps are needed, and from a t below the root every
+    step stays below it. Robust on the axes and for half-axes of zero.
     """
     aa, bb, ax, bz = a * a, b * b, a * backend.absolute(x), b * backend.absolute(z)
     t = backend.maximum(backend.maximum(ax - aa, bz - bb), 0.0)

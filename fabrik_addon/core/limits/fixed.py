@@ -1,4 +1,4 @@
-"""A joint that does not turn."""
+"""A joint that does not rotate."""
 
 from dataclasses import dataclass
 from math import inf
@@ -13,18 +13,18 @@ from .base import Limit, LimitConstraint
 
 @dataclass(frozen=True)
 class Fixed(Limit):
-    """Does not turn."""
+    """No rotation is allowed."""
 
     freedom = 0
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
-        """No rotation."""
+        """The identity."""
         return backend.select(rotation.w > inf, rotation, backend.Quaternion((1.0, 0.0, 0.0, 0.0)))
 
     def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:  # noqa: ARG002
-        """None: there is no way to turn in the first place."""
+        """None, since there is no degree of freedom."""
         return []
 
     def sample(self, places: FloatArray) -> FloatArray:
-        """No rotation."""
+        """The identity."""
         return np.broadcast_to(NO_TURN, (*places.shape[:-1], 4))

@@ -1,4 +1,4 @@
-"""A hinge: turns about one local axis, within a range."""
+"""A hinge: rotates about one local axis, within a range."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,14 +17,14 @@ from .swing_twist import FULL_TURN, nearest_angle
 
 @dataclass(frozen=True)
 class Hinge(Limit):
-    """Turns about one local axis only.
+    """Rotates about one local axis only.
 
     Args:
         axis: "X", "Y" (a pivot) or "Z", right-handed.
-        low, high: the range in radians, rest inside or not; a range of 2π or more is free.
+        low, high: the range in radians; it need not contain rest. A range of 2π or more is free.
 
     Raises:
-        LimitError: naming the axis or the range that makes no sense.
+        LimitError: naming the invalid axis or range.
     """
 
     axis: Literal["X", "Y", "Z"] = "X"
@@ -50,12 +50,12 @@ class Hinge(Limit):
 
     @cached_property
     def bounds(self) -> "_HingeBounds":  # type: ignore[override]
-        """Axis, range, and its middle."""
+        """Axis, range, and the middle of the range."""
         low, high = (self.low, self.high) if self.bounded else (-inf, inf)
         return _HingeBounds(*self.turn_axis, low, high, 0.5 * (self.low + self.high))
 
     def angle(self, backend: Backend, rotation: Quaternion) -> Scalar:
-        """The turn about the axis that comes nearest to a rotation, on the side of the range's middle."""
+        """The angle of the rotation about the axis that is nearest to a rotation, nearest to the range's middle."""
         return self.bounds.angle(backend, rotation)
 
     def turned(self, backend: Backend, angle: Scalar) -> Quaternion:
@@ -63,17 +63,17 @@ class Hinge(Limit):
         return self.bounds.turned(backend, angle)
 
     def at_share(self, backend: Backend, share: Scalar) -> Quaternion:
-        """The turn at a share of the range."""
+        """The rotation at a share of the range."""
         low, high = (self.low, self.high) if self.bounded else (-pi, pi)
         return self.turned(backend, low + (high - low) * share)
 
     def bent(self, backend: Backend, rotation: Quaternion, most: Scalar) -> Quaternion:
-        """The turn, nearer to the middle of the range."""
+        """The rotation, moved toward the middle of the range."""
         angle = self.angle(backend, rotation)
         return self.turned(backend, angle + backend.clamp(self.bounds.middle - angle, -most, most))
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
-        """The turn about the axis alone, to the nearer end of the range."""
+        """The component about the axis, clamped to the range."""
         return self.bounds.clamp(backend, rotation)
 
     def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:
@@ -88,7 +88,7 @@ class Hinge(Limit):
 
 @dataclass(frozen=True)
 class _HingeBounds(Bounds):
-    """Unit axis, ends of the range (infinite where it is free) and its middle, of one hinge or several."""
+    """Unit axis, ends of the range (infinite if free) and its middle, of one hinge or several."""
 
     x: Scalar
     y: Scalar

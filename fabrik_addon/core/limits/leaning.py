@@ -1,4 +1,4 @@
-"""What limits of lean and twist share: a cone of leans, or a window of them, and a range of twist."""
+"""Shared by limits of swing and twist: a cone or outline of swings, and a range of twist."""
 
 from collections.abc import Callable
 from math import inf
@@ -8,12 +8,12 @@ from ..backend.protocol import Backend, Quaternion, Scalar
 from .base import LimitConstraint, Range
 from .swing_twist import FULL_TURN, Lean, compose, lean_of, turn_twisting, twist_of
 
-# The ends of a range of twist, infinite where it is a whole turn or more, and the middle between them.
+# The ends of a range of twist, infinite for a full turn or more, and the middle between them.
 Twist: TypeAlias = tuple[Scalar, Scalar, Scalar]
 
 
 def twist_between(ends: Range) -> Twist:
-    """The twist of one joint."""
+    """The range of twist of one joint."""
     low, high = ends if ends[1] - ends[0] < FULL_TURN else (-inf, inf)
     return low, high, 0.5 * (ends[0] + ends[1])
 
@@ -25,9 +25,9 @@ def clamped(
     twist: Twist,
     surely_inside: Scalar = -1.0,
 ) -> Quaternion:
-    """The rotation where lean and twist are inside, else the one with the nearest lean and the nearest twist.
+    """The rotation if swing and twist are inside, else the one with the nearest swing and the nearest twist.
 
-    A lean need not be worked out where x² + z² of all rotations is less than `surely_inside`.
+    The swing is not computed if x² + z² of all rotations is less than `surely_inside`.
     """
     low, high, middle = twist
     turn = twist_of(backend, rotation, middle)
@@ -48,7 +48,7 @@ def clamped(
 def twist_constraints(
     backend: Backend, rotation: Quaternion, lean: Lean, twist: Twist, within: float
 ) -> list[LimitConstraint]:
-    """The ends of a range of twist that are no farther on some frame; none where it is a whole turn."""
+    """The ends of a range of twist within `within` radians on at least one frame; none for a full turn."""
     low, high, middle = twist
     turn = twist_of(backend, rotation, middle)
     ends = (1.0, high - turn), (-1.0, turn - low)

@@ -1,4 +1,4 @@
-"""The window of a polygon limit, on the chart of leans."""
+"""The outline of a polygon limit, on the swing chart."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,9 @@ _Three: TypeAlias = tuple[Scalar, Scalar, Scalar]
 
 
 class Window:
-    """A simple closed polygon of (x, z) leans, three points or more, in either winding, with or without rest inside.
+    """A simple closed polygon of (x, z) swings in radians, in either winding; it need not contain rest.
+
+    It has three points or more.
 
     Raises:
         LimitError: for too few points, points out of range, no area, or edges that cross.
@@ -29,12 +31,12 @@ class Window:
     def __init__(self, points: Sequence[Point]) -> None:
         corners = numbers(points)
         if corners is None or (corners.shape != (0,) and corners.shape[1:] != (2,)):
-            raise LimitError(f"A polygon limit's outline is {shown(points)}: points of two angles are needed")
+            raise LimitError(f"A polygon limit's outline is {shown(points)}: give points of two angles")
         self.points = [(x, z) for x, z in corners.tolist()]
         if len(self.points) < 3:
-            raise LimitError(f"A polygon limit has {len(self.points)} points: at least three are needed")
+            raise LimitError(f"A polygon limit has {len(self.points)} points: give at least three")
         if not all(hypot(*point) <= pi + ROUNDING for point in self.points):
-            raise LimitError("A polygon limit has a point that is not a lean: each must be within pi of rest")
+            raise LimitError("A polygon limit has a point that is not a swing: each must be within 180° (pi) of rest")
         self.edges = list(zip(self.points, self.points[1:] + self.points[:1], strict=True))
         if _crossing(self.edges):
             raise LimitError("A polygon limit has edges that touch or cross: its outline must be simple")
@@ -45,7 +47,7 @@ class Window:
         self._sides = [_Side.between(*triple, outward) for triple in _around(self.edges)]
 
     def contains(self, backend: Backend, x: Scalar, z: Scalar) -> Condition:
-        """Whether a lean is inside: a ray to the right crosses the outline an odd number of times."""
+        """Whether a swing is inside: a ray to the right crosses the outline an odd number of times."""
         inside: Scalar = 0.0
         for (ax, az), (bx, bz) in self.edges:
             if az == bz:
@@ -56,7 +58,7 @@ class Window:
         return inside > 0.5
 
     def nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
-        """The lean itself where it is inside, else the nearest one on the outline."""
+        """The swing itself if it is inside, else the nearest point on the outline."""
         inside = self.contains(backend, x, z)
         best: _Three = (x * 0.0 + np.inf, x, z)
         for edge in self._sides:
@@ -67,8 +69,8 @@ class Window:
     def nearest_sides(self, backend: Backend, x: Scalar, z: Scalar) -> list[tuple[tuple[Scalar, Scalar], Scalar]]:
         """The outward unit normals of the two edges nearest to a point inside, and the distances to them.
 
-        The second one matters at a corner. At one that points inward a step leaves by one edge or the other, so there
-        it does not count.
+        The second edge matters at a convex corner. At a concave corner a step crosses only one of the edges, so the
+        second does not count there.
         """
         nothing = x * 0.0
         first: _Three = (nothing + np.inf, nothing, nothing)
@@ -84,7 +86,7 @@ class Window:
         return [((nx, nz), backend.sqrt(square)) for square, nx, nz in (first, second)]
 
     def sample(self, u: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Leans for points of the unit square: its box, with what falls outside moved onto the outline."""
+        """Swings for points of the unit square: its bounding box, with points outside moved onto the outline."""
         low, high = np.min(self.points, axis=0), np.max(self.points, axis=0)
         x, z = low[0] + u * (high[0] - low[0]), low[1] + v * (high[1] - low[1])
         inside = self.nearest(array, x, z)
@@ -93,14 +95,14 @@ class Window:
 
 @dataclass(frozen=True)
 class _Side:
-    """One edge of a window.
+    """One edge of an outline.
 
     Attributes:
         start: its first corner.
-        along: from there to its other corner.
-        normal: the unit normal that points out of the window.
-        low, high: between which shares of its length a point faces it: somewhat beyond a corner that points outward,
-            not quite up to one that points inward.
+        along: the vector to its other corner.
+        normal: the outward unit normal.
+        low, high: the shares of its length between which points face it: a little beyond a convex corner, not quite up
+            to a concave one.
     """
 
     start: Point
@@ -111,7 +113,7 @@ class _Side:
 
     @classmethod
     def between(cls, before: Edge, edge: Edge, after: Edge, outward: float) -> "_Side":
-        """The side for an edge, from its neighbours and the sense of the outline."""
+        """The side for an edge, from its neighbours and the winding of the outline."""
         (ax, az), (bx, bz) = edge
         length = hypot(bx - ax, bz - az)
         normal = (outward * (bz - az) / length, -outward * (bx - ax) / length)
@@ -122,12 +124,12 @@ class _Side:
         return cls((ax, az), (bx - ax, bz - az), normal, -margins[0], 1.0 + margins[1])
 
     def share(self, x: Scalar, z: Scalar) -> Scalar:
-        """Where along the edge a point's foot is, 0 and 1 at its corners."""
+        """The projection of a point onto the edge, as a share of its length."""
         dx, dz = self.along
         return ((x - self.start[0]) * dx + (z - self.start[1]) * dz) / (dx * dx + dz * dz)
 
     def faces(self, backend: Backend, x: Scalar, z: Scalar) -> Condition:
-        """Whether a point is beside the edge."""
+        """Whether a point faces the edge."""
         share = self.share(x, z)
         return backend.logical_and(share >= self.low, share <= self.high)
 
@@ -143,7 +145,7 @@ def _around(edges: list[Edge]) -> list[tuple[Edge, Edge, Edge]]:
 
 
 def _turn(first: Edge, second: Edge) -> float:
-    """Positive where an outline turns left from one edge to the next."""
+    """Positive if an outline turns left from one edge to the next."""
     return _side(first[0], first[1], second[1])
 
 

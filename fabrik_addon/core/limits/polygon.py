@@ -1,4 +1,4 @@
-"""A window of leans of any simple outline, and a range of twist."""
+"""A swing limit with any simple outline, and a range of twist."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +17,16 @@ from .swing_twist import compose_arrays, lean_of
 
 @dataclass(frozen=True)
 class Polygon(Limit):
-    """A window of leans and a range of twist.
+    """An outline of swings and a range of twist.
 
     Args:
-        window: a simple closed outline of three or more (X, Z) leans in radians, either winding, rest inside or not.
-        twist: (low, high) about Y; a range of 2π or more is free.
+        window: a simple closed outline of three or more (X, Z) swings in radians, in either winding; it need not
+            contain
+            rest.
+        twist: (min, max) about Y, radians; a range of 2π or more is free.
 
     Raises:
-        LimitError: naming what is wrong with the window or the twist.
+        LimitError: naming the problem with outline or twist.
     """
 
     window: Sequence[tuple[float, float]]
@@ -36,7 +38,7 @@ class Polygon(Limit):
 
     @cached_property
     def shape(self) -> Window:
-        """The window, checked and ready to be asked."""
+        """The outline, checked and prepared."""
         return Window(self.window)
 
     @cached_property
@@ -44,11 +46,11 @@ class Polygon(Limit):
         return twist_between(self.twist)
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
-        """Lean to the nearest point of the window, twist to the nearer end of its range."""
+        """Move the swing to the nearest point inside the outline, and the twist to the nearer end of its range."""
         return clamped(backend, rotation, self.shape.nearest, self._twist)
 
     def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:
-        """The two nearest edges, the ends of the twist."""
+        """The two nearest edges, and the ends of the twist."""
         lean = lean_of(backend, rotation)
         constraints = twist_constraints(backend, rotation, lean, self._twist, within)
         for (nx, nz), gap in self.shape.nearest_sides(backend, lean.x, lean.z):
@@ -58,12 +60,12 @@ class Polygon(Limit):
         return constraints
 
     def sample(self, places: FloatArray) -> FloatArray:
-        """Leans spread over the window, twists over the range."""
+        """Swings spread over the outline, and twists over the range."""
         x, z = self.shape.sample(places[..., 0], places[..., 1])
         return compose_arrays(x, z, spread(self.twist, places[..., 2]))
 
     def outline(self, count: int) -> FloatArray:
-        """(N, 2) leans along the window's edges, as many on each, at least `count` in all."""
+        """(N, 2) swings in radians along the outline's edges, as many on each, at least `count` in all."""
         corners = np.array(self.shape.points)
         share = np.linspace(0.0, 1.0, -(-count // len(corners)), endpoint=False)[:, None]
         edges = corners[:, None] + share * (np.roll(corners, -1, axis=0) - corners)[:, None]

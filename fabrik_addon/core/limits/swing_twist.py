@@ -1,7 +1,8 @@
-"""A bone's local rotation taken apart: where its Y leans, and how it twists about it.
+"""Decomposes a bone's local rotation into swing and twist.
 
-q = swing · twist. Swing is the shortest arc from Y to q·Y, twist the turn about Y that remains. The lean is the point
-(x, z) = θ · (dx, dz) / √(dx² + dz²) of the azimuthal-equidistant chart, θ the angle from Y and d = q·Y.
+q = swing · twist. The swing is the shortest arc from Y to q·Y, the twist the remaining rotation about Y. A swing's
+chart point is (x, z) = θ · (dx, dz) / √(dx² + dz²), the azimuthal equidistant projection, with θ the angle from Y and d
+= q·Y.
 """
 
 from math import pi
@@ -16,7 +17,7 @@ FULL_TURN = 2.0 * pi
 
 
 class Lean(NamedTuple):
-    """A lean: the angle from Y, the unit azimuth (ex, ez), and their product, the chart point (x, z)."""
+    """A swing: the angle from Y, the unit azimuth (ex, ez), and their product, the chart point (x, z)."""
 
     angle: Scalar
     ex: Scalar
@@ -25,10 +26,10 @@ class Lean(NamedTuple):
     z: Scalar
 
     def turn_toward(self, backend: Backend, nx: Scalar, nz: Scalar) -> Vector:
-        """The rotation vector ω that moves the lean along the chart direction (nx, nz): n · d(x, z) = result · ω.
+        """The gradient g of a swing along the chart direction n = (nx, nz): n · d(x, z) = g · ω for a rotation ω.
 
-        With u the bone's direction, du = ω × u; the chart stretches what goes round the azimuth by θ / sin θ. Leaning
-        more turns about (ez, 0, -ex), going round the azimuth about (cos θ ex, -sin θ, cos θ ez).
+        With u the bone's direction, du = ω × u; the chart stretches movement around the azimuth by θ / sin θ. A larger
+        swing is a rotation about (ez, 0, -ex), movement around the azimuth one about (cos θ ex, -sin θ, cos θ ez).
         """
         sine, cosine = backend.sin(self.angle), backend.cos(self.angle)
         stretch = self.angle / backend.maximum(sine, ROUNDING)
@@ -41,7 +42,7 @@ class Lean(NamedTuple):
 
 
 def lean_of(backend: Backend, rotation: Quaternion) -> Lean:
-    """The lean of a unit quaternion; exact up to half a turn, where the azimuth is that of no twist."""
+    """The swing of a unit quaternion; exact up to 180°, where the azimuth is that of no twist."""
     w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
     upright, leaning = backend.sqrt(w * w + y * y), backend.sqrt(x * x + z * z)
     if backend.any_of(backend.minimum(upright, leaning) <= ROUNDING):
@@ -59,17 +60,17 @@ def lean_of(backend: Backend, rotation: Quaternion) -> Lean:
 
 
 def twist_of(backend: Backend, rotation: Quaternion, middle: Scalar) -> Scalar:
-    """The twist, as the angle that is nearest to `middle`."""
+    """The twist in radians, as the angle nearest to `middle`."""
     return nearest_angle(backend, 2.0 * backend.atan2(rotation.y, rotation.w), middle)
 
 
 def nearest_angle(backend: Backend, angle: Scalar, middle: Scalar) -> Scalar:
-    """The same angle, whole turns away, on the side of `middle`: so 181° does not become -179° there."""
+    """The same angle plus full turns, nearest to `middle`; so 181° does not become -179°."""
     return angle - FULL_TURN * backend.floor((angle - middle) / FULL_TURN + 0.5)
 
 
 def turn_twisting(backend: Backend, lean: Lean) -> Vector:
-    """How twist grows with a rotation vector ω: dt = result · ω."""
+    """How the twist changes with a rotation vector ω: dt = result · ω."""
     above = 1.0 + backend.cos(lean.angle)  # of the bone's direction u: dt = (u + Y) · ω / (1 + u · Y)
     share = 1.0 / backend.maximum(above, 1e-6)
     side = backend.sin(lean.angle) * share
@@ -77,14 +78,14 @@ def turn_twisting(backend: Backend, lean: Lean) -> Vector:
 
 
 def compose(backend: Backend, x: Scalar, z: Scalar, twist: Scalar) -> Quaternion:
-    """The rotation with a lean and a twist."""
+    """The rotation with this swing and twist."""
     zero = x * 0.0
     swing = backend.exp_map(backend.Vector((z, zero, -x)))
     return swing @ backend.exp_map(backend.Vector((zero, twist, zero)))
 
 
 def compose_arrays(x: FloatArray, z: FloatArray, twist: FloatArray) -> FloatArray:
-    """(..., 4) rotations with leans and twists (...)."""
+    """(..., 4) rotations with swings x, z and twists (...), radians."""
     half = np.hypot(x, z) / 2.0
     scale = np.sinc(half / pi) / 2.0
     c, s = np.cos(twist / 2.0), np.sin(twist / 2.0)

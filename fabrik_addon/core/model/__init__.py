@@ -1,1 +1,1 @@
-"""What is solved: bones, effectors, their targets, options. Imports what stands directly in `core`."""
+"""The input of a solve: bones, effectors, targets, options. Imports the modules directly in `core`."""

@@ -1,4 +1,4 @@
-"""The rigid bodies of a solve: each bone on the way to an effector, with the points that hang on it."""
+"""The rigid bodies of a solve: each bone between the root and an effector, with its attachments."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _SAME_POINT = 1e-9
 
 @dataclass(frozen=True)
 class Attachment:
-    """A point fixed in a body's frame, and what sits there: heads of child bodies, effectors."""
+    """A point fixed in a body's frame, with the child bodies and effectors there."""
 
     offset: Vector
     distance: float
@@ -27,7 +27,7 @@ class Attachment:
 
 @dataclass(frozen=True)
 class Body:
-    """A bone as the two passes see it; indices point into the list of bodies, parents first."""
+    """A bone as seen by the two passes; indices point into the list of bodies, parents first."""
 
     bone: int
     parent: int
@@ -39,7 +39,7 @@ class Body:
 
     @property
     def hinge(self) -> Limit | None:
-        """The limit where it leaves one axis to turn about."""
+        """The limit if it allows only one axis."""
         return self.limit if self.limit is not None and self.limit.turn_axis is not None else None
 
 
@@ -47,7 +47,7 @@ class Body:
 class SweepPose:
     """The state of all bodies: heads and orientations in armature space. The passes change it in place.
 
-    Bodies that slide have a factor by which what sits on them is moved along their Y.
+    A sliding body has a factor that moves its attachments along its Y.
     """
 
     heads: list[Vector] = field(default_factory=list)
@@ -55,7 +55,7 @@ class SweepPose:
     factors: Mapping[int, Scalar] = field(default_factory=dict)
 
     def point(self, body: int, attachment: Attachment) -> Vector:
-        """Where an attachment of a body is."""
+        """The position of a body's attachment, armature space."""
         return self.heads[body] + self.orientations[body] @ self.stretched(body, attachment.offset)
 
     def stretched(self, body: int, offset: Vector) -> Vector:
@@ -67,7 +67,7 @@ class SweepPose:
 
 
 def participants(skeleton: Skeleton, effectors: Sequence[Effector]) -> list[int]:
-    """Bones between the root and some effector, parents first; the rest of the rig rides along."""
+    """Bones between the root and some effector, parents first."""
     wanted: set[int] = set()
     for effector in effectors:
         wanted.update(skeleton.path(skeleton.index(effector.bone)))
@@ -83,12 +83,12 @@ def effector_offset(skeleton: Skeleton, effector: Effector) -> FloatArray:
 
 @dataclass(frozen=True)
 class Reaches:
-    """How far each of E effectors can be from the root's head, whatever turns.
+    """How far each of E effectors can be from the root's head, whatever the rotations.
 
     Attributes:
-        far: (E,) the path's lengths laid in a line; infinite where an effector closes a loop.
-        near: (E,) the longest of them less all others, zero at least.
-        tolerance_lengths: (E,) what a tolerance is a fraction of: these lengths, at least the root bone's length.
+        far: (E,) the sum of the path's lengths; infinite for an effector that closes a loop.
+        near: (E,) the longest length minus all others, at least zero.
+        tolerance_lengths: (E,) the lengths of which tolerances are fractions: `far`, at least the root bone's length.
     """
 
     far: FloatArray
@@ -96,25 +96,25 @@ class Reaches:
     tolerance_lengths: FloatArray
 
     def misses(self, distances: FloatArray, seen: BoolArray) -> BoolArray:
-        """(F,) whether some seen target lies outside what its effector can reach."""
+        """(F,) whether a visible target is out of its effector's reach; distances and seen: (F, E)."""
         outside = seen & ((distances > self.far) | (distances < self.near))
         return np.asarray(outside.any(axis=1))
 
 
 def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
-    """The reach of every effector; those that close loops reach any place as far as this goes."""
+    """The reach of every effector; those that close loops have no bound here."""
     links = [_links(skeleton, effector) for effector in effectors]
     far = np.array([sum(link) for link in links])
     near = np.array([max(0.0, 2.0 * max(link) - sum(link)) for link in links])
     closed = np.array([effector.target_bone is not None for effector in effectors])
     lengths = np.maximum(far, skeleton.lengths[0])
-    # Of nothing there is no fraction: an effector on the head of a root without length is measured by the other bones.
+    # A length of zero has no fractions: an effector on the head of a root without length uses the longest bone.
     lengths = np.where(lengths > 0.0, lengths, skeleton.lengths.max() or 1.0)
     return Reaches(np.where(closed, np.inf, far), np.where(closed, 0.0, near), lengths)
 
 
 def _links(skeleton: Skeleton, effector: Effector) -> list[float]:
-    """Distances from joint to joint from the root's head to the effector."""
+    """Distances from joint to joint, from the root's head to the effector."""
     path = skeleton.path(skeleton.index(effector.bone))
     offsets = [skeleton.head_offset(bone) for bone in path[1:]] + [effector_offset(skeleton, effector)]
     return [float(np.linalg.norm(offset)) for offset in offsets]
@@ -123,7 +123,7 @@ def _links(skeleton: Skeleton, effector: Effector) -> list[float]:
 def build_bodies(
     skeleton: Skeleton, effectors: Sequence[Effector], limits: Mapping[str, Limit], backend: Backend
 ) -> list[Body]:
-    """The bodies of a solve, their constants as values of the backend."""
+    """The bodies of a solve, with their constants as values of the backend."""
     bones = participants(skeleton, effectors)
     place = {bone: index for index, bone in enumerate(bones)}
     return [
@@ -143,7 +143,7 @@ def build_bodies(
 def _attachments(
     skeleton: Skeleton, effectors: Sequence[Effector], bone: int, place: dict[int, int], backend: Backend
 ) -> tuple[Attachment, ...]:
-    """What hangs on a bone, points that coincide taken together (the paper's sub-base)."""
+    """The attachments of a bone; points that coincide are one (the paper's sub-base)."""
     points: list[tuple[FloatArray, list[int], list[int]]] = []
 
     def members(offset: FloatArray) -> tuple[list[int], list[int]]:
@@ -166,27 +166,27 @@ def _attachments(
 
 
 def only_child(body: Body) -> int | None:
-    """The body that is all that hangs on a body; None where there is more or less."""
+    """The only child of a body without effectors; None if there is none or more."""
     if len(body.attachments) != 1 or body.attachments[0].effectors or len(body.attachments[0].children) != 1:
         return None
     return body.attachments[0].children[0]
 
 
 def carried_frame(body: Body, pose: SweepPose) -> Quaternion:
-    """The frame of a body whose local rotation is none: what its parent's frame makes of its rest rotation."""
+    """The frame of a body without its local rotation: its parent's frame times its rest rotation."""
     if body.parent < 0 or not body.inherits_rotation:
         return body.rest_turn
     return pose.orientations[body.parent] @ body.rest_turn
 
 
 def carried_turn(body: Body, pose: SweepPose, rotation: Quaternion) -> Quaternion:
-    """The frame of a body with a local rotation; cheap where that is the same on every frame."""
+    """The frame of a body with a local rotation; cheap if the rotation is the same on every frame."""
     turn = body.rest_turn @ rotation
     return turn if body.parent < 0 or not body.inherits_rotation else pose.orientations[body.parent] @ turn
 
 
 def carried_head(body: Body, pose: SweepPose) -> Vector:
-    """Where its parent holds the head of a body (not for the root)."""
+    """The head of a body on its parent (not for the root)."""
     offset = pose.stretched(body.parent, body.head_offset) if pose.factors else body.head_offset
     return pose.heads[body.parent] + pose.orientations[body.parent] @ offset
 
@@ -197,7 +197,7 @@ def place_bodies(
     root: Vector,
     factors: Mapping[int, Scalar] | None = None,
 ) -> SweepPose:
-    """Forward kinematics: the bodies' pose from their local rotations, the root's head, and the factors of slides."""
+    """Forward kinematics: the bodies' pose from local rotations, the root's head, and the factors of slides."""
     pose = SweepPose(factors=factors or {})
     for body, rotation in zip(bodies, local, strict=True):
         pose.heads.append(root if body.parent < 0 else carried_head(body, pose))
@@ -206,7 +206,7 @@ def place_bodies(
 
 
 def hung_effectors(bodies: Sequence[Body]) -> Iterator[tuple[int, int, Attachment]]:
-    """Every effector, its body, and where it hangs there."""
+    """Every effector with its body and attachment."""
     for index, body in enumerate(bodies):
         for attachment in body.attachments:
             for effector in attachment.effectors:
@@ -214,6 +214,6 @@ def hung_effectors(bodies: Sequence[Body]) -> Iterator[tuple[int, int, Attachmen
 
 
 def effector_points(bodies: Sequence[Body], pose: SweepPose, count: int) -> list[Vector]:
-    """Where each of `count` effectors is."""
+    """The positions of `count` effectors."""
     points = {effector: pose.point(index, attachment) for effector, index, attachment in hung_effectors(bodies)}
     return [points[effector] for effector in range(count)]

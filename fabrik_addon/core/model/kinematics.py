@@ -1,4 +1,4 @@
-"""From a pose to matrices in armature space."""
+"""Forward kinematics: from a pose to matrices in armature space."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from ..readers import LARGEST, numbers, shown
 from ..rotations import matrix_from_quaternion
 from .skeleton import Skeleton
 
-# Unit quaternions have components of at most 1. Rounded ones pass, those that would blow a chain up do not.
+# Unit quaternions have components of at most 1. Rounded ones pass; ones that would scale bones do not.
 _MOST_OF_A_QUATERNION = 2.0
 
 
@@ -21,21 +21,21 @@ def forward_kinematics(
     root_location: npt.ArrayLike | None = None,
     lengths: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    """Where a pose puts every bone.
+    """The armature-space matrix of every bone in a pose.
 
-    pose_i = pose_parent · rest_parent⁻¹ · rest_i · R(q_i), rotations only for a bone that inherits them.
+    pose_i = pose_parent · rest_parent⁻¹ · rest_i · R(q_i); only rotations that a bone inherits.
 
     Args:
         skeleton: the rest pose, J bones.
-        rotations: ([F,] J, 4) local unit quaternions w x y z, as Blender's pose channels hold them.
-        root_location: ([F,] 3) head of the root in armature space; its rest place when None.
-        lengths: ([F,] J) bone lengths when they differ from rest: what sits on a bone moves along its Y with them.
+        rotations: ([F,] J, 4) local unit quaternions w x y z, as in Blender's pose channels.
+        root_location: ([F,] 3) head of the root in armature space; at rest when None.
+        lengths: ([F,] J) bone lengths if they differ from rest; children move along the bone's Y with them.
 
     Returns:
         ([F,] J, 4, 4) matrices in armature space.
 
     Raises:
-        SkeletonError: when a shape does not fit the skeleton, or for numbers that are infinite or too large.
+        SkeletonError: if a shape does not match the skeleton, or a number is infinite or too large.
     """
     if not isinstance(skeleton, Skeleton):
         raise SkeletonError(f"The skeleton is {shown(skeleton)}: give a Skeleton")
@@ -64,9 +64,9 @@ def forward_kinematics(
 
 
 def jumps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """Of (B,) bodies that are carried by others (-1: by none), those that have one 1, 2, 4 … above them, and which.
+    """For bodies with `carriers` (B,) (-1: none), those with an ancestor 1, 2, 4 … above them, and that ancestor.
 
-    So what is carried along a tree is worked out in as many rounds as its depth has binary digits.
+    Quantities that are passed down a tree then need as many rounds as its depth has binary digits.
     """
     above = carriers
     while (above >= 0).any():
@@ -76,26 +76,26 @@ def jumps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
 
 
 def tails(skeleton: Skeleton, matrices: FloatArray, lengths: FloatArray | None = None) -> FloatArray:
-    """([F,] J, 3) tails of the bones that stand at `matrices` ([F,] J, 4, 4)."""
+    """([F,] J, 3) tails of bones at matrices ([F,] J, 4, 4), armature space."""
     length = skeleton.lengths if lengths is None else lengths
     return matrices[..., :3, 3] + matrices[..., :3, 1] * length[..., None]
 
 
 def _given(what: str, values: object, shape: tuple[int, ...], most: float = LARGEST) -> FloatArray:
-    """Numbers, NaN among them, in a shape with or without its first axis, which is of any size where that is -1."""
+    """Numbers in a shape with or without its first axis, which may have any size if it is -1; NaN is allowed."""
     array = numbers(values)
     if array is None:
         raise SkeletonError(f"{what} {shown(values)}: numbers are needed")
     several = array.ndim == len(shape) and array.shape[shape[0] == -1 :] == shape[shape[0] == -1 :]
     if not several and array.shape != shape[1:]:
-        raise SkeletonError(f"{what} shape {array.shape}, but ([F,] {', '.join(map(str, shape[1:]))}) is needed")
+        raise SkeletonError(f"{what} shape {array.shape}, it must be ([F,] {', '.join(map(str, shape[1:]))})")
     if (np.abs(array) > most).any():
         raise SkeletonError(f"{what} a number that is infinite or too large: it must be at most {most:g}")
     return array
 
 
 def _stretch(skeleton: Skeleton, lengths: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:
-    """([F,] J, 3) factors on what sits on each bone: along local Y, its length over its rest length."""
+    """([F,] J, 3) factors on points in each bone's frame: along local Y, its length over its rest length."""
     factors = np.ones((*shape, len(skeleton), 3))
     if lengths is not None:
         rest = np.where(skeleton.lengths > 0, skeleton.lengths, 1.0)

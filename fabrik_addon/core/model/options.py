@@ -1,4 +1,4 @@
-"""How a solve goes about it."""
+"""The options of a solve."""
 
 from dataclasses import dataclass
 
@@ -10,22 +10,25 @@ from ..readers import LARGEST, number, shown, whole
 
 @dataclass(frozen=True)
 class Options:
-    """How a solve goes about it.
+    """The options of a solve.
 
     Attributes:
-        tolerance: the error allowed, as a fraction of each effector's path length from the root; the same number in
-            radians is allowed between a rotation and its target.
-        max_sweeps: most forward-and-backward sweeps, when nothing else ends them; 0 leaves it all to the finish, for
-            a start pose that is close.
-        finish: end with the exact finish after a few sweeps; False leaves the sweeps alone.
-        most_steps: after so many steps the finish ends in any case. Nine in ten fits end within 30; those that take
-            more gain next to nothing.
+        tolerance: the allowed error, as a fraction of each effector's path length from the root, and in radians for a
+            rotation.
+        max_sweeps: the largest number of forward-and-backward sweeps; 0 leaves everything to the finish, for a start
+            pose
+            that is close.
+        finish: end with the exact finish after a few sweeps; False uses sweeps alone.
+        most_steps: the largest number of steps of the finish. Nine in ten fits end within 30; the others gain almost
+            nothing after that.
         plain: the paper's plain method: sweeps only, limits clamped in both passes.
-        restarts: how many further start poses inside the limits are tried where limits seem to keep a target away. With
-            16 a hand with five goals missed 1 of 150 targets within its limits, and a robot of five hinges 2 of 120.
-        repair_pops: over frames, solve again what jumped or failed, starting from its neighbours. The pose of a frame
-            then depends on the frames about it.
-        chunk: how many frames are solved at once, so that memory stays flat.
+        restarts: the number of further start poses inside the limits that are tried if limits seem to keep a target
+            away.
+            With 16 a hand with five goals missed 1 of 150 targets within its limits, and a robot of five hinges 2 of
+            120.
+        repair_pops: over frames, solve jumps and failures again, starting from neighbouring frames. A frame's pose then
+            depends on those frames.
+        chunk: the number of frames solved at once, so that memory does not grow with the take.
 
     Raises:
         OptionsError: naming the value out of range.

@@ -1,7 +1,7 @@
-"""Slides (the paper's prismatic joints): bones whose length may lie between two factors of their length at rest.
+"""Slides (the paper's prismatic joints): bones whose length may vary between two factors of their rest length.
 
-Bones keep the length that is nearest to rest as long as the targets can be met with it. If they cannot, least squares
-go on with a column for each slide.
+Bones keep the length nearest to rest if the targets can be met with it. Otherwise least squares continues with a column
+for each slide.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ SlideRange = tuple[float, float]
 
 
 def nearest_to_rest(ends: SlideRange) -> float:
-    """The factor in a range that changes the least."""
+    """The factor of a range that is nearest to 1."""
     return min(max(1.0, ends[0]), ends[1])
 
 
 def at_factors(skeleton: Skeleton, factors: Mapping[str, float]) -> Skeleton:
-    """The skeleton with some bones at other lengths: what sits on them has moved along their Y."""
+    """The skeleton with some bones at other lengths; their children move along their Y."""
     if all(factor == 1.0 for factor in factors.values()):
         return skeleton
     rest, lengths = np.array(skeleton.rest), np.array(skeleton.lengths)
@@ -35,7 +35,7 @@ def at_factors(skeleton: Skeleton, factors: Mapping[str, float]) -> Skeleton:
 
 
 def moved_with(effectors: Sequence[Effector], factors: Mapping[str, float]) -> list[Effector]:
-    """Effectors whose points have moved along Y with the bones that they sit on."""
+    """The effectors, with their points moved along Y with their bones."""
     return [
         effector
         if effector.offset is None or effector.bone not in factors

@@ -1,4 +1,4 @@
-"""The immutable tree of bones that the solver works on."""
+"""The immutable tree of bones that is solved."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -12,7 +12,7 @@ from ..errors import SkeletonError
 from ..readers import LARGEST, flags, numbers, shown
 
 _ORTHONORMAL = 1e-4
-# A share of the skeleton's size: Blender's channels have 24 bits, in metres that may be many sizes away.
+# Share of the skeleton's size. Blender's channels have 24 bits, and may be far from the origin.
 _SAME_PLACE = 1e-6
 
 
@@ -21,13 +21,13 @@ class Skeleton:
 
     Args:
         names: J bone names, all different.
-        parents: (J,) index of each bone's parent, -1 for the one root; parents come before their children.
+        parents: (J,) index of each bone's parent, -1 for the only root; parents come before their children.
         rest: (J, 4, 4) rest matrices without scale; local Y points along the bone, the translation is its head.
         lengths: (J,) lengths from head to tail, zero or more.
-        inherits_rotation: (J,) False where the bone does not turn with its parent; all True when None.
+        inherits_rotation: (J,) False if the bone does not rotate with its parent; all True when None.
 
     Raises:
-        SkeletonError: naming the bone, when the parts do not make one tree of rigid bones.
+        SkeletonError: naming the bone, if the parts are not one tree of rigid bones.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class Skeleton:
 
     @cached_property
     def size(self) -> float:
-        """From one end of the rest pose to the other, about: the diagonal of the heads' box and the longest bone."""
+        """The approximate size of the rest pose: the diagonal of the heads' bounding box plus the longest bone."""
         return float(np.linalg.norm(np.ptp(self.rest[:, :3, 3], axis=0)) + self.lengths.max())
 
     def is_like(self, other: "Skeleton") -> bool:
-        """Whether another skeleton has the same bones, standing alike at rest, if as a whole in another place."""
+        """Whether another skeleton has the same bones and rest pose, up to its location."""
         if self.names != other.names or not np.array_equal(self.parents, other.parents):
             return False
         heads = [each.rest[:, :3, 3] - each.rest[0, :3, 3] for each in (self, other)]
@@ -81,10 +81,10 @@ class Skeleton:
         )
 
     def index(self, name: str) -> int:
-        """The place of a bone in the arrays.
+        """The index of a bone in the arrays.
 
         Raises:
-            SkeletonError: when there is no bone of that name.
+            SkeletonError: if there is no bone of that name.
         """
         try:
             return self._index[name]
@@ -101,7 +101,7 @@ class Skeleton:
     def part(self, bones: Sequence[int], rest: npt.ArrayLike | None = None) -> "Skeleton":
         """The skeleton of some of the bones, parents first; rest: (len(bones), 4, 4), their own when None."""
         members = np.asarray(bones, dtype=np.int64)
-        # The last place is that of a root's parent, -1, and of whatever is left out.
+        # The last entry is for a root's parent, -1, and for bones left out.
         places = np.full(len(self) + 1, -1)
         places[members] = np.arange(len(members))
         return Skeleton(
@@ -122,7 +122,7 @@ class Skeleton:
         return offset
 
     def rest_turn(self, bone: int) -> FloatArray:
-        """(3, 3) rest rotation relative to what carries it: the parent, or the armature where nothing is inherited."""
+        """(3, 3) rest rotation relative to the parent, or to the armature if the bone does not inherit rotation."""
         parent = self.parents[bone]
         rotation: FloatArray = self.rest[bone, :3, :3]
         if parent < 0 or not self.inherits_rotation[bone]:
@@ -132,39 +132,39 @@ class Skeleton:
 
 
 def _frozen(values: object, shape: tuple[int, ...], what: str, *, truths: bool = False) -> npt.NDArray[Any]:
-    """A copy of numbers or truth values of one shape, which cannot be written to."""
+    """A read-only copy of numbers or booleans in a given shape."""
     array = flags(values) if truths else numbers(values)
     if array is None:
         raise SkeletonError(f"The skeleton's {what} must be {'True or False' if truths else 'numbers'}")
     if array.shape != shape:
-        raise SkeletonError(f"The skeleton's {what} have shape {array.shape}, but {shape} is needed")
+        raise SkeletonError(f"The skeleton's {what} have shape {array.shape}: it must be {shape}")
     array.flags.writeable = False
     return array
 
 
 def _check_names(names: tuple[str, ...]) -> None:
     if not names:
-        raise SkeletonError("A skeleton has no bones: at least one is needed")
+        raise SkeletonError("A skeleton has no bones: give at least one")
     for name in names:
         if not isinstance(name, str):
             raise SkeletonError(f"A bone is named {shown(name)}: its name must be a string")
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise SkeletonError(f"Two bones are named {twice!r}: give each a name of its own")
+        raise SkeletonError(f"Two bones are named {twice!r}: give each its own name")
 
 
 def _check_tree(skeleton: Skeleton) -> None:
     names, parents = skeleton.names, skeleton.parents
     for bone, parent in enumerate(parents):
         if not -1 <= parent < bone and bone > 0:
-            raise SkeletonError(f"Bone {names[bone]!r} stands before its parent: list parents first")
+            raise SkeletonError(f"Bone {names[bone]!r} comes before its parent: list parents first")
     if parents[0] != -1 or (parents[1:] == -1).any():
         roots = [names[i] for i in np.flatnonzero(parents == -1)]
         raise SkeletonError(f"A skeleton has exactly one root, listed first, not {roots}: solve each tree on its own")
 
 
 def _check_bodies(skeleton: Skeleton) -> None:
-    # Clipped to what rotations are made of, so that nothing overflows.
+    # Clipped to the range of rotation matrices, so that nothing overflows.
     lengths, rotations = skeleton.lengths, np.clip(np.nan_to_num(skeleton.rest[:, :3, :3]), -2.0, 2.0)
     squares = np.swapaxes(rotations, 1, 2) @ rotations
     broken = (np.abs(squares - np.eye(3)) > _ORTHONORMAL).any(axis=(1, 2)) | (np.linalg.det(rotations) < 0)

@@ -1,4 +1,4 @@
-"""What a solve is asked for, frame by frame."""
+"""The targets of a solve, frame by frame."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -7,11 +7,11 @@ from ..arrays import FloatArray, IntArray
 
 
 class PosePrior(NamedTuple):
-    """Local rotations that a pose is expected to have: Σ weight · angle² is added to what least squares minimise.
+    """Local rotations that a pose is expected to have: Σ weight · angle² is added to the least-squares cost.
 
     Attributes:
         rotations: ([F,] J, 4) unit quaternions.
-        weights: ([F,] J) what a squared radian counts beside weight · distance² of the targets; 0: nothing is expected.
+        weights: ([F,] J) weights of squared radians relative to weight · distance² of the targets; 0: no expectation.
     """
 
     rotations: FloatArray
@@ -23,11 +23,11 @@ class Targets:
     """Targets of E effectors on F frames, in armature space.
 
     Attributes:
-        positions: (F, E, 3) where the effectors are to be; NaN where a target is not seen.
-        weights: (F, E) what each target counts.
-        rotations: (F, E, 4) unit quaternions w x y z that their bones are to have; NaN where there is none.
-        bend: (F, E, 3) points toward which the limbs that end at the effectors bend; NaN where there is none.
-        prior: F poses of all J bones that are expected; None where nothing is.
+        positions: (F, E, 3) target positions; NaN if a target is not seen.
+        weights: (F, E) of the targets.
+        rotations: (F, E, 4) target rotations of the effectors' bones, unit quaternions w x y z; NaN for none.
+        bend: (F, E, 3) poles of the limbs that end at the effectors; NaN for none.
+        prior: F expected poses of all J bones; None for none.
     """
 
     positions: FloatArray
@@ -40,11 +40,11 @@ class Targets:
         return len(self.positions)
 
     def part(self, frames: slice | IntArray) -> "Targets":
-        """The same for some of the frames."""
+        """The targets on some of the frames."""
         prior = None if self.prior is None else PosePrior(*(values[frames] for values in self.prior))
         return Targets(self.positions[frames], self.weights[frames], self.rotations[frames], self.bend[frames], prior)
 
     def seen_from(self, origins: FloatArray) -> "Targets":
-        """The same as seen from (F, 3) other origins."""
+        """The targets relative to other origins (F, 3)."""
         away = origins[:, None]
         return replace(self, positions=self.positions - away, bend=self.bend - away)

@@ -1,4 +1,4 @@
-"""The door: whatever a solve is asked for is checked here, before anything is computed."""
+"""Checks all input of a solve before anything is computed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ def checked_parts(
     root: str,
     options: Options | None,
 ) -> tuple[tuple[Effector, ...], dict[str, Limit], dict[str, tuple[float, float]], Options]:
-    """The effectors, limits, slides and options of a problem; raises a FabrikError for what makes no sense."""
+    """The effectors, limits, slides and options of a problem; raises a FabrikError for invalid ones."""
     if not isinstance(skeleton, Skeleton):
         raise SkeletonError(f"The skeleton is {shown(skeleton)}: give a Skeleton")
     check_root(root)
@@ -51,7 +51,7 @@ def checked_parts(
 
 
 def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
-    """Raises TargetError for what cannot be an effector."""
+    """Raise TargetError for invalid effectors."""
     if not effectors:
         raise TargetError("There is no effector: name at least one bone that is to reach a target")
     for effector in effectors:
@@ -65,7 +65,7 @@ def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
 
 
 def _check_values(what: str, effector: Effector) -> None:
-    """Raises TargetError for numbers of an effector that make no sense."""
+    """Raise TargetError for invalid numbers of an effector."""
     if not 0.0 < number(effector.weight) <= LARGEST:
         raise TargetError(f"{what} weight {shown(effector.weight)}: it must be a finite number, more than 0")
     if not 0.0 <= number(effector.rotation_weight) <= 1.0:
@@ -78,7 +78,7 @@ def _check_values(what: str, effector: Effector) -> None:
 
 
 def _check_loop(what: str, effector: Effector, skeleton: Skeleton) -> None:
-    """Raises TargetError for a loop that cannot be closed."""
+    """Raise TargetError for a loop that cannot be closed."""
     if effector.target_bone not in skeleton:
         raise TargetError(f"{what} the target bone {shown(effector.target_bone)}: it must be one of the skeleton's")
     if effector.target_bone == effector.bone:
@@ -97,7 +97,7 @@ def _read(offset: object) -> tuple[float, float, float] | None:
 
 
 def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
-    """Raises LimitError naming a bone that is not there or a limit that is none."""
+    """Raise LimitError naming an unknown bone or an invalid limit."""
     if not isinstance(limits, Mapping):
         raise LimitError(f"The limits are {shown(limits)}: give a dictionary of bone names and limits")
     for name, limit in limits.items():
@@ -108,7 +108,7 @@ def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:
 
 
 def check_slides(skeleton: Skeleton, slides: Mapping[str, tuple[float, float]]) -> None:
-    """Raises LimitError naming a bone that is not there or cannot slide so."""
+    """Raise LimitError naming an unknown bone or an invalid slide."""
     if not isinstance(slides, Mapping):
         raise LimitError(f"The slides are {shown(slides)}: give a dictionary of bone names and two factors each")
     for name, ends in slides.items():
@@ -116,29 +116,27 @@ def check_slides(skeleton: Skeleton, slides: Mapping[str, tuple[float, float]]) 
             raise LimitError(f"There is a slide for bone {shown(name)}: it must be one of the skeleton's")
         factors = numbers(ends)
         if factors is None or factors.shape != (2,):
-            raise LimitError(
-                f"The slide of bone {name!r} is {shown(ends)}: two factors are needed, the lower one first"
-            )
+            raise LimitError(f"The slide of bone {name!r} is {shown(ends)}: give two factors, the lower one first")
         low, high = factors
         if not 0.0 < low <= high <= LARGEST:
             raise LimitError(
                 f"The slide of bone {name!r} is from {low} to {high}: "
-                "two finite factors above 0 are needed, the lower one first"
+                "give two finite factors above 0, the lower one first"
             )
         if skeleton.lengths[skeleton.index(name)] == 0:
-            raise LimitError(f"Bone {name!r} has no length, so it cannot slide: leave its slide out")
+            raise LimitError(f"Bone {name!r} has no length, so it cannot slide: remove its slide")
 
 
 def check_root(root: str) -> None:
-    """Raises OptionsError for an unknown root mode."""
+    """Raise OptionsError for an unknown root mode."""
     if not isinstance(root, str) or root not in {"FIXED", "FREE"}:
         raise OptionsError(f"The root is {shown(root)}: it must be 'FIXED' or 'FREE'")
 
 
 def _given(what: str, values: object, frames: int | None, *shape: int) -> FloatArray:
-    """Numbers of one pose or of F, in the shape given; raises TargetError for any other, or for numbers too large.
+    """Numbers of one pose or of F, in the given shape; raises TargetError for other shapes or numbers too large.
 
-    frames: F; None for any count. NaN passes.
+    frames: F; None for any number. NaN is allowed.
     """
     array = numbers(values)
     if array is None:
@@ -146,12 +144,12 @@ def _given(what: str, values: object, frames: int | None, *shape: int) -> FloatA
     several = array.shape[1:] == shape if frames is None else array.shape == (frames, *shape)
     if not several and array.shape != shape:
         needed = ", ".join(map(str, (f"[{'F' if frames is None else frames},]", *shape))).replace("],", "]")
-        raise TargetError(f"{what} shape {array.shape}, but ({needed}) is needed")
+        raise TargetError(f"{what} shape {array.shape}: it must be ({needed})")
     return array
 
 
 def _points(what: str, name: str, values: object, frames: int | None, count: int) -> FloatArray:
-    """([F,] E, 3) points, NaN where a coordinate is."""
+    """([F,] E, 3) points; all NaN if a coordinate is."""
     array = _given(what, values, frames, count, 3)
     far = np.argwhere(np.abs(array) > FARTHEST)
     if len(far):
@@ -160,13 +158,13 @@ def _points(what: str, name: str, values: object, frames: int | None, count: int
 
 
 def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, bool]:
-    """(F, E, 3) targets, and whether they were one pose's (E, 3)."""
+    """(F, E, 3) targets, and whether they were those of one pose (E, 3)."""
     array = _points("The targets have", "target", targets, None, count)
     return (array[None], True) if array.ndim == 2 else (array, False)
 
 
 def checked_bend_targets(bend_targets: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
-    """(F, E, 3) points toward which limbs bend, NaN where there is none."""
+    """(F, E, 3) poles toward which limbs bend; NaN for none."""
     if bend_targets is None:
         return np.broadcast_to(np.nan, (frames, count, 3))
     array = _points("The bend targets have", "bend target", bend_targets, frames, count)
@@ -174,7 +172,7 @@ def checked_bend_targets(bend_targets: npt.ArrayLike | None, frames: int, count:
 
 
 def _unit(array: FloatArray) -> FloatArray:
-    """Quaternions at unit length: NaN where a component is, infinite where they have no length or are too long."""
+    """Quaternions scaled to unit length; NaN if a component is, infinite if they have no length or are too long."""
     far = (np.abs(array) > FARTHEST).any(axis=-1, keepdims=True)
     norms = lengths(np.where(far, 0.0, array))[..., None]
     usable = norms >= _NO_LENGTH
@@ -182,7 +180,7 @@ def _unit(array: FloatArray) -> FloatArray:
 
 
 def checked_target_rotations(target_rotations: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
-    """(F, E, 4) unit quaternions that effectors' bones are to have, NaN where there is none."""
+    """(F, E, 4) target rotations of effectors' bones, unit quaternions; NaN for none."""
     if target_rotations is None:
         return np.broadcast_to(np.nan, (frames, count, 4))
     array = _unit(_given("The target rotations have", target_rotations, frames, count, 4))
@@ -195,7 +193,7 @@ def checked_target_rotations(target_rotations: npt.ArrayLike | None, frames: int
 
 
 def checked_weights(weights: npt.ArrayLike | None, effectors: Sequence[Effector], frames: int) -> FloatArray:
-    """(F, E) weights, the effectors' own when None; zero: the target does not count on that frame."""
+    """(F, E) weights, the effectors' own when None; zero disables the target on that frame."""
     own, count = [effector.weight for effector in effectors], len(effectors)
     array = _given("The weights have", own if weights is None else weights, frames, count)
     if not ((array >= 0.0) & (array <= LARGEST)).all():
@@ -204,7 +202,7 @@ def checked_weights(weights: npt.ArrayLike | None, effectors: Sequence[Effector]
 
 
 def checked_prior(prior: PosePrior | None, skeleton: Skeleton, frames: int) -> PosePrior | None:
-    """The prior on F frames; raises TargetError where its rotations or weights make no sense."""
+    """The prior on F frames; raises TargetError for invalid rotations or weights."""
     if prior is None:
         return None
     if not isinstance(prior, PosePrior):
@@ -228,7 +226,7 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
 
 
 def checked_root_location(start_location: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
-    """(F, 3) the root's head to start from, its head at rest when None."""
+    """(F, 3) the root's head to start from; at rest when None."""
     location = skeleton.rest[0, :3, 3] if start_location is None else start_location
     array = _given("start_location has", location, frames, 3)
     if not (np.abs(array) <= FARTHEST).all():

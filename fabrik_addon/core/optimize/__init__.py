@@ -1,1 +1,1 @@
-"""Quadratic programs and the steps that are built from them."""
+"""Quadratic programs, and solvers built on them."""

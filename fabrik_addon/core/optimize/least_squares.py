@@ -1,9 +1,9 @@
-"""Levenberg-Marquardt over frames: from a pose to the nearest one that meets its goals as well as can be.
+"""Levenberg-Marquardt over frames: from a pose to the nearest one that meets its goals as well as possible.
 
-Minimizes Σ weight · |residual|² over joint rotations, a free root's location and lengths that slide, inside joint
-limits. Each frame has its own damping (Nielsen 1999) on columns that are scaled (Moré 1978). Limits are linear
-inequalities of a step: a primal-dual active set (Hintermüller, Ito, Kunisch 2002) finds those that bind. What a step
-takes beyond their outlines, which bend, is clamped.
+Minimizes Σ weight · |residual|² over joint rotations, a free root's location and the lengths of sliding bones, inside
+joint limits. Each frame has its own damping (Nielsen 1999) on scaled columns (Moré 1978). Limits are linear
+inequalities of a step: a primal-dual active set (Hintermüller, Ito, Kunisch 2002) finds the active ones. A step beyond
+their curved outlines is clamped.
 """
 
 from dataclasses import dataclass, replace
@@ -18,39 +18,39 @@ from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
 from .poles import Poles
 
-# Columns have about length one, so damping is a pure number: a thousandth leaves the first step all but undamped. At
-# the most a step is a millionth of what the gradient asks for.
+# Columns have about length one, so damping is a pure number: a thousandth leaves the first step almost undamped. At the
+# largest damping a step is a millionth of the gradient.
 _FIRST, _LEAST, _MOST_DAMPING = 1e-3, 1e-9, 1e6
-# Nielsen's: by how much damping falls at most after a good step, and grows after a bad one, more with each.
+# From Nielsen: the largest reduction of damping after a good step, and its growth after a bad one, which grows itself.
 _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
-# A frame is stationary if a step gained and had predicted no more than this share of the cost, and no joint by itself
-# can gain more than the square of the second number. A smaller share lets noisy fits wander in flat valleys (with 1e-4
-# bones rotate 5° more between two frames, for 0.02 % of the cost).
+# A frame is stationary if a step gained and had predicted at most this share of the cost, and no single joint can gain
+# more than the square of the second number. A smaller share lets noisy fits wander in flat valleys (with 1e-4 bones
+# rotate 5° more between two frames, for 0.02 % of the cost).
 _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
-# After a step that gained no more than this share of the cost, the next one knows how the goals' forces turn with the
-# bodies (Newton's method). Farther away that matrix is often indefinite.
+# After a step that gained at most this share of the cost, the next one includes the derivative of the goals' forces
+# (Newton's method). Farther away that matrix is often indefinite.
 _NEAR_END = 0.1
-# Whatever the gain: the rest is rounding.
+# Below this the gradient is rounding error.
 _NO_GRADIENT = 1e-6
-# Radians that one joint rotates in one step: beyond, the linear problem says little. Limits that are farther away do
-# not count; somewhat more, since a joint often is exactly as far away as the last step was long.
+# Radians: the largest rotation of a joint in a step, since the linear model is inaccurate beyond it. Limits farther
+# away do not count; slightly more is allowed, since a joint is often exactly as far away as the last step was long.
 _LONGEST_TURN, _NEAR = 0.7, 0.75
 # A joint is at its limit within this many radians: half a hundredth of a degree.
 AT_LIMIT = 1e-4
-# A limit is pushed against from this cosine between the residuals and a rotation out of it; below it is rounding.
+# A limit is pushed against if the cosine between the residuals and a rotation out of it exceeds this; less is rounding.
 _PUSH = 1e-9
-# What of a unit normal is left beside others of its joint; less is rounding.
+# A unit normal whose part independent of others of its joint is smaller than this is redundant.
 _PARALLEL = 1e-6
 _MOST_ROUNDS = 6
-# Radians from a limb to its pole that nobody sees.
+# Radians from a limb to its pole that are not visible.
 AT_POLE = 1e-4
-# The matrices of a block of frames fit into the processor's cache together, as numbers.
+# Numbers in a block of frames whose matrices fit into the processor's cache together.
 _BLOCK_NUMBERS = 120_000
-# About how many limits bind at once.
+# The usual number of active limits.
 _ROWS_HELD = 16
-# Goals are rows where there are fewer of them than this share of the columns.
+# Goals are kept as rows if there are fewer of them than this share of the columns.
 _WIDE = 0.6
-# Against columns that move nothing, as shares of the mean square.
+# Damping of columns that move nothing, as shares of the mean square.
 _LEAST_SHARE, _LEAST_SQUARE = 1e-12, 1e-6
 
 
@@ -63,12 +63,12 @@ class _Step(NamedTuple):
 
 
 class LeastSquares:
-    """The least squares of goals on bodies, with limits."""
+    """The least-squares problem of goals on bodies, with limits."""
 
     def __init__(
         self, bodies: Bodies, goals: Goals, limits: JointLimits, poles: Poles, slides: tuple[FloatArray, FloatArray]
     ) -> None:
-        """Prepare it; slides: (S,) least and (S,) greatest factors of the lengths of bodies that slide."""
+        """Prepare the problem; slides: (S,) min and (S,) max length factors of bodies that slide."""
         self.bodies, self.goals, self.limits, self.poles, self._slides = bodies, goals, limits, poles, slides
         self._pole_weight = 0.0
         counts = [*bodies.counts[bodies.counts > 0], *[3] * bodies.free_root, *[1] * len(bodies.slides)]
@@ -79,9 +79,9 @@ class LeastSquares:
         self._wide = 3 * (goals.count + len(goals.oriented)) < _WIDE * bodies.columns
 
     def run(self, state: State, most_steps: int, pole_weight: float = 0.0) -> None:
-        """Improve the frames in place until each is met or stationary, or has had that many steps.
+        """Improve the frames in place until each is solved or stationary, or has had that many steps.
 
-        pole_weight: what squared residuals of poles count.
+        pole_weight: weight of the squared residuals of poles.
         """
         self._pole_weight = pole_weight
         bodies, open_frames, part = self.bodies, np.arange(len(state.weights)), state
@@ -128,9 +128,9 @@ class LeastSquares:
             state.put(open_frames, part)
 
     def optimality(self, state: State) -> FloatArray:
-        """(F,) how much one joint by itself could still bring the effectors nearer inside its limit.
+        """(F,) how much one joint alone could still bring the effectors nearer inside its limit.
 
-        0: nothing. 1: one joint could remove all that is missing. Its square is the share of the cost.
+        0: nothing. 1: one joint could remove the whole residual. Its square is the share of the cost.
         """
         self._pole_weight = 0.0
         residual = self._residual(state, state.pose)
@@ -139,14 +139,14 @@ class LeastSquares:
         return self._step(state, residual, cost, damping, curved).optimality
 
     def binding(self, local: FloatArray) -> BoolArray:
-        """(F, B) whether a body is at a side of its limit, for (F, B, 4)."""
+        """(F, B) whether a body is at a side of its limit; local: (F, B, 4)."""
         sides = self.limits.sides(local, AT_LIMIT)
         result = np.zeros(local.shape[:2], dtype=bool)
         result[sides.frames, sides.bodies] = True
         return result
 
     def _residual(self, state: State, pose: Pose) -> FloatArray:
-        """(F, E + O + P, 3) of goals, and behind them of poles as first components."""
+        """(F, E + O + P, 3) residuals of goals, followed by those of poles as first components."""
         residual = self.goals.residual(pose, state.wanted)
         if not self._pole_weight:
             return residual
@@ -154,13 +154,13 @@ class LeastSquares:
         return np.concatenate([residual, angles], axis=1)
 
     def _cost(self, state: State, residual: FloatArray, pose: Pose) -> FloatArray:
-        """(F,) of residuals."""
+        """(F,) costs of the residuals."""
         count = state.weights.shape[1]
         cost = state.cost(residual[:, :count], pose)
         return cost + self._pole_weight * squares(residual[:, count:]).sum(axis=1) if self._pole_weight else cost
 
     def _unfinished(self, state: State, residual: FloatArray) -> BoolArray:
-        """(F,) whether something is not met, or rotations are expected."""
+        """(F,) whether a goal is not met, or rotations are expected."""
         if state.prior is not None:
             return np.ones(len(residual), dtype=bool)
         count = state.weights.shape[1]
@@ -232,9 +232,9 @@ class LeastSquares:
     def _held_step(
         self, system: "_System", damping: FloatArray, sides: Sides, active: BoolArray
     ) -> tuple[FloatArray, FloatArray]:
-        """(F, D) the scaled step that ends at the active sides (K,), and (A,) how hard it pushes against them.
+        """(F, D) the scaled step that ends at the active sides (K,), and (A,) the pushes against them.
 
-        Their normals are made orthonormal body by body, at most three to a body; what they say is then eliminated.
+        Their normals are made orthonormal body by body, at most three to a body, and eliminated.
         """
         if not active.any():
             return system.solve(damping), np.zeros(0)
@@ -308,8 +308,8 @@ class LeastSquares:
             right[:, : bodies.turning] += prior.weights[:, turning] * pulls
             np.einsum("fii->fi", matrix)[:, : bodies.turning] += prior.weights[:, turning]
         squares = (matrix**2).sum(axis=1) if wide else np.array(np.einsum("fii->fi", matrix))
-        # Half of a joint's square is its own, half the mean of all that move something: with its own alone poses far
-        # from their targets took 1.8 times the steps, with the mean alone 1 % of a person's targets needed a restart.
+        # Half of a joint's square is its own, half the mean of all that move something. With its own alone, poses far
+        # from their targets took 1.8 times the steps; with the mean alone, 1 % of a person's targets needed a restart.
         even = squares @ self._even
         turning = even[:, : bodies.turning]
         turning += turning.sum(axis=1, keepdims=True) / np.maximum((turning > 0.0).sum(axis=1, keepdims=True), 1)
@@ -334,14 +334,14 @@ class LeastSquares:
 
 @dataclass(frozen=True)
 class _System:
-    """min |r - J S y|² in columns that S scales, on F frames.
+    """min |r - J S y|² in columns scaled by S, on F frames.
 
     Attributes:
         matrix: (F, D, D) S JᵀJ S, or if `wide` (F, R, D) J S with fewer rows than columns.
         right: (F, D) S Jᵀ r, or if `wide` (F, R) r.
         scale: (F, D) the diagonal of S.
         squares: (F, D) squared lengths of the columns of J S.
-        wide: which of the two.
+        wide: which of the two forms is stored.
     """
 
     matrix: FloatArray
@@ -351,7 +351,7 @@ class _System:
     wide: bool
 
     def part(self, frames: IntArray) -> "_System":
-        """Some of the frames."""
+        """The system on some of the frames."""
         scale, squares = self.scale[frames], self.squares[frames]
         return _System(self.matrix[frames], self.right[frames], scale, squares, self.wide)
 
@@ -367,7 +367,7 @@ class _System:
     def solve(
         self, damping: FloatArray, held: FloatArray | None = None, values: FloatArray | None = None
     ) -> FloatArray:
-        """(F, D) the y for damping (F,), with orthonormal rows (F, W, D) of y that are to be values (F, W)."""
+        """(F, D) the y for damping (F,), with orthonormal rows `held` (F, W, D) of y equal to values (F, W)."""
         matrix, right, offset = self.matrix, self.right, None
         if held is not None and values is not None:
             back = np.swapaxes(held, 1, 2)

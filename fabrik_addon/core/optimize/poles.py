@@ -1,7 +1,7 @@
-"""Poles: a limb swivels about the line from its base to its end until its middle points at its pole.
+"""Poles: a limb rotates about the line from its base to its end until its middle points at its pole.
 
-A limb that ends at an effector can reach its target with its middle anywhere on a circle. The residual is the angle
-that is left, so that it costs nothing where goals decide.
+A limb that ends at an effector can reach its target with its middle anywhere on a circle. The residual is the remaining
+angle, so that it does not act against goals.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from ..arrays import TINY, FloatArray, IntArray, lengths
 from ..fabrik.limbs import BendLimb
 from ..kernel.bodies import Bodies, Motions, Pose, cross
 
-# The share of a limb's length beside its line below which a direction means less and less.
+# The direction from the line loses its meaning below this distance, as a share of the limb's length.
 _CLEAR = 1e-3
 
 
@@ -22,7 +22,7 @@ class Poles:
     Attributes:
         limbs: (P,).
         effectors: (P,) at which they end.
-        sizes: (P,) units of length that a radian counts as: a tenth of the limbs' lengths.
+        sizes: (P,) units of length for a radian: a tenth of the limbs' lengths.
     """
 
     def __init__(self, bodies: Bodies, limbs: Sequence[BendLimb]) -> None:
@@ -32,14 +32,14 @@ class Poles:
         self.sizes: FloatArray = np.array([0.1 * max(bones[list(limb.bodies)].sum(), TINY) for limb in limbs])
 
     def residual(self, pose: Pose, poles: FloatArray) -> FloatArray:
-        """(F, P) angles times sizes, for poles (F, E, 3); zero where there is none."""
+        """(F, P) angles times sizes, for poles (F, E, 3); zero without a pole."""
         angles = [self.angle(place, pose, poles) for place in range(len(self.limbs))]
         return np.stack(angles, axis=1) * self.sizes if angles else np.zeros((len(pose.root), 0))
 
     def angle(self, place: int, pose: Pose, poles: FloatArray) -> FloatArray:
         """(F,) radians from a limb's middle to its pole, about its line.
 
-        It fades where middle or pole are all but on the line: there the angle means little, and may jump.
+        The angle is reduced to zero where middle or pole are almost on the line, since it would jump there.
         """
         axis, length, side, wish = self._frame(place, pose, poles)
         angle = np.arctan2((axis * cross(side, wish)).sum(axis=-1), (side * wish).sum(axis=-1))
@@ -54,7 +54,7 @@ class Poles:
         return line / np.maximum(length, TINY)[:, None], length
 
     def rows(self, pose: Pose, motions: Motions, poles: FloatArray) -> FloatArray:
-        """(F, P, D) how much the columns lessen the residual, the limb's line held."""
+        """(F, P, D) how much the columns reduce the residual while the limb's line is fixed."""
         rows = np.zeros((len(pose.root), len(self.limbs), self._bodies.columns))
         for place, limb in enumerate(self.limbs):
             axis, _, side, wish = self._frame(place, pose, poles)
@@ -70,7 +70,7 @@ class Poles:
     def _frame(
         self, place: int, pose: Pose, poles: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """(F, 3) a limb's line, (F,) its length, and (F, 3) its middle and its pole at right angles to it."""
+        """(F, 3) a limb's line, (F,) its length, and (F, 3) vectors to its middle and pole, perpendicular to it."""
         limb = self.limbs[place]
         base, (axis, length) = pose.heads[:, limb.bodies[0]], self.axis(place, pose)
         side = (pose.heads[:, list(limb.middle)] - base[:, None]).sum(axis=1)

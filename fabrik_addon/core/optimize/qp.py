@@ -1,20 +1,20 @@
-"""Quadratic programs of many frames at once: equations that yield, forces with caps, and inequalities.
+"""Quadratic programs of many frames at once: equations with compliance, forces with caps, and inequalities.
 
 For each frame, with a step x (D,), forces f (R,) and pushes p (K,):
 
     minimize  ½ x·H x - g·x + ½ Σ c f² + ½ Σ d p²   subject to  A x + c f = a,  G x - d p <= h
 
-H (D, D) is positive definite. Compliances c >= 0 and d >= 0 are lengths per force: a row yields to its own force. The
-conditions of Karush, Kuhn and Tucker are
+H (D, D) is positive definite. Compliances c >= 0 and d >= 0 are lengths per force: a row gives way to its own force.
+The conditions of Karush, Kuhn and Tucker are
 
     H x = g + Aᵀf - Gᵀp,   A x + c f = a,   h - G x + d p >= 0,   p >= 0,   p · (h - G x + d p) = 0.
 
 Eliminating x leaves a linear complementarity problem in f and p with a matrix of R + K rows. Lawson and Hanson's method
 (*Solving Least Squares Problems*, 1974, chapter 23) solves it: it begins with a guess of the active set (Bro, de Jong,
-J. Chemometrics 11, 1997) and adds several inequalities at once: those that are passed farthest among their near
-parallels. The energy falls with each active set, so none comes twice. Block principal pivoting (Júdice and Pires 1994;
-Kim and Park 2011) takes 95 rounds in the median and often 200 if cones of limits give nine nearly parallel inequalities
-each; this method takes 14, and 29 at most.
+J. Chemometrics 11, 1997) and adds several inequalities at once: those violated most among nearly parallel ones. The
+energy falls with each active set, so none comes twice. Block principal pivoting (Júdice and Pires 1994; Kim and Park
+2011) takes 95 rounds in the median and often 200 if cones of limits give nine nearly parallel inequalities each; this
+method takes 14, and 29 at most.
 
 A force can have a cap. Rows then come in threes, the components of one goal, and the compliance of a goal whose force
 would be longer than its cap grows until the force is as long as the cap. The goal then costs its cap times its
@@ -28,13 +28,13 @@ import numpy as np
 
 from ..arrays import TINY, BoolArray, FloatArray, lengths, times
 
-# Compliance of inequalities beside their own, as a share of what a unit push moves them: several may say the same.
+# Added compliance of inequalities, as a share of what a unit push moves them, since several may be equal.
 _LEAST_COMPLIANCE: Final = 1e-8
 # Pushes and gaps of the wrong sign count from here on, as a share of the largest movement, both in units of √energy.
 _ACCURACY: Final = 1e-9
-# A bound against cycles of rounding errors.
+# A bound on cycles from rounding errors.
 _MOST_ROUNDS: Final = 200
-# The cosine above which inequalities are near parallels.
+# The cosine above which inequalities are nearly parallel.
 _PARALLEL: Final = 0.5
 # A capped force is found to this share of its cap, in at most this many Newton steps; goals that contradict each other
 # take 5 to 12, others 3.
@@ -46,7 +46,7 @@ class QpStep(NamedTuple):
     """The solution for F frames.
 
     Attributes:
-        step: (F, D). forces: (F, R) of the equations. pushes: (F, K) of the inequalities, above zero where active.
+        step: (F, D). forces: (F, R) of the equations. pushes: (F, K) of the inequalities, above zero if active.
         compliance: (F, R) of the equations: larger than given for goals whose force is at its cap.
     """
 
@@ -74,7 +74,7 @@ class QuadraticProgram:
         solved: FloatArray = np.linalg.solve(matrix, right)
         self._count = rows.shape[1]
         self._free, self._by_multipliers = solved[..., 0], solved[..., 1:]
-        # (F, R + K) how far the rows are moved without multipliers, and (F, R + K, R + K) how far by each multiplier.
+        # (F, R + K) the values of the rows without multipliers, and (F, R + K, R + K) their change by each multiplier.
         self._moved: FloatArray = times(both, self._free)
         self._square: FloatArray = both @ self._by_multipliers
         own = np.einsum("fii->fi", self._square)
@@ -91,11 +91,11 @@ class QuadraticProgram:
         active: BoolArray | None = None,
         expected: FloatArray | None = None,
     ) -> QpStep:
-        """The step for a (F, R) and h (F, K), infinite where there is no inequality.
+        """Find the step for a (F, R) and h (F, K), which is infinite for unused inequalities.
 
-        compliance: (F, R), above zero where rows of A may be zero or depend on each other.
-        constraint_compliance: (F, K). caps: (F, R / 3) of the lengths of forces. active: (F, K) a guess.
-        expected: (F, R) a guess of the compliance at which forces are at their caps.
+        compliance: (F, R), above zero if rows of A may be zero or depend on each other. constraint_compliance: (F, K).
+        caps: (F, R / 3) of the lengths of forces. active: (F, K) a guess. expected: (F, R) a guess of the compliance at
+        which forces are at their caps.
         """
         target = np.concatenate([wanted, gaps], axis=1) - self._moved
         yielding = self._least.copy()
@@ -113,7 +113,10 @@ class QuadraticProgram:
         return QpStep(step, forces, np.maximum(pushes, 0.0), yielding[:, : self._count])
 
     def onto(self, wanted: FloatArray, compliance: FloatArray, active: BoolArray) -> FloatArray:
-        """(F, D) the least steps, measured by H, that move A by (F, R) wanted and active inequalities not at all."""
+        """(F, D) the shortest steps in the metric H that change A by `wanted` (F, R).
+
+        Active inequalities do not change.
+        """
         used = np.concatenate([np.ones(wanted.shape, dtype=bool), active], axis=1)
         yielding = self._least.copy()
         yielding[:, : self._count] = compliance
@@ -121,7 +124,7 @@ class QuadraticProgram:
         return times(self._by_multipliers, _multipliers(self._square, target, yielding, used))
 
     def _complementary(self, target: FloatArray, yielding: FloatArray, used: BoolArray) -> FloatArray:
-        """(F, N) multipliers of all rows, those of inequalities not above zero; `used` (F, N) is changed in place."""
+        """(F, N) multipliers of all rows, those of inequalities not below zero; `used` (F, N) is changed in place."""
         units, first = self._units, self._count
         least = _ACCURACY * np.abs(self._moved / units).max(axis=1, initial=TINY)
         least = np.maximum(least, _ACCURACY * np.abs(target[:, :first] / units[:, :first]).max(axis=1, initial=0.0))
@@ -135,7 +138,7 @@ class QuadraticProgram:
             pulling[:, :first] = False
             is_pulling = pulling.any(axis=1)
             if is_pulling.any():
-                # As far toward it as no inequality pulls; those that then do not push are dropped.
+                # Move toward it until an inequality would pull; inequalities that then do not push are dropped.
                 before = result[some]
                 share = np.where(pulling, before / np.minimum(before - found, -TINY), 1.0).min(axis=1)
                 found = before + share[:, None] * (found - before)
@@ -156,7 +159,10 @@ class QuadraticProgram:
     def _capped(
         self, multipliers: FloatArray, yielding: FloatArray, least: FloatArray, caps: FloatArray, used: BoolArray
     ) -> bool:
-        """Change the compliance of goals whose force is not as their caps ask, in place; whether there are any."""
+        """Change the compliance of goals whose force does not match their caps, in place.
+
+        Returns whether there are any.
+        """
         shape = (len(caps), -1, 3)
         forces, own = multipliers[:, : self._count].reshape(shape), yielding[:, : self._count].reshape(shape)
         sizes = np.maximum(lengths(forces), TINY)
@@ -171,7 +177,7 @@ class QuadraticProgram:
         alone[:, rows, rows // 3] = multipliers[frames, : self._count]
         falls = _multipliers(self._square[frames], alone, yielding[frames], used[frames])
         change = np.where(wrong[frames], sizes[frames] / caps[frames] - 1.0, 0.0)
-        # Goals that change the same way count for each other, as if they pulled along one line: no step overshoots.
+        # Goals that change alike count for each other, as if they pulled along one line, so that no step overshoots.
         coupled = np.abs(alone.swapaxes(1, 2) @ falls) * (change[:, :, None] * change[:, None] > 0.0)
         change *= sizes[frames] ** 2 / np.maximum(coupled.sum(axis=2), TINY)
         changed = np.maximum(own[frames] + change[..., None], least.reshape(shape)[frames])

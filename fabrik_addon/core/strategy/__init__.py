@@ -1,1 +1,1 @@
-"""Which pose of several: priorities, bend targets, restarts, poses over frames. Imports all of `core` above it."""
+"""Selection among several poses: priorities, poles, restarts, poses over frames. Imports all of `core` above it."""

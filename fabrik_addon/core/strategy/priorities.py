@@ -1,7 +1,7 @@
-"""Priorities: effectors in groups that are solved one after the other (the paper's section 4.2), the first ones first.
+"""Priorities: groups of effectors are solved one after the other (the paper's section 4.2), the lowest numbers first.
 
-When all targets can be met the order does not matter. When they cannot, the pose that compromises between them is
-where the groups begin: each is brought as near as the ones before it let it, and these stay where they are.
+If all targets can be met the order does not matter. If not, the groups begin at the pose that compromises between them:
+each is brought as near as the groups before it allow, and these stay where they are.
 """
 
 import numpy as np
@@ -11,12 +11,13 @@ from ..attempt import attempt
 from ..problem import Problem
 from ..state import Start, State
 
-# What a group counts beside the ones before it: so little that they barely give way, so much that it gets anywhere.
+# Weight of a group relative to the one before it: small enough that the first hardly gives way, large enough to be
+# effective.
 _GRADE = 1e-4
 
 
 def meet_groups(problem: Problem, start: Start, state: State) -> None:
-    """Where not all is met, meet the groups in order, from the present pose and if need be from the start."""
+    """If goals are missed, meet the groups in order, from the current pose and if necessary from the start."""
     last = int(problem.ranks.max())
     if not (last and problem.options.finish):
         return
@@ -29,12 +30,12 @@ def meet_groups(problem: Problem, start: Start, state: State) -> None:
     again = np.flatnonzero((_costs(problem, part)[:, :-1] > 0.0).any(axis=1))
     if len(again):
         _first_group_first(problem, start, state, frames[again], last)
-    # A group barely gives way to those after it: so the status is judged, too.
+    # A group gives way slightly to later ones, so the status is judged with these weights.
     state.weights[frames] *= _GRADE**problem.ranks
 
 
 def _first_group_first(problem: Problem, start: Start, state: State, frames: IntArray, last: int) -> None:
-    """Solve some frames from their start pose, the first group by itself before the others join in."""
+    """Solve some frames from their start pose, the first group alone before the others join."""
     before = state.part(frames)
     part = state.part(frames)
     weights, part.weights = part.weights, part.weights * (problem.ranks == 0)
@@ -55,9 +56,9 @@ def _rest_factors(state: State) -> FloatArray | None:
 
 
 def _in_order(problem: Problem, state: State, last: int) -> None:
-    """Bring each group as near to its targets as those before it let it, in place.
+    """Bring each group as near to its targets as the groups before it allow, in place.
 
-    On the way back, what the earlier ones have given way is made good.
+    A second round in reverse order undoes what earlier groups have given way.
     """
     least_squares, most = problem.sliding or problem.least_squares, problem.options.most_steps
     own, stationary = state.weights, state.stationary
@@ -71,7 +72,7 @@ def _in_order(problem: Problem, state: State, last: int) -> None:
 
 
 def _costs(problem: Problem, state: State) -> FloatArray:
-    """(F, G) Σ weight · distance² of each group, without what is within its tolerance."""
+    """(F, G) Σ weight · distance² of each group, without targets within their tolerance."""
     errors = lengths(problem.goals.residual(state.pose, state.wanted))
     missed = np.where(errors > state.tolerances, state.weights * errors**2, 0.0)
     return np.asarray(missed @ (problem.ranks[:, None] == np.arange(problem.ranks.max() + 1)))

@@ -1,4 +1,4 @@
-"""Other start poses, for frames that joint limits seem to keep from their targets."""
+"""Restarts: other start poses for frames that joint limits seem to keep from their targets."""
 
 from itertools import pairwise
 
@@ -10,22 +10,22 @@ from ..problem import Problem
 from ..rotations import NO_TURN
 from ..state import Start, State
 
-# Rest alone helps most of those that can be helped, a few poses more nearly all others (in the benchmarks' families).
+# Rest alone helps most frames that can be helped, a few more poses nearly all others (in the benchmarks' families).
 _BATCH_ENDS = (1, 5)
-# A restart shows in so many steps whether it leads anywhere; the best of them goes on to its end.
+# After this many steps a restart shows whether it is successful; the best one is then completed.
 _STEPS = 25
-# With more than so many times the numbers that joints are free to give, there is no other fold: for a walk with 31 skin
-# markers on 19 freedoms restarts took six times as long, for nothing. A person met by 22 exact points asks for 1.2
-# times the freedoms, a robot's hand of 4 hinges for 1.5.
+# With more than this many target numbers per degree of freedom there is no other fold: for a walk with 31 skin markers
+# on 19 degrees of freedom restarts took six times as long, in vain. A person with 22 exact points has a ratio of 1.2, a
+# robot's hand of 4 hinges 1.5.
 _MOST_ASKED = 2.0
-# Another pose than the start's own is worth a jump only where it is nearer by so much: 5 % in Σ weight · distance².
+# Another pose than the start's is only worth a jump if it is clearly nearer: 5 % in Σ weight · distance².
 _CLEAR_GAIN = 0.95
 
 
 def take_better(problem: Problem, state: State, frames: IntArray, found: State, share: float = 1.0) -> None:
-    """Take over, for some frames (N,), the N poses found that meet the targets or come nearer.
+    """Take over, for frames (N,), those of N poses that meet the targets or come nearer.
 
-    share: of the present Σ weight · distance², what a pose found may have left.
+    share: the largest Σ weight · distance² of a new pose, relative to the current one.
     """
     before = state.part(frames)
     own, other = (problem.goals.residual(each.pose, found.wanted) for each in (before, found))
@@ -48,14 +48,14 @@ def restart(problem: Problem, start: Start, state: State) -> None:
 
 
 def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, batch: range) -> None:
-    """Solve some frames from each start pose of a batch, and take the best of them where it is better."""
+    """Solve some frames from each start pose of a batch, and take the best pose if it is better."""
     count = len(frames)
     part = state.part(np.tile(frames, len(batch)))
     local = _start_poses(problem, start, state, frames, batch)[:, problem.bones]
     part.pose = problem.bodies.pose(local, part.pose.root, part.pose.factors)
     part.iterations[:] = 0
     attempt(problem, part, bending=False, most_steps=_STEPS)
-    # Of those that meet the targets the first one: between them rounding alone would choose.
+    # Of those that meet the targets the first one, since otherwise rounding would choose.
     residual = problem.goals.residual(part.pose, part.wanted)
     costs = np.where(part.unmet(residual), part.cost(residual), 0.0).reshape(len(batch), count)
     state.iterations[frames] += part.iterations.reshape(costs.shape).sum(axis=0)
@@ -82,9 +82,9 @@ def _batches(restarts: int) -> list[range]:
 
 
 def _start_poses(problem: Problem, start: Start, state: State, frames: IntArray, batch: range) -> FloatArray:
-    """(R * F, J, 4) for R restarts of F frames, restart by restart.
+    """(R * F, J, 4) start poses for R restarts of F frames, restart by restart.
 
-    First the legal pose nearest to rest, then those of a fixed set that bring the effectors nearest.
+    First the valid pose nearest to rest, then those of a fixed set that bring the effectors nearest.
     """
     poses = []
     if 0 in batch:
@@ -98,12 +98,12 @@ def _start_poses(problem: Problem, start: Start, state: State, frames: IntArray,
 
 
 def _nearest_poses(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
-    """(F, P) the spread poses in the order of how near they bring the effectors, in place and rotation."""
+    """(F, P) the spread poses, ordered by how near they bring the effectors in position and rotation."""
     goals, (_, points, orientations) = problem.goals, problem.spread_poses
     aims = state.wanted.points[frames] - start.roots[frames, None]
     shares, turning = np.split(state.weights[frames], [goals.count], axis=1)
     shares = shares * ~np.isin(np.arange(goals.count), goals.loops)
-    # Σ w |p - a|² without Σ w |a|², and for a squared angle 4 sin² of its half: 3 less the trace of one to the other.
+    # Σ w |p - a|² without Σ w |a|², and for a squared angle 4 sin² of its half: 3 minus the trace of one to the other.
     pulled = (aims * shares[..., None]).reshape(len(frames), -1)
     costs = shares @ squares(points).T - 2.0 * pulled @ points.reshape(len(points), -1).T
     wanted = state.wanted.frames[frames] * (turning * goals.arms**2)[..., None, None]

@@ -1,9 +1,9 @@
-"""Pops: frames on which a joint moved much farther than the targets did, and their repair.
+"""Finds pops, frames on which a joint moved much farther than the targets did, and repairs them.
 
-Frames that are solved each by itself know nothing of each other, so a limb that can meet its target in two ways may
-change from one to the other between two frames. From both sides of such a change the pose is carried on, each frame
-from its neighbour, until it meets the frames as they were solved; the smoother of the two ways is kept. A change that
-is left over is spread over the frames around it.
+Frames that are solved separately are not coordinated, so a limb that can meet its target in two ways may change from
+one to the other between two frames. From both sides of such a change the pose is continued, each frame from its
+neighbour, until it meets the frames as they were solved; the smoother of the two is kept. A change that remains is
+spread over the frames around it.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ _SPREAD = 40
 _AT_LEAST = 0.002
 _SHARPEST = np.pi / 3
 _NO_WORSE = 1.01
-# A miss, in the unit of the targets, that is none; and what breaks a tie of signs.
+# Smaller distances, in the unit of the targets, count as zero; also breaks ties of signs.
 _ROUNDING = 1e-9
 
 Continue = Callable[[int, FloatArray, FloatArray], Solution]
@@ -29,8 +29,8 @@ Continue = Callable[[int, FloatArray, FloatArray], Solution]
 def jumps(solution: Solution, targets: FloatArray) -> FloatArray:
     """(F - 1,) how many times farther than the targets the farthest joint moved from each frame to the next.
 
-    Where the targets stand nearly still they count as having moved by a small share of the skeleton's size. A bone that
-    turns sharply, if only about itself, counts as a joint that moves too far.
+    Targets that hardly move count as having moved by a small share of the skeleton's size. A bone that rotates sharply,
+    even only about itself, counts as a joint that moves too far. targets: (F, E, 3), armature space.
     """
     joints = np.concatenate([solution.heads, solution.tails], axis=1)
     moved = _farthest(joints) / np.maximum(_farthest(targets), _AT_LEAST * solution.skeleton.size)
@@ -40,11 +40,11 @@ def jumps(solution: Solution, targets: FloatArray) -> FloatArray:
 
 
 def repair_pops(solution: Solution, targets: FloatArray, solve_from: Continue) -> Iterator[bool]:
-    """Carry the pose on through popped and failed frames, in place, where that is smoother and no worse.
+    """Continue the pose through popped and failed frames, in place, if that is smoother and no worse.
 
     Args:
         solution: F frames.
-        targets: (F, E, 3).
+        targets: (F, E, 3), armature space.
         solve_from: solves one frame from a neighbour's (J, 4) rotations and (3,) root head.
 
     Yields:
@@ -58,7 +58,7 @@ def repair_pops(solution: Solution, targets: FloatArray, solve_from: Continue) -
 
 
 def places(pops: BoolArray, failed: BoolArray) -> list[int]:
-    """The frames from which a pose is to be carried on: after each pop, and the first of failed ones in a row."""
+    """The frames from which a pose is continued: after each pop, and the first of consecutive failed ones."""
     begins = failed[1:] & ~failed[:-1]
     return [int(frame) for frame in np.flatnonzero(pops | begins) + 1]
 
@@ -69,14 +69,14 @@ def _failed(status: IntArray) -> BoolArray:
 
 @dataclass(frozen=True)
 class _Repair:
-    """A take under repair."""
+    """The repair of one take."""
 
     solution: Solution
     targets: FloatArray
     solve_from: Continue
 
     def at(self, frame: int) -> bool:
-        """Mend the change between the frame before and this one from whichever side does it better."""
+        """Repair the change between the previous frame and this one from whichever side is better."""
         present = self._jump_around(frame, frame)
         if present <= FARTHER and not _failed(self.solution.status[frame]):
             return False
@@ -88,9 +88,9 @@ class _Repair:
         return bool(best)
 
     def spread(self, frame: int) -> bool:
-        """Spread the change between the frame before and this one over the frames around them.
+        """Spread the change between the previous frame and this one over the frames around them.
 
-        There the poses carried on from either side are mixed, in shares that go smoothly from one to the other.
+        There the poses continued from either side are blended, with smoothly changing shares.
         """
         ahead = dict(self._carried(range(frame, min(frame + _SPREAD, len(self.solution.status) - 1))))
         back = dict(self._carried(range(frame - 1, max(frame - _SPREAD, 1) - 1, -1)))
@@ -111,7 +111,7 @@ class _Repair:
         return True
 
     def _carried(self, way: range) -> Iterator[tuple[int, Solution]]:
-        """Frames along a way, each solved from the one before it, as far as they are no worse than those there are."""
+        """Frames along a range, each solved from the one before it, until they become worse than the existing ones."""
         pose = self._frame(way.start - way.step)
         for frame in way:
             pose = self.solve_from(frame, pose.rotations, pose.root_location)
@@ -120,7 +120,7 @@ class _Repair:
             yield frame, pose
 
     def _carried_to_join(self, way: range) -> tuple[dict[int, Solution], float]:
-        """Poses carried on along a way until they join the ones there are, and the jump that is left at the end."""
+        """Poses continued along a range until they join the existing ones, and the jump that remains at the end."""
         poses: dict[int, Solution] = {}
         left = np.inf
         for frame, pose in self._carried(way):
@@ -141,7 +141,7 @@ class _Repair:
         return float(jumps(solution, targets).max(initial=0.0))
 
     def _jump_around(self, first: int, last: int) -> float:
-        """The one between the frames from the one before the first to the last."""
+        """The largest jump from the frame before `first` to `last`."""
         frames = slice(first - 1, last + 1)
         return self._jump(self.solution.part(frames), self.targets[frames])
 
@@ -171,6 +171,6 @@ def _mixed(first: Solution, second: Solution, share: float) -> tuple[FloatArray,
 
 
 def _farthest(points: FloatArray) -> FloatArray:
-    """(F - 1,) the farthest that one of (F, N, 3) points moves from frame to frame; what is NaN does not count."""
+    """(F - 1,) the farthest that one of (F, N, 3) points moves from frame to frame, ignoring NaN."""
     steps = np.nan_to_num(np.linalg.norm(np.diff(points, axis=0), axis=2))
     return np.asarray(steps.max(axis=1, initial=0.0))

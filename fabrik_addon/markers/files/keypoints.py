@@ -96,7 +96,9 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
         rows.back(header)
         numbers = rows.columns(range(len(header)))
         if len(header) % 3:
-            raise MarkerFileError(f"it has no header and {len(header)} columns: each point needs three columns")
+            raise MarkerFileError(
+                f"it has no header and {len(header)} columns, but each point needs three: export it again"
+            )
         return None, numbers.reshape(len(numbers), -1, 3), np.empty(0)
     columns: dict[str, dict[str, int]] = {}
     for place, cell in enumerate(header):

@@ -27,7 +27,7 @@ def parse_npz(content: bytes, units: str | None, up_axis: UpAxis | None, *, rate
     found = arrays_in(content, (*_POSITIONS, *_LABELS, *RATES))
     positions = next((found[key] for key in _POSITIONS if key in found), None)
     if positions is None:
-        raise MarkerFileError("it has no markers (marker_data): if it has poses, retarget those")
+        raise MarkerFileError("it has no markers (marker_data): if it has poses, use them to retarget")
     if positions.ndim != 3 or positions.shape[2] != 3 or positions.dtype.kind not in "fiu" or not positions.size:
         raise MarkerFileError(f"its markers have the shape {positions.shape}: export them as (frames, markers, 3)")
     labels = next((found[key] for key in _LABELS if key in found), None)

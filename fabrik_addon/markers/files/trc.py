@@ -149,7 +149,9 @@ def _marker_names(table: _Table) -> list[str]:
             raise MarkerFileError(f"the name {cell!r} is not above a marker's first column: export it again")
     names = list(cells[::3])
     if used > 3 * len(names) and used % 3:
-        raise MarkerFileError(f"{used} columns of numbers for {len(names)} names: each marker needs three")
+        raise MarkerFileError(
+            f"{used} columns of numbers for {len(names)} names, but each marker needs three: export it again"
+        )
     columns = max(used, table.axis_columns)
     if table.axis_columns and columns <= 3 * (len(names) - 1):
         raise MarkerFileError(f"{len(names)} marker names but columns for only {-(-columns // 3)}: export it again")

@@ -149,12 +149,12 @@ class TestSet:
     @pytest.mark.parametrize(
         ("given", "sentence"),
         [
-            ({"cone": (4.0, 1.0, 1.0, 1.0)}, "0 to pi"),
-            ({"cone": (-0.5, 1.0, 1.0, 1.0)}, "0 to pi"),
+            ({"cone": (4.0, 1.0, 1.0, 1.0)}, "0 to 180°"),
+            ({"cone": (-0.5, 1.0, 1.0, 1.0)}, "0 to 180°"),
             ({"twist": (1.0, -1.0)}, "lower one first"),
             ({"type": "HINGE", "low": 1.0, "high": 0.5}, "lower one first"),
             ({"low": float("nan")}, "finite"),
-            ({"window": "0 0 1 0"}, "at least three are needed"),
+            ({"window": "0 0 1 0"}, "give at least three"),
             ({"window": "0 0 1 0 1"}, "5 numbers"),
             ({"window": "0 0 1 1 1 0 0 1"}, "simple"),
             ({"window": "0 0 1 x 1 0 0 1"}, "'x' in the outline is not a number"),
@@ -266,7 +266,7 @@ class TestWindows:
 
     def test_three_corners_stay(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", window="0 0 1 0 0 0.5")
-        assert "at least three are needed" in limited.refusal(bpy.ops.fabrik.remove_limit_point, bones="head")
+        assert "give at least three" in limited.refusal(bpy.ops.fabrik.remove_limit_point, bones="head")
         assert len(rig.pose.bones["head"][WINDOW]) == 6
 
     def test_a_corner_that_is_not_there(self, rig):

@@ -114,7 +114,7 @@ class TestAbsent:
 
     def test_a_polygon_without_a_window_is_named(self, bone):
         bone[LIMIT] = "POLYGON"
-        with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L'.*'fabrik_window'.*at least three are needed"):
+        with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L'.*'fabrik_window'.*give at least three"):
             read_limit(bone)
 
 
@@ -175,7 +175,7 @@ class TestSinglePrecision:
     def test_nothing_is_rounded_that_is_really_outside(self, bone):
         write_limit(bone, Ball())
         bone[CONE] = [pi + 1e-3, 1.0, 1.0, 1.0]
-        with pytest.raises(LimitPropertyError, match="0 to pi"):
+        with pytest.raises(LimitPropertyError, match="0 to 180°"):
             read_limit(bone)
 
 
@@ -183,7 +183,7 @@ NONSENSE = [
     ("BALL", LIMIT, "BAL", "'BAL'"),
     ("BALL", LIMIT, 3, "3"),
     ("BALL", CONE, [1.0, 1.0, 1.0], "3 numbers"),
-    ("BALL", CONE, [1.0, -0.5, 1.0, 1.0], "0 to pi"),
+    ("BALL", CONE, [1.0, -0.5, 1.0, 1.0], "0 to 180°"),
     ("BALL", CONE, [1.0, nan, 1.0, 1.0], "finite"),
     ("BALL", CONE, 1.0, "4 numbers"),
     ("BALL", CONE, "wide", "'wide'"),
@@ -193,7 +193,7 @@ NONSENSE = [
     ("HINGE", HINGE_AXIS, 1, "X, Y, Z"),
     ("HINGE", HINGE, [2.0, 1.0], "lower one first"),
     ("HINGE", HINGE, [0.0, 1.0, 2.0], "3 numbers"),
-    ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0], "at least three are needed"),
+    ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0], "give at least three"),
     ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0, 1.0], "5 numbers"),
     ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0], "simple"),
     ("POLYGON", WINDOW, [0.0, 0.0, 4.0, 0.0, 0.0, 1.0], "pi"),

@@ -144,7 +144,7 @@ class TestBall:
             ({"cone": -0.1}, "A ball's cone is -0.1"),
             ({"cone": 3.5}, "cone is 3.5"),
             ({"cone": (1.0, 1.0)}, "one angle or four"),
-            ({"cone": (1.0, 1.0, np.nan, 1.0)}, "each from 0 to pi"),
+            ({"cone": (1.0, 1.0, np.nan, 1.0)}, "each from 0 to 180°"),
             ({"cone": 1.0, "twist": (1.0, -1.0)}, "A ball's twist is from 1.0 to -1.0"),
             ({"cone": 1.0, "twist": (0.0, np.inf)}, "two finite angles"),
         ],
@@ -256,10 +256,10 @@ class TestPolygon:
     @pytest.mark.parametrize(
         ("window", "sentence"),
         [
-            ([(0, 0), (1, 0)], "2 points: at least three"),
+            ([(0, 0), (1, 0)], "2 points: give at least three"),
             ([(0, 0), (1, 0), (2, 0)], "no area"),
-            ([(0, 0), (4, 0), (0, 1)], "not a lean"),
-            ([(0, 0), (np.nan, 0), (0, 1)], "not a lean"),
+            ([(0, 0), (4, 0), (0, 1)], "not a swing"),
+            ([(0, 0), (np.nan, 0), (0, 1)], "not a swing"),
             ([(0, 0), (1, 1), (1, 0), (0, 1)], "touch or cross"),
             ([(0, 0), (0, 0), (1, 0), (0, 1)], "touch or cross"),
         ],

@@ -288,7 +288,7 @@ class TestTables:
             ("nose_x,nose_y\n1,2\n", "its points have two coordinates: export 3D points"),
             ("nose_x,nose_y,nose_z\n", "there are no frames after the header"),
             ("nose_x,nose_y,nose_z\n1,two,3\n", "line 2, column 2: 'two' is not a number"),
-            ("1,2,3,4\n1,2,3,4\n", "it has no header and 4 columns: each point needs three columns"),
+            ("1,2,3,4\n1,2,3,4\n", "it has no header and 4 columns, but each point needs three"),
             ("face_0000_x,face_0000_y,face_0000_z\n1,2,3\n", "none of its points belongs to a bone"),
             ("\x00" * 9, "line 1, column 1: .* is not a number"),
             (",,\n", "it has no point columns"),
