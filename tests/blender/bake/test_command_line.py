@@ -695,5 +695,5 @@ class TestChoices:
         files.markers.write_text(content)
         arguments = [str(files.rig), str(files.markers), "--output", str(files.output)]
         assert cli.run_command(arguments) == 1
-        assert "no label is known: say by --map which marker is on which bone" in capfd.readouterr().err
+        assert "no label is known: map the markers to bones with --map" in capfd.readouterr().err
         assert not files.output.exists()
