@@ -4,6 +4,7 @@ Everything follows from the positions of joints, in armature space, not from bon
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -89,19 +90,34 @@ class RestBody:
         self._by_part: dict[str, list[str]] = {}
         for name, role in self.roles.items():
             self._by_part.setdefault(role.part, []).append(name)
+        self._named: dict[tuple[str, str | None, str | None, int | None], list[str]] = {}
+
+    def posed(self, bones: Mapping[str, RestBone]) -> "RestBody":
+        """The same body with its bones in another pose."""
+        body = copy(self)
+        body.bones = bones
+        for found in ("axes", "_palms"):
+            body.__dict__.pop(found, None)
+        return body
 
     def named(
         self, part: str, side: str | None = None, finger: str | None = None, number: int | None = None
     ) -> list[str]:
         """The bones with a role; None matches anything."""
-        wanted = [(what, value) for what, value in zip(_TOLD, (side, finger, number), strict=True) if value is not None]
-        bones = self._by_part.get(part, ())
-        return [name for name in bones if all(getattr(self.roles[name], what) == value for what, value in wanted)]
+        asked = (part, side, finger, number)
+        if asked not in self._named:
+            wanted = [(what, value) for what, value in zip(_TOLD, asked[1:], strict=True) if value is not None]
+            self._named[asked] = [
+                name
+                for name in self._by_part.get(part, ())
+                if all(getattr(self.roles[name], what) == value for what, value in wanted)
+            ]
+        return self._named[asked]
 
     def head_of(self, part: str, side: str | None = None, number: int | None = None) -> FloatArray | None:
         """(3,) mean of the heads of all bones with a role; None if there are none."""
         heads = [self.bones[name].head for name in self.named(part, side, number=number)]
-        return np.mean(heads, axis=0) if heads else None
+        return sum(heads[1:], heads[0]) / len(heads) if heads else None
 
     def end(self, name: str) -> FloatArray:
         """(3,) the joint at a bone's end, or its tail."""

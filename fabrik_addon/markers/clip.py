@@ -27,6 +27,8 @@ _SURE: Final = 0.8
 # A person travels if they go farther than the markers' extent. Without traveling, the lowest point of a body or a
 # swinging arm moves up and down by a few tenths of it.
 _TRAVELS: Final = 1.0
+# Of a long recording about this many frames are looked at.
+_LOOKED_AT: Final = 2000
 _STAYS: Final = 0.4
 
 
@@ -99,7 +101,8 @@ def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxi
     person who lies along a horizontal axis, wholly on its positive side, looks like someone standing. The axis must
     then be set by hand.
     """
-    frames = positions[_seen(positions).sum(axis=1) >= FEWEST_MARKERS]
+    frames = positions[:: max(1, len(positions) // _LOOKED_AT)]
+    frames = frames[_seen(frames).sum(axis=1) >= FEWEST_MARKERS]
     if not len(frames):
         return None
     spread = np.nanstd(frames, axis=1)

@@ -4,7 +4,7 @@ They are compared in the source's rest pose, or on the frame on which the source
 pose of some files is not a pose of a body: all limbs may be along one axis.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -114,13 +114,14 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
 
     rest: the source's. frame: use this frame instead, counted from 0. Raises RetargetError if the source has no body.
     """
-    if frame is None and rest.axes is not None and _difference(rest, rest.axes.up, target) <= _LIKE:
+    wanted = {} if target.axes is None else _directions(target, target.axes.up)
+    if frame is None and rest.axes is not None and _difference(rest, rest.axes.up, wanted) <= _LIKE:
         return Reference(rest, rest.axes, None)
     frames = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).astype(int)).tolist()
-    bodies = {each: RestBody(motion.bones_at(each), rest.roles) for each in frames}
+    bodies = {each: rest.posed(motion.bones_at(each)) for each in frames}
     known = {each: body.axes for each, body in bodies.items() if body.axes is not None}
     if frame is not None:
-        bodies[frame] = RestBody(motion.bones_at(frame), rest.roles)
+        bodies[frame] = rest.posed(motion.bones_at(frame))
     if not known or (frame is not None and bodies[frame].axes is None):
         raise RetargetError(
             f"{motion.name!r}: without hips, a head and both sides, up and forward are unknown: map these bones"
@@ -128,7 +129,7 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
     # The direction of heads on most frames is up, since the source may lie on a single one.
     up = _nearest_axis(np.sum([axes.up for axes in known.values()], axis=0))
     if frame is None:
-        frame = min(known, key=lambda each: _difference(bodies[each], up, target))
+        frame = min(known, key=lambda each: _difference(bodies[each], up, wanted))
     body, forward = bodies[frame], _FORWARD
     if abs(up @ forward) > 0.0:
         forward = _nearest_axis(facing(body, up)[:, 0])
@@ -142,11 +143,11 @@ def _nearest_axis(direction: FloatArray) -> FloatArray:
     return np.asarray(np.sign(direction[axis]) * np.eye(3)[axis])
 
 
-def _difference(body: RestBody, up: FloatArray, target: RestBody) -> float:
-    """RMS degrees between a rig's rest pose and a body's pose; up: (3,) in the body's space."""
-    if body.axes is None or target.axes is None:
+def _difference(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], FloatArray]) -> float:
+    """RMS degrees between a body's pose and a rig's rest pose, `_directions`; up: (3,) in the body's space."""
+    if body.axes is None or not other:
         return 180.0
-    own, other = _directions(body, up), _directions(target, target.axes.up)
+    own = _directions(body, up)
     terms = [(1.0, _degrees(own[key], other[key])) for key in own.keys() & other.keys()]
     ahead = facing(body, up)[:, 0]
     for side in ("L", "R"):

@@ -17,6 +17,7 @@ from ..core.rotations import (
     NO_TURN,
     matrix_from_quaternion,
     product,
+    quaternion_from_matrix,
     quaternion_from_rotation_vector,
     rotation_between,
 )
@@ -33,8 +34,8 @@ _NEAR: Final = 0.4
 _PULLED: Final = 1.5
 # Points planted up to this many times the contact height above the floor are on it.
 _ON_FLOOR: Final = 1.5
-# Radians per second by which toes are raised before they would go through the ground, and lowered after it. People's toes
-# move faster when they push off, so that this adds little to a step.
+# Radians per second by which toes are raised before they would go through the ground, and lowered after it. People's
+# toes move faster when they push off, so that this adds little to a step.
 _LIFTED: Final = 2.0
 # Radians by which toes are bent up to find their limit.
 _UPRIGHT: Final = 0.5 * np.pi
@@ -205,16 +206,21 @@ def leading(needed: FloatArray, step: float) -> FloatArray:
 
 
 class ToeLift:
-    """Bends the toes of one foot up where they would go through the ground, and gradually before and after that."""
+    """Bends the toes of one foot up where they would go through the ground, and gradually before and after that.
+
+    bone: of the toes. rotations: (F, 4) theirs in armature space before that.
+    """
 
     def __init__(self, skeleton: Skeleton, sole: Sole, floor: Floor, frames: int, rate: float) -> None:
         """frames: how many there are; rate: how many a second."""
-        self._bone, self._tip, self._floor, self._step = skeleton.index(sole.toe), sole.tip, floor, _LIFTED / rate
+        self.bone, self.rotations = skeleton.index(sole.toe), np.zeros((frames, 4))
+        self._tip, self._floor, self._step = sole.tip, floor, _LIFTED / rate
         self._angles, self._axes = np.zeros(frames), np.zeros((frames, 3))
 
     def look(self, frames: slice, matrices: FloatArray) -> None:
         """See how far up the toes have to be on some frames, with bones at matrices (F, J, 4, 4)."""
-        toe = matrices[:, self._bone]
+        toe = matrices[:, self.bone]
+        self.rotations[frames] = quaternion_from_matrix(toe[:, :3, :3])
         angles, axes = toe_angles(toe[:, :3, :3], toe[:, :3, 3], self._tip, self._floor)
         self._angles[frames] = angles
         # In the toe's own frame.
@@ -224,7 +230,7 @@ class ToeLift:
         """Bend the toes in (F, J, 4) local rotations; all frames have been seen."""
         angles = leading(self._angles, self._step)[frames, None]
         turn = quaternion_from_rotation_vector(angles * self._axes[frames])
-        local[:, self._bone] = product(local[:, self._bone], turn)
+        local[:, self.bone] = product(local[:, self.bone], turn)
 
 
 def toe_angles(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: Floor) -> tuple[FloatArray, FloatArray]:

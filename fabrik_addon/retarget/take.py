@@ -83,8 +83,10 @@ def retarget_steps(
     for stance in work.goals.stances:
         first, last = max(stance.first - beside, 0), min(stance.last - beside, len(motion) - 1)
         if first <= last:
-            bone, offset = skeleton.index(stance.point.bone), np.array(stance.point.offset)
-            places = points_on(solution.matrices[first : last + 1], [bone], offset[None])
+            path, planted = skeleton.path(skeleton.index(stance.point.bone)), slice(first, last + 1)
+            local, root = solution.rotations[planted][:, path], solution.root_location[planted]
+            posed = forward_kinematics(skeleton.part(path), local, root)
+            places = points_on(posed, [len(path) - 1], np.array([stance.point.offset]))
             stances.append(replace(stance, first=first, last=last, drift_after=drift(places[:, 0])))
     off = work.turned_off[beside : beside + len(motion)]
     axes, reference = work.transfer.alignment.axes, work.reference
@@ -128,17 +130,20 @@ class _Work:
         self.in_limbs = [bone for end, limb in limbs if limb is not None for bone in end.limb]
         self.twisted = {bone for end in ends for bone in end.limb[:2]}
         self.turned_off = np.empty((len(motion), len(self.pairs)))
-        self.wanted = np.empty((len(motion), 1 + len(ends), 3))
         toed = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe and self.goals.keeps_floor]
         self.lifts = [ToeLift(skeleton, sole, self.goals.floor, len(motion), motion.rate) for sole in toed]
         self.effectors = tuple(Effector(bone, _HEAD) for bone in (hips, *(end.name for end in ends)))
+        # The bones that are looked at, and those that carry them.
+        looked_at = {*target.roles, *(pair.bone for pair in self.pairs)}
+        self.moving = sorted({bone for name in looked_at for bone in skeleton.path(skeleton.index(name))})
+        self.part = skeleton.part(self.moving)
 
     def solve(self, frames: slice, solution: Solution) -> None:
         """Write the poses of some frames: legs and hips first, then arms from the resulting shoulders."""
         local, root = self.transfer.poses(frames)
         carried, local = local, np.array(self.legal(local))
         local[:, self.in_limbs] = carried[:, self.in_limbs]
-        matrices = forward_kinematics(self.skeleton, local, root)
+        matrices = self._posed(local, root)
         if self.feet:
             # Lower the hips until the legs reach their feet.
             up, downs = self.goals.floor.axes.up, []
@@ -148,7 +153,7 @@ class _Work:
                 left = end.length**2 - ((reach * reach).sum(axis=1) - height**2)
                 downs.append(np.where(left > 0.0, np.maximum(-height - np.sqrt(np.maximum(left, 0.0)), 0.0), 0.0))
             shift = -np.max(downs, axis=0)[:, None] * up
-            root, matrices = root + shift, matrices.copy()
+            root = root + shift
             matrices[..., :3, 3] += shift[:, None]
         wanted = {self.effectors[0].bone: matrices[:, self.transfer.hips, :3, 3]}
         goals = []
@@ -159,7 +164,7 @@ class _Work:
             goals.append((place, rotation, self.goals.standing(end, frames, len(local))))
             wanted[end.name] = place
         self.legs.solve(local, root, matrices, goals)
-        matrices = forward_kinematics(self.skeleton, local, root)
+        matrices = self._posed(local, root)
         places = self.goals.hands([end for end, *_ in self.hands], frames, matrices)
         for (end, limb, arm), place in zip(self.hands, places, strict=True):
             if limb is not None:
@@ -167,28 +172,44 @@ class _Work:
             arm.solve(local, matrices, place)
             wanted[end.name] = place
         solution.rotations[:], solution.root_location[:] = self.legal(local), root
-        self.wanted[frames] = np.stack([wanted[effector.bone] for effector in self.effectors], axis=1)
-        if self.lifts:
-            matrices = forward_kinematics(self.skeleton, solution.rotations, root)
-            for lift in self.lifts:
-                lift.look(frames, matrices)
+        matrices = self._posed(solution.rotations, root)
+        for lift in self.lifts:
+            lift.look(frames, matrices)
+        places = np.stack([wanted[effector.bone] for effector in self.effectors], axis=1)
+        self._measure(frames, solution, matrices, places)
 
     def finish(self, frames: slice, solution: Solution) -> None:
-        """Bend the toes up on some frames, when all are solved, and measure how the poses came out."""
+        """Bend the toes up on some frames, when all are solved; write which joints are at their limits."""
+        before = [solution.rotations[:, lift.bone].copy() for lift in self.lifts]
         for lift in self.lifts:
             lift.apply(frames, solution.rotations)
         if self.lifts:
             solution.rotations[:] = self.legal(solution.rotations)
+        names = [pair.bone for pair in self.pairs]
+        for lift, own in zip(self.lifts, before, strict=True):
+            name = self.skeleton.names[lift.bone]
+            if name in names:
+                turn = product(conjugate(own), solution.rotations[:, lift.bone])
+                turned = product(lift.rotations[frames], turn)
+                asked = self.transfer.turned(lift.bone, frames)
+                self.turned_off[frames, names.index(name)] = angle_between(turned, asked)
         for name, limit in self.limits.items():
             bone = self.skeleton.index(name)
             solution.binding[:, bone] = _at_limit(limit, solution.rotations[:, bone])
-        self._measure(frames, solution)
 
-    def _measure(self, frames: slice, solution: Solution) -> None:
-        """Write the distances of hips, hands and feet from their targets, and of bones from the source's rotations."""
-        matrices = forward_kinematics(self.skeleton, solution.rotations, solution.root_location)
+    def _posed(self, local: FloatArray, root: FloatArray) -> FloatArray:
+        """(F, J, 4, 4) of the bones that matter; those of others are zero."""
+        matrices = np.zeros((*local.shape[:2], 4, 4))
+        matrices[:, self.moving] = forward_kinematics(self.part, local[:, self.moving], root)
+        return matrices
+
+    def _measure(self, frames: slice, solution: Solution, matrices: FloatArray, wanted: FloatArray) -> None:
+        """Write the distances of hips, hands and feet from their targets, and of bones from the source's rotations.
+
+        matrices: (F, J, 4, 4) of the bones. wanted: (F, E, 3) the targets.
+        """
         bones = [self.skeleton.index(effector.bone) for effector in self.effectors]
-        solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - self.wanted[frames])
+        solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - wanted)
         for place, pair in enumerate(self.pairs):
             bone = self.skeleton.index(pair.bone)
             own, asked = quaternion_from_matrix(matrices[:, bone, :3, :3]), self.transfer.turned(bone, frames)

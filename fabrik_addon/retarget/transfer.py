@@ -69,7 +69,8 @@ class Transfer:
             world.append(turned)
         # The root is placed so that the hip joints coincide with the source's.
         wanted = self.alignment.place(motion.heads[frames][:, self._joints].mean(axis=1))
-        matrices = forward_kinematics(skeleton, local)[:, self.hips]
+        path = skeleton.path(self.hips)
+        matrices = forward_kinematics(skeleton.part(path), local[:, path])[:, -1]
         reached = matrices[:, :3, 3] + matrices[:, :3, :3] @ self._middle
         return local, np.asarray(skeleton.rest[0, :3, 3] + wanted - reached)
 

@@ -361,10 +361,13 @@ def _check_complete(path: Path) -> None:
     It is made of zstd frames, with a table of their sizes at the end: 8 bytes, an entry for each frame, and 9 bytes:
     https://github.com/facebook/zstd/blob/dev/contrib/seekable_format/zstd_seekable_compression_format.md
     """
-    content = path.read_bytes()
-    end = len(content) - _TABLE_END.size
-    count, kind, magic = _TABLE_END.unpack(content[end:]) if end > 0 else (0, 0, 0)
-    table = content[max(0, end - count * _TABLE_ENTRY.size) : end]
+    with path.open("rb") as content:
+        end = content.seek(0, os.SEEK_END) - _TABLE_END.size
+        content.seek(max(end, 0))
+        count, kind, magic = _TABLE_END.unpack(content.read()) if end > 0 else (0, 0, 0)
+        first = max(0, end - count * _TABLE_ENTRY.size)
+        content.seek(first)
+        table = content.read(max(end - first, 0))
     whole = (kind, magic, len(table)) == (0, _TABLE_MAGIC, count * _TABLE_ENTRY.size)
     if not whole or sum(frame for frame, _ in _TABLE_ENTRY.iter_unpack(table)) + 8 + len(table) != end:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -42,7 +42,7 @@ def _key_range(holder: bpy.types.Object, bone: str) -> Iterable[float]:
     path = bone_path(bone, "location") if bone else "location"
     for curve in keyframes.curves(holder):
         if curve.data_path == path and len(curve.keyframe_points):
-            yield from keyframes.keys(curve)[[0, -1], 0]
+            yield from (curve.keyframe_points[place].co[0] for place in (0, -1))
 
 
 def targets_of(markers: Iterable[SceneMarker]) -> list[Target]:

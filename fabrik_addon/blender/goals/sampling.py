@@ -1,7 +1,7 @@
 """Where targets and armatures are in world space, frame by frame."""
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
@@ -85,9 +85,13 @@ def sample_steps(
     if columns:
         yield from _evaluated(scene, times, columns)
     for place, target in enumerate(targets):
+        gaps, path = _has_gaps(target, recorded=recorded), _location_path(target)
+        own = [curve for curve in keyframes.curves(target[0]) if curve.data_path == path]
+        keyed = {curve: keyframes.keys(curve) for curve in own} if gaps or plain[place] else {}
+        there = _is_there(target, keyed.values(), times) if gaps else np.ones(len(times), dtype=np.bool_)
         if plain[place]:
-            positions[:, place] = _from_curves(target[0], times)
-        positions[~_is_there(target, times, recorded=recorded), place] = np.nan
+            positions[there, place] = _from_curves(target[0], keyed, times[there])
+        positions[~there, place] = np.nan
         yield 1.0
     return positions, matrices
 
@@ -108,17 +112,19 @@ def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Co
         yield done / len(frames)
 
 
-def _is_there(target: Target, frames: FloatArray, *, recorded: bool) -> BoolArray:
-    """(F,) whether a target is seen, as `sample_targets` has it."""
-    holder, animation = target[0], target[0].animation_data
-    # A marker without an action has been made into a plain object.
-    in_gaps = animation is not None and animation.action is not None if is_imported(target) else recorded
-    if not in_gaps:
-        return np.ones(len(frames), dtype=np.bool_)
-    path = _location_path(target)
-    times = [keyframes.keys(curve)[:, 0] for curve in keyframes.curves(holder) if curve.data_path == path]
-    keyed = np.unique(np.concatenate(times)) if times else np.empty(0)
-    return _on_keys(keyed, _recorded_step(target, keyed), frames)
+def _has_gaps(target: Target, *, recorded: bool) -> bool:
+    """Whether a target is seen only where it has keys; a marker without an action has been made into a plain object."""
+    animation = target[0].animation_data
+    return animation is not None and animation.action is not None if is_imported(target) else recorded
+
+
+def _is_there(target: Target, keyed: Iterable[FloatArray], frames: FloatArray) -> BoolArray:
+    """(F,) whether a target is seen, as `sample_targets` has it; keyed: (K, 2) keys of each curve of its location."""
+    first, *others = [keys[:, 0] for keys in keyed] or [np.empty(0)]
+    # Sorting takes long; most often the curves have their keys on the same frames.
+    same = all(np.array_equal(first, other) for other in others) and bool((np.diff(first) > 0.0).all())
+    times = first if same else np.unique(np.concatenate([first, *others]))
+    return _on_keys(times, _recorded_step(target, times), frames)
 
 
 def _check(target: Target) -> None:
@@ -162,10 +168,15 @@ def is_led(holder: bpy.types.Object) -> bool:
     return bool(mixed or animation.nla_tracks or driven)
 
 
-def _from_curves(holder: bpy.types.Object, frames: FloatArray) -> FloatArray:
-    """(F, 3) positions of a plain empty, from its channels and its location curves."""
-    keyed = [curve for curve in keyframes.curves(holder) if len(curve.keyframe_points)]
-    return keyframes.channel_values(holder.location[:], keyed, frames) + np.array(holder.delta_location)
+def _from_curves(
+    holder: bpy.types.Object, keyed: Mapping[bpy.types.FCurve, FloatArray], frames: FloatArray
+) -> FloatArray:
+    """(F, 3) positions of a plain empty, from its channels and its location curves with their keys."""
+    values = np.tile(np.array(holder.location), (len(frames), 1))
+    for curve, keys in keyed.items():
+        if len(keys):
+            values[:, curve.array_index] = keyframes.values_at(curve, frames, keys)
+    return values + np.array(holder.delta_location)
 
 
 def _world_place(graph: bpy.types.Depsgraph, target: Target) -> Vector:

@@ -130,10 +130,13 @@ def keys(curve: bpy.types.FCurve) -> FloatArray:
     return _get(curve.keyframe_points, "co", 2, np.float32).astype(np.float64)
 
 
-def values_at(curve: bpy.types.FCurve, frames: FloatArray | IntArray) -> FloatArray:
-    """(F,) what a curve says: by its keys where the frames are on them or straight lines join them, else evaluated."""
-    if len(curve.keyframe_points) <= _FEW_FRAMES * len(frames) and not curve.modifiers:
-        times, values = keys(curve).T
+def values_at(curve: bpy.types.FCurve, frames: FloatArray | IntArray, known: FloatArray | None = None) -> FloatArray:
+    """(F,) what a curve says: by its keys where the frames are on them or straight lines join them, else evaluated.
+
+    known: (K, 2) its keys, if they have been read.
+    """
+    if (known is not None or len(curve.keyframe_points) <= _FEW_FRAMES * len(frames)) and not curve.modifiers:
+        times, values = (keys(curve) if known is None else known).T
         places = np.minimum(np.searchsorted(times, frames), max(len(times) - 1, 0))
         if len(times) and (times[places] == frames).all():
             return np.asarray(values[places])
@@ -164,8 +167,14 @@ def keys_beside(curve: bpy.types.FCurve, frame: float) -> tuple[float, float]:
 
 def scale_values(curve: bpy.types.FCurve, factor: float, shift: float | FloatArray) -> None:
     """Multiply the values of a curve's K keys and handles by a factor, and add one number or (K,) to them."""
-    points = curve.keyframe_points
-    for name in ("co", "handle_left", "handle_right"):
+    points, automatic = curve.keyframe_points, _enum_value("handle_left_type", "AUTO_CLAMPED")
+    # Blender works out automatic handles itself.
+    handles = [
+        side
+        for side in ("handle_left", "handle_right")
+        if not (_get(points, f"{side}_type", 1, np.int32) == automatic).all()
+    ]
+    for name in ("co", *handles):
         table = _get(points, name, 2, np.float32)
         table[:, 1] = table[:, 1] * factor + shift
         points.foreach_set(name, table.ravel())

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from ..clip import FloatArray
-from ..resample import hermite, slopes
+from ..resample import hermite
 
 # Seconds for which a marker may keep the speed at which it was last seen.
 _CARRIED: Final = 0.25
@@ -24,12 +24,15 @@ def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
     fill = (after - before > 1) & (after - before <= longest + 1) & (before >= 0) & (after < len(positions))
     frames, markers = np.nonzero(fill)
     before, after = before[fill], after[fill]
-    slope, steps = slopes(positions), (after - before)[:, None]
+    steps = (after - before)[:, None]
     start, end = positions[before, markers], positions[after, markers]
     across = (end - start) / steps
     # Slopes at both edges of the cubic through two samples on either side (Newton's form). A single sample on one side
     # is mirrored, which gives a parabola; single samples on both sides give a straight line.
-    leaving, coming = slope[before, markers], slope[after, markers]
+    last = len(positions) - 1
+    # How far a marker moves a frame up to a gap and after it; NaN where it is seen on one frame only.
+    leaving = np.where(before[:, None] > 0, start - positions[np.maximum(before - 1, 0), markers], np.nan)
+    coming = np.where(after[:, None] < last, positions[np.minimum(after + 1, last), markers] - end, np.nan)
     leaving, coming = (
         np.where(np.isnan(own), np.where(np.isnan(other), across, 2.0 * across - other), own)
         for own, other in ((leaving, coming), (coming, leaving))
