@@ -56,7 +56,9 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
     for bone in np.flatnonzero(bones.deform & (owners >= 0)):
         groups.setdefault(int(owners[bone]), []).append(int(bone))
     chosen: dict[int, int] = {}
-    for control, members in sorted(groups.items(), key=lambda item: _depth(bones, item[1])):
+    for control, members in sorted(
+        groups.items(), key=lambda item: min((len(bones.above(bone)), bone) for bone in item[1])
+    ):
         chosen[control] = _representative(trials, bones, owners, control, members, set(chosen.values()))
     parents = _parents(trials, bones, owners, chosen)
     everywhere = trials.follows[:, bones.deform].mean(axis=1) > _MOST
@@ -101,24 +103,14 @@ def _owners(trials: Trials, bones: RigBones) -> IntArray:
     # Of two that turn the same bones of the mesh the one that turns the other is farther out.
     deform, others = turned[:, bones.deform].sum(axis=1), turned[:, rows].sum(axis=1) / (len(turned) + 1.0)
     stays = np.linalg.norm(trials.moved, axis=-1) < _NEAR * bones.lengths
-    pivoting = turned & stays & ~_leaves_below(trials, bones)
+    carried, leaves = trials.carried, np.zeros(trials.full.shape, dtype=bool)
+    for bone in np.flatnonzero(bones.deform & (bones.parents >= 0)):
+        leaves[:, bones.parents[bone]] |= ~carried[:, bone]
+    pivoting = turned & stays & ~leaves
     inner = np.argmin(np.where(turned, (deform + others)[:, None], np.inf), axis=0)
     outer = np.argmax(np.where(pivoting, (deform - others)[:, None], -1.0), axis=0)
     owners = np.where(pivoting.any(axis=0), outer, inner)
     return np.where(turned.any(axis=0), owners, -1)
-
-
-def _leaves_below(trials: Trials, bones: RigBones) -> BoolArray:
-    """(C, N) whether a control leaves some bone of the mesh that hangs on a bone where it is."""
-    carried, leaves = trials.carried, np.zeros(trials.full.shape, dtype=bool)
-    for bone in np.flatnonzero(bones.deform & (bones.parents >= 0)):
-        leaves[:, bones.parents[bone]] |= ~carried[:, bone]
-    return leaves
-
-
-def _depth(bones: RigBones, members: Sequence[int]) -> tuple[int, int]:
-    """What puts groups nearer to a root first."""
-    return min((len(bones.above(bone)), bone) for bone in members)
 
 
 def _representative(

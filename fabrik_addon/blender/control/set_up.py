@@ -94,8 +94,10 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
         if not len(kept.carriers):
             raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
         find_limb_controls(context, rig, kept, _movable(rig, constrained_bones(rig)), after)
-    left = [carrier.bone for carrier in found.carriers if carrier.bone not in kept.carriers]
-    kept.uncarried = ", ".join([*_uncarried(found), *left])
+    turned = found.on_fk.follows.any(axis=0)
+    left = [found.bones.names[bone] for bone in np.flatnonzero(found.bones.deform & ~turned)]
+    left += [carrier.bone for carrier in found.carriers if carrier.bone not in kept.carriers]
+    kept.uncarried = ", ".join(left)
 
 
 @contextmanager
@@ -187,7 +189,11 @@ def _tried(
     fk, ik = table({**values, **mine}), table({**values, **{each: 1.0 - value for each, value in mine.items()}})
     _set(rig, values)
     carriers = find_carriers(fk, bones, by_hand)
-    place = _place(fk, carriers)
+    # The innermost control that turns the whole body along moves it.
+    turned = fk.follows
+    columns = [fk.bones.index(carrier.bone) for carrier in carriers]
+    whole = [row for row in range(len(fk.controls)) if turned[row, columns].mean() > _MOST] if columns else []
+    place = fk.controls[min(whole, key=lambda row: int(turned[row].sum()))] if whole else ""
     frames = find_frames(fk, {place, *(carrier.control for carrier in carriers)})
     return _Found(fk, ik, mine, carriers, frames, place, bones)
 
@@ -314,17 +320,3 @@ def _stands_for(found: _Found, control: str) -> str:
             if turned[trials.bones.index(carrier.bone)]:
                 return carrier.bone
     return ""
-
-
-def _place(trials: Trials, carriers: Sequence[Carrier]) -> str:
-    """The innermost control that turns the whole body along."""
-    turned = trials.follows
-    columns = [trials.bones.index(carrier.bone) for carrier in carriers]
-    whole = [row for row in range(len(trials.controls)) if turned[row, columns].mean() > _MOST] if columns else []
-    return trials.controls[min(whole, key=lambda row: int(turned[row].sum()))] if whole else ""
-
-
-def _uncarried(found: _Found) -> list[str]:
-    """The bones of the mesh that no control turns."""
-    turned = found.on_fk.follows.any(axis=0)
-    return [found.bones.names[bone] for bone in np.flatnonzero(found.bones.deform & ~turned)]

@@ -33,7 +33,18 @@ def leave_out_unruly(
         for name in blamed:
             # What hung on it hangs on something else from now on.
             doubted |= {row.name for row in kept.carriers if row.parent == name} | set(_above(kept, name))
-            _leave_out(kept, name)
+            # Take a bone from the body: what hangs on it hangs on what it hung on.
+            parent, control = kept.carriers[name].parent, kept.carriers[name].control
+            if control != kept.place:
+                _let_go(kept, control)
+            rows: Sequence[FabrikCarrier] = kept.carriers
+            for row in rows:
+                if row.parent == name:
+                    row.parent = parent
+            for each in kept.controls:
+                if each.stands_for == name:
+                    each.stands_for = parent
+            kept.carriers.remove(kept.carriers.find(name))
         doubted -= blamed
 
 
@@ -84,21 +95,6 @@ def _above(kept: FabrikControlRig, name: str) -> list[str]:
     while name := kept.carriers[name].parent:
         found.append(name)
     return found
-
-
-def _leave_out(kept: FabrikControlRig, name: str) -> None:
-    """Take a bone from the body: what hangs on it hangs on what it hung on."""
-    parent, control = kept.carriers[name].parent, kept.carriers[name].control
-    if control != kept.place:
-        _let_go(kept, control)
-    rows: Sequence[FabrikCarrier] = kept.carriers
-    for row in rows:
-        if row.parent == name:
-            row.parent = parent
-    for each in kept.controls:
-        if each.stands_for == name:
-            each.stands_for = parent
-    kept.carriers.remove(kept.carriers.find(name))
 
 
 def _let_go(kept: FabrikControlRig, control: str) -> None:

@@ -16,7 +16,7 @@ from ..rig.keying import key_in_steps
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups
 from ..rig.spaces import as_array, metres_per_unit
-from ..settings.control import FabrikCarrier, FabrikControlRig
+from ..settings.control import FabrikControlRig
 from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
 from .model import ControlModel
 from .switches import hand_over, keyed_switches, set_along
@@ -80,7 +80,11 @@ class ControlWriter:
         led = dict.fromkeys(row.switch for row in posed if row.switch)
         self.limbs = limbs_that_stay(armature, kept, led, known, baked=baked)
         self.on_fk = {path: kept.switches[path].fk for path in led if baked or path not in self.limbs}
-        self._left = _left_to_the_rig(rows, set(led), {row.name for row in posed})
+        # Of limbs that nothing poses, and what hangs on them unposed, the rig decides.
+        names, self._left = {row.name for row in posed}, set[str]()
+        for row in rows:
+            if row.name not in names and ((row.switch and row.switch not in led) or row.parent in self._left):
+                self._left.add(row.name)
         self._before_switches = {path: read_switch(armature, path) for path in set_along(kept, self.on_fk)}
         self._is_root, self._baked = not rows[0].parent, baked
         self._model: ControlModel | None = None
@@ -233,15 +237,6 @@ class ControlWriter:
             bone.location = np.where(stays, self._place, pose.place).tolist()
 
 
-def _left_to_the_rig(rows: Sequence[FabrikCarrier], led: Collection[str], posed: Collection[str]) -> set[str]:
-    """The bones, parents first, of limbs whose switches are not among those led, and what hangs on them unposed."""
-    left: set[str] = set()
-    for row in rows:
-        if row.name not in posed and ((row.switch and row.switch not in led) or row.parent in left):
-            left.add(row.name)
-    return left
-
-
 def deviations(
     rig: bpy.types.Object, kept: FabrikControlRig, names: Sequence[str], wanted: FloatArray
 ) -> list[Deviation]:
@@ -249,7 +244,8 @@ def deviations(
     posed = np.array([as_array(rig.pose.bones[name].matrix) for name in names])
     distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)
     turns = np.swapaxes(nearest_rotations(posed[:, :3, :3]), 1, 2) @ wanted[:, :3, :3]
-    angles, leans = np.linalg.norm(rotation_vector_from_matrix(turns), axis=1), _leans(turns)
+    angles = np.linalg.norm(rotation_vector_from_matrix(turns), axis=1)
+    leans = np.arctan2(np.hypot(turns[:, 0, 1], turns[:, 2, 1]), turns[:, 1, 1])
     metres = metres_per_unit(rig)
     most = max(MOST_OFF[0] / metres, _MOST_OFF_OF_SIZE * float(np.ptp(wanted[:, :3, 3], axis=0).max()))
     found = []
@@ -275,8 +271,3 @@ def _distance(deviation: Deviation) -> float:
 
 def _apart(deviation: Deviation) -> str:
     return f"{1000.0 * deviation.distance:.1f} mm and {np.degrees(deviation.angle):.2f}°"
-
-
-def _leans(matrices: FloatArray) -> FloatArray:
-    """(J,) radians by which (J, 3, 3) rotations turn Y away from itself."""
-    return np.asarray(np.arctan2(np.hypot(matrices[:, 0, 1], matrices[:, 2, 1]), matrices[:, 1, 1]))

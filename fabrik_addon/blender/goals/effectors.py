@@ -35,7 +35,12 @@ def check_effectors(scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
         raise RigError(trouble)
     for effector in enabled_effectors(rig):
         _check_bone(rig, effector)
-        _check_target(scene, rig, effector)
+        if effector.kind == "TARGET":
+            if effector.target is None:
+                raise RigError(f"Effector {effector.name!r} has no target (was it deleted?): choose one")
+            _check_object(scene, rig, effector.name, effector.target, effector.target_bone)
+        if effector.bend_target is not None:
+            _check_object(scene, rig, effector.name, effector.bend_target, effector.bend_bone)
 
 
 def _check_bone(rig: bpy.types.Object, effector: FabrikEffector) -> None:
@@ -46,16 +51,6 @@ def _check_bone(rig: bpy.types.Object, effector: FabrikEffector) -> None:
         raise RigError(
             f"Effector {effector.name!r}: {rig.name!r} has no bone {effector.bone!r} (was it renamed?): choose it again"
         )
-
-
-def _check_target(scene: bpy.types.Scene, rig: bpy.types.Object, effector: FabrikEffector) -> None:
-    """Raise RigError where the effector's target, or what it bends toward, is gone or is the rig itself."""
-    if effector.kind == "TARGET":
-        if effector.target is None:
-            raise RigError(f"Effector {effector.name!r} has no target (was it deleted?): choose one")
-        _check_object(scene, rig, effector.name, effector.target, effector.target_bone)
-    if effector.bend_target is not None:
-        _check_object(scene, rig, effector.name, effector.bend_target, effector.bend_bone)
 
 
 def _check_object(

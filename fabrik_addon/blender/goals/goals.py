@@ -134,32 +134,14 @@ def gather_goals(
     moved = [goal for goal in goals if goal.bones]
     if not moved:
         raise RigError(_why_nothing_moves(rig, goals))
-    _check_not_chased(rig, moved)
-    return moved
-
-
-def _check_not_chased(rig: bpy.types.Object, goals: Sequence[Goals]) -> None:
-    """Raise RigError, naming it, where a goal is carried by bones that reach for goals: it would run away for ever."""
-    solved = {name for goal in goals for name in goal.bone_names}
-    for goal in goals:
+    # A goal that is carried by bones that reach for goals would run away for ever.
+    solved = {name for goal in moved for name in goal.bone_names}
+    for goal in moved:
         for target in (*goal.targets, *goal.bends):
             bone = "" if target is None or isinstance(target, (Pin, Partner)) else carrying_bone(rig, *target)
             if bone and solved.intersection([bone, *(above.name for above in rig.pose.bones[bone].parent_recursive)]):
                 raise RigError(f"The target at bone {bone!r} moves with bones that reach for targets: choose another")
-
-
-def _check_loops(goals: Goals) -> None:
-    """Raise RigError for a loop that nothing can close or open, and for one that is to take over a rotation."""
-    for name, effector, turned in zip(goals.names, goals.effectors, goals.turned_by, strict=True):
-        if effector.target_bone is None:
-            continue
-        if effector.rotation_weight > 0.0:
-            raise RigError(
-                f"Effector {name!r} can't copy the rotation of {effector.target_bone!r}, a bone of the "
-                "same rig: turn Copy Rotation off"
-            )
-        if effector.target_bone == effector.bone or not turned.any():
-            raise RigError(f"Effector {name!r}: its target moves with bone {effector.bone!r}: choose another")
+    return moved
 
 
 def _goals_of(
@@ -194,7 +176,17 @@ def _goals_of(
         carrier=carrier,
         root_moves=root.name not in here and posed_rig(rig).may_move(root.name),
     )
-    _check_loops(goals)
+    # Something has to be able to close a loop and to open it, and it can take over no rotation.
+    for name, effector, turned in zip(goals.names, goals.effectors, goals.turned_by, strict=True):
+        if effector.target_bone is None:
+            continue
+        if effector.rotation_weight > 0.0:
+            raise RigError(
+                f"Effector {name!r} can't copy the rotation of {effector.target_bone!r}, a bone of the "
+                "same rig: turn Copy Rotation off"
+            )
+        if effector.target_bone == effector.bone or not turned.any():
+            raise RigError(f"Effector {name!r}: its target moves with bone {effector.bone!r}: choose another")
     by_markers = any(isinstance(each, FabrikMarker) for each in own)
     slides = {} if by_markers else solved_slides(rig, goals.bone_names)
     tree = stretched(rig, goals.tree, except_for=slides)

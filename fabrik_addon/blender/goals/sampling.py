@@ -86,7 +86,11 @@ def sample_steps(
         yield from _evaluated(scene, times, columns)
     for place, target in enumerate(targets):
         if plain[place]:
-            positions[:, place] = _from_curves(target[0], times)
+            holder = target[0]
+            keyed = [curve for curve in keyframes.curves(holder) if len(curve.keyframe_points)]
+            positions[:, place] = keyframes.channel_values(holder.location[:], keyed, times) + np.array(
+                holder.delta_location
+            )
         positions[~_is_there(target, times, recorded=recorded), place] = np.nan
         yield 1.0
     return positions, matrices
@@ -118,7 +122,11 @@ def _is_there(target: Target, frames: FloatArray, *, recorded: bool) -> BoolArra
     path = _location_path(target)
     times = [keyframes.keys(curve)[:, 0] for curve in keyframes.curves(holder) if curve.data_path == path]
     keyed = np.unique(np.concatenate(times)) if times else np.empty(0)
-    return _on_keys(keyed, _recorded_step(target, keyed), frames)
+    step = _recorded_step(target, keyed)
+    padded = np.concatenate(([-np.inf], keyed, [np.inf]))
+    after = np.searchsorted(keyed, frames) + 1
+    near: BoolArray = _is_near(frames, padded[after - 1], padded[after], step)
+    return near
 
 
 def _check(target: Target) -> None:
@@ -160,12 +168,6 @@ def is_led(holder: bpy.types.Object) -> bool:
     mixed = animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE"
     driven = any(curve.data_path.startswith(_TRANSFORM_PATHS) for curve in animation.drivers)
     return bool(mixed or animation.nla_tracks or driven)
-
-
-def _from_curves(holder: bpy.types.Object, frames: FloatArray) -> FloatArray:
-    """(F, 3) positions of a plain empty, from its channels and its location curves."""
-    keyed = [curve for curve in keyframes.curves(holder) if len(curve.keyframe_points)]
-    return keyframes.channel_values(holder.location[:], keyed, frames) + np.array(holder.delta_location)
 
 
 def _world_place(graph: bpy.types.Depsgraph, target: Target) -> Vector:
@@ -242,14 +244,6 @@ def _recorded_step(target: Target, times: FloatArray) -> float:
         return float(target[0].get(MARKER_STEP, 1.0))
     step = float(np.median(np.diff(times))) if len(times) > 1 else np.inf
     return step if step <= _RECORDED_STEP else np.inf
-
-
-def _on_keys(times: FloatArray, step: float, frames: FloatArray) -> BoolArray:
-    """(F,) whether a frame is on one of (K,) keys, or between two that are no farther apart than about a step."""
-    padded = np.concatenate(([-np.inf], times, [np.inf]))
-    after = np.searchsorted(times, frames) + 1
-    near: BoolArray = _is_near(frames, padded[after - 1], padded[after], step)
-    return near
 
 
 def _is_near(frame: Any, before: Any, after: Any, step: float) -> Any:

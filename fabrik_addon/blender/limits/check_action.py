@@ -46,7 +46,8 @@ class Breach:
     def line(self) -> str:
         """The breach in one line, such as "'shin.L' breaks its limit on frames 3-7, 12: 8.4° on frame 5"."""
         worst = int(np.argmax(self.excess))
-        spans = _spans(self.frames)
+        runs = np.split(self.frames, np.flatnonzero(np.diff(self.frames) > 1) + 1)
+        spans = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
         frames = f"frames {spans}" if len(self.frames) > 1 else f"frame {spans}"
         most = f"{degrees(self.excess[worst]):.1f}° on frame {self.frames[worst]}"
         return f"{self.bone!r} exceeds its limit on {frames}: {most}"
@@ -65,7 +66,12 @@ def check_action(
     found = []
     for each in rotations_of_action(context, rig, [bone for bone in bones if bone.name in limits]):
         whole = each.frames == np.round(each.frames)
-        found.append(_breach(each.bone.name, each.frames[whole], each.rotations[whole], limits[each.bone.name]))
+        frames = each.frames[whole]
+        rotations = each.rotations[whole]
+        limit = limits[each.bone.name]
+        off = excess(limit, rotations)
+        outside = off > _TOLERANCE
+        found.append(Breach(each.bone.name, frames[outside].astype(np.int64), off[outside]) if outside.any() else None)
     return [breach for breach in found if breach is not None]
 
 
@@ -119,16 +125,13 @@ def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
     return limits
 
 
-def _breach(bone: str, frames: FloatArray, rotations: FloatArray, limit: Limit) -> Breach | None:
-    """Where (F, 4) rotations of a bone on (F,) frames are outside a limit."""
-    off = excess(limit, rotations)
-    outside = off > _TOLERANCE
-    return Breach(bone, frames[outside].astype(np.int64), off[outside]) if outside.any() else None
-
-
 def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
     """Move the keys of one bone inside, then give frames that are still outside keys of their own."""
-    curves = _with_all_components(rig, curves)
+    times = curves.times
+    held = curves.values(times)
+    for index in curves.missing:
+        _amend(rig, curves, index, times, held[:, index])
+    curves = rotation_curves(rig, [curves.bone])[0]
     frames = curves.times
     for _ in range(_ROUNDS):
         outside = frames[excess(limit, curves.rotations(frames)) > _TOLERANCE]
@@ -136,15 +139,6 @@ def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
         frames = whole_frames(curves.times)
         if not (excess(limit, curves.rotations(frames)) > _TOLERANCE).any():
             return
-
-
-def _with_all_components(rig: bpy.types.Object, curves: BoneCurves) -> BoneCurves:
-    """The same curves, and those that were missing, held at what the channels have now."""
-    times = curves.times
-    held = curves.values(times)
-    for index in curves.missing:
-        _amend(rig, curves, index, times, held[:, index])
-    return rotation_curves(rig, [curves.bone])[0]
 
 
 def _put_inside(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, frames: FloatArray) -> None:
@@ -160,9 +154,3 @@ def _put_inside(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, frames:
 
 def _amend(rig: bpy.types.Object, curves: BoneCurves, index: int, frames: FloatArray, values: FloatArray) -> None:
     amend_curve(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
-
-
-def _spans(frames: IntArray) -> str:
-    """Frames as people write them, such as "3-7, 12"."""
-    runs = np.split(frames, np.flatnonzero(np.diff(frames) > 1) + 1)
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)

@@ -102,18 +102,11 @@ def _half_axes(leans: FloatArray) -> FloatArray:
         weights *= squares @ inverse
     half_axes = np.zeros(4)
     half_axes[used] = np.sqrt((squares @ inverse).max(initial=1.0) / inverse)
-    return _within_half_turn(half_axes, every)
-
-
-def _within_half_turn(half_axes: FloatArray, squares: FloatArray) -> FloatArray:
-    """(4,) half-axes of which none is beyond half a turn, that still hold leans with (F, 4) squares.
-
-    Where one was beyond, the others are longer for it.
-    """
+    # (4,) half-axes of which none is beyond half a turn, that still hold leans with (F, 4) squares.
     while (half_axes > pi).any():
         cut = half_axes >= pi
         half_axes = np.minimum(half_axes, pi)
-        room = np.maximum(1.0 - squares[:, cut].sum(axis=1) / pi**2, ROUNDING)
-        load = squares[:, ~cut] @ np.maximum(half_axes[~cut], ROUNDING) ** -2.0
+        room = np.maximum(1.0 - every[:, cut].sum(axis=1) / pi**2, ROUNDING)
+        load = every[:, ~cut] @ np.maximum(half_axes[~cut], ROUNDING) ** -2.0
         half_axes[~cut] *= np.sqrt((load / room).max(initial=1.0))
     return half_axes

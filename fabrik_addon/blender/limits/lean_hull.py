@@ -25,17 +25,8 @@ def window_around(leans: FloatArray, margin: float) -> FloatArray:
     angles = 2.0 * pi * np.arange(_ROUND) / _ROUND
     circle = max(margin, _LEAST_MARGIN) / cos(pi / _ROUND) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     wide = (convex_hull(leans)[:, None] + circle).reshape(-1, 2)
-    return _simpler(convex_hull(_within_half_turn(wide)))
-
-
-def _within_half_turn(points: FloatArray) -> FloatArray:
-    """(N, 2) points, those beyond half a turn from rest brought back to it."""
-    size = np.linalg.norm(points, axis=1, keepdims=True)
-    return np.asarray(points * np.minimum(1.0, pi / np.maximum(size, pi)))
-
-
-def _simpler(corners: FloatArray) -> FloatArray:
-    """A convex outline around another one, with no more than the most corners, where that can be had."""
+    size = np.linalg.norm(wide, axis=1, keepdims=True)
+    corners = convex_hull(np.asarray(wide * np.minimum(1.0, pi / np.maximum(size, pi))))
     while len(corners) > _MOST_CORNERS:
         ways = [(*_without(corners, edge), edge) for edge in range(len(corners))]
         added, tip, edge = min(ways, key=lambda way: way[0])

@@ -41,21 +41,15 @@ def try_pose(
     """
     try:
         if not why_no_solve(rig):
-            _pose_live(graph, scene, rig, rigs.setdefault(rig.session_uid, LiveRig()), update)
+            live = rigs.setdefault(rig.session_uid, LiveRig())
+            check_effectors(scene, rig)
+            check_editable(rig)
+            base = BasePose(rig, scene.frame_current_final)
+            for goals, tree in live.goals.gather(rig):
+                _pose_tree(scene, rig, goals, tree, base, present_places(graph, scene, rig, goals), live, update)
     except FabrikError as error:
         return str(error)
     return ""
-
-
-def _pose_live(
-    graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, live: LiveRig, update: Update
-) -> None:
-    """Pose a rig for its targets as a depsgraph has them. Raises a FabrikError, with the pose as before."""
-    check_effectors(scene, rig)
-    check_editable(rig)
-    base = BasePose(rig, scene.frame_current_final)
-    for goals, tree in live.goals.gather(rig):
-        _pose_tree(scene, rig, goals, tree, base, present_places(graph, scene, rig, goals), live, update)
 
 
 def _pose_tree(

@@ -120,7 +120,14 @@ class LiveSession:
         goes_on, self.goes_on = self.goes_on, False
         rebased = not all(np.array_equal(new, old) for new, old in zip(base, self._base, strict=True))
         if rebased:
-            self._rebase(base)
+            # Stay near another pose; what is not solved is as it has it.
+            rotations, location = base[0].copy(), self._session.location if self._free else base[1]
+            rotations[self._goals.bones] = self._session.rotations[self._goals.bones]
+            self._base = base
+            self._session.prefer(
+                *preferred_pose(self._rig, self._goals.tree, *base, bones=self._goals.bones, moves_root=self._free)
+            )
+            self._session.go_on_from(rotations, location)
         self._session.lock(locks)
         asked = places.points, places.rotations
         if last is None and present is not None and self._is_there(present, asked):
@@ -130,22 +137,12 @@ class LiveSession:
             self._session.begin(present.rotations, present.root_location)
             self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         elif last is None or last[1] is None or frame != last[0]:
-            self.is_on_the_way = self._session.solve_anew(*asked, is_frame=_is_playing()).is_held_back
+            self.is_on_the_way = self._session.solve_anew(
+                *asked, is_frame=bpy.context.screen is not None and bpy.context.screen.is_animation_playing
+            ).is_held_back
         elif rebased or goes_on or not _same(places, last[1]):
             self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         return self._session.rotations, self._session.location
-
-    def _rebase(self, base: tuple[FloatArray, FloatArray]) -> None:
-        """Stay near another pose; what is not solved is as it has it."""
-        rotations, location = base[0].copy(), self._session.location if self._free else base[1]
-        rotations[self._goals.bones] = self._session.rotations[self._goals.bones]
-        self._base = base
-        self._session.prefer(*self._preferred(base))
-        self._session.go_on_from(rotations, location)
-
-    def _preferred(self, base: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """The pose that the rig is to stay near, by its setting."""
-        return preferred_pose(self._rig, self._goals.tree, *base, bones=self._goals.bones, moves_root=self._free)
 
     def _is_base(self, present: Tree) -> bool:
         """Whether the rig stands as it would without live posing."""
@@ -160,11 +157,6 @@ class LiveSession:
         return bool(
             misses.max(initial=0.0) <= _THERE * size and angle_between(legal, present.rotations).max() <= _LEGAL
         )
-
-
-def _is_playing() -> bool:
-    """Whether a window plays the animation: then a frame takes a bounded time."""
-    return bpy.context.screen is not None and bpy.context.screen.is_animation_playing
 
 
 def _same(places: Places, others: Places) -> bool:

@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 
 from ...core import Options, Solution
-from ...core.arrays import BoolArray, FloatArray
+from ...core.arrays import FloatArray
 from ...core.drag import DragPose
 from ...core.model.bodies import path_reaches
 from ..control.posed_rig import posed_rig
@@ -66,12 +66,16 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     begins = [_begin(armature, goals, start, again=bool(before)) for goals in trees]
     errors, met, asked, why, worst = [], 0, [], "", 0.0
     for goals, begin in zip(trees, begins, strict=True):
-        places = _present_places(context, armature, goals)
+        if goals.carrier:
+            # What carries it may have followed bones that were solved just now.
+            context.view_layer.update()
+        places = present_places(context.evaluated_depsgraph_get(), context.scene, armature, goals)
         asked.append(asked_of(armature, goals, places))
         stays = asked[-1] in before and is_by_posture(goals, places)
         solution, holds = _solve(context, armature, goals, places, begin, stays=stays)
         errors.append(solution.errors * float(object_scale(tree_space(armature, goals))))
-        met += int(_met(goals, solution).sum())
+        lengths = path_reaches(goals.tree.skeleton, goals.effectors).tolerance_lengths
+        met += int(np.asarray(solution.errors <= Options().tolerance * lengths).sum())
         if (farthest := float(np.nan_to_num(errors[-1]).max())) > worst:
             why, worst = holds, farthest
     left_alone = tuple(sentence for goals in trees for sentence in goals.left_alone)
@@ -88,14 +92,6 @@ def _begin(armature: bpy.types.Object, goals: Goals, start: str, *, again: bool)
     rotations[goals.bones] = (1.0, 0.0, 0.0, 0.0) if start == "REST" else tree.rotations[goals.bones]
     location = tree.root_location if moves_root(armature, goals) else goals.tree.root_location
     return replace(tree, rotations=rotations, root_location=location)
-
-
-def _present_places(context: bpy.types.Context, armature: bpy.types.Object, goals: Goals) -> Places:
-    """Where the goals of a tree are."""
-    if goals.carrier:
-        # What carries it may have followed bones that were solved just now.
-        context.view_layer.update()
-    return present_places(context.evaluated_depsgraph_get(), context.scene, armature, goals)
 
 
 def _solve(
@@ -163,9 +159,3 @@ def stretch_factors(goals: Goals, solution: Solution) -> dict[str, float]:
     skeleton = goals.tree.skeleton
     rows = {name: skeleton.index(name) for name in goals.slides}
     return {name: float(solution.lengths[row] / skeleton.lengths[row]) for name, row in rows.items()}
-
-
-def _met(goals: Goals, solution: Solution | DragPose) -> BoolArray:
-    """(E,) whether effectors are within the solver's tolerance."""
-    lengths = path_reaches(goals.tree.skeleton, goals.effectors).tolerance_lengths
-    return np.asarray(solution.errors <= Options().tolerance * lengths)

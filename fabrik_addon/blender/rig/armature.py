@@ -91,11 +91,7 @@ def check_rig(armature: bpy.types.Object) -> None:
         raise RigError(f"Armature {armature.name!r} is in Edit mode: leave it first")
     if armature.pose is None:
         raise RigError(f"Armature {armature.name!r} has no pose yet: add it to a scene and update the scene")
-    _check_object_scale(armature)
-
-
-def _check_object_scale(armature: bpy.types.Object) -> None:
-    """Raise RigError unless distances in the armature's space and in the world differ by one common factor."""
+    # Distances in the armature's space and in the world have to differ by one common factor.
     axes = as_array(armature.matrix_world)[:3, :3]
     products = axes.T @ axes
     square = np.trace(products) / 3.0

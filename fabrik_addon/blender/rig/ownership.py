@@ -33,25 +33,31 @@ def constrained_bones(rig: bpy.types.Object) -> dict[str, str]:
 
 def unkeyable_bones(rig: bpy.types.Object) -> dict[str, str]:
     """The bones that an animator could not turn, constraints apart, with what to call the reason."""
-    bones, driven = rig.pose.bones, _driven_paths(rig)
+    animation = rig.animation_data
+    bones, driven = (
+        rig.pose.bones,
+        (set() if animation is None else {curve.data_path for curve in animation.drivers if not curve.mute}),
+    )
     locked = [name for name in flagged(bones, "lock_rotation", 3) if is_locked(bones[name])]
     turned = [
         name
         for name in (bones.keys() if driven else ())
         if any(bone_path(name, channel) in driven for channel in ROTATION_CHANNELS)
     ]
+    # The bones that can't be seen in Pose mode: hidden themselves, or in hidden collections only.
+    # Blender 5.0 has pose bones hidden, older ones the armature's.
+    has_own = "hide" in bpy.types.PoseBone.bl_rna.properties
+    own = flagged(rig.pose.bones if has_own else rig.data.bones, "hide")
+    shown: set[str] = set()
+    hidden: set[str] = set()
+    for each in rig.data.collections_all:
+        (shown if each.is_visible_effectively else hidden).update(each.bones.keys())
     return {
         **dict.fromkeys(flagged(rig.data.bones, "hide_select"), "it can't be selected"),
-        **dict.fromkeys(_hidden_bones(rig), "it is hidden"),
+        **dict.fromkeys(({*own, *(hidden - shown)}), "it is hidden"),
         **dict.fromkeys(locked, "its rotation is locked"),
         **dict.fromkeys(turned, "a driver rotates it"),
     }
-
-
-def _driven_paths(rig: bpy.types.Object) -> set[str]:
-    """The data paths that have drivers."""
-    animation = rig.animation_data
-    return set() if animation is None else {curve.data_path for curve in animation.drivers if not curve.mute}
 
 
 def moved_by(bone: bpy.types.PoseBone, constraint: Any) -> Iterator[bpy.types.PoseBone]:
@@ -63,15 +69,3 @@ def moved_by(bone: bpy.types.PoseBone, constraint: Any) -> Iterator[bpy.types.Po
     own = getattr(constraint, "use_tail", True)
     chain = [bone, *bone.parent_recursive] if own else list(bone.parent_recursive)
     yield from chain[: constraint.chain_count or len(chain)]
-
-
-def _hidden_bones(rig: bpy.types.Object) -> set[str]:
-    """The bones that can't be seen in Pose mode: hidden themselves, or in hidden collections only."""
-    # Blender 5.0 has pose bones hidden, older ones the armature's.
-    has_own = "hide" in bpy.types.PoseBone.bl_rna.properties
-    own = flagged(rig.pose.bones if has_own else rig.data.bones, "hide")
-    shown: set[str] = set()
-    hidden: set[str] = set()
-    for each in rig.data.collections_all:
-        (shown if each.is_visible_effectively else hidden).update(each.bones.keys())
-    return {*own, *(hidden - shown)}

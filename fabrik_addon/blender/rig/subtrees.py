@@ -51,7 +51,12 @@ def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str],
     the frame in which they stand. Bones that constraints own, and those below them, are not there.
     """
     skeleton = tree.skeleton
-    members = _members(skeleton, skeleton.index(top), owned)
+    first = skeleton.index(top)
+    inside = {first}
+    for bone in range(first + 1, len(skeleton)):
+        if int(skeleton.parents[bone]) in inside and skeleton.names[bone] not in owned:
+            inside.add(bone)
+    members = sorted(inside)
     names = [skeleton.names[bone] for bone in members]
     rotations = tree.rotations[members].copy()
     rotations[[name in frozen for name in names]] = NO_TURN
@@ -69,15 +74,6 @@ def _part(tree: Tree, members: Sequence[int], *, at_rest: bool) -> Tree:
     if at_rest:
         rotations[0] = NO_TURN
     return Tree(tree.skeleton.part(members), rotations, tree.skeleton.rest[members[0], :3, 3].copy())
-
-
-def _members(skeleton: Skeleton, top: int, owned: Collection[str]) -> list[int]:
-    """A bone and all below it down to those that are owned, parents first."""
-    inside = {top}
-    for bone in range(top + 1, len(skeleton)):
-        if int(skeleton.parents[bone]) in inside and skeleton.names[bone] not in owned:
-            inside.add(bone)
-    return sorted(inside)
 
 
 def _rest(posed: FloatArray, carried: FloatArray, skeleton: Skeleton) -> FloatArray:
