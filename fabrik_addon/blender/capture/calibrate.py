@@ -23,7 +23,7 @@ from ...markers.mapping.marker_map import MappedMarker
 from ...markers.report.doubts import calibration_doubts
 from ...markers.steps import at_once, within
 from ..control.posed_rig import posed_rig
-from ..goals.followed import check_followed
+from ..goals.effectors import check_followed
 from ..limits.preset import read_rest
 from ..rig.armature import Tree, check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper

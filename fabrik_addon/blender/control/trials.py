@@ -11,10 +11,10 @@ import numpy as np
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import rotation_vector_from_matrix
 from ..rig.armature import nearest_rotations
-from ..rig.ownership import constrained_bones
+from ..rig.locks import constrained_bones
 from ..rig.pose_writer import HeldChannels
 from .channels import add_to_channels, adds_up, free_channels
-from .dependents import batches
+from .switches import batches
 
 # Radians: matrices are in single precision, of which a thousandth of this is left for telling turns apart.
 _TURN: Final = 0.02

@@ -16,12 +16,11 @@ from ...core.model.bodies import effector_offset
 from ...human.naming_schemes import match
 from ..bake.animated import check_still
 from ..control.posed_rig import posed_rig
-from ..goals.goals import limits_of
-from ..goals.root import root_mode
-from ..goals.self_collision import collision_of
+from ..goals.goals import limits_of, root_mode
+from ..goals.support import collision_of
 from ..posing.drag.setup import DragSetup
 from ..rig.armature import RigError, Tree, check_unscaled
-from ..rig.ownership import OTHERWISE
+from ..rig.locks import OTHERWISE
 from ..rig.posture_masses import masses_of
 from ..rig.spaces import bone_offset
 from .contacts import contacts_about, foot_of, standing

@@ -11,12 +11,12 @@ from ...core import Effector, Fixed, Solver
 from ...core.arrays import BoolArray
 from ...core.limits.base import Limit
 from ..control.posed_rig import posed_rig
-from ..rig.armature import RigError, Tree, check_unscaled
+from ..rig.armature import RigError, Tree, check_unscaled, cut_tree, freeze
 from ..rig.stretch import solved_slides, stretched
-from ..rig.subtrees import cut_tree, freeze
 from ..settings.effector import FabrikEffector
 from ..settings.limit_properties import read_limits
 from ..settings.markers import FabrikMarker
+from ..settings.rig import rig_settings
 from ..settings.why_not import enabled_effectors
 from .effectors import Pin, Target, bend_of, closes, core_effector, goal_of
 from .loops import Partner, carrying_bone, close_loops, turning_bones
@@ -212,3 +212,27 @@ def _why_nothing_moves(rig: bpy.types.Object, goals: Sequence[Goals]) -> str:
     if alone:
         return f"No bone that can rotate moves an effector of {rig.name!r} ({alone[-1]}): choose other bones"
     return f"The effectors of {rig.name!r} are at the root's head, which no bone can move: choose others"
+
+
+def root_mode(
+    armature: bpy.types.Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None
+) -> str:
+    """How the root of a tree of bones goes along: "FIXED", "FREE", or "FOLLOW" as by a rope.
+
+    Args:
+        armature: the rig.
+        pinned: whether anything of the tree is held where it is.
+        dragged: the bone that is dragged, "" where none is.
+        top: the uppermost bone that follows it.
+        setting: in place of the rig's own.
+    """
+    chosen: str = setting or rig_settings(armature).root
+    if chosen == "AUTO":
+        return "FREE" if pinned or (dragged and dragged == top) else "FIXED"
+    # What follows like a rope would leave its pins.
+    return "FREE" if chosen == "FOLLOW" and (pinned or dragged in {"", top}) else chosen
+
+
+def moves_root(armature: bpy.types.Object, goals: Goals) -> bool:
+    """Whether solving may move the root of a tree."""
+    return goals.root_moves and root_mode(armature, pinned=bool(goals.pinned)) != "FIXED"

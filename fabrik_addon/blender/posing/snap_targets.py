@@ -14,7 +14,7 @@ from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.pins import set_pin
 from ..goals.places import present_places, tree_space
-from ..limits.clamp_pose import clamp_pose
+from ..limits.check_action import clamp_pose
 from ..rig.armature import RigError, check_editable
 from ..rig.legal import excess
 from ..rig.spaces import armature_point

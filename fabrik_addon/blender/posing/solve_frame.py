@@ -1,7 +1,9 @@
 """Posing the present frame so that the effectors meet their targets."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
@@ -10,18 +12,74 @@ from ...core import Options, Solution
 from ...core.arrays import FloatArray
 from ...core.drag import DragPose
 from ...core.model.bodies import path_reaches
+from ...core.rotations import angle_between
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
-from ..goals.goals import Goals, gather_goals
+from ..goals.goals import Goals, gather_goals, moves_root
 from ..goals.places import Places, present_places, tree_space
-from ..goals.root import moves_root
-from ..rig.armature import Tree, check_editable, check_rig
+from ..rig.armature import Tree, check_editable, check_rig, freeze
+from ..rig.locks import WithLocks
+from ..rig.pose_keeper import read_channel
 from ..rig.spaces import length_text, object_scale
 from ..rig.stretch import write_stretches
+from ..settings.rig import rig_settings
 from ..settings.why_not import enabled_effectors
-from .locked import solve_around_locks
-from .posture_session import session_for, why_short
-from .solved import asked_of, began, recall, remember
+from .posture_session import depends_on, session_for, why_short
+from .stored_pose import read_stored, store_trees
+
+_CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3, "rotation_axis_angle": 4}
+# Radians that locked channels may be off by: less cannot be seen, and solving again for it would double the time.
+_KEPT: Final = 1e-4
+# One pose of a tree in which some bones are not to be turned, from (J, 4) local rotations and the (3,) root's head.
+Solve: TypeAlias = Callable[[Tree, Collection[str], FloatArray, FloatArray], Solution]
+
+
+def recall(rig: bpy.types.Object) -> tuple[str, ...]:
+    """What was asked of each tree of a rig whose present pose is the answer; nothing where it is another pose."""
+    answer, *asked = rig_settings(rig).solved.split() or [""]
+    return tuple(asked) if answer == _channels(rig) else ()
+
+
+def began(rig: bpy.types.Object, tree: Tree) -> Tree:
+    """The pose in which solving began when it last did."""
+    rotations, location = read_stored(rig, rig_settings(rig).solved_from, tree)
+    return replace(tree, rotations=rotations, root_location=location)
+
+
+def asked_of(rig: bpy.types.Object, goals: Goals, places: Places) -> str:
+    """What tells what is asked of a tree from anything else."""
+    return _told([repr(depends_on(rig, goals)).encode(), *(b"" if each is None else each.tobytes() for each in places)])
+
+
+def _channels(rig: bpy.types.Object) -> str:
+    """What tells the present pose, by all channels that turn and move bones, from any other one."""
+    return _told(read_channel(rig, channel, size).tobytes() for channel, size in _CHANNELS.items())
+
+
+def _told(parts: Iterable[bytes]) -> str:
+    return blake2b(b"".join(parts), digest_size=16).hexdigest()
+
+
+def solve_around_locks(
+    solve: Solve, tree: Tree, start: FloatArray, start_location: FloatArray, locks: Mapping[int, WithLocks]
+) -> Solution:
+    """The pose of a tree, once more around those bones that come out turned against their locks.
+
+    locks: by place in the skeleton, what each lets a rotation be.
+    """
+    solution = solve(tree, (), start, start_location)
+    allowed = {bone: lock(solution.rotations[bone]) for bone, lock in locks.items()}
+    kept = [bone for bone, turn in allowed.items() if angle_between(turn, solution.rotations[bone]) > _KEPT]
+    if not kept:
+        return solution
+    turned = np.array(solution.rotations)
+    turned[kept] = [allowed[bone] for bone in kept]
+    names = [tree.skeleton.names[bone] for bone in kept]
+    frozen = freeze(Tree(tree.skeleton, turned, solution.root_location), names)
+    others = solve(frozen, names, frozen.rotations, frozen.root_location)
+    rotations = np.array(others.rotations)
+    rotations[kept] = turned[kept]
+    return replace(others, skeleton=tree.skeleton, rotations=rotations)
 
 
 @dataclass(frozen=True)
@@ -81,7 +139,9 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     left_alone = tuple(sentence for goals in trees for sentence in goals.left_alone)
     result = FrameResult(np.concatenate(errors), met, left_alone, why)
     if not np.isnan(result.errors).all():
-        remember(armature, begins, asked)
+        kept = rig_settings(armature)
+        store_trees(armature, kept.solved_from, begins)
+        kept.solved = " ".join((_channels(armature), *asked))
     return result
 
 

@@ -13,16 +13,15 @@ from ....core.arrays import FloatArray
 from ....core.model.prismatic import moved_with
 from ...control.posed_rig import posed_rig
 from ...goals.effectors import closes, core_effector
+from ...goals.goals import root_mode
 from ...goals.loops import Partner
 from ...goals.pins import pins
-from ...goals.root import root_mode
 from ...limits.mirror import opposite_bone
-from ...rig.armature import RigError, Tree, check_unscaled
-from ...rig.ownership import OTHERWISE
+from ...rig.armature import RigError, Tree, check_unscaled, tree_below
+from ...rig.locks import OTHERWISE
 from ...rig.posture_masses import keeps_orientation
 from ...rig.spaces import BONE_HEAD, armature_point
 from ...rig.stretch import present_factors, stretched
-from ...rig.subtrees import tree_below
 from ...settings.effector import FabrikEffector
 from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors
