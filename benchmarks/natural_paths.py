@@ -11,7 +11,7 @@ import numpy as np
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.goals.effectors import add_effector
 from fabrik_addon.blender.goals.pins import pin_bones
-from fabrik_addon.blender.posing import live, live_session
+from fabrik_addon.blender.posing import live, live_pose
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings
 from fabrik_addon.blender.rig.armature import Tree, read_trees
@@ -193,7 +193,7 @@ class Live:
         self._target = self._effector.target
         self.start = np.array(self._target.location)
         # As in a window.
-        live_session.IS_EASED = True
+        live_pose.IS_EASED = True
         rig.fabrik.live = True
         bpy.context.view_layer.update()
 
@@ -208,7 +208,7 @@ class Live:
         return float(np.linalg.norm(self._rig.matrix_world @ end - self._target.location)), float(off.max(initial=0.0))
 
     def cancel(self):
-        live_session.IS_EASED = False
+        live_pose.IS_EASED = False
         self._rig.fabrik.live = False
         self._rig.fabrik.effectors.clear()
         bpy.data.objects.remove(self._target)

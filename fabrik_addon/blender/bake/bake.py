@@ -15,7 +15,7 @@ from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...markers.steps import finish, within
 from ..capture.takes import take_name
-from ..goals.followed import check_followed, follows_markers
+from ..goals.effectors import check_followed, follows_markers
 from ..posing import live
 from ..rig.actions import check_action, check_not_shared
 from ..rig.armature import check_editable, check_rig

@@ -33,7 +33,7 @@ from ..capture.import_markers import Timing, choose_performer, import_clip, part
 from ..capture.matching import match_markers, scaled_entry, set_entry
 from ..control.set_up import use_control_rig
 from ..rig.armature import RigError, check_editable, check_rig
-from ..rig.ownership import constrained_bones
+from ..rig.locks import constrained_bones
 from ..rig.spaces import metres_per_unit
 from ..settings.control import may_be_control_rig
 from ..settings.markers import MARKER_NAME

@@ -15,10 +15,9 @@ from ...markers.take import FilledSpan, TakeSettings
 from ..capture.calibrate import kept_factors
 from ..capture.clip import scene_rate
 from ..control.posed_rig import posed_rig
-from ..goals.followed import followed, follows_markers
-from ..goals.goals import Goals, gather_goals
+from ..goals.effectors import followed, follows_markers
+from ..goals.goals import Goals, gather_goals, moves_root
 from ..goals.places import Places, sampled_steps
-from ..goals.root import moves_root
 from ..rig.spaces import object_scale
 from .animated import check_still, root_heads
 from .settings import BakeError, BakeSettings

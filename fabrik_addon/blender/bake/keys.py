@@ -9,11 +9,10 @@ import numpy as np
 
 from ...core.arrays import FloatArray, IntArray, times
 from ...markers.steps import within
-from ..control.dependents import bone_in_path
-from ..control.over_frames import TakeChannels
 from ..control.posed_rig import PosedRig, posed_rig
-from ..goals.goals import Goals
-from ..goals.root import moves_root
+from ..control.switches import bone_in_path
+from ..control.writer import TakeChannels
+from ..goals.goals import Goals, moves_root
 from ..goals.sampling import is_led
 from ..rig.actions import add_strip, channels_of, current_or_new_action, new_action_like, new_strip_action
 from ..rig.keyframes import bone_path, make_steps, write_curves

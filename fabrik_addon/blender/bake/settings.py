@@ -9,7 +9,7 @@ import numpy as np
 from ...core.arrays import IntArray
 from ...core.errors import FabrikError
 from ..capture.clip import recorded_range
-from ..goals.followed import follows_markers
+from ..goals.effectors import follows_markers
 from ..settings.bake_options import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
 from ..settings.rig import rig_settings
 from ..settings.why_not import mapped_markers

@@ -1,12 +1,13 @@
 """Making a recording fit a rig: its size, where each marker sits on its bone, and the person's proportions."""
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
+from mathutils import Vector
 
 from ...core import Options, Skeleton
 from ...core.arrays import FloatArray
@@ -23,16 +24,15 @@ from ...markers.mapping.marker_map import MappedMarker
 from ...markers.report.doubts import calibration_doubts
 from ...markers.steps import at_once, within
 from ..control.posed_rig import posed_rig
-from ..goals.followed import check_followed
+from ..goals.effectors import check_followed
 from ..limits.preset import read_rest
-from ..rig.armature import Tree, check_editable, check_rig
-from ..rig.pose_keeper import PoseKeeper
+from ..rig.armature import RigError, Tree, check_editable, check_rig
+from ..rig.pose_keeper import PoseKeeper, in_object_mode
 from ..rig.spaces import metres_per_unit
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from .clip import check_scalable, marker_clip, recorded_range, scale_markers, targets_of
 from .matching import SceneMarker, in_collection, mapping_of, of_take, scaled_entry
-from .rest_fitting import check_fittable, fit_rest
 from .takes import new_record_of, take_name
 
 Frames: TypeAlias = tuple[int, int]
@@ -62,6 +62,40 @@ _FAR_OFF: Final = 0.005
 _WORSE: Final = 2.0
 # Frames of the take on which that is seen.
 _TRIED: Final = 20
+
+
+def check_fittable(rig: bpy.types.Object) -> None:
+    """Raise RigError where a rig's bones can't be edited."""
+    if rig.override_library is not None or rig.data.library is not None or rig.data.override_library is not None:
+        raise RigError(
+            f"The bones of {rig.name!r} are linked from another file: set Proportions to an option other than Fit Rig"
+        )
+    if rig.data.users > 1:
+        raise RigError(f"The armature of {rig.name!r} is used by {rig.data.users} objects: make it single-user first")
+
+
+def fit_rest(context: bpy.types.Context, rig: bpy.types.Object, skeletons: Sequence[tuple[Skeleton, float]]) -> None:
+    """Put the heads and tails of a rig's bones where skeletons have them, each divided by a scale; rolls stay.
+
+    Bones that no skeleton has stay as they are. Mode, selection and active object are as before.
+    """
+    places = dict(_places(skeletons))
+    with in_object_mode(context):
+        context.view_layer.objects.active = rig
+        bpy.ops.object.mode_set(mode="EDIT")
+        for bone in rig.data.edit_bones:
+            if bone.name in places:
+                bone.head, bone.tail = places[bone.name]
+
+
+def _places(skeletons: Iterable[tuple[Skeleton, float]]) -> Iterator[tuple[str, tuple[Vector, Vector]]]:
+    """Each bone's head and tail in armature space."""
+    for skeleton, scale in skeletons:
+        rest = np.array(skeleton.rest)
+        heads = rest[:, :3, 3] / scale
+        tails = heads + rest[:, :3, 1] * (skeleton.lengths / scale)[:, None]
+        for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
+            yield name, (Vector(head), Vector(tail))
 
 
 class CalibrateError(FabrikError):

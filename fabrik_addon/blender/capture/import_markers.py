@@ -115,19 +115,19 @@ def import_clip(
     collection = bpy.data.collections.new(Path(clip.source).stem or "Markers")
     context.scene.collection.children.link(collection)
     positions = scale * to_z_up(clip).positions
-    collection[TAKE_STATIC] = _stands(positions)
+    ways = np.fmax.reduce(positions) - np.fmin.reduce(positions)
+    collection[TAKE_STATIC] = bool(np.quantile(np.nan_to_num(ways).max(axis=1), 0.75) <= _STANDS_WITHIN)
     collection[TAKE_RATE] = scene_rate(context.scene)
     for name, places in zip(clip.names, np.moveaxis(positions, 1, 0), strict=True):
         empty = _new_empty(name)
-        _animate(empty, frames, places, context.scene.frame_current_final)
+        seen = ~np.isnan(places).any(axis=1)
+        write_curves(new_action(empty, empty.name), empty, "location", frames[seen], places[seen], "Location")
+        if seen.any():
+            empty.location = [
+                float(np.interp(context.scene.frame_current_final, frames[seen], axis)) for axis in places[seen].T
+            ]
         collection.objects.link(empty)
     return collection
-
-
-def _stands(positions: FloatArray) -> bool:
-    """Whether hardly a marker of (F, M, 3) gets about: those of somebody who stands stay within some centimetres."""
-    ways = np.fmax.reduce(positions) - np.fmin.reduce(positions)
-    return bool(np.quantile(np.nan_to_num(ways).max(axis=1), 0.75) <= _STANDS_WITHIN)
 
 
 def remove_take(take: bpy.types.Collection) -> None:
@@ -183,14 +183,3 @@ def _new_empty(name: str) -> bpy.types.Object:
     empty[MARKER_NAME] = name
     empty[MARKER_STEP] = 1.0
     return empty
-
-
-def _animate(empty: bpy.types.Object, frames: FloatArray, positions: FloatArray, current: float) -> None:
-    """Key the (F, 3) positions that are not NaN, and put the empty where the current frame has it.
-
-    A marker that is never seen gets curves without keys, which say just that.
-    """
-    seen = ~np.isnan(positions).any(axis=1)
-    write_curves(new_action(empty, empty.name), empty, "location", frames[seen], positions[seen], "Location")
-    if seen.any():
-        empty.location = [float(np.interp(current, frames[seen], axis)) for axis in positions[seen].T]

@@ -67,7 +67,7 @@ def match_markers(
     matched = match(labels, parts_of(roles), rest, None if preset == "AUTO" else preset)
     capture = rig_settings(rig).capture
     kept = _certain(capture.markers) if keep else {}
-    follow_take(rig, _take_of(markers, take), _armature_of(markers))
+    follow_take(rig, _take_of(markers, take), markers[0].holder if markers[0].bone else None)
     kept |= _certain(capture.markers) if keep else {}
     capture.preset = matched.preset or ""
     note_matched(context.scene, rig, keep=keep)
@@ -145,11 +145,6 @@ def _take_of(markers: Sequence[SceneMarker], take: bpy.types.Collection | None) 
     return next(iter(imported), None)
 
 
-def _armature_of(markers: Sequence[SceneMarker]) -> bpy.types.Object | None:
-    """The armature whose bones the markers are."""
-    return markers[0].holder if markers[0].bone else None
-
-
 # What `keep` keeps of a marker.
 _KEPT = ("bone", "point", "weight", "enabled")
 
@@ -198,21 +193,16 @@ def matching_doubts_of(rig: bpy.types.Object, unseen: Collection[str] = ()) -> t
     if capture.calibrated and rest:
         matched = match(labels, parts_of(roles), rest, capture.preset or None).markers
         height = float(np.ptp([bone.head for bone in rest.values()], axis=0).max())
-        doubts += placing_doubts(_moved(mapping, matched, rest), height)
+        # How far markers are from where their labels say on the same bone, in the armature's units.
+        guesses = {entry.marker: entry for entry in matched}
+        moved = {
+            entry.marker: float(np.linalg.norm(np.subtract(_place(entry, rest), _place(guess, rest))))
+            for entry in mapping
+            if (guess := guesses.get(entry.marker)) is not None and guess.bone == entry.bone
+        }
+        doubts += placing_doubts(moved, height)
         doubts += capture.calibration_doubts.splitlines()
     return tuple(doubts)
-
-
-def _moved(
-    mapping: Sequence[MappedMarker], matched: Sequence[MappedMarker], rest: Mapping[str, RestBone]
-) -> dict[str, float]:
-    """How far markers are from where their labels say on the same bone, in the armature's units."""
-    guesses = {entry.marker: entry for entry in matched}
-    return {
-        entry.marker: float(np.linalg.norm(np.subtract(_place(entry, rest), _place(guess, rest))))
-        for entry in mapping
-        if (guess := guesses.get(entry.marker)) is not None and guess.bone == entry.bone
-    }
 
 
 def _place(entry: MappedMarker, rest: Mapping[str, RestBone]) -> tuple[float, float, float]:

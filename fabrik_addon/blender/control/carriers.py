@@ -1,6 +1,6 @@
-"""From what followed which control to the bones that make a body, and the control that carries each."""
+"""From what followed which control to the bones of a body, the controls that carry them, and what those go with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,6 +16,10 @@ _ALONG: Final = 1.0 - 1e-5
 _MOST: Final = 0.9
 # A share of a turn: a bone that makes so much of it beside its control is twisted by others as well.
 _LOOSE: Final = 0.01
+# Shares of a turn: what is nearer to none or to all is that.
+_NONE: Final = 0.02
+# Metres by radian, as a share of the rig's size: a lever of less moves nothing that could be told.
+_NO_ARM: Final = 1e-4
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,9 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
     for bone in np.flatnonzero(bones.deform & (owners >= 0)):
         groups.setdefault(int(owners[bone]), []).append(int(bone))
     chosen: dict[int, int] = {}
-    for control, members in sorted(groups.items(), key=lambda item: _depth(bones, item[1])):
+    for control, members in sorted(
+        groups.items(), key=lambda item: min((len(bones.above(bone)), bone) for bone in item[1])
+    ):
         chosen[control] = _representative(trials, bones, owners, control, members, set(chosen.values()))
     parents = _parents(trials, bones, owners, chosen)
     everywhere = trials.follows[:, bones.deform].mean(axis=1) > _MOST
@@ -101,24 +107,14 @@ def _owners(trials: Trials, bones: RigBones) -> IntArray:
     # Of two that turn the same bones of the mesh the one that turns the other is farther out.
     deform, others = turned[:, bones.deform].sum(axis=1), turned[:, rows].sum(axis=1) / (len(turned) + 1.0)
     stays = np.linalg.norm(trials.moved, axis=-1) < _NEAR * bones.lengths
-    pivoting = turned & stays & ~_leaves_below(trials, bones)
+    carried, leaves = trials.carried, np.zeros(trials.full.shape, dtype=bool)
+    for bone in np.flatnonzero(bones.deform & (bones.parents >= 0)):
+        leaves[:, bones.parents[bone]] |= ~carried[:, bone]
+    pivoting = turned & stays & ~leaves
     inner = np.argmin(np.where(turned, (deform + others)[:, None], np.inf), axis=0)
     outer = np.argmax(np.where(pivoting, (deform - others)[:, None], -1.0), axis=0)
     owners = np.where(pivoting.any(axis=0), outer, inner)
     return np.where(turned.any(axis=0), owners, -1)
-
-
-def _leaves_below(trials: Trials, bones: RigBones) -> BoolArray:
-    """(C, N) whether a control leaves some bone of the mesh that hangs on a bone where it is."""
-    carried, leaves = trials.carried, np.zeros(trials.full.shape, dtype=bool)
-    for bone in np.flatnonzero(bones.deform & (bones.parents >= 0)):
-        leaves[:, bones.parents[bone]] |= ~carried[:, bone]
-    return leaves
-
-
-def _depth(bones: RigBones, members: Sequence[int]) -> tuple[int, int]:
-    """What puts groups nearer to a root first."""
-    return min((len(bones.above(bone)), bone) for bone in members)
 
 
 def _representative(
@@ -184,3 +180,50 @@ def _parents_first(parents: Mapping[int, int]) -> list[int]:
         return depths[bone]
 
     return sorted(parents, key=lambda bone: (depth(bone), bone))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The controls that a control's own frame goes with, by name, "" for none.
+
+    It turns with one, and by a `share` with a second; its head is fixed to a third.
+    """
+
+    turns_with: str = ""
+    shares_turn: str = ""
+    share: float = 0.0
+    moves_with: str = ""
+
+
+def find_frames(trials: Trials, written: Collection[str]) -> dict[str, Frame]:
+    """The frame of each control: the innermost of those that are written that it goes with."""
+    is_written = np.array([name in written for name in trials.controls])
+    rows = [trials.bones.index(name) for name in trials.controls]
+    full, shares, carried = trials.full[:, rows], trials.shares[:, rows], trials.carried[:, rows]
+    heads = trials.rest[rows, :3, 3]
+    apart = np.linalg.norm(heads[:, None] - heads[None], axis=-1) > _NO_ARM * np.ptp(heads, axis=0).max()
+    # Those farther out turn more of the other controls; of two that turn the same ones, more of the bones.
+    sizes = full.sum(axis=1) + trials.full.sum(axis=1) / (1.0 + len(trials.bones))
+
+    def innermost(chosen: BoolArray) -> str:
+        found = np.flatnonzero(chosen)
+        return trials.controls[found[np.argmin(sizes[found])]] if len(found) else ""
+
+    frames = {}
+    for column, name in enumerate(trials.controls):
+        others = is_written & (np.arange(len(rows)) != column)
+        first = innermost(others & full[:, column])
+        # What turns the control's leader by as much turns the control only with that.
+        leader = trials.controls.index(first) if first else column
+        own = np.isnan(shares[:, leader]) | (np.abs(shares[:, column] - shares[:, leader]) > _NONE) | (not first)
+        part = others & own & (shares[:, column] > _NONE) & (shares[:, column] < 1.0 - _NONE)
+        second = innermost(part)
+        share = float(shares[trials.controls.index(second), column]) if second else 0.0
+        rest = np.abs(shares[:, column] - (1.0 - share)) < _NONE
+        if second:
+            # Two that do not turn one another share it between them; what turns both is farther out.
+            row = trials.controls.index(second)
+            first = innermost(part & rest & ~full[row] & ~full[:, row]) or first
+        moving = others & carried[:, column] & (apart[:, column] | full[:, column])
+        frames[name] = Frame(first, second, round(share, 3), innermost(moving))
+    return frames

@@ -17,7 +17,7 @@ from mathutils import Matrix, Vector
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import quaternion_from_matrix, rotation_vector_from_quaternion
 from ..rig.armature import nearest_rotations
-from ..rig.ownership import moved_by
+from ..rig.locks import moved_by
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import HeldChannels
 from ..rig.spaces import as_array

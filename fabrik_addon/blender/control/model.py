@@ -12,7 +12,7 @@ from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix, sl
 from ..rig.armature import nearest_rotations
 from ..rig.rotation_modes import local_rotation
 from ..rig.spaces import as_array, object_scale
-from ..settings.control import FabrikControl, FabrikControlRig
+from ..settings.control import FabrikControlRig
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,10 @@ class ControlModel:
         self.controls = list(body)
         goes = {row.name: row for row in kept.controls}
         frames = [goes.get(name) for name in self.controls]
-        ways = [("", "", 0.0, "") if row is None else _way(row) for row in frames]
+        ways = [
+            ("", "", 0.0, "") if row is None else (row.turns_with, row.shares_turn, row.share, row.moves_with)
+            for row in frames
+        ]
         leaders = list(dict.fromkeys(name for way in ways for name in way[:2] if name in bones and name not in body))
         # What controls go with: other controls, what is not written, or nothing, the last.
         numbers = {name: number for number, name in enumerate((*self.controls, *leaders))}
@@ -80,7 +83,17 @@ class ControlModel:
         self._bodies = list(body.values())
         self._look(rig, skeleton, leaders, over)
         if self.place:
-            self._look_at_place(bones[self.place], [way[3] for way in ways], over)
+            bone = bones[self.place]
+            moves_with = [way[3] for way in ways]
+            self._own = self.controls.index(self.place)
+            fixed = [number for number, name in enumerate(moves_with) if name == self.place and number != self._own]
+            self._fixed = fixed[0] if fixed else self._own
+            self._location = np.array(bone.location, dtype=np.float64) if over is None else over.location
+            axes = self._carried(self._turned)[..., self._own, :, :] @ self._frames[..., self._own, :, :]
+            self._axes = axes if bone.bone.use_local_location else axes @ self._at_rest[self._own].T
+            posed = as_array(bone.matrix) if over is None else over.matrices[self.place]
+            # What carries it may be scaled, and its location with it.
+            self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
 
     def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: Stands | None) -> None:
         """How controls, what they go with, and the bones that they carry stand."""
@@ -92,7 +105,13 @@ class ControlModel:
         self._turned, self._at_rest = turned[..., :count, :, :], at_rest[:count]
         self._offsets = _back(stands[..., self._bodies, :, :]) @ self._turned
         self._back = _back(stands)
-        self._frames = _back(self._carried(self._turned)) @ self._turned @ _back(_own_turns(rig, self.controls, over))
+        # ([F,] C, 3, 3) what the channels of controls turn them by.
+        present = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
+        if over is not None:
+            present = np.tile(present, (len(over.location), 1, 1))
+            for row, name in enumerate(self.controls):
+                present[:, row] = over.rotations.get(name, present[:, row])
+        self._frames = _back(self._carried(self._turned)) @ self._turned @ _back(matrix_from_quaternion(present))
 
     def pose(self, armature_matrices: FloatArray) -> ControlPose:
         """The channels for ([F,] J, 4, 4) matrices of the tree's bones in armature space."""
@@ -100,18 +119,6 @@ class ControlModel:
         new = wanted[..., self._bodies, :, :] @ self._offsets
         rotations = quaternion_from_matrix(_back(self._carried(new) @ self._frames) @ new)
         return ControlPose(rotations, self._placed(wanted, heads, new) if self.place else None)
-
-    def _look_at_place(self, bone: bpy.types.PoseBone, moves_with: Sequence[str], over: Stands | None) -> None:
-        """How the place control stands, and which control's head is fixed to it."""
-        self._own = self.controls.index(self.place)
-        fixed = [number for number, name in enumerate(moves_with) if name == self.place and number != self._own]
-        self._fixed = fixed[0] if fixed else self._own
-        self._location = np.array(bone.location, dtype=np.float64) if over is None else over.location
-        axes = self._carried(self._turned)[..., self._own, :, :] @ self._frames[..., self._own, :, :]
-        self._axes = axes if bone.bone.use_local_location else axes @ self._at_rest[self._own].T
-        posed = as_array(bone.matrix) if over is None else over.matrices[self.place]
-        # What carries it may be scaled, and its location with it.
-        self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
 
     def _carried(self, new: FloatArray) -> FloatArray:
         """([F,] C, 3, 3) how what carries the controls is turned from rest, while they stand at ([F,] C, 3, 3)."""
@@ -137,11 +144,6 @@ class ControlModel:
         return np.asarray(self._location + times(_back(self._axes), head - own) / self._size[..., None])
 
 
-def _way(row: FabrikControl) -> tuple[str, str, float, str]:
-    """What a control turns with, by which share it turns with a second one, and what it moves with."""
-    return row.turns_with, row.shares_turn, row.share, row.moves_with
-
-
 def _stands(
     rig: bpy.types.Object, names: Sequence[str], over: Stands | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -153,16 +155,6 @@ def _stands(
         posed = np.stack([over.matrices[name] for name in names], axis=1)
     rest = np.array([as_array(bone.bone.matrix_local) for bone in bones]).reshape(-1, 4, 4)
     return nearest_rotations(posed[..., :3, :3]), posed[..., :3, 3], nearest_rotations(rest[:, :3, :3])
-
-
-def _own_turns(rig: bpy.types.Object, controls: Sequence[str], over: Stands | None) -> FloatArray:
-    """([F,] C, 3, 3) what the channels of controls turn them by."""
-    present = np.array([local_rotation(rig.pose.bones[name]) for name in controls])
-    if over is not None:
-        present = np.tile(present, (len(over.location), 1, 1))
-        for row, name in enumerate(controls):
-            present[:, row] = over.rotations.get(name, present[:, row])
-    return matrix_from_quaternion(present)
 
 
 def _back(rotations: FloatArray) -> FloatArray:

@@ -16,21 +16,18 @@ from ...core.arrays import FloatArray, IntArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import NO_TURN, angle_between, conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ..rig import armature as plain
-from ..rig import ownership
 from ..rig.armature import Channels, Tree, check_bones, check_editable, nearest_rotations, root_location_channel
 from ..rig.keyframes import ROTATION_CHANNELS, bone_path
-from ..rig.locks import WithLocks, bones_with_locks, hinge_of_locks, with_locks
+from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
 from ..rig.pose_keeper import has_switch, read_switch
 from ..rig.pose_writer import PoseWriter, turn_bone
 from ..rig.rotation_modes import local_rotation, property_name
 from ..rig.spaces import as_array, object_scale
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
-from .dependents import bone_in_path
 from .limbs import LimbOnIk, Update, staying
 from .model import ControlModel, Stands
-from .over_frames import TakeChannels, control_channels, off_their_channels
-from .switches import keyed_switches
-from .writer import ControlWriter
+from .switches import bone_in_path, keyed_switches
+from .writer import ControlWriter, TakeChannels, control_channels, off_their_channels
 
 _NO_CONTROL = "no control carries it"
 # The cosine of a control's axis to one of its bone's: what is less along is none of them.
@@ -87,12 +84,12 @@ class PlainRig:
     @property
     def owned(self) -> dict[str, str]:
         """The bones that constraints move, with what to call the reason; of a body they belong to its controls."""
-        return ownership.constrained_bones(self.rig)
+        return constrained_bones(self.rig)
 
     @property
     def frozen(self) -> dict[str, str]:
         """The bones that ride along, with what to call the reason."""
-        return ownership.unkeyable_bones(self.rig)
+        return unkeyable_bones(self.rig)
 
     @property
     def on_ik(self) -> set[str]:

@@ -11,10 +11,10 @@ import numpy as np
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import rotation_vector_from_matrix
 from ..rig.armature import nearest_rotations
-from ..rig.ownership import constrained_bones
+from ..rig.locks import constrained_bones
 from ..rig.pose_writer import HeldChannels
 from .channels import add_to_channels, adds_up, free_channels
-from .dependents import batches
+from .switches import batches
 
 # Radians: matrices are in single precision, of which a thousandth of this is left for telling turns apart.
 _TURN: Final = 0.02
@@ -56,7 +56,10 @@ class Trials:
     def swung(self) -> BoolArray:
         """(C, N) whether a bone was turned as much but for its twist about its own Y."""
         along = self.rest[:, :3, 1]
-        missing, whole = (_across(turns, along) for turns in (self.turned - self.turns[:, None], self.turns[:, None]))
+        missing, whole = (
+            np.asarray(turns - np.sum(turns * along, axis=-1, keepdims=True) * along)
+            for turns in (self.turned - self.turns[:, None], self.turns[:, None])
+        )
         sizes = np.linalg.norm(whole, axis=-1)
         return np.asarray((np.linalg.norm(missing, axis=-1) < _SAME * sizes) & (sizes > _TELLING * _TURN))
 
@@ -102,7 +105,9 @@ def try_controls(
     for batch in batches(free, after):
         before = HeldChannels(rig, batch)
         for name in batch:
-            _turn(rig.pose.bones[name])
+            bone = rig.pose.bones[name]
+            turn = np.where(free_channels(bone), (0.0, 0.0, 0.0, *TRIED_AXIS), 0.0)
+            add_to_channels(bone, _TURN * turn / np.linalg.norm(turn))
         posed = _matrices(context, rig)
         before.put_back()
         vectors = rotation_vector_from_matrix(posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2))
@@ -113,12 +118,6 @@ def try_controls(
             turned[row, follows], moved[row, follows] = vectors[follows], (posed - rest)[follows, :3, 3]
     context.view_layer.update()
     return Trials(bones, list(controls), rest, turns, turned, moved)
-
-
-def _turn(bone: bpy.types.PoseBone) -> None:
-    """Turn a bone by a little as far as its locks let it."""
-    turn = np.where(free_channels(bone), (0.0, 0.0, 0.0, *TRIED_AXIS), 0.0)
-    add_to_channels(bone, _TURN * turn / np.linalg.norm(turn))
 
 
 def swings(bone: bpy.types.PoseBone) -> bool:
@@ -134,8 +133,3 @@ def _matrices(context: bpy.types.Context, rig: bpy.types.Object) -> FloatArray:
     matrices: FloatArray = values.reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
     matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
     return matrices
-
-
-def _across(vectors: FloatArray, along: FloatArray) -> FloatArray:
-    """(..., N, 3) vectors without what is along (N, 3) axes."""
-    return np.asarray(vectors - np.sum(vectors * along, axis=-1, keepdims=True) * along)

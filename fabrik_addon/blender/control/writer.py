@@ -1,6 +1,7 @@
-"""Writing poses of a body to its controls, over and over, as dragging does; limbs stay on IK or on FK."""
+"""Writing poses of a body to its controls, over and over, as dragging does, or over frames; limbs stay on IK or FK."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -8,15 +9,16 @@ import bpy
 import numpy as np
 
 from ...core import forward_kinematics
-from ...core.arrays import FloatArray
+from ...core.arrays import FloatArray, IntArray
 from ...core.model.skeleton import Skeleton
-from ...core.rotations import rotation_vector_from_matrix
+from ...core.rotations import angle_between, rotation_vector_from_matrix
 from ..rig.armature import nearest_rotations
 from ..rig.keying import key_in_steps
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups
+from ..rig.rotation_modes import local_rotation
 from ..rig.spaces import as_array, metres_per_unit
-from ..settings.control import FabrikCarrier, FabrikControlRig
+from ..settings.control import FabrikControlRig
 from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
 from .model import ControlModel
 from .switches import hand_over, keyed_switches, set_along
@@ -31,6 +33,10 @@ _STEPS_OF_A_MOVE: Final = 3
 MOST_OFF: Final = (1e-4, 8.7e-4)
 # As a share of the body's size: what is built in other units, without a scale, is in single precision all the same.
 _MOST_OFF_OF_SIZE: Final = 6e-5
+# Radians: a control that is turned by less stays as it is.
+_STILL = 1e-5
+# So many frames are looked at for whether the rig stands as it was solved.
+_LOOKED_AT = 9
 
 
 class Deviation(NamedTuple):
@@ -80,7 +86,11 @@ class ControlWriter:
         led = dict.fromkeys(row.switch for row in posed if row.switch)
         self.limbs = limbs_that_stay(armature, kept, led, known, baked=baked)
         self.on_fk = {path: kept.switches[path].fk for path in led if baked or path not in self.limbs}
-        self._left = _left_to_the_rig(rows, set(led), {row.name for row in posed})
+        # Of limbs that nothing poses, and what hangs on them unposed, the rig decides.
+        names, self._left = {row.name for row in posed}, set[str]()
+        for row in rows:
+            if row.name not in names and ((row.switch and row.switch not in led) or row.parent in self._left):
+                self._left.add(row.name)
         self._before_switches = {path: read_switch(armature, path) for path in set_along(kept, self.on_fk)}
         self._is_root, self._baked = not rows[0].parent, baked
         self._model: ControlModel | None = None
@@ -233,15 +243,6 @@ class ControlWriter:
             bone.location = np.where(stays, self._place, pose.place).tolist()
 
 
-def _left_to_the_rig(rows: Sequence[FabrikCarrier], led: Collection[str], posed: Collection[str]) -> set[str]:
-    """The bones, parents first, of limbs whose switches are not among those led, and what hangs on them unposed."""
-    left: set[str] = set()
-    for row in rows:
-        if row.name not in posed and ((row.switch and row.switch not in led) or row.parent in left):
-            left.add(row.name)
-    return left
-
-
 def deviations(
     rig: bpy.types.Object, kept: FabrikControlRig, names: Sequence[str], wanted: FloatArray
 ) -> list[Deviation]:
@@ -249,7 +250,8 @@ def deviations(
     posed = np.array([as_array(rig.pose.bones[name].matrix) for name in names])
     distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)
     turns = np.swapaxes(nearest_rotations(posed[:, :3, :3]), 1, 2) @ wanted[:, :3, :3]
-    angles, leans = np.linalg.norm(rotation_vector_from_matrix(turns), axis=1), _leans(turns)
+    angles = np.linalg.norm(rotation_vector_from_matrix(turns), axis=1)
+    leans = np.arctan2(np.hypot(turns[:, 0, 1], turns[:, 2, 1]), turns[:, 1, 1])
     metres = metres_per_unit(rig)
     most = max(MOST_OFF[0] / metres, _MOST_OFF_OF_SIZE * float(np.ptp(wanted[:, :3, 3], axis=0).max()))
     found = []
@@ -277,6 +279,92 @@ def _apart(deviation: Deviation) -> str:
     return f"{1000.0 * deviation.distance:.1f} mm and {np.degrees(deviation.angle):.2f}°"
 
 
-def _leans(matrices: FloatArray) -> FloatArray:
-    """(J,) radians by which (J, 3, 3) rotations turn Y away from itself."""
-    return np.asarray(np.arctan2(np.hypot(matrices[:, 0, 1], matrices[:, 2, 1]), matrices[:, 1, 1]))
+@dataclass(frozen=True, eq=False)
+class TakeChannels:
+    """What channels hold over F frames: those of bones, or of a control rig's controls.
+
+    rotations: by bone or control (F, 4) local rotations. bodies: the bone that is solved of each. locations: by what is
+    moved (F, 3) what its location holds. switches: by path the value of what hands limbs from IK to FK. left: sentences
+    on limbs that could not stay on IK.
+    """
+
+    rotations: Mapping[str, FloatArray]
+    bodies: Mapping[str, str]
+    locations: Mapping[str, FloatArray]
+    switches: Mapping[str, float]
+    left: tuple[str, ...] = ()
+
+
+def control_channels(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    kept: FabrikControlRig,
+    skeleton: Skeleton,
+    rotations: FloatArray,
+    heads: FloatArray,
+) -> Generator[float, None, TakeChannels]:
+    """The channels for (F, J, 4) local rotations and (F, 3) root heads of a tree of the body; limbs go to FK now.
+
+    Those that stay on IK have their IK controls placed, frame by frame: these are the steps. Of controls that carry no
+    bone that is solved those are there that must move for the body to stand as wanted.
+    """
+    writer = ControlWriter(context.view_layer.update, rig, kept, skeleton, baked=True)
+    model = writer.made_ready()
+    pose = model.pose(forward_kinematics(skeleton, rotations, heads))
+    found = {name: pose.rotations[:, place] for place, name in enumerate(model.controls)}
+    present = {name: local_rotation(rig.pose.bones[name]) for name in found}
+    moved = {name: turned for name, turned in found.items() if angle_between(turned, present[name]).max() > _STILL}
+    bodies = {row.control: row.name for row in kept.carriers}
+    locations = {} if pose.place is None else {model.place: pose.place}
+    placed, left = yield from _placed(rig, writer, rotations, heads)
+    idle = {row.control for row in kept.carriers if row.switch in writer.limbs}
+    moved = {name: turned for name, turned in moved.items() if name not in idle}
+    moved |= {name: channels[:, 3:] for name, channels in placed.items()}
+    locations |= {name: channels[:, :3] for name, channels in placed.items()}
+    bodies |= {name: kept.controls[name].stands_for for name in placed}
+    switches = keyed_switches(
+        kept, set_along(kept, writer.on_fk | {path: kept.switches[path].ik for path in writer.limbs})
+    )
+    return TakeChannels(moved, bodies, locations, switches, tuple(left))
+
+
+def _placed(
+    rig: bpy.types.Object, writer: ControlWriter, rotations: FloatArray, heads: FloatArray
+) -> Generator[float, None, tuple[dict[str, FloatArray], list[str]]]:
+    """By IK control (F, 7) its location and rotation over the frames, and sentences on limbs that were taken out.
+
+    A limb that is not where it should be on some frame goes to FK, on all of them. The rig is posed, and left so.
+    """
+    found = {name: np.empty((len(heads), 7)) for limb in writer.limbs.values() for name in limb.controls}
+    left = []
+    writer.put_on_ik()
+    for row in range(len(heads) if found else 0):
+        writer.write(rotations[row], heads[row], exactly=True)
+        left += [f"{sentence} on one frame" for sentence in writer.leave_ik()]
+        staying = {name for limb in writer.limbs.values() for name in limb.controls}
+        found = {name: channels for name, channels in found.items() if name in staying}
+        for name, channels in found.items():
+            bone = rig.pose.bones[name]
+            channels[row, :3], channels[row, 3:] = bone.location, local_rotation(bone)
+        yield row / len(heads)
+    return found, left
+
+
+def off_their_channels(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    kept: FabrikControlRig,
+    skeleton: Skeleton,
+    wanted: FloatArray,
+    frames: IntArray,
+) -> list[str]:
+    """Go to some of F frames and look whether the body stands at (F, J, 4, 4); a sentence on each bone that does not.
+
+    The scene is left on another frame.
+    """
+    worst: dict[str, Deviation] = {}
+    for row in np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int)).tolist():
+        context.scene.frame_set(int(frames[row]))
+        for each in deviations(rig, kept, skeleton.names, wanted[row]):
+            worst[each.bone] = max(worst.get(each.bone, each), each, key=lambda one: one.distance)
+    return [said(kept, each) for each in worst.values()]

@@ -36,8 +36,7 @@ from ..settings.control import solved_bone
 from ..settings.motion import FabrikHold
 from ..settings.rig import rig_settings
 from .contacts import Contact, Stand, find_contacts
-from .keys import Change, changes_of, write_changes
-from .new_channels import new_channels
+from .keys import Change, changes_of, new_channels, write_changes
 from .replaced import keep_before, keep_written, put_back
 from .span import Extent, Span, check_on_fk, span_over
 from .take import Take, is_animated, tree_of

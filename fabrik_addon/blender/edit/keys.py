@@ -1,19 +1,70 @@
-"""Changes of a motion written to the keys that it has: none outside the span changes, and only few are new."""
+"""Changes of a motion: written to the keys that it has, none of them outside the span, or to a layer of their own."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
-from ...core.rotations import angle_between
+from ...core.rotations import angle_between, conjugate, product
+from ..control.model import Stands
+from ..control.posed_rig import posed_rig
 from ..rig import keyframes
-from ..rig.locks import unlocked_rotation
-from ..rig.rotation_modes import to_channels
-from .new_channels import LEAST_TURN, NewChannels, Turned
+from ..rig.actions import add_strip, new_strip_action
+from ..rig.armature import RigError
+from ..rig.keyframes import bone_path, write_curves
+from ..rig.locks import unlocked_location, unlocked_rotation
+from ..rig.rotation_modes import from_channels, property_name, to_channels
 from .replaced import Shift, follow, followers, shift_keys
 from .take import SAME_FRAME, Motion, Take, cycle_of, in_cycle
+
+# Radians, and units of a location: what is turned or moved by less keeps its keys.
+LEAST_TURN = 1e-6
+LEAST_MOVE = 1e-6
+# Under this blend mode Blender turns by a layer's quaternion after what is below, and adds angles and places.
+_BLEND: Final = "COMBINE"
+
+
+@dataclass(frozen=True)
+class Turned:
+    """A bone with keys whose rotation changes: (F, 4) before and after, and what its channel holds, (F, 3 or 4)."""
+
+    bone: bpy.types.PoseBone
+    before: FloatArray
+    after: FloatArray
+    channel: FloatArray
+
+
+@dataclass(frozen=True)
+class NewChannels:
+    """What changes over F frames: the bones that turn, and what moves the root, from (F, 3) to (F, 3); None: nothing.
+
+    unkeyed: the names of controls that would turn as well, but have no keys.
+    """
+
+    turned: list[Turned]
+    place: bpy.types.PoseBone | None
+    moved: FloatArray
+    unkeyed: tuple[str, ...] = ()
+
+
+def new_channels(
+    armature: bpy.types.Object, take: Take, old: Motion, rotations: FloatArray, roots: FloatArray
+) -> NewChannels:
+    """What (F, J, 4) new local rotations and (F, 3) roots make of a motion's channels."""
+    bones = armature.pose.bones
+    own = {name: from_channels(bones[name].rotation_mode, held) for name, held in old.channels.items()}
+    over = Stands(old.stands, own, old.location)
+    poses = (old.rotations, old.roots), (rotations, roots)
+    after, shift, unkeyed = posed_rig(armature).edited(old.skeleton, *poses, over)
+    found = []
+    for name, turned in after.items():
+        if angle_between(own[name], turned).max() > LEAST_TURN:
+            found.append(Turned(bones[name], own[name], turned, old.channels[name]))
+    stays = not shift.size or np.abs(shift).max() <= LEAST_MOVE
+    return NewChannels(found, None if stays else bones[take.place], old.location + shift, unkeyed)
 
 
 @dataclass(frozen=True)
@@ -107,3 +158,42 @@ def _keep_shape_beside(curve: bpy.types.FCurve, frame: float) -> None:
     for each in points[max(place - 1, 0) : place + 2]:
         if each.interpolation == "BEZIER":
             each.handle_left_type = each.handle_right_type = "FREE"
+
+
+def write_layer(armature: bpy.types.Object, old: Motion, new: NewChannels) -> int:
+    """Put what changes of a motion on a new NLA track above all others; how many bones have changed.
+
+    The present action becomes a strip below it.
+
+    Raises RigError, with nothing changed, for a bone whose rotation can't be layered.
+    """
+    layers = list(_layers(old, new))
+    action = new_strip_action(armature, f"{armature.name} edit")
+    for path, bone, values, free in layers:
+        write_curves(action, armature, path, old.frames, values, bone, components=free)
+    strip = add_strip(armature, action)
+    strip.blend_type, strip.extrapolation = _BLEND, "NOTHING"
+    # A strip's influence is its own only where it is animated; the curve's one key is what is changed.
+    strip.influence = 1.0
+    strip.use_animated_influence = True
+    return len({bone for _, bone, _, _ in layers})
+
+
+def _layers(old: Motion, new: NewChannels) -> Iterator[tuple[str, str, FloatArray, tuple[int, ...]]]:
+    """Data path, bone, (F, n) values to be combined, and which of them are free."""
+    if new.place is not None:
+        free = unlocked_location(new.place)
+        yield bone_path(new.place.name, "location"), new.place.name, new.moved - old.location, free
+    for bone, before, after, channel in ((each.bone, each.before, each.after, each.channel) for each in new.turned):
+        mode = bone.rotation_mode
+        if mode == "AXIS_ANGLE":
+            raise RigError(
+                f"Bone {bone.name!r} uses the axis angle rotation mode, which layers can't blend: set it "
+                "to quaternion or Euler"
+            )
+        if mode == "QUATERNION":
+            values = product(conjugate(before), after)
+            values = np.where(values[:, :1] < 0.0, -values, values)
+        else:
+            values = to_channels(mode, after[None], previous=channel)[1][0] - channel
+        yield bone_path(bone.name, property_name(mode)), bone.name, values, unlocked_rotation(bone)

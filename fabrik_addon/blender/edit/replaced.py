@@ -172,22 +172,19 @@ def _put_back_curve(
         if not _has(frames, frame):
             continue
         if _has(were, frame):
-            _copy_key(before.keyframe_points[int(np.abs(were - frame).argmin())], points[place], moved)
+            source = before.keyframe_points[int(np.abs(were - frame).argmin())]
+            target = points[place]
+            for name in keyframes.KEY_KINDS:
+                if getattr(target, name) != getattr(source, name):
+                    setattr(target, name, getattr(source, name))
+            for name in ("co", "handle_left", "handle_right"):
+                x, y = getattr(source, name)
+                setattr(target, name, (x + moved, y))
         elif _has(added, frame):
             points.remove(points[place], fast=True)
         else:
             points[place].co_ui[1] = before.evaluate(frame - moved)
     curve.update()
-
-
-def _copy_key(source: Any, target: Any, moved: float) -> None:
-    """Make a key as another one is, moved in time."""
-    for name in keyframes.KEY_KINDS:
-        if getattr(target, name) != getattr(source, name):
-            setattr(target, name, getattr(source, name))
-    for name in ("co", "handle_left", "handle_right"):
-        x, y = getattr(source, name)
-        setattr(target, name, (x + moved, y))
 
 
 def _copy(curves: Iterable[bpy.types.FCurve], record: bpy.types.Action, slot: str, ends: tuple[float, float]) -> None:

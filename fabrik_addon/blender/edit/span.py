@@ -16,12 +16,11 @@ from ...core.model.bodies import effector_offset
 from ...human.naming_schemes import match
 from ..bake.animated import check_still
 from ..control.posed_rig import posed_rig
-from ..goals.goals import limits_of
-from ..goals.root import root_mode
-from ..goals.self_collision import collision_of
+from ..goals.goals import limits_of, root_mode
+from ..goals.support import collision_of
 from ..posing.drag.setup import DragSetup
 from ..rig.armature import RigError, Tree, check_unscaled
-from ..rig.ownership import OTHERWISE
+from ..rig.locks import OTHERWISE
 from ..rig.posture_masses import masses_of
 from ..rig.spaces import bone_offset
 from .contacts import contacts_about, foot_of, standing
@@ -144,10 +143,26 @@ def span_over(
     Raises RigError where nothing can follow.
     """
     tree, frame = take.tree, also[0]
-    effectors = _effectors(armature, setup, tree, point, held)
+    # What is dragged or newly held, first, and what else is held.
+    names = tree.skeleton.names
+    found = [
+        Effector(name, bone_offset(armature.pose.bones[name], point), rotation_weight=1.0, priority=1)
+        for name in setup.dragged
+        if name in names and not held
+    ]
+    # What is on IK holds itself.
+    free = set(names) - posed_rig(armature).on_ik
+    about = {*setup.dragged, *(each.bone for each in held)}
+    others = held_effectors(armature, names, about)
+    effectors = [*(held or found), *(effector for effector in others if effector.bone in free)]
     turning = _turning(armature, setup, tree, effectors, take)
     ends, within = _within_a_round(take, turning, extent)
-    motion = take.motion(_frames(take.key_frames(turning, within=ends), (*also, *extent.whole), ends))
+    # The frames of keys inside the ends, some more, and the ends.
+    keys = take.key_frames(turning, within=ends)
+    inside = keys[(keys > ends[0] + SAME_FRAME) & (keys < ends[1] - SAME_FRAME)]
+    more = np.array([*also, *extent.whole, *ends])
+    apart = np.abs(inside[:, None] - more).min(axis=1) > SAME_FRAME
+    motion = take.motion(np.unique([*inside[apart], *more]))
     check_still(armature, turning, motion.frames)
     model = EditModel(
         tree.skeleton,
@@ -177,31 +192,6 @@ def _within_a_round(take: Take, turning: list[str], extent: Extent) -> tuple[tup
     share = (length - (last - first)) / (after - before - (last - first))
     sentence = f"The motion repeats every {length:g} frames: the change fades out within one cycle"
     return (first - share * (first - before), last + share * (after - last)), (sentence,)
-
-
-def _frames(keys: FloatArray, also: tuple[float, ...], ends: tuple[float, float]) -> FloatArray:
-    """(F,) the frames of keys inside the ends, some more, and the ends."""
-    inside = keys[(keys > ends[0] + SAME_FRAME) & (keys < ends[1] - SAME_FRAME)]
-    more = np.array([*also, *ends])
-    apart = np.abs(inside[:, None] - more).min(axis=1) > SAME_FRAME
-    return np.unique([*inside[apart], *more])
-
-
-def _effectors(
-    armature: bpy.types.Object, setup: DragSetup, tree: Tree, point: str, held: Sequence[Effector]
-) -> list[Effector]:
-    """What is dragged or newly held, first, and what else is held."""
-    names = tree.skeleton.names
-    found = [
-        Effector(name, bone_offset(armature.pose.bones[name], point), rotation_weight=1.0, priority=1)
-        for name in setup.dragged
-        if name in names and not held
-    ]
-    # What is on IK holds itself.
-    free = set(names) - posed_rig(armature).on_ik
-    about = {*setup.dragged, *(each.bone for each in held)}
-    others = held_effectors(armature, names, about)
-    return [*(held or found), *(effector for effector in others if effector.bone in free)]
 
 
 def _turning(

@@ -4,7 +4,8 @@ Every frame of the span is solved with its own pose as the one that is preferred
 some of the frames; on release on all that have keys, and those are written.
 """
 
-from typing import Final
+from dataclasses import replace
+from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
@@ -17,18 +18,17 @@ from ...core.rotations import product, quaternion_from_rotation_vector
 from ..control.posed_rig import posed_rig
 from ..goals.pins import take_pins_along
 from ..goals.support import floor_of
-from ..posing.drag.session import StepResult
+from ..posing.drag.session import Drag, StepResult, begin_drag
 from ..posing.drag.setup import DragSettings, DragSetup
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_bones, check_editable, check_rig
+from ..rig.keying import is_auto_keying
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.spaces import object_scale
 from ..settings.control import solved_bone
 from ..settings.rig import rig_settings
 from .held import above_the_floor, room_above
-from .keys import changes_of, write_changes
-from .layers import write_layer
-from .new_channels import new_channels
+from .keys import changes_of, new_channels, write_changes, write_layer
 from .span import Spread, make_span
 from .take import SAME_FRAME, is_animated
 
@@ -36,6 +36,9 @@ from .take import SAME_FRAME, is_animated
 _KNOTS: Final = 16
 # Frames: keys that are no farther apart are on successive frames.
 _DENSE: Final = 1.5
+# Frames to each side that another frame's drag fades out over where no spread is set.
+_FADES: Final = 10
+AnyDrag: TypeAlias = "Drag | SpreadDrag"
 
 
 class SpreadDrag:
@@ -147,7 +150,9 @@ class SpreadDrag:
             if effector.bone not in self._dragged:
                 continue
             targets[:, place] += self._shifts(effector.bone, shift, rows)
-            if turn is None and not self._leads(effector.bone):
+            # A root that goes where it is dragged keeps its rotation.
+            leads = self._span.model.free_root and effector.bone == self._span.model.skeleton.names[0]
+            if turn is None and not leads:
                 rotations[:, place] = np.nan
             elif turn is not None:
                 vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
@@ -160,10 +165,6 @@ class SpreadDrag:
         if self._floor is None:
             return shifts
         return above_the_floor(self._floor, shifts, self._rooms[bone][rows])
-
-    def _leads(self, bone: str) -> bool:
-        """Whether a bone is the root and goes where it is dragged: then it keeps its rotation."""
-        return self._span.model.free_root and bone == self._span.model.skeleton.names[0]
 
 
 def begin_spread(
@@ -197,3 +198,38 @@ def _turned(rotations: FloatArray, turn: Vector, side: float, shares: FloatArray
     """(F, 4) rotations turned by (F,) shares of a rotation vector in armature space; mirrored where side is -1."""
     vectors = shares[:, None] * (turn.x, side * turn.y, side * turn.z)
     return product(quaternion_from_rotation_vector(vectors), rotations)
+
+
+def begin_any_drag(
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    bone: str,
+    point: str,
+    settings: DragSettings,
+    spread: Spread,
+) -> AnyDrag:
+    """Take hold of a bone's "TAIL" or "HEAD"; nothing moves yet.
+
+    Where keys may not be changed, or there are none, a spread is a drag of this frame, which says so in `left_alone`.
+
+    Raises:
+        FabrikError: naming what keeps the bone, or another frame, from being dragged; the scene is untouched.
+    """
+    trouble = why_no_spread(context, armature)
+    if spread.frame is not None and trouble:
+        raise RigError(f"Frame {spread.frame:g} can't be edited: {trouble}")
+    if spread.frame is not None and not spread.before:
+        spread = replace(spread, before=_FADES, after=_FADES)
+    if spread.before and not trouble:
+        return begin_spread(context, armature, bone, spread, point=point, settings=settings)
+    drag = begin_drag(context, armature, bone, point=point, settings=settings)
+    if spread.before:
+        drag.left_alone.append(f"Only this frame was changed: {trouble}")
+    return drag
+
+
+def why_no_spread(context: bpy.types.Context, armature: bpy.types.Object) -> str:
+    """What keeps drags from changing keys on other frames; "" where nothing does."""
+    if not is_animated(armature):
+        return f"{armature.name!r} has no keys to edit: bake or key some motion first"
+    return "" if is_auto_keying(context) else "Auto Keying is off, so keys can't be changed: enable it"

@@ -1,17 +1,20 @@
-"""The effectors kept on an armature: making them, checking them, and what each of them goes to."""
+"""The effectors kept on an armature: making, ordering and checking them, and what each of them goes to."""
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
 
 import bpy
 
 from ...core import Effector
+from ...human.naming_schemes import match
 from ..rig.armature import RigError, check_bones
 from ..rig.spaces import BONE_HEAD, armature_point, metres_per_unit
 from ..settings.control import solved_bone
 from ..settings.effector import FabrikEffector
 from ..settings.markers import FabrikMarker
 from ..settings.rig import rig_settings
-from ..settings.why_not import enabled_effectors, is_in_scene, shared_targets, why_no_solve
+from ..settings.why_not import enabled_effectors, is_in_scene, mapped_markers, shared_targets, why_no_rig, why_no_solve
 from .loops import Partner, partner_of
 
 # An object, with the name of one of its bones or "" for the object itself.
@@ -19,6 +22,14 @@ Target: TypeAlias = tuple[bpy.types.Object, str]
 COLLECTION_NAME = "FABRIK Targets"
 # A target empty's size, as a share of its bone's length.
 _TARGET_SIZE = 0.2
+Followed: TypeAlias = "FabrikEffector | FabrikMarker"
+_GROUPS: Final = (
+    ("feet", ("thigh", "shin", "foot", "toe")),
+    ("hands", ("shoulder", "upper_arm", "forearm", "hand", "palm", "finger")),
+    ("trunk", ("hips", "spine", "chest")),
+    ("head", ("neck", "head")),
+)
+_GROUP_OF: Final = MappingProxyType({part: group for group, parts in _GROUPS for part in parts})
 
 
 class Pin(NamedTuple):
@@ -35,7 +46,12 @@ def check_effectors(scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
         raise RigError(trouble)
     for effector in enabled_effectors(rig):
         _check_bone(rig, effector)
-        _check_target(scene, rig, effector)
+        if effector.kind == "TARGET":
+            if effector.target is None:
+                raise RigError(f"Effector {effector.name!r} has no target (was it deleted?): choose one")
+            _check_object(scene, rig, effector.name, effector.target, effector.target_bone)
+        if effector.bend_target is not None:
+            _check_object(scene, rig, effector.name, effector.bend_target, effector.bend_bone)
 
 
 def _check_bone(rig: bpy.types.Object, effector: FabrikEffector) -> None:
@@ -46,16 +62,6 @@ def _check_bone(rig: bpy.types.Object, effector: FabrikEffector) -> None:
         raise RigError(
             f"Effector {effector.name!r}: {rig.name!r} has no bone {effector.bone!r} (was it renamed?): choose it again"
         )
-
-
-def _check_target(scene: bpy.types.Scene, rig: bpy.types.Object, effector: FabrikEffector) -> None:
-    """Raise RigError where the effector's target, or what it bends toward, is gone or is the rig itself."""
-    if effector.kind == "TARGET":
-        if effector.target is None:
-            raise RigError(f"Effector {effector.name!r} has no target (was it deleted?): choose one")
-        _check_object(scene, rig, effector.name, effector.target, effector.target_bone)
-    if effector.bend_target is not None:
-        _check_object(scene, rig, effector.name, effector.bend_target, effector.bend_bone)
 
 
 def _check_object(
@@ -195,3 +201,68 @@ def targets_collection(scene: bpy.types.Scene) -> bpy.types.Collection:
     collection = bpy.data.collections.new(COLLECTION_NAME)
     scene.collection.children.link(collection)
     return collection
+
+
+def follows_markers(rig: bpy.types.Object, source: str) -> bool:
+    """Whether a bake from "AUTO", "MARKERS" or "EFFECTORS" goes by the markers."""
+    return source == "MARKERS" or (source == "AUTO" and bool(mapped_markers(rig)))
+
+
+def followed(rig: bpy.types.Object, source: str) -> Sequence[Followed]:
+    """The markers or the effectors that a bake goes by."""
+    return mapped_markers(rig) if follows_markers(rig, source) else enabled_effectors(rig)
+
+
+def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -> None:
+    """Raise RigError, naming the trouble, unless there is something to follow and all of it is there."""
+    if not follows_markers(rig, source):
+        check_effectors(scene, rig)
+        return
+    trouble = why_no_rig(rig)
+    if trouble:
+        raise RigError(trouble)
+    markers = mapped_markers(rig)
+    if not markers:
+        raise RigError(f"{rig.name!r} has no mapped markers: match its markers to bones first")
+    for marker in markers:
+        _check_marker(scene, rig, marker)
+
+
+def _check_marker(scene: bpy.types.Scene, rig: bpy.types.Object, marker: FabrikMarker) -> None:
+    """Raise RigError where a marker's bone or object is gone, such as after a renaming."""
+    if marker.bone not in rig.pose.bones:
+        raise RigError(
+            f"Marker {marker.name!r}: {rig.name!r} has no bone {marker.bone!r} (was it renamed?): choose it again"
+        )
+    if marker.target is None:
+        raise RigError(f"Marker {marker.name!r} has no object (was it deleted?): choose one, or disable the marker")
+    if not is_in_scene(scene, marker.target):
+        raise RigError(
+            f"Marker {marker.name!r}: its object {marker.target.name!r} is not in scene {scene.name!r}: choose another"
+        )
+    reason = why_no_target(rig, marker.target, marker.target_bone)
+    if reason:
+        raise RigError(f"Marker {marker.name!r}: {reason}")
+
+
+def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
+    """Give the effectors of a human rig, pins among them, their priorities by the part of the body that they are on.
+
+    Returns a line for people, and a sentence on those that stay as they are since their bones' names say nothing.
+    Raises RigError, with nothing changed, where that is all of them.
+    """
+    effectors = list(rig_settings(rig).effectors)
+    roles = match(bone.name for bone in rig.pose.bones)
+    groups = {
+        place: _GROUP_OF[roles[effector.bone].part]
+        for place, effector in enumerate(effectors)
+        if effector.bone in roles and roles[effector.bone].part in _GROUP_OF
+    }
+    if not groups:
+        raise RigError(f"No effector of {rig.name!r} is on a bone with a known name: set priorities by hand")
+    order = [group for group, _ in _GROUPS if group in groups.values()]
+    for place, group in groups.items():
+        effectors[place].priority = order.index(group)
+    left = [effector.name for place, effector in enumerate(effectors) if place not in groups]
+    alone = [f"Not changed, because their bone names are unknown: {', '.join(map(repr, left))}"] if left else []
+    return f"{len(groups)} effectors have priorities in this order: {', '.join(order)}", alone

@@ -11,12 +11,12 @@ from ...core import Effector, Fixed, Solver
 from ...core.arrays import BoolArray
 from ...core.limits.base import Limit
 from ..control.posed_rig import posed_rig
-from ..rig.armature import RigError, Tree, check_unscaled
+from ..rig.armature import RigError, Tree, check_unscaled, cut_tree, freeze
 from ..rig.stretch import solved_slides, stretched
-from ..rig.subtrees import cut_tree, freeze
 from ..settings.effector import FabrikEffector
 from ..settings.limit_properties import read_limits
 from ..settings.markers import FabrikMarker
+from ..settings.rig import rig_settings
 from ..settings.why_not import enabled_effectors
 from .effectors import Pin, Target, bend_of, closes, core_effector, goal_of
 from .loops import Partner, carrying_bone, close_loops, turning_bones
@@ -134,32 +134,14 @@ def gather_goals(
     moved = [goal for goal in goals if goal.bones]
     if not moved:
         raise RigError(_why_nothing_moves(rig, goals))
-    _check_not_chased(rig, moved)
-    return moved
-
-
-def _check_not_chased(rig: bpy.types.Object, goals: Sequence[Goals]) -> None:
-    """Raise RigError, naming it, where a goal is carried by bones that reach for goals: it would run away for ever."""
-    solved = {name for goal in goals for name in goal.bone_names}
-    for goal in goals:
+    # A goal that is carried by bones that reach for goals would run away for ever.
+    solved = {name for goal in moved for name in goal.bone_names}
+    for goal in moved:
         for target in (*goal.targets, *goal.bends):
             bone = "" if target is None or isinstance(target, (Pin, Partner)) else carrying_bone(rig, *target)
             if bone and solved.intersection([bone, *(above.name for above in rig.pose.bones[bone].parent_recursive)]):
                 raise RigError(f"The target at bone {bone!r} moves with bones that reach for targets: choose another")
-
-
-def _check_loops(goals: Goals) -> None:
-    """Raise RigError for a loop that nothing can close or open, and for one that is to take over a rotation."""
-    for name, effector, turned in zip(goals.names, goals.effectors, goals.turned_by, strict=True):
-        if effector.target_bone is None:
-            continue
-        if effector.rotation_weight > 0.0:
-            raise RigError(
-                f"Effector {name!r} can't copy the rotation of {effector.target_bone!r}, a bone of the "
-                "same rig: turn Copy Rotation off"
-            )
-        if effector.target_bone == effector.bone or not turned.any():
-            raise RigError(f"Effector {name!r}: its target moves with bone {effector.bone!r}: choose another")
+    return moved
 
 
 def _goals_of(
@@ -194,7 +176,17 @@ def _goals_of(
         carrier=carrier,
         root_moves=root.name not in here and posed_rig(rig).may_move(root.name),
     )
-    _check_loops(goals)
+    # Something has to be able to close a loop and to open it, and it can take over no rotation.
+    for name, effector, turned in zip(goals.names, goals.effectors, goals.turned_by, strict=True):
+        if effector.target_bone is None:
+            continue
+        if effector.rotation_weight > 0.0:
+            raise RigError(
+                f"Effector {name!r} can't copy the rotation of {effector.target_bone!r}, a bone of the "
+                "same rig: turn Copy Rotation off"
+            )
+        if effector.target_bone == effector.bone or not turned.any():
+            raise RigError(f"Effector {name!r}: its target moves with bone {effector.bone!r}: choose another")
     by_markers = any(isinstance(each, FabrikMarker) for each in own)
     slides = {} if by_markers else solved_slides(rig, goals.bone_names)
     tree = stretched(rig, goals.tree, except_for=slides)
@@ -220,3 +212,27 @@ def _why_nothing_moves(rig: bpy.types.Object, goals: Sequence[Goals]) -> str:
     if alone:
         return f"No bone that can rotate moves an effector of {rig.name!r} ({alone[-1]}): choose other bones"
     return f"The effectors of {rig.name!r} are at the root's head, which no bone can move: choose others"
+
+
+def root_mode(
+    armature: bpy.types.Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None
+) -> str:
+    """How the root of a tree of bones goes along: "FIXED", "FREE", or "FOLLOW" as by a rope.
+
+    Args:
+        armature: the rig.
+        pinned: whether anything of the tree is held where it is.
+        dragged: the bone that is dragged, "" where none is.
+        top: the uppermost bone that follows it.
+        setting: in place of the rig's own.
+    """
+    chosen: str = setting or rig_settings(armature).root
+    if chosen == "AUTO":
+        return "FREE" if pinned or (dragged and dragged == top) else "FIXED"
+    # What follows like a rope would leave its pins.
+    return "FREE" if chosen == "FOLLOW" and (pinned or dragged in {"", top}) else chosen
+
+
+def moves_root(armature: bpy.types.Object, goals: Goals) -> bool:
+    """Whether solving may move the root of a tree."""
+    return goals.root_moves and root_mode(armature, pinned=bool(goals.pinned)) != "FIXED"

@@ -20,9 +20,8 @@ from ..settings.limit_properties import kept_values
 from ..settings.rig import rig_settings
 from ..settings.why_not import enabled_effectors
 from .effectors import Pin, bend_of, closes, core_effector, goal_of
-from .goals import Goals, gather_goals
+from .goals import Goals, gather_goals, moves_root
 from .loops import carrying_bone
-from .root import moves_root
 
 _Key: TypeAlias = tuple[Any, ...]
 _BONE_FLAGS: Final = ("use_inherit_rotation", "use_local_location", "use_connect")

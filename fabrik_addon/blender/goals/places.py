@@ -55,7 +55,10 @@ def present_places(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.
     armature = as_array(rig.evaluated_get(graph).matrix_world)
     world = np.array([_world_matrix(graph, armature, goal) for goal in goals.targets])
     for goal, matrix in zip(goals.targets, world, strict=True):
-        if not isinstance(goal, (Pin, Partner)) and not _is_seen(scene, goal):
+        if isinstance(goal, (Pin, Partner)) or not is_imported(goal):
+            continue
+        # Imported markers have gaps.
+        if not is_seen(goal, scene.frame_current_final):
             matrix[:3, 3] = np.nan
     bends = np.array([_bend_point(graph, bend) for bend in goals.bends])
     return places_in(space, goals, world[:, :3, 3], world, bends)
@@ -189,8 +192,3 @@ def _bend_point(graph: bpy.types.Depsgraph, bend: Target | None) -> Sequence[flo
     if bend is None:
         return (np.nan,) * 3
     return _world_matrix(graph, np.eye(4), bend)[:3, 3].tolist()
-
-
-def _is_seen(scene: bpy.types.Scene, target: Target) -> bool:
-    """Whether a target is there on the present frame: imported markers have gaps."""
-    return not is_imported(target) or is_seen(target, scene.frame_current_final)

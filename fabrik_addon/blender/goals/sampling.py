@@ -124,7 +124,10 @@ def _is_there(target: Target, keyed: Iterable[FloatArray], frames: FloatArray) -
     # Sorting takes long; most often the curves have their keys on the same frames.
     same = all(np.array_equal(first, other) for other in others) and bool((np.diff(first) > 0.0).all())
     times = first if same else np.unique(np.concatenate([first, *others]))
-    return _on_keys(times, _recorded_step(target, times), frames)
+    padded = np.concatenate(([-np.inf], times, [np.inf]))
+    after = np.searchsorted(times, frames) + 1
+    near: BoolArray = _is_near(frames, padded[after - 1], padded[after], _recorded_step(target, times))
+    return near
 
 
 def _check(target: Target) -> None:
@@ -253,14 +256,6 @@ def _recorded_step(target: Target, times: FloatArray) -> float:
         return float(target[0].get(MARKER_STEP, 1.0))
     step = float(np.median(np.diff(times))) if len(times) > 1 else np.inf
     return step if step <= _RECORDED_STEP else np.inf
-
-
-def _on_keys(times: FloatArray, step: float, frames: FloatArray) -> BoolArray:
-    """(F,) whether a frame is on one of (K,) keys, or between two that are no farther apart than about a step."""
-    padded = np.concatenate(([-np.inf], times, [np.inf]))
-    after = np.searchsorted(times, frames) + 1
-    near: BoolArray = _is_near(frames, padded[after - 1], padded[after], step)
-    return near
 
 
 def _is_near(frame: Any, before: Any, after: Any, step: float) -> Any:

@@ -1,16 +1,17 @@
-"""Where an action breaks the limits of the bones that it turns, and mending that."""
+"""Bringing a pose inside limits, and finding and mending where an action breaks those of the bones that it turns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import degrees, radians
-from typing import Final
+from typing import Final, cast
 
 import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
 from ...core.limits.base import Limit
-from ..control.posed_rig import posed_rig
+from ...core.rotations import angle_between
+from ..control.posed_rig import Changed, PosedRig, posed_rig
 from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import amend_curve
 from ..rig.keying import key_channels
@@ -18,14 +19,68 @@ from ..rig.legal import excess, legal_rotations
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.rotation_modes import to_channels
 from ..settings.limit_properties import read_limit
-from .action_rotations import BoneCurves, rotation_curves, whole_frames
-from .clamp_pose import clamp_bones
-from .posed import rotations_of_action
+from .posed import BoneCurves, rotation_curves, rotations_of_action, whole_frames
 
+# Radians: what is outside by less is so by the rounding of single precision.
+_OUTSIDE: Final = 1e-5
+_ATTEMPTS: Final = 100
 # Radians that do not count: nobody sees so little, and keys are kept in single precision.
 _TOLERANCE: Final = radians(0.01)
 # Each round puts keys where the curve still breaks the limit between those of the round before.
 _ROUNDS: Final = 20
+
+
+def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
+    """Rotate bones that are outside their limits to the nearest rotation inside; locked channels stay as they are.
+
+    The body of a control rig is posed by its controls. Returns a line for people, and sentences on bones that stay
+    outside. Raises RigError where none has a limit, LimitPropertyError for a limit that makes no sense; nothing is
+    changed then.
+    """
+    rig = cast("bpy.types.Object", bones[0].id_data)
+    check_editable(rig)
+    limits = {bone.name: limit for bone in bones if (limit := read_limit(bone)) is not None}
+    if not limits:
+        raise RigError("None of these bones has a limit: set one first")
+    context.view_layer.update()
+    turned, left, _ = clamp_bones(context, rig, limits)
+    return f"{len(turned)} of {len(limits)} bones were clamped to their limits", left
+
+
+def clamp_bones(
+    context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit]
+) -> tuple[list[str], list[str], Changed]:
+    """Bring bones inside limits by their names, as `clamp_pose`.
+
+    Returns the bones that were outside, sentences on those that stay there, and by control and channel what those held
+    before that have changed.
+    """
+    posed = posed_rig(rig)
+    legal = {name: _legal(posed, name, rotation, limits[name]) for name, rotation in posed.local(limits).items()}
+    turning = {name: found for name, found in legal.items() if isinstance(found, np.ndarray)}
+    left = [found for found in legal.values() if isinstance(found, str)]
+    off, changed = posed.turn(context, turning)
+    return list(turning), left + off, changed
+
+
+def _legal(posed: PosedRig, name: str, rotation: FloatArray, limit: Limit) -> FloatArray | str | None:
+    """(4,) the nearest rotation inside a limit that locks allow.
+
+    None for one that is inside, a sentence where locks leave none.
+    """
+    if excess(limit, rotation[None])[0] <= _OUTSIDE:
+        return None
+    kept = posed.lock(name, rotation)
+    legal = legal_rotations(limit, rotation[None])[0]
+    if kept is None:
+        return legal
+    # Back and forth between limit and locks, until both hold.
+    for _ in range(_ATTEMPTS):
+        rotation = kept(legal)
+        legal = legal_rotations(limit, rotation[None])[0]
+        if angle_between(legal, rotation) <= _OUTSIDE:
+            return rotation
+    return f"Bone {name!r} stays outside its limit: its rotation is locked"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +101,8 @@ class Breach:
     def line(self) -> str:
         """The breach in one line, such as "'shin.L' breaks its limit on frames 3-7, 12: 8.4° on frame 5"."""
         worst = int(np.argmax(self.excess))
-        spans = _spans(self.frames)
+        runs = np.split(self.frames, np.flatnonzero(np.diff(self.frames) > 1) + 1)
+        spans = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
         frames = f"frames {spans}" if len(self.frames) > 1 else f"frame {spans}"
         most = f"{degrees(self.excess[worst]):.1f}° on frame {self.frames[worst]}"
         return f"{self.bone!r} exceeds its limit on {frames}: {most}"
@@ -65,7 +121,12 @@ def check_action(
     found = []
     for each in rotations_of_action(context, rig, [bone for bone in bones if bone.name in limits]):
         whole = each.frames == np.round(each.frames)
-        found.append(_breach(each.bone.name, each.frames[whole], each.rotations[whole], limits[each.bone.name]))
+        frames = each.frames[whole]
+        rotations = each.rotations[whole]
+        limit = limits[each.bone.name]
+        off = excess(limit, rotations)
+        outside = off > _TOLERANCE
+        found.append(Breach(each.bone.name, frames[outside].astype(np.int64), off[outside]) if outside.any() else None)
     return [breach for breach in found if breach is not None]
 
 
@@ -119,16 +180,13 @@ def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
     return limits
 
 
-def _breach(bone: str, frames: FloatArray, rotations: FloatArray, limit: Limit) -> Breach | None:
-    """Where (F, 4) rotations of a bone on (F,) frames are outside a limit."""
-    off = excess(limit, rotations)
-    outside = off > _TOLERANCE
-    return Breach(bone, frames[outside].astype(np.int64), off[outside]) if outside.any() else None
-
-
 def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
     """Move the keys of one bone inside, then give frames that are still outside keys of their own."""
-    curves = _with_all_components(rig, curves)
+    times = curves.times
+    held = curves.values(times)
+    for index in curves.missing:
+        _amend(rig, curves, index, times, held[:, index])
+    curves = rotation_curves(rig, [curves.bone])[0]
     frames = curves.times
     for _ in range(_ROUNDS):
         outside = frames[excess(limit, curves.rotations(frames)) > _TOLERANCE]
@@ -136,15 +194,6 @@ def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
         frames = whole_frames(curves.times)
         if not (excess(limit, curves.rotations(frames)) > _TOLERANCE).any():
             return
-
-
-def _with_all_components(rig: bpy.types.Object, curves: BoneCurves) -> BoneCurves:
-    """The same curves, and those that were missing, held at what the channels have now."""
-    times = curves.times
-    held = curves.values(times)
-    for index in curves.missing:
-        _amend(rig, curves, index, times, held[:, index])
-    return rotation_curves(rig, [curves.bone])[0]
 
 
 def _put_inside(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, frames: FloatArray) -> None:
@@ -160,9 +209,3 @@ def _put_inside(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, frames:
 
 def _amend(rig: bpy.types.Object, curves: BoneCurves, index: int, frames: FloatArray, values: FloatArray) -> None:
     amend_curve(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
-
-
-def _spans(frames: IntArray) -> str:
-    """Frames as people write them, such as "3-7, 12"."""
-    runs = np.split(frames, np.flatnonzero(np.diff(frames) > 1) + 1)
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)

@@ -37,7 +37,8 @@ def limits_from_ik(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]
     left = [sentence for bone in bones for sentence in _left_constraints(bone)]
     for bone in bones:
         try:
-            settings = settings_in(_box(bone), read_settings(bone))
+            boxes = [_ik_box(bone), *(_constraint_box(constraint) for constraint in _local_constraints(bone))]
+            settings = settings_in(([_common([box[axis] for box in boxes]) for axis in range(3)]), read_settings(bone))
         except LimitError as error:
             left.append(f"Bone {bone.name!r} was skipped: {error}")
             continue
@@ -67,27 +68,20 @@ def settings_in(box: Box, kept: LimitSettings) -> LimitSettings | None:
         right, front, left, back = (min(angle, pi) for angle in (-low_z, high_x, high_z, -low_x))
         cone: Cone = (right, front, left, back)
         return replace(kept, type="BALL", cone=cone, twist=twist)
-    found = replace(kept, type="POLYGON", window=_rectangle(box[0], box[2]), twist=twist)
-    found.check()
-    return found
-
-
-def _rectangle(about_x: Range | None, about_z: Range | None) -> tuple[float, ...]:
-    """The window of leans for a range that leaves rest out; an open axis is as wide as leans can be beside it."""
+    about_x = box[0]
+    about_z = box[2]
     low_x, high_x = about_x or _beside(about_z)
     low_z, high_z = about_z or _beside(about_x)
-    return (-high_z, low_x, -low_z, low_x, -low_z, high_x, -high_z, high_x)
+    found = replace(
+        kept, type="POLYGON", window=((-high_z, low_x, -low_z, low_x, -low_z, high_x, -high_z, high_x)), twist=twist
+    )
+    found.check()
+    return found
 
 
 def _beside(other: Range | None) -> Range:
     most = sqrt(max(pi**2 - max(map(abs, other or _CLOSED)) ** 2, 0.0))
     return -most, most
-
-
-def _box(bone: bpy.types.PoseBone) -> Box:
-    """The ranges that hold for a bone by all that Blender has; raises LimitError where they leave nothing."""
-    boxes = [_ik_box(bone), *(_constraint_box(constraint) for constraint in _local_constraints(bone))]
-    return [_common([box[axis] for box in boxes]) for axis in range(3)]
 
 
 def _common(ranges: Sequence[Range | None]) -> Range | None:

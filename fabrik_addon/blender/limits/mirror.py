@@ -63,22 +63,6 @@ def opposite_bone(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.
     return None
 
 
-def _mirrored(settings: LimitSettings, axes: IntArray) -> LimitSettings:
-    """A limit's mirror image, for a bone in whose frame the images of local X and Z are the columns of (2, 2) axes."""
-    images = _WAYS @ axes.T
-    cone = [settings.cone[int(np.argmax(images @ way))] for way in _WAYS]
-    axis, sign = _turning(settings.axis, axes)
-    return replace(
-        settings,
-        cone=cast("Cone", tuple(cone)),
-        twist=_signed(settings.twist, -1),
-        axis=axis,
-        hinge=_signed(settings.hinge, sign),
-        # In reverse, so that the outline keeps its winding.
-        window=flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
-    )
-
-
 def _pairs(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[_Pair]:
     """The bones with those of the other side; where both are given, the active bone's side comes first."""
     given = {bone.name for bone in bones}
@@ -113,7 +97,19 @@ def _settings(bone: bpy.types.PoseBone, axes: IntArray | None) -> LimitSettings 
     if axes is None or not (has_limit(bone) or settings != LimitSettings()):
         return None
     read_limit(bone)
-    return _mirrored(settings, axes)
+    # A limit's mirror image, for a bone in whose frame the images of local X and Z are the columns of (2, 2) axes.
+    images = _WAYS @ axes.T
+    cone = [settings.cone[int(np.argmax(images @ way))] for way in _WAYS]
+    axis, sign = _turning(settings.axis, axes)
+    return replace(
+        settings,
+        cone=cast("Cone", tuple(cone)),
+        twist=_signed(settings.twist, -1),
+        axis=axis,
+        hinge=_signed(settings.hinge, sign),
+        # In reverse, so that the outline keeps its winding.
+        window=flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
+    )
 
 
 def _turning(axis: str, axes: IntArray) -> tuple[str, int]:

@@ -9,8 +9,7 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
-from ..goals.goals import gather_goals
-from ..goals.root import moves_root
+from ..goals.goals import gather_goals, moves_root
 from ..rig import keyframes
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_editable

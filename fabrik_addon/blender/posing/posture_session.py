@@ -12,10 +12,8 @@ from ...core.kernel.hanging import HangFrom
 from ...core.kernel.joint_limits import Holder
 from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
-from ..goals.goals import Goals
-from ..goals.root import moves_root
-from ..goals.self_collision import collision_of
-from ..goals.support import floor_of, support_of
+from ..goals.goals import Goals, moves_root
+from ..goals.support import collision_of, floor_of, support_of
 from ..rig.locks import WithLocks
 from ..rig.posture_masses import masses_of
 from ..settings.rig import rig_settings

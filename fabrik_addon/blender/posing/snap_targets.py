@@ -14,7 +14,7 @@ from ..goals.effectors import check_effectors
 from ..goals.goals import Goals, gather_goals
 from ..goals.pins import set_pin
 from ..goals.places import present_places, tree_space
-from ..limits.clamp_pose import clamp_pose
+from ..limits.check_action import clamp_pose
 from ..rig.armature import RigError, check_editable
 from ..rig.legal import excess
 from ..rig.spaces import armature_point
@@ -54,7 +54,8 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
     check_editable(rig)
     context.view_layer.update()
     effectors = enabled_effectors(rig)
-    loops = _loops(rig)
+    trees = gather_goals(rig, posed_rig(rig).trees())
+    loops = {(effector.bone, effector.target_bone) for goals in trees for effector in goals.effectors}
     own = [each for each in effectors if each.target == rig and (each.bone, each.target_bone) in loops]
     reaching = [each for each in effectors if each.kind == "TARGET" and each not in own]
     moves = [*(_to_effector(rig, each) for each in reaching), *_to_bends(context, rig)]
@@ -74,7 +75,9 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
         stays += _outside_limits(rig)
         for pin in pins:
             set_pin(pin, rig.pose.bones[pin.bone])
-        _move_all(context, going)
+        for move in sorted(going, key=_depth):
+            _move(move)
+            context.view_layer.update()
     finally:
         if rig_settings(rig).live:
             store_pose(rig, rig_settings(rig).stored_pose)
@@ -98,12 +101,6 @@ def _outside_limits(rig: bpy.types.Object) -> list[str]:
     return [sentence.format(worst, first_few(outside))]
 
 
-def _loops(rig: bpy.types.Object) -> set[tuple[str, str | None]]:
-    """The pairs of bones that closed loops hold together."""
-    trees = gather_goals(rig, posed_rig(rig).trees())
-    return {(effector.bone, effector.target_bone) for goals in trees for effector in goals.effectors}
-
-
 def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
     """A target to its effector."""
     bone = rig.pose.bones[effector.bone]
@@ -116,18 +113,13 @@ def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Mo
     """Bend targets, turned about their limbs to the side on which those bend."""
     for goals in gather_goals(rig, posed_rig(rig).trees()):
         if any(bend is not None for bend in goals.bends):
-            yield from _tree_bends(context, rig, goals)
-
-
-def _tree_bends(context: bpy.types.Context, rig: bpy.types.Object, goals: Goals) -> Iterator[_Move]:
-    """Those of one tree."""
-    places = present_places(context.evaluated_depsgraph_get(), context.scene, rig, goals)
-    space = tree_space(rig, goals)
-    for number, toward in _limb_sides(goals):
-        bend = goals.bends[number]
-        if bend is not None and places.bends is not None:
-            place = toward(places.bends[number])
-            yield _Move(*bend, Vector((space[:3, :3] @ place + space[:3, 3]).tolist()))
+            places = present_places(context.evaluated_depsgraph_get(), context.scene, rig, goals)
+            space = tree_space(rig, goals)
+            for number, toward in _limb_sides(goals):
+                bend = goals.bends[number]
+                if bend is not None and places.bends is not None:
+                    place = toward(places.bends[number])
+                    yield _Move(*bend, Vector((space[:3, :3] @ place + space[:3, 3]).tolist()))
 
 
 def _limb_sides(goals: Goals) -> Iterator[tuple[int, Callable[[FloatArray], FloatArray]]]:
@@ -180,13 +172,6 @@ def _why_stays(move: _Move) -> str:
     if move.bone and owner.bone.use_connect:
         return f"Target {owner.name!r} was not moved: it is connected to its parent"
     return ""
-
-
-def _move_all(context: bpy.types.Context, moves: list[_Move]) -> None:
-    """Move targets, those that others hang on first."""
-    for move in sorted(moves, key=_depth):
-        _move(move)
-        context.view_layer.update()
 
 
 def _depth(move: _Move) -> int:

@@ -1,27 +1,85 @@
 """Posing the present frame so that the effectors meet their targets."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
 
 from ...core import Options, Solution
-from ...core.arrays import BoolArray, FloatArray
+from ...core.arrays import FloatArray
 from ...core.drag import DragPose
 from ...core.model.bodies import path_reaches
+from ...core.rotations import angle_between
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
-from ..goals.goals import Goals, gather_goals
+from ..goals.goals import Goals, gather_goals, moves_root
 from ..goals.places import Places, present_places, tree_space
-from ..goals.root import moves_root
-from ..rig.armature import Tree, check_editable, check_rig
+from ..rig.armature import Tree, check_editable, check_rig, freeze
+from ..rig.locks import WithLocks
+from ..rig.pose_keeper import read_channel
 from ..rig.spaces import length_text, object_scale
 from ..rig.stretch import write_stretches
+from ..settings.rig import rig_settings
 from ..settings.why_not import enabled_effectors
-from .locked import solve_around_locks
-from .posture_session import session_for, why_short
-from .solved import asked_of, began, recall, remember
+from .posture_session import depends_on, session_for, why_short
+from .stored_pose import read_stored, store_trees
+
+_CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3, "rotation_axis_angle": 4}
+# Radians that locked channels may be off by: less cannot be seen, and solving again for it would double the time.
+_KEPT: Final = 1e-4
+# One pose of a tree in which some bones are not to be turned, from (J, 4) local rotations and the (3,) root's head.
+Solve: TypeAlias = Callable[[Tree, Collection[str], FloatArray, FloatArray], Solution]
+
+
+def recall(rig: bpy.types.Object) -> tuple[str, ...]:
+    """What was asked of each tree of a rig whose present pose is the answer; nothing where it is another pose."""
+    answer, *asked = rig_settings(rig).solved.split() or [""]
+    return tuple(asked) if answer == _channels(rig) else ()
+
+
+def began(rig: bpy.types.Object, tree: Tree) -> Tree:
+    """The pose in which solving began when it last did."""
+    rotations, location = read_stored(rig, rig_settings(rig).solved_from, tree)
+    return replace(tree, rotations=rotations, root_location=location)
+
+
+def asked_of(rig: bpy.types.Object, goals: Goals, places: Places) -> str:
+    """What tells what is asked of a tree from anything else."""
+    return _told([repr(depends_on(rig, goals)).encode(), *(b"" if each is None else each.tobytes() for each in places)])
+
+
+def _channels(rig: bpy.types.Object) -> str:
+    """What tells the present pose, by all channels that turn and move bones, from any other one."""
+    return _told(read_channel(rig, channel, size).tobytes() for channel, size in _CHANNELS.items())
+
+
+def _told(parts: Iterable[bytes]) -> str:
+    return blake2b(b"".join(parts), digest_size=16).hexdigest()
+
+
+def solve_around_locks(
+    solve: Solve, tree: Tree, start: FloatArray, start_location: FloatArray, locks: Mapping[int, WithLocks]
+) -> Solution:
+    """The pose of a tree, once more around those bones that come out turned against their locks.
+
+    locks: by place in the skeleton, what each lets a rotation be.
+    """
+    solution = solve(tree, (), start, start_location)
+    allowed = {bone: lock(solution.rotations[bone]) for bone, lock in locks.items()}
+    kept = [bone for bone, turn in allowed.items() if angle_between(turn, solution.rotations[bone]) > _KEPT]
+    if not kept:
+        return solution
+    turned = np.array(solution.rotations)
+    turned[kept] = [allowed[bone] for bone in kept]
+    names = [tree.skeleton.names[bone] for bone in kept]
+    frozen = freeze(Tree(tree.skeleton, turned, solution.root_location), names)
+    others = solve(frozen, names, frozen.rotations, frozen.root_location)
+    rotations = np.array(others.rotations)
+    rotations[kept] = turned[kept]
+    return replace(others, skeleton=tree.skeleton, rotations=rotations)
 
 
 @dataclass(frozen=True)
@@ -66,18 +124,24 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     begins = [_begin(armature, goals, start, again=bool(before)) for goals in trees]
     errors, met, asked, why, worst = [], 0, [], "", 0.0
     for goals, begin in zip(trees, begins, strict=True):
-        places = _present_places(context, armature, goals)
+        if goals.carrier:
+            # What carries it may have followed bones that were solved just now.
+            context.view_layer.update()
+        places = present_places(context.evaluated_depsgraph_get(), context.scene, armature, goals)
         asked.append(asked_of(armature, goals, places))
         stays = asked[-1] in before and is_by_posture(goals, places)
         solution, holds = _solve(context, armature, goals, places, begin, stays=stays)
         errors.append(solution.errors * float(object_scale(tree_space(armature, goals))))
-        met += int(_met(goals, solution).sum())
+        lengths = path_reaches(goals.tree.skeleton, goals.effectors).tolerance_lengths
+        met += int(np.asarray(solution.errors <= Options().tolerance * lengths).sum())
         if (farthest := float(np.nan_to_num(errors[-1]).max())) > worst:
             why, worst = holds, farthest
     left_alone = tuple(sentence for goals in trees for sentence in goals.left_alone)
     result = FrameResult(np.concatenate(errors), met, left_alone, why)
     if not np.isnan(result.errors).all():
-        remember(armature, begins, asked)
+        kept = rig_settings(armature)
+        store_trees(armature, kept.solved_from, begins)
+        kept.solved = " ".join((_channels(armature), *asked))
     return result
 
 
@@ -88,14 +152,6 @@ def _begin(armature: bpy.types.Object, goals: Goals, start: str, *, again: bool)
     rotations[goals.bones] = (1.0, 0.0, 0.0, 0.0) if start == "REST" else tree.rotations[goals.bones]
     location = tree.root_location if moves_root(armature, goals) else goals.tree.root_location
     return replace(tree, rotations=rotations, root_location=location)
-
-
-def _present_places(context: bpy.types.Context, armature: bpy.types.Object, goals: Goals) -> Places:
-    """Where the goals of a tree are."""
-    if goals.carrier:
-        # What carries it may have followed bones that were solved just now.
-        context.view_layer.update()
-    return present_places(context.evaluated_depsgraph_get(), context.scene, armature, goals)
 
 
 def _solve(
@@ -163,9 +219,3 @@ def stretch_factors(goals: Goals, solution: Solution) -> dict[str, float]:
     skeleton = goals.tree.skeleton
     rows = {name: skeleton.index(name) for name in goals.slides}
     return {name: float(solution.lengths[row] / skeleton.lengths[row]) for name, row in rows.items()}
-
-
-def _met(goals: Goals, solution: Solution | DragPose) -> BoolArray:
-    """(E,) whether effectors are within the solver's tolerance."""
-    lengths = path_reaches(goals.tree.skeleton, goals.effectors).tolerance_lengths
-    return np.asarray(solution.errors <= Options().tolerance * lengths)

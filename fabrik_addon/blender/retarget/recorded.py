@@ -3,7 +3,6 @@
 import bpy
 import numpy as np
 
-from ...core.arrays import FloatArray
 from ...core.rotations import conjugate, product, quaternion_from_matrix
 from ...retarget.files.recorded import Recorded
 from ...retarget.motion import RetargetError
@@ -57,16 +56,12 @@ def add_recorded(
         # How the bone's own axes lie at rest.
         axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
         own = quaternion_from_matrix(axes)
-        rotations = _continuous(product(product(conjugate(own), body.rotations[:, place]), own))
+        quaternions = product(product(conjugate(own), body.rotations[:, place]), own)
+        # With signs that make each the nearest to the one before.
+        flips = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
+        rotations = quaternions * np.append(1.0, np.cumprod(flips))[:, None]
         write_curves(action, rig, bone_path(bone_name, "rotation_quaternion"), frames, rotations, bone_name)
         if body.parents[place] < 0:
             moved = scale * (body.root - body.heads[place]) @ axes
             write_curves(action, rig, bone_path(bone_name, "location"), frames, moved, bone_name)
     return rig
-
-
-def _continuous(quaternions: FloatArray) -> FloatArray:
-    """(F, 4) quaternions with signs that make each the nearest to the one before."""
-    flips = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
-    signed: FloatArray = quaternions * np.append(1.0, np.cumprod(flips))[:, None]
-    return signed

@@ -40,7 +40,8 @@ def sample_source(
             poses = plain.matrices(part)
             worlds[part], own[part] = source.matrix_world, rig.matrix_world
         matrices = worlds[part, None] @ poses
-        heads[part], rotations[part] = matrices[..., :3, 3], _rotations(matrices)
+        axes = matrices[..., :3, :3] / np.linalg.norm(matrices[..., :3, :3], axis=-2, keepdims=True)
+        heads[part], rotations[part] = matrices[..., :3, 3], quaternion_from_matrix(axes)
         yield min(1.0, part.stop / len(frames))
     lost = np.flatnonzero(~np.isfinite(heads).all(axis=(1, 2)) | ~np.isfinite(rotations).all(axis=(1, 2)))
     if len(lost):
@@ -81,12 +82,6 @@ def _evaluated(
     order = np.array([rows[bone.name] for bone in source.data.bones])
     # Blender hands matrices over column by column.
     return posed[:, order].reshape(len(frames), -1, 4, 4).swapaxes(2, 3).astype(np.float64)
-
-
-def _rotations(matrices: FloatArray) -> FloatArray:
-    """(..., 4) of (..., 4, 4) matrices, scale left out."""
-    axes = matrices[..., :3, :3] / np.linalg.norm(matrices[..., :3, :3], axis=-2, keepdims=True)
-    return quaternion_from_matrix(axes)
 
 
 def check_source(source: bpy.types.Object | str | None, rig: bpy.types.Object) -> bpy.types.Object:

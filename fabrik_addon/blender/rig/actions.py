@@ -68,7 +68,9 @@ def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[s
     animation.action = action
     previous.use_fake_user = previous.use_fake_user or (previous.library is None and previous.users == 0)
     animation.action_slot = _new_slot(action, owner) if slot is None else action.slots[slot.identifier]
-    _remove_curves(action, owner, without)
+    channels = channels_of(action, owner)
+    for curve in [curve for curve in channels.fcurves if curve.data_path in without]:
+        channels.fcurves.remove(curve)
     return action
 
 
@@ -106,7 +108,16 @@ def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.Nl
     animation = _animation_data(owner)
     present = animation.action
     if present is not None and present != action:
-        _push_down(animation, present)
+        # Make the present action a strip that plays just as it does: as much, blended and going on beyond its ends.
+        slot, influence = animation.action_slot, animation.action_influence
+        blend_type, extrapolation = animation.action_blend_type, animation.action_extrapolation
+        animation.action = None
+        strip = _new_strip(animation, present, slot)
+        strip.blend_type, strip.extrapolation = blend_type, extrapolation
+        if influence < 1.0:
+            # A strip's influence is its own only where it is animated; the curve's one key takes this value over.
+            strip.influence = influence
+            strip.use_animated_influence = True
     return _new_strip(animation, action, _own_slot(action, owner))
 
 
@@ -121,19 +132,6 @@ def _animation_data(owner: bpy.types.Object) -> bpy.types.AnimData:
     """The owner's animation data, made where there is none, with an action that may be exchanged."""
     _check_owner(owner)
     return owner.animation_data or owner.animation_data_create()
-
-
-def _push_down(animation: bpy.types.AnimData, action: bpy.types.Action) -> None:
-    """Make the present action a strip that plays just as it does: as much, blended and going on beyond its ends."""
-    slot, influence = animation.action_slot, animation.action_influence
-    blend_type, extrapolation = animation.action_blend_type, animation.action_extrapolation
-    animation.action = None
-    strip = _new_strip(animation, action, slot)
-    strip.blend_type, strip.extrapolation = blend_type, extrapolation
-    if influence < 1.0:
-        # A strip's influence is its own only where it is animated; the curve's one key takes this value over.
-        strip.influence = influence
-        strip.use_animated_influence = True
 
 
 def _new_strip(
@@ -174,10 +172,3 @@ def _own_slot(action: bpy.types.Action, owner: bpy.types.Object) -> bpy.types.Ac
         return animation.action_slot
     own = (slot for slot in action.slots if slot.target_id_type == owner.id_type and slot.name_display == owner.name)
     return next(own, None) or _new_slot(action, owner)
-
-
-def _remove_curves(action: bpy.types.Action, owner: bpy.types.Object, data_paths: Collection[str]) -> None:
-    """Take the curves of some data paths out of an action."""
-    channels = channels_of(action, owner)
-    for curve in [curve for curve in channels.fcurves if curve.data_path in data_paths]:
-        channels.fcurves.remove(curve)

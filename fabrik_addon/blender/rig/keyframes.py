@@ -108,7 +108,17 @@ def amend_curve(
     frames, values: (F,), frames rising, whole or not. group: heading of a curve that has to be made.
     """
     curve = _curve(channels_of(action, owner), data_path, index, group)
-    _amend_keys(curve, np.asarray(frames, dtype=np.float64), np.asarray(values, dtype=np.float64))
+    frames = np.asarray(frames, dtype=np.float64)
+    values = np.asarray(values, dtype=np.float64)
+    points = curve.keyframe_points
+    kinds = [key.interpolation for key in points] or ["LINEAR"]
+    for frame, value in zip(frames.tolist(), values.tolist(), strict=True):
+        points.insert(frame, value, options={"FAST"})
+    if len(kinds) == 1:
+        # Blender takes the interpolation over only where there are two keys already.
+        for key in points:
+            key.interpolation = kinds[0]
+    curve.update()
 
 
 def curves(owner: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
@@ -219,30 +229,9 @@ def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArra
     """Put (F,) keys in place of all from the first frame to the last; `update` then sorts them."""
     points = curve.keyframe_points
     was_empty = not len(points)
-    rows = _make_room(points, frames[0] - _SAME_FRAME, frames[-1] + _SAME_FRAME, len(frames))
-    _set(points, "co", np.column_stack((frames, values)).astype(np.float32), rows)
-    for name, item in _KEY_KINDS.items():
-        # Keys that have just been added are all alike; to be told what they are already takes long.
-        if not (was_empty and getattr(points[0], name) == item):
-            _set(points, name, np.full(len(rows), _enum_value(name, item), dtype=np.int32), rows)
-    curve.update()
-
-
-def _amend_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArray) -> None:
-    """Move the keys that are on (F,) frames to (F,) values, and add those that are not."""
-    points = curve.keyframe_points
-    kinds = [key.interpolation for key in points] or ["LINEAR"]
-    for frame, value in zip(frames.tolist(), values.tolist(), strict=True):
-        points.insert(frame, value, options={"FAST"})
-    if len(kinds) == 1:
-        # Blender takes the interpolation over only where there are two keys already.
-        for key in points:
-            key.interpolation = kinds[0]
-    curve.update()
-
-
-def _make_room(points: "_ListOfKeys", first: float, last: float, count: int) -> IntArray:
-    """(count,) places of keys to be set: those from frame `first` to frame `last`, made more or fewer as needed."""
+    first = frames[0] - _SAME_FRAME
+    last = frames[-1] + _SAME_FRAME
+    count = len(frames)
     times = _get(points, "co", 2, np.float32)[:, 0]
     inside = np.flatnonzero((times >= first) & (times <= last))
     # One by one is slow, but baking again finds as many keys as it brings.
@@ -250,7 +239,13 @@ def _make_room(points: "_ListOfKeys", first: float, last: float, count: int) -> 
         points.remove(points[int(place)], fast=True)
     present = len(points)
     points.add(max(0, count - len(inside)))
-    return np.concatenate((inside[:count], np.arange(present, len(points))))
+    rows = np.concatenate((inside[:count], np.arange(present, len(points))))
+    _set(points, "co", np.column_stack((frames, values)).astype(np.float32), rows)
+    for name, item in _KEY_KINDS.items():
+        # Keys that have just been added are all alike; to be told what they are already takes long.
+        if not (was_empty and getattr(points[0], name) == item):
+            _set(points, name, np.full(len(rows), _enum_value(name, item), dtype=np.int32), rows)
+    curve.update()
 
 
 def _get(points: "_ListOfKeys", name: str, width: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:

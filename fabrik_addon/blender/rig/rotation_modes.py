@@ -72,8 +72,26 @@ def to_channels(
     if rotation_mode == "QUATERNION":
         return name, unit * _running_signs(unit, NO_TURN if before is None else before)
     if rotation_mode == "AXIS_ANGLE":
-        return name, _axis_angle_curve(unit, before)
-    return name, _euler_curve(_axes(rotation_mode), unit, before)
+        # (F, ..., 4) angle and axis; where there is no rotation the axis before is kept.
+        half_sine = np.linalg.norm(unit[..., 1:], axis=-1, keepdims=True)
+        angle = 2.0 * np.arctan2(half_sine, unit[..., :1])
+        has_axis = half_sine > _NO_AXIS
+        axis = unit[..., 1:] / np.where(has_axis, half_sine, 1.0)
+        first = _first_axis(axis, has_axis) if before is None else _unit_or(before[..., 1:], (0.0, 1.0, 0.0))
+        axis = _carried_on(axis, has_axis, first)
+        signs = _running_signs(axis, first)
+        start = np.zeros((*unit.shape[1:-1], 1)) if before is None else before[..., :1]
+        return name, np.concatenate((_unwrapped(angle * signs, start), axis * signs), axis=-1)
+    order = _axes(rotation_mode)
+    start = np.zeros((*unit.shape[1:-1], 3)) if before is None else before
+    angles = _euler(order, matrix_from_quaternion(unit), start)
+    other = angles + np.pi
+    other[..., order[1]] = np.pi - angles[..., order[1]]
+    earlier = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles[:-1]))
+    # Stepping from triple to triple costs the same whichever of the two one stands on: only changes need counting.
+    change = np.abs(wrapped(other - earlier)).sum(axis=-1) < np.abs(wrapped(angles - earlier)).sum(axis=-1)
+    on_other = np.cumsum(change, axis=0) % 2 == 1
+    return name, _unwrapped(np.where(on_other[..., None], other, angles), start)
 
 
 def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
@@ -86,7 +104,9 @@ def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
     if rotation_mode == "QUATERNION":
         return _unit_or(channels, (0.0, 1.0, 0.0, 0.0))  # Blender reads four zeros as half a turn about X
     if rotation_mode == "AXIS_ANGLE":
-        return _from_axis_angle(channels)
+        axis = _unit_or(channels[..., 1:], (0.0, 0.0, 0.0))
+        half = np.where(axis.any(axis=-1), 0.5 * channels[..., 0], 0.0)[..., None]
+        return np.concatenate((np.cos(half), np.sin(half) * axis), axis=-1)
     rotations = [_about_axis(axis, channels[..., axis]) for axis in _axes(rotation_mode)]
     return product(rotations[2], product(rotations[1], rotations[0]))
 
@@ -104,44 +124,11 @@ def _running_signs(vectors: FloatArray, before: FloatArray) -> FloatArray:
     return signs
 
 
-def _axis_angle_curve(unit: FloatArray, previous: FloatArray | None) -> FloatArray:
-    """(F, ..., 4) angle and axis; where there is no rotation the axis before is kept."""
-    half_sine = np.linalg.norm(unit[..., 1:], axis=-1, keepdims=True)
-    angle = 2.0 * np.arctan2(half_sine, unit[..., :1])
-    has_axis = half_sine > _NO_AXIS
-    axis = unit[..., 1:] / np.where(has_axis, half_sine, 1.0)
-    first = _first_axis(axis, has_axis) if previous is None else _unit_or(previous[..., 1:], (0.0, 1.0, 0.0))
-    axis = _carried_on(axis, has_axis, first)
-    signs = _running_signs(axis, first)
-    start = np.zeros((*unit.shape[1:-1], 1)) if previous is None else previous[..., :1]
-    return np.concatenate((_unwrapped(angle * signs, start), axis * signs), axis=-1)
-
-
 def _first_axis(axis: FloatArray, has_axis: BoolArray) -> FloatArray:
     """(..., 3) the first of (F, ..., 3) axes that there is, local Y where there is none."""
     first = np.argmax(has_axis, axis=0)[None]
     found = np.take_along_axis(axis, first, axis=0)[0]
     return np.where(has_axis.any(axis=0), found, np.array((0.0, 1.0, 0.0)))
-
-
-def _from_axis_angle(channels: FloatArray) -> FloatArray:
-    """(..., 4) quaternions from angle and axis; an axis of zero length does not turn."""
-    axis = _unit_or(channels[..., 1:], (0.0, 0.0, 0.0))
-    half = np.where(axis.any(axis=-1), 0.5 * channels[..., 0], 0.0)[..., None]
-    return np.concatenate((np.cos(half), np.sin(half) * axis), axis=-1)
-
-
-def _euler_curve(order: Sequence[int], unit: FloatArray, previous: FloatArray | None) -> FloatArray:
-    """(F, ..., 3) angles about X, Y and Z: of the two triples for a rotation, the one nearer to the frame before."""
-    start = np.zeros((*unit.shape[1:-1], 3)) if previous is None else previous
-    angles = _euler(order, matrix_from_quaternion(unit), start)
-    other = angles + np.pi
-    other[..., order[1]] = np.pi - angles[..., order[1]]
-    earlier = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles[:-1]))
-    # Stepping from triple to triple costs the same whichever of the two one stands on: only changes need counting.
-    change = np.abs(wrapped(other - earlier)).sum(axis=-1) < np.abs(wrapped(angles - earlier)).sum(axis=-1)
-    on_other = np.cumsum(change, axis=0) % 2 == 1
-    return _unwrapped(np.where(on_other[..., None], other, angles), start)
 
 
 def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> FloatArray:

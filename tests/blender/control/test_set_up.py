@@ -7,8 +7,8 @@ from support import limited, scenes
 from support.control_rigs import only_ik
 from support.rigify import open_rigify
 
-from fabrik_addon.blender.control.dependents import bone_in_path
 from fabrik_addon.blender.control.posed_rig import posed_rig
+from fabrik_addon.blender.control.switches import bone_in_path
 from fabrik_addon.blender.control.writer import ControlWriter
 from fabrik_addon.blender.settings import selection
 from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector

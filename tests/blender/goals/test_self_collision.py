@@ -9,7 +9,7 @@ from support import scenes
 
 from fabrik_addon.blender.goals.effectors import add_effector
 from fabrik_addon.blender.goals.pins import pin_bones
-from fabrik_addon.blender.goals.self_collision import collision_of, fitted
+from fabrik_addon.blender.goals.support import collision_of, fitted
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings
 from fabrik_addon.blender.posing.solve_frame import solve_frame

@@ -12,9 +12,8 @@ from support.processes import run_python
 from fabrik_addon.blender.goals.goals import gather_goals
 from fabrik_addon.blender.goals.places import tree_space
 from fabrik_addon.blender.posing.solve_frame import solve_frame
-from fabrik_addon.blender.rig.armature import RigError, read_trees
-from fabrik_addon.blender.rig.ownership import constrained_bones, unkeyable_bones
-from fabrik_addon.blender.rig.subtrees import cut_tree, freeze
+from fabrik_addon.blender.rig.armature import RigError, cut_tree, freeze, read_trees
+from fabrik_addon.blender.rig.locks import constrained_bones, unkeyable_bones
 from fabrik_addon.core import forward_kinematics
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

@@ -7,8 +7,7 @@ import pytest
 from support import limited, scenes
 from support.layouts import Layout
 
-from fabrik_addon.blender.goals.effectors import check_effectors
-from fabrik_addon.blender.goals.followed import check_followed
+from fabrik_addon.blender.goals.effectors import check_effectors, check_followed
 from fabrik_addon.blender.ui.operators.editing.holds import FABRIK_OT_add_hold
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

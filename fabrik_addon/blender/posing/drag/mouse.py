@@ -152,7 +152,7 @@ class DragInput:
         if typed is not None:
             own[open_axes] = typed
         else:
-            own[open_axes] = (self.frame.T @ self._mouse_shift())[open_axes]
+            own[open_axes] = (self.frame.T @ (self._under(self.ray) - self._under(self.first)))[open_axes]
             if self.snap:
                 step = snap_step(self.pixel, fine=self.fine)
                 own = np.round(own / step) * step
@@ -188,10 +188,6 @@ class DragInput:
         """The mouse has gone from (2,) to (2,), in pixels from the dragged point on the screen."""
         change = atan2(after[1], after[0]) - atan2(before[1], before[0])
         self.angle += share * ((change + pi) % (2.0 * pi) - pi)
-
-    def _mouse_shift(self) -> FloatArray:
-        """(3,) from where the mouse was to where it is, on the axis, the plane or the plane of the view."""
-        return self._under(self.ray) - self._under(self.first)
 
     def _under(self, ray: Ray) -> FloatArray:
         """(3,) the place under the mouse."""

@@ -105,7 +105,8 @@ class DragPart:
         """
         self.tree, self.grips, self.moves_root = tree, tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
-        self.on_the_way = _on_the_way(tree.skeleton, grips)
+        turned = {bone for grip in grips for bone in turning_bones(tree.skeleton, grip.effector)}
+        self.on_the_way = {tree.skeleton.names[bone] for bone in turned}
         self.turned = sorted(tree.skeleton.index(name) for name in self.on_the_way if name not in frozen)
         free = _free_joints(armature, tree, {*self.on_the_way, *frozen}, hangs=hangs) if follows else []
         self._solved = sorted([*self.turned, *free])
@@ -117,7 +118,8 @@ class DragPart:
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         self._ropes = _ropes(tree.skeleton, grips) if is_rope else []
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
-        self._preferred = self._find_preferred(armature)
+        start = self.tree.rotations, self.tree.root_location
+        self._preferred = preferred_pose(armature, self.tree, *start, bones=self.turned, moves_root=self.moves_root)
         self.session = self._begun(armature, follows=follows, hangs=hangs)
 
     def _begun(self, armature: bpy.types.Object, *, follows: bool, hangs: bool) -> DragSolver:
@@ -154,7 +156,10 @@ class DragPart:
         targets = self._positions + self._shift_factors * armature_shift
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
         if self._ropes:
-            self._carry(targets)
+            pulls = [pull_rope(self._heads[joints], point, targets[grip]) for grip, joints, point in self._ropes]
+            location = self.tree.root_location + np.asarray((1.0 + _SLACK) * np.mean(pulls, axis=0))
+            self.session.prefer(self._preferred[0], location)
+            self.session.go_on_from(self.session.rotations, location)
         undecided = None if depth is None else np.where(self._shift_factors, self._shift_factors * depth, 0.0)
         found = self.session.solve(targets, target_rotations, undecided=undecided, eased=not settled, settled=settled)
         error, pin_error = (found.errors[chosen].max(initial=0.0) for chosen in (self._dragged, self._pins))
@@ -163,22 +168,6 @@ class DragPart:
             reached = self.session.points(found.rotations, found.root_location)[0]
             deeper = float((reached - targets[0]) @ depth)
         return PartPose(found.rotations, found.root_location, error, pin_error, found.is_held_back, deeper)
-
-    def _find_preferred(self, armature: bpy.types.Object) -> tuple[FloatArray, FloatArray]:
-        """(J, 4) and (3,) the pose that the rig prefers; what does not follow stays as it is."""
-        start = self.tree.rotations, self.tree.root_location
-        return preferred_pose(armature, self.tree, *start, bones=self.turned, moves_root=self.moves_root)
-
-    def _carry(self, targets: FloatArray) -> None:
-        """Move the root, and the pose that is preferred, with what is dragged as it pulls them along."""
-        location = self.tree.root_location + self._pulled(targets)
-        self.session.prefer(self._preferred[0], location)
-        self.session.go_on_from(self.session.rotations, location)
-
-    def _pulled(self, targets: FloatArray) -> FloatArray:
-        """(3,) how far the root is pulled: FABRIK's forward pass from each dragged point to the root."""
-        pulls = [pull_rope(self._heads[joints], point, targets[grip]) for grip, joints, point in self._ropes]
-        return np.asarray((1.0 + _SLACK) * np.mean(pulls, axis=0))
 
 
 def pull_rope(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatArray:
@@ -199,12 +188,6 @@ def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
     side = grip.shift_factors[0]
     own = Quaternion((turn.w, turn.x, side * turn.y, side * turn.z))
     return (own @ Quaternion(grip.armature_rotation.tolist()))[:]
-
-
-def _on_the_way(skeleton: Skeleton, grips: Sequence[Grip]) -> set[str]:
-    """The bones whose turning moves a grip."""
-    turned = {bone for grip in grips for bone in turning_bones(skeleton, grip.effector)}
-    return {skeleton.names[bone] for bone in turned}
 
 
 def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:

@@ -200,7 +200,11 @@ class Drag:
                 self.left_alone.append(why_no_key(context, automatic=True))
         take_pins_along(self._armature, self._dragged)
         if rig_settings(self._armature).live:
-            _follow_with_targets(context, self._armature)
+            try:
+                snap_targets(context, self._armature)
+            except RigError:
+                # None of its targets can be moved, so live posing has its way.
+                live.resume(self._armature)
         return len({bone for bone, _ in changed})
 
     def cancel(self) -> None:
@@ -244,12 +248,3 @@ def _why_nothing_follows(bone: str, setup: DragSetup) -> str:
     if bone in setup.frozen:
         return f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no parent can follow; drag another"
     return f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move"
-
-
-def _follow_with_targets(context: bpy.types.Context, armature: bpy.types.Object) -> None:
-    """Move a live rig's targets along, or live posing would take the drag back."""
-    try:
-        snap_targets(context, armature)
-    except RigError:
-        # None of its targets can be moved, so live posing has its way.
-        live.resume(armature)

@@ -13,16 +13,15 @@ from ....core.arrays import FloatArray
 from ....core.model.prismatic import moved_with
 from ...control.posed_rig import posed_rig
 from ...goals.effectors import closes, core_effector
+from ...goals.goals import root_mode
 from ...goals.loops import Partner
 from ...goals.pins import pins
-from ...goals.root import root_mode
 from ...limits.mirror import opposite_bone
-from ...rig.armature import RigError, Tree, check_unscaled
-from ...rig.ownership import OTHERWISE
+from ...rig.armature import RigError, Tree, check_unscaled, tree_below
+from ...rig.locks import OTHERWISE
 from ...rig.posture_masses import keeps_orientation
 from ...rig.spaces import BONE_HEAD, armature_point
 from ...rig.stretch import present_factors, stretched
-from ...rig.subtrees import tree_below
 from ...settings.effector import FabrikEffector
 from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors
@@ -163,12 +162,17 @@ class DragSetup:
             if bone in names
         ]
         if leads and (turning or not self._held):
-            grips.append(_turn_grip(grips[0]))
+            grip = grips[0]
+            effector = replace(grip.effector, rotation_weight=1.0, priority=grip.effector.priority - 1)
+            grips.append(replace(grip, effector=effector, armature_position=np.full(3, np.nan)))
         grips += [_pin_grip(pin) for pin in self._held if pin.bone in names]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
         by_ik = self._posed.held_by_ik([grip.effector.bone for grip in grips])
         grips += [self._ik_grip(end) for end in by_ik if end in names]
-        check_unscaled(self._armature, self._carrying(top, grips))
+        skeleton = self._trees[top].skeleton
+        ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
+        way = [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
+        check_unscaled(self._armature, way)
         factors = present_factors(self._armature, names)
         grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
         # Who names the bones that follow wants no others to; a body that stands on nothing rotates as a whole.
@@ -176,12 +180,6 @@ class DragSetup:
         follows = self.settings.reach == "WHOLE"
         hangs = follows and rig_settings(self._armature).free_limbs_hang and (bool(self._held) or not leads)
         return DragPart(self._armature, tree, grips, self.frozen, root, follows=follows, hangs=hangs, left=left)
-
-    def _carrying(self, top: str, grips: Sequence[Grip]) -> list[str]:
-        """The bones from the tree's root to the bones that are held or dragged."""
-        skeleton = self._trees[top].skeleton
-        ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
-        return [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
 
     def _root_mode(self, top: str, names: Sequence[str]) -> str:
         """How the uppermost bone of those with these names goes along; one that is no root, or locked, does not."""
@@ -234,12 +232,6 @@ class DragSetup:
         priority = 2 + max((each.priority for each in self._kept), default=-1)
         place = np.array(self._armature.pose.bones[bone].head, dtype=np.float64)
         return Grip(Effector(bone, offset=BONE_HEAD, priority=priority), place, is_pin=False)
-
-
-def _turn_grip(grip: Grip) -> Grip:
-    """What rotates a root bone as the drag says, and not by where it goes."""
-    effector = replace(grip.effector, rotation_weight=1.0, priority=grip.effector.priority - 1)
-    return replace(grip, effector=effector, armature_position=np.full(3, np.nan))
 
 
 def _pin_grip(pin: FabrikEffector) -> Grip:

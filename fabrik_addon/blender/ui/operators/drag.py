@@ -21,7 +21,7 @@ from .watch import Watch
 
 if TYPE_CHECKING:
     from ....core.arrays import FloatArray
-    from ...edit.begin import AnyDrag
+    from ...edit.spread_drag import AnyDrag
     from ...posing.drag.mouse import DragInput
 
 _CONFIRM: Final = frozenset({"RET", "NUMPAD_ENTER", "SPACE"})
@@ -188,8 +188,8 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
 
     def _begin(self, context: Context) -> "AnyDrag":
         """Take hold of the bone that is meant, with the settings given or else the rig's."""
-        from ...edit.begin import begin_any_drag
         from ...edit.span import Spread
+        from ...edit.spread_drag import begin_any_drag
         from ...posing.drag.setup import DragSettings
         from ...settings.control import solved_bone
         from ...settings.selection import chosen_bones, clicked_bone, selected_bones

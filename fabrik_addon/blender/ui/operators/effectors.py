@@ -95,7 +95,7 @@ class FABRIK_OT_order_effectors(OnRig, Operator):
     why_not = staticmethod(_why_no_effector)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...goals.order import order_effectors
+        from ...goals.effectors import order_effectors
 
         return order_effectors(rig)
 

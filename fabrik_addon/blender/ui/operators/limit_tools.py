@@ -72,7 +72,7 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
     bl_label = "Clamp Pose to Limits"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.clamp_pose import clamp_pose
+        from ...limits.check_action import clamp_pose
 
         return clamp_pose(context, bones)
 

@@ -157,7 +157,7 @@ class FABRIK_OT_add_limit_point(_OnPolygon, Operator):
     from_pose: BoolProperty(name="From Pose", description="Put the point at the bone's current swing", options=_ASIDE)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.corners import add_point
+        from ...limits.editing import add_point
 
         return add_point(bones[0], from_pose=self.from_pose), []
 
@@ -175,7 +175,7 @@ class FABRIK_OT_move_limit_point(_OnCorner, Operator):
     bl_label = "Set Limit Point from Pose"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.corners import move_point
+        from ...limits.editing import move_point
 
         return move_point(bones[0], self.index), []
 
@@ -187,7 +187,7 @@ class FABRIK_OT_remove_limit_point(_OnCorner, Operator):
     bl_label = "Remove Limit Point"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.corners import remove_point
+        from ...limits.editing import remove_point
 
         return remove_point(bones[0], self.index), []
 

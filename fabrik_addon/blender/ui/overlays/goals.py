@@ -12,8 +12,7 @@ import numpy as np
 from mathutils import Vector
 
 from ....core.arrays import FloatArray
-from ...goals.self_collision import fitted
-from ...goals.support import support_of
+from ...goals.support import fitted, support_of
 from ...rig.posture_masses import centre_of_mass
 from ...rig.spaces import armature_point, length_text, metres_per_unit
 from ...settings.effector import FabrikEffector
