@@ -74,6 +74,32 @@ def test_pinned_paws_stay_on_ik_while_the_body_or_another_paw_is_dragged(kind, c
 
 
 @pytest.mark.parametrize("kind", ANIMALS)
+def test_all_legs_bend_alike_where_the_torso_goes_down(kind):
+    rig, _ = pinned(kind)
+
+    def legs():
+        """Pairs of where each leg's first bone and its paw are."""
+        bpy.context.view_layer.update()
+        ends = [row for row in rig.fabrik.control.carriers if row.goes_by in controls_of(kind)]
+        firsts = [next(row.name for row in rig.fabrik.control.carriers if row.switch == end.switch) for end in ends]
+        return np.array(
+            [[rig.pose.bones[each].head for each in pair] for pair in zip(firsts, [e.name for e in ends], strict=True)]
+        )
+
+    before = legs()
+    shift = ANIMALS[kind][1] * np.array((0.0, 0.0, -0.1))
+    drag = begin_drag(bpy.context, rig, "torso")
+    for share in np.linspace(0.0, 1.0, 6)[1:]:
+        drag.step(drag.start + share * shift)
+    drag.finish(bpy.context)
+    after = legs()
+    shorter = 1.0 - np.linalg.norm(np.diff(after, axis=1), axis=2) / np.linalg.norm(np.diff(before, axis=1), axis=2)
+    assert shorter.min() > 0.7 * shorter.max() > 0.07
+    # Hips and shoulders go down alike.
+    assert (after - before)[:, 0, 2] == pytest.approx(shift[2], rel=0.2)
+
+
+@pytest.mark.parametrize("kind", ANIMALS)
 def test_a_bake_leaves_pinned_paws_on_ik(kind):
     rig, held = pinned(kind)
     start = np.array(rig.pose.bones[rig.fabrik.control.controls["torso"].stands_for].tail)

@@ -19,7 +19,7 @@ from ...goals.root import root_mode
 from ...limits.mirror import opposite_bone
 from ...rig.armature import RigError, Tree, check_unscaled
 from ...rig.ownership import OTHERWISE
-from ...rig.posture_masses import keeps_orientation
+from ...rig.posture_masses import keeps_orientation, trunk_of_animal
 from ...rig.spaces import BONE_HEAD, armature_point
 from ...rig.stretch import present_factors, stretched
 from ...rig.subtrees import tree_below
@@ -162,7 +162,7 @@ class DragSetup:
             for bone in self.dragged
             if bone in names
         ]
-        if leads and (turning or not self._held):
+        if leads and (turning or not self._held or trunk_of_animal(self._armature)):
             grips.append(_turn_grip(grips[0]))
         grips += [_pin_grip(pin) for pin in self._held if pin.bone in names]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
