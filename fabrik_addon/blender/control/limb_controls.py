@@ -1,7 +1,7 @@
 """Which controls place a limb that is on IK, found by trying: what does nothing on FK, and moves the limb on IK."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import bpy
 import numpy as np
@@ -9,11 +9,12 @@ from mathutils import Matrix
 
 from ...core.arrays import FloatArray
 from ..rig.keyframes import bone_path
+from ..rig.locks import moved_by
 from ..rig.pose_keeper import write_switches
 from ..rig.pose_writer import HeldChannels
 from ..settings.control import FabrikControlRig
 from .channels import add_to_channels, free_channels
-from .limbs import LimbOnIk, try_channels
+from .limbs import LimbOnIk, bring_limbs, try_channels
 from .switches import hand_over
 
 # A share of what a trial's step does at most: less is nothing.
@@ -28,6 +29,9 @@ _ALONG: Final = 0.9994
 _STRAIGHT: Final = 0.1
 # A share of a trial's way: bones that become longer or shorter by more are stretched (Rigify's by a tenth to a fifth).
 _STRETCH: Final = 0.03
+# A share of a trial's angle: a bone that is rotated by the same but for so much is rotated rigidly.
+_RIGID: Final = 0.02
+_AXES: Final = 3
 
 
 def find_limb_controls(
@@ -56,16 +60,16 @@ def find_limb_controls(
     context.view_layer.update()
     tried = {path: LimbOnIk(rig, bones, mine[path]) for path, bones in limbs.items() if mine[path]}
     try_channels(context.view_layer.update, list(tried.values()))
+    context.view_layer.update()
     for path, limb in tried.items():
         for name in _chosen(limb):
             _note(kept, limb, name, path)
         end = limb.carried[limb.controls.index(limb.leader)]
         if end.any():
             kept.carriers[limb.bones[int(np.argmax(end))]].goes_by = limb.leader
-        _look_at_joints(kept, limb, path)
-    _stop_stretching(
-        context, kept, {path: limb for path, limb in tried.items() if kept.switches[path].stretches}, after
-    )
+            _note_heel(kept, limb, int(np.argmax(end)))
+        limb.hold({name: kept.carriers[name].goes_by for name in limb.bones if kept.carriers[name].goes_by})
+    _stop_stretching(context, kept, tried, after)
 
 
 def _stop_stretching(
@@ -73,22 +77,34 @@ def _stop_stretching(
 ) -> None:
     """Note of limbs that their IK stretches the bones that let it, where without that they keep their lengths.
 
-    That is Blender's own setting of bones, IK Stretch, not one of the rig's.
+    That is Blender's own setting of bones, IK Stretch, not one of the rig's. Some show it only when they are bent more
+    than a trial bends them.
     """
     for path, limb in limbs.items():
         mine = _bits(limb.rig, limb.bones)
-        for bone in limb.rig.pose.bones:
-            if bone.ik_stretch > 0.0 and after[bone.name] & mine:
+        for bone in _stretching(limb.rig):
+            if after[bone.name] & mine:
                 row = kept.along.add()
                 row.name, row.switch = bone_path(bone.name, "ik_stretch"), path
                 row.fk, row.ik = bone.ik_stretch, 0.0
         kept.switches[path].stretches = False
         hand_over(limb.rig, kept, {path: kept.switches[path].ik})
+    # A paw need not be at rest where its controls are: Rigify rotates the heel to have it there.
+    rests = [np.array([limb.rig.data.bones[name].matrix_local for name in limb.bones]) for limb in limbs.values()]
+    bring_limbs(context.view_layer.update, list(limbs.values()), rests)
     context.view_layer.update()
     tried = {path: LimbOnIk(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
     try_channels(context.view_layer.update, list(tried.values()))
+    context.view_layer.update()
     for path, limb in tried.items():
         _look_at_joints(kept, limb, path)
+
+
+def _stretching(rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
+    """The bones that some IK may stretch."""
+    iks: list[tuple[bpy.types.PoseBone, Any]] = [(bone, each) for bone in rig.pose.bones for each in bone.constraints]
+    names = {each.name for bone, ik in iks if ik.type == "IK" and ik.use_stretch for each in moved_by(bone, ik)}
+    return [bone for bone in rig.pose.bones if bone.name in names and bone.ik_stretch > 0.0]
 
 
 def _placing(
@@ -171,19 +187,34 @@ def _note(kept: FabrikControlRig, limb: LimbOnIk, control: str, path: str) -> No
     row.stands_for = limb.bones[int(np.argmax(turned))] if turned.any() else limb.bones[0]
 
 
+def _note_heel(kept: FabrikControlRig, limb: LimbOnIk, end: int) -> None:
+    """Keep the control that rotates the bone above a limb's end, as a paw's heel does: by itself, about all axes."""
+    above = limb.bones.index(kept.carriers[limb.bones[end]].parent) if end else 0
+    turned = limb.jacobian.reshape(len(limb.bones), 6, -1)[:, 3:] / limb.lengths[:, None, None]
+    for place, name in enumerate(limb.controls if above else ()):
+        own = [column for column, (control, axis) in enumerate(limb.columns) if control == place and axis >= 3]
+        rigid = np.abs(np.linalg.norm(turned[above][:, own], axis=0) - limb.units[3]) < _RIGID * limb.units[3]
+        if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
+            kept.carriers[limb.bones[above]].goes_by = name
+
+
 def _look_at_joints(kept: FabrikControlRig, limb: LimbOnIk, path: str) -> None:
-    """Note how the joints between a limb's first bone and its end are bent, and whether it is stretched, by its IK."""
+    """Note how the joints between a limb's first bone and its end are bent, and whether it is stretched, by its IK.
+
+    The limb need not be exactly at rest.
+    """
     leader, end = limb.controls.index(limb.leader), limb.carried.any(axis=0)
     own = [column for column, (place, axis) in enumerate(limb.columns) if place == leader and axis < 3]
     moved, turned = np.split(limb.jacobian[:, own].reshape(len(limb.bones), 6, -1), 2, axis=1)
     turned = turned / limb.lengths[:, None, None]
     rest = [limb.rig.data.bones[name].matrix_local for name in limb.bones]
+    here = limb.stands()
     for place in range(1, len(limb.bones)):
         row = kept.carriers[limb.bones[place]]
         above = limb.bones.index(row.parent) if row.parent in limb.bones else -1
         if above < 0 or end[above]:
             continue
-        apart = np.array(rest[place].translation - rest[above].translation)
+        apart = here[place, :3, 3] - here[above, :3, 3]
         lengths = np.linalg.norm(apart[:, None] + moved[place] - moved[above], axis=0)
         if np.abs(lengths - np.linalg.norm(apart)).max() > _STRETCH * limb.units[0]:
             kept.switches[path].stretches = True

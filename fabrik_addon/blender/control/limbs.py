@@ -62,8 +62,12 @@ _IN_PLANE: Final = 3e-4
 # A pole is the right one if rotating it leaves less than this share of the angle.
 _FOLLOWS: Final = 0.5
 _MOST_TURNS: Final = 3
-# A share of a control's way: bones that go with one so far along all axes are the limb's end.
-_CARRIED: Final = 0.9
+# Shares of a control's way: bones that go with one so far along all axes are the limb's end, and so are those that it
+# does not rotate (by less times their length), though a leg that is all but straight lags by 6 %. The bone above a paw
+# lags by 3 % and is rotated by 10 %.
+_CARRIED: Final = 0.99
+_LAGGING: Final = 0.9
+_ROTATED: Final = 0.01
 
 # Evaluates the rig.
 Update: TypeAlias = Callable[[], object]
@@ -76,6 +80,7 @@ class LimbOnIk:
         bones, controls: their names.
         columns: for each free channel its control's place among these, and which of the control's six it is.
         goes_by: by name of a bone the control that it goes with. end: (B,) which bones are the limb's end.
+        heels: by name of a bone above the end the control that rotates it, as a paw's heel does.
         lengths: (B,) the bones'. size: the limb's. units: (6,) the steps of a trial.
         jacobian: (6 B, C) what a trial's step of each of C channels does to B bones, as `differences`.
         pole: the control that rotates the limb about the line from its root to its end, "" while it is not known.
@@ -90,6 +95,7 @@ class LimbOnIk:
         free = [free_channels(rig.pose.bones[name]) for name in controls]
         self.columns = [(place, int(axis)) for place, each in enumerate(free) for axis in np.flatnonzero(each)]
         self.goes_by: dict[str, str] = {}
+        self.heels: dict[str, str] = {}
         self.end = np.zeros(len(self.bones), dtype=bool)
         self.jacobian = np.zeros((6 * len(self.bones), len(self.columns)))
         self.pole = ""
@@ -124,7 +130,9 @@ class LimbOnIk:
     @property
     def carried(self) -> BoolArray:
         """(N, B) which bones go as far as each control does that is moved, along all axes: the limb's end."""
-        moved = np.linalg.norm(self.jacobian.reshape(len(self.bones), 6, -1)[:, :3], axis=1) > _CARRIED * self.units[0]
+        ways, turns = np.linalg.norm(self.jacobian.reshape(len(self.bones), 2, 3, -1), axis=2).swapaxes(0, 1)
+        lagging = (ways > _LAGGING * self.units[0]) & (turns < _ROTATED * self.units[0])
+        moved = lagging | (ways > _CARRIED * self.units[0])
         places, axes = np.array(self.columns).T
         along = [(places == control) & (axes < 3) for control in range(len(self.controls))]
         return np.array([moved[:, own].sum(axis=1) == 3 for own in along])
@@ -139,27 +147,32 @@ class LimbOnIk:
         """The first of the controls that carry most bones: the IK control."""
         return self.controls[int(np.argmax(self.carried.sum(axis=1)))]
 
-    def hold(self, goes_by: dict[str, str]) -> None:
-        """Say which control is the IK control, and with that from which bone on the limb is its end."""
-        self.goes_by = goes_by
+    def hold(self, goes_by: Mapping[str, str]) -> None:
+        """Say which bone goes by the IK control, the last one; with that from which bone on the limb is its end.
+
+        Those above it go by heels.
+        """
+        self.heels = dict(goes_by)
+        self.goes_by = dict([self.heels.popitem()] if goes_by else [])
         for row, name in enumerate(self.bones):
             parents = [each.name for each in self.rig.data.bones[name].parent_recursive]
             self.end[row] = any(bone in (name, *parents) for bone in goes_by)
 
     def end_error(self, wanted: FloatArray) -> float:
-        """How far the bones that IK controls hold are from their (B, 4, 4) matrices, as a length."""
-        rows = [self.bones.index(bone) for bone in self.goes_by]
-        off = self.differences(wanted, self.stands()).reshape(len(self.bones), 6)[rows]
-        return float(np.abs(off).max(initial=0.0))
+        """How far the bones that IK controls and heels hold are from their (B, 4, 4) matrices, as a length."""
+        off = np.abs(self.differences(wanted, self.stands()).reshape(len(self.bones), 6))
+        # Where a heel's bone is, is up to how long IK makes it.
+        turned = [off[self.bones.index(bone), 3:] for bone in self.heels]
+        return float(np.concatenate([*turned, *(off[self.bones.index(bone)] for bone in self.goes_by), [0.0]]).max())
 
     def is_held(self, wanted: FloatArray) -> bool:
         """Whether the IK controls hold the limb's end where it is to be."""
         return self.end_error(wanted) <= _PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
-        """Move the IK control rigidly with its bone to (B, 4, 4) matrices, from how the two are now, or are at rest."""
+        """Move IK control and heel rigidly with their bones to (B, 4, 4) matrices, from how all are now, or at rest."""
         here = self.stands()
-        for bone, leader in self.goes_by.items():
+        for bone, leader in (self.goes_by | self.heels).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
             held = rests[bone].matrix_local if as_at_rest else Matrix(here[row].tolist())
             there = Matrix(wanted[row].tolist()) @ held.inverted()
@@ -174,9 +187,9 @@ class LimbOnIk:
         sides = []
         for matrices in (self.stands(), wanted):
             heads = matrices[:, :3, 3]
-            axis = heads[self._first_of_end] - heads[0]
+            axis = heads[self._first_held] - heads[0]
             axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
-            arms = heads[1 : self._first_of_end] - heads[0]
+            arms = heads[1 : self._first_held] - heads[0]
             sides.append((arms - np.outer(arms @ axis, axis)).sum(axis=0))
         least = min(float(np.linalg.norm(side)) for side in sides)
         if least < _STRAIGHT * self.size:
@@ -187,19 +200,19 @@ class LimbOnIk:
     def rotate(self, name: str, angle: float) -> None:
         """Rotate a control about the line from the limb's root to its end: an IK rotates with its pole, or its root."""
         heads, control = self.stands()[:, :3, 3], self.rig.pose.bones[name]
-        axis, root = heads[self._first_of_end] - heads[0], Matrix.Translation(heads[0].tolist())
+        axis, root = heads[self._first_held] - heads[0], Matrix.Translation(heads[0].tolist())
         turn = root @ Matrix.Rotation(angle, 4, Vector(axis.tolist())) @ root.inverted()
         self._move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
 
     @property
     def is_simple(self) -> bool:
-        """Whether its IK control and its pole say where all of it is: it bends at one joint, as arms and legs do."""
-        return bool(self.goes_by) and self._first_of_end <= _ONE_JOINT
+        """Whether IK control, heel and pole say where all of it is: above them it bends at one joint, as arms do."""
+        return bool(self.goes_by) and self._first_held <= _ONE_JOINT
 
     @property
-    def _first_of_end(self) -> int:
-        """The place of the first bone that an IK control holds; the last one's where none is known."""
-        return int(np.argmax(self.end)) if self.end.any() else len(self.bones) - 1
+    def _first_held(self) -> int:
+        """The place of the first bone that a heel or an IK control holds; the last one's where none is known."""
+        return min((self.bones.index(bone) for bone in (*self.heels, *self.goes_by)), default=len(self.bones) - 1)
 
     @cached_property
     def _in_chains(self) -> set[str]:
@@ -359,7 +372,7 @@ def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
 def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
     """Find the pole of a limb, or what takes its place, by rotating it into the plane of (B, 4, 4) matrices."""
     angle = limb.plane_angle(wanted)
-    for name in [name for name in limb.controls if name not in limb.goes_by.values()] if angle else ():
+    for name in [name for name in limb.controls if name not in (limb.goes_by | limb.heels).values()] if angle else ():
         held = HeldChannels(limb.rig, [name])
         limb.rotate(name, angle)
         update()

@@ -392,7 +392,7 @@ def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None
         row = kept.carriers.add()
         row.name, row.control, row.parent = carrier.bone, carrier.control, carrier.parent
         row.found = "HAND" if carrier.bone in by_hand else "TURNS" if carrier.full else "SWINGS"
-        row.switch = next((switch.path for switch in found.switches if _has(switch, carrier)), "")
+        row.switch = _switch_of(found, carrier)
     for name, frame in found.frames.items():
         control = kept.controls.add()
         control.name, control.turns_with, control.moves_with = name, frame.turns_with, frame.moves_with
@@ -417,6 +417,20 @@ def _clear(kept: FabrikControlRig) -> None:
 def _has(switch: Switch, carrier: Carrier) -> bool:
     """Whether a switch hands a bone to its carrier."""
     return carrier.control in switch.takes_over or carrier.bone in switch.bones
+
+
+def _switch_of(found: _Found, carrier: Carrier) -> str:
+    """The path of the switch that hands a bone over, or what its control is parented to, such as a paw's toes."""
+    names, parents = found.bones.names, found.bones.parents
+    body = {name for each in found.carriers for name in (each.bone, each.control)}
+    above, bone = [], parents[names.index(carrier.control)]
+    while bone >= 0 and names[bone] not in body:
+        above.append(names[bone])
+        bone = parents[bone]
+    return next(
+        (each.path for each in found.switches if _has(each, carrier) or not each.bones.isdisjoint(above)),
+        "",
+    )
 
 
 def _stands_for(found: _Found, control: str) -> str:

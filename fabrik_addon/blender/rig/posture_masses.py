@@ -13,11 +13,14 @@ from ...core.kernel.posture import Masses
 from ...core.model.skeleton import Skeleton
 from ...human.masses import KEEPS_ORIENTATION, BoneMass, body_masses
 from ...human.naming_schemes import match
-from ..settings.control import solved_parents
+from ..settings.control import control_rig, solved_parents
 from ..settings.limit_properties import read_beside
 
 # Names are matched anew only where bones have changed: the overlay asks at each redraw. So many rigs are kept in mind.
 _RIGS_KEPT: Final = 8
+# Limbs at either end of a trunk, and the cosine of its angle to them from which on it does not lie across.
+_PAIR: Final = 2
+_ACROSS: Final = 0.5
 
 
 def masses_of(armature: bpy.types.Object, skeleton: Skeleton) -> Masses:
@@ -34,6 +37,36 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton) -> Masses:
 def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:
     """How firmly a bone keeps its orientation when it is dragged, from 0 to 1; 0 for bones other than ends of limbs."""
     return KEEPS_ORIENTATION.get(_part(armature, bone), 0.0)
+
+
+def trunk_of_animal(armature: bpy.types.Object) -> list[str]:
+    """The bones that carry the limbs of a control rig that stands on four legs; none if it does not.
+
+    Its trunk lies across its limbs, while a person's stands over the legs.
+    """
+    kept = control_rig(armature)
+    rows = {} if kept is None else {row.name: row for row in kept.carriers}
+    limbs = [
+        [name for name, row in rows.items() if row.switch == path] for path in {row.switch for row in rows.values()}
+    ]
+    limbs = [limb for limb in limbs if rows[limb[0]].switch]
+    heads = {name: np.array(armature.data.bones[name].head_local) for name in rows}
+    root = next(iter(rows), "")
+    hind = [limb for limb in limbs if rows[limb[0]].parent == root]
+    front = [limb for limb in limbs if limb not in hind]
+    if len(front) < _PAIR or len(hind) < _PAIR:
+        return []
+    along = np.mean([heads[limb[0]] for limb in front], axis=0) - np.mean([heads[limb[0]] for limb in hind], axis=0)
+    down = np.mean([heads[limb[-1]] - heads[limb[0]] for limb in limbs], axis=0)
+    if abs(along @ down) > _ACROSS * np.linalg.norm(along) * np.linalg.norm(down):
+        return []
+    found: list[str] = []
+    for limb in front:
+        name = rows[limb[0]].parent
+        while name and name not in found:
+            found.append(name)
+            name = rows[name].parent
+    return found
 
 
 def is_hips(armature: bpy.types.Object, bone: str) -> bool:

@@ -19,7 +19,7 @@ from ...goals.pins import pins
 from ...limits.mirror import opposite_bone
 from ...rig.armature import RigError, Tree, check_unscaled, tree_below
 from ...rig.locks import OTHERWISE
-from ...rig.posture_masses import keeps_orientation
+from ...rig.posture_masses import keeps_orientation, trunk_of_animal
 from ...rig.spaces import BONE_HEAD, armature_point
 from ...rig.stretch import present_factors, stretched
 from ...settings.effector import FabrikEffector
@@ -161,7 +161,7 @@ class DragSetup:
             for bone in self.dragged
             if bone in names
         ]
-        if leads and (turning or not self._held):
+        if leads and (turning or not self._held or trunk_of_animal(self._armature)):
             grip = grips[0]
             effector = replace(grip.effector, rotation_weight=1.0, priority=grip.effector.priority - 1)
             grips.append(replace(grip, effector=effector, armature_position=np.full(3, np.nan)))
