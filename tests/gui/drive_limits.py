@@ -80,12 +80,10 @@ def vermilion(picture):
 
 def open_the_panel():
     """The panel is folded at first: open it."""
-    kinds = [bpy.types.FABRIK_PT_limits, bpy.types.FABRIK_PT_limit_tools]
-    for kind in reversed(kinds):
-        bpy.utils.unregister_class(kind)
-    kinds[0].bl_options = set()
-    for kind in kinds:
-        bpy.utils.register_class(kind)
+    kind = bpy.types.FABRIK_PT_limits
+    bpy.utils.unregister_class(kind)
+    kind.bl_options = set()
+    bpy.utils.register_class(kind)
 
 
 def prepare():

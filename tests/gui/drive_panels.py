@@ -71,7 +71,7 @@ def effectors():
     effector = kept.effectors.add()
     effector.name, effector.bone, effector.target = "nod", "head", rig()
     yield from look()
-    effector.kind, effector.point = "PIN", "OFFSET"
+    effector.target, effector.pin_location, effector.point = None, (0.0, 0.0, 1.0), "OFFSET"
     yield from look()
     kept.last_result = "11 bones, 3 frames\nRMS 2 mm"
     yield from look()

@@ -51,7 +51,9 @@ def _draw_figures(layout: UILayout, marker: FabrikMarker) -> None:
     row = column.row()
     row.label(text=said("{marker}: {rms:.1f} mm, worst {worst:.0f}", **figures), icon="DOT", translate=False)
     row.operator(FABRIK_OT_worst_frame.bl_idname, text="", icon="FRAME_NEXT").marker = marker.name
-    column.label(text=said("Seen on {share:.0f} % of the frames", share=marker.coverage), icon="BLANK1")
+    column.label(
+        text=said("Seen on {share:.0f} % of the frames", share=marker.coverage), icon="BLANK1", translate=False
+    )
 
 
 CLASSES = (FABRIK_PT_marker_report,)
