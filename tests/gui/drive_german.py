@@ -1,13 +1,18 @@
-"""Looks at the interface in German: every label is ours, whatever Blender's catalogue has for its word; run by `test_gui.py`.
+"""Looks at the interface in German: labels are ours, whatever Blender has for the word; run by `test_gui.py`.
 
 Leaves german_pose.png, german_limits.png and german_motion.png to be looked at.
 """
 
 import importlib
+import sys
+from pathlib import Path
 
 import addon_utils
 import bpy
 import gui_drive as g
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.sidebar import open_panels
 
 (ADDON,) = (module.__name__ for module in addon_utils.modules() if module.__name__.endswith(".fabrik"))
 translations = importlib.import_module(f"{ADDON}.fabrik_addon.blender.ui.translations")
@@ -20,6 +25,7 @@ def steps():
     labels_are_ours()
     space = g.area().spaces.active
     space.show_region_ui = True
+    yield 1.0
     with g.override():
         bpy.ops.object.mode_set(mode="POSE")
         rig = bpy.context.object
@@ -49,15 +55,6 @@ def labels_are_ours():
     assert {"Spread", "Manual", "Force", "Ease", "Report"} <= differing, "Blender's catalogue is not there"
     wrong = {text: look_up(text, translations.CONTEXT) for text in words}
     assert {text: found for text, found in wrong.items() if found != words[text]} == {}
-
-
-def open_panels(*names):
-    """Panels are folded at first: have some open, in their places."""
-    for name in names:
-        kind = getattr(bpy.types, name)
-        bpy.utils.unregister_class(kind)
-        kind.bl_options = set()
-        bpy.utils.register_class(kind)
 
 
 g.run(steps, limit=240.0)

@@ -3,8 +3,14 @@
 An error while a panel draws is printed, and `test_gui.py` looks for it. The pictures are for people.
 """
 
+import sys
+from pathlib import Path
+
 import bpy
 import gui_drive as g
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.sidebar import open_folds, open_panels
 
 # The panels that Blender has drawn to their end since the last look.
 DRAWN = set()
@@ -23,7 +29,9 @@ def note(panel, _context):
 
 
 def prepare():
-    """Each panel tells when it has been drawn."""
+    """Each panel is open, and tells when it has been drawn."""
+    open_panels()
+    open_folds()
     for kind in panels():
         kind.append(note)
     g.area().spaces.active.show_region_ui = True
