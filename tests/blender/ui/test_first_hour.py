@@ -11,7 +11,6 @@ from support.limited import refusal
 from support.rigify import open_set_up
 from support.takes import walking_human
 
-from fabrik_addon.blender.settings.bake_options import RETARGET_OPTIONS
 from fabrik_addon.blender.ui.panels.motion.edit import FABRIK_PT_edit
 from fabrik_addon.blender.ui.panels.pose.drag import FABRIK_PT_drag
 from fabrik_addon.blender.ui.panels.pose.targets import FABRIK_PT_effectors
@@ -32,11 +31,6 @@ def test_the_tools_header_shows_the_rigs_root():
     # What has no name of its own does not exist.
     assert "Root" in str(layout.texts())
     assert rig.fabrik.root == "AUTO"
-
-
-def test_retargeting_has_the_options_of_a_bake_that_it_heeds():
-    names = bpy.ops.fabrik.retarget.get_rna_type().properties.keys()
-    assert {"step", "action", "key_angle", *RETARGET_OPTIONS} <= set(names)
 
 
 @pytest.mark.parametrize(

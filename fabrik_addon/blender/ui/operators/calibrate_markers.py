@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from ...capture.calibrate import CalibrationResult
 
 
-class FABRIK_OT_calibrate_markers(InSteps, CalibrationOptions, Operator):
+_REFINE = get_annotations(CalibrationOptions)["refine"]
+
+
+class FABRIK_OT_calibrate_markers(InSteps, Operator):
     """Measure the marker positions on their bones and the person's size. Unset options use the sidebar's values"""
 
     bl_idname = "fabrik.calibrate_markers"
@@ -27,6 +30,7 @@ class FABRIK_OT_calibrate_markers(InSteps, CalibrationOptions, Operator):
     why_not = staticmethod(why_no_mapped)
     doing = "calibrating"
 
+    refine: _REFINE
     static: StringProperty(
         name="Static Take",
         description="Collection with markers of the same person standing still, used instead of the take",
@@ -39,7 +43,7 @@ class FABRIK_OT_calibrate_markers(InSteps, CalibrationOptions, Operator):
 
         kept = rig_settings(rig_at_hand(context)).capture
         names = get_annotations(CalibrationOptions)
-        options: dict[str, Any] = {name: getattr(kept, name) for name in names} | self.given(*names)
+        options: dict[str, Any] = {name: getattr(kept, name) for name in names} | self.given("refine")
         options["reference"] = tuple(options["reference"]) if any(options["reference"]) else None
         static = named(bpy.data.collections, self.static, "collection") or kept.static
         return calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)

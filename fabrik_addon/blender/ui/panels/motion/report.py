@@ -34,7 +34,7 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
         for doubt in rig_settings(rig).capture.doubts.splitlines():
             draw_lines(layout, doubt, "ERROR")
         row = layout.row(align=True)
-        row.operator(FABRIK_OT_worst_frame.bl_idname, icon="PREV_KEYFRAME")
+        row.operator(FABRIK_OT_worst_frame.bl_idname, text="Worst Frame", icon="PREV_KEYFRAME")
         row.operator(FABRIK_OT_export_report.bl_idname, text="Export", icon="EXPORT")
         marker = active_marker(rig)
         if marker is not None:
