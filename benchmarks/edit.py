@@ -1,4 +1,4 @@
-"""Editing motion: what a move of a drag over time takes, its release, and what trails and ghosts add to a redraw."""
+"""Editing motion: what a move of a drag over time takes, its release, and what trails add to a redraw."""
 
 import time
 from statistics import median
@@ -28,7 +28,7 @@ def measure():
     parts = [
         table("Editing: a hand is dragged 20 cm over time, processor ms", ("span", "a move", "release"), rows),
         table(
-            "Editing: 5 trails of 120 frames and 6 ghosts, Python's part of a redraw, processor ms",
+            "Editing: 5 trails of 120 frames, Python's part of a redraw, processor ms",
             ("what", "ms"),
             [(name, f"{1000 * seconds:.3f}") for name, seconds in shown.items()],
         ),
@@ -36,7 +36,7 @@ def measure():
     aims = (
         Aim.at_least("Drag over 60 frames: moves per second", 15, 1000.0 / drags[30][0], ""),
         Aim.at_most("Drag over 240 frames: release", 500, drags[120][1], "ms"),
-        Aim.at_most("Trails and ghosts: Python part of a redraw", 3, 1000 * shown["on, the next frame"], "ms"),
+        Aim.at_most("Trails: Python part of a redraw", 3, 1000 * shown["on, the next frame"], "ms"),
     )
     return Part("\n".join(parts), aims)
 
@@ -64,17 +64,17 @@ def _redraw(rig):
     for bone in rig.pose.bones:
         (bone if hasattr(bone, "select") else bone.bone).select = bone.name in TRAILS
     assert len(selected_bones(bpy.context, rig)) == len(TRAILS)
-    view = rig.fabrik.view
-    view.trail_frames, view.ghost_count = 60, 3
+    view = rig.fabrik
+    view.trail_frames = 60
 
     def shown(*, frame):
-        view.show_trails = view.show_ghosts = True
+        view.show_trails = True
         bpy.context.scene.frame_current += frame
         handlers_part = handlers.shown_motion(bpy.context)
         motion.drawing_of(bpy.context, handlers_part)
 
     def off():
-        view.show_trails = view.show_ghosts = False
+        view.show_trails = False
         assert handlers.shown_motion(bpy.context) is None
 
     parts = {

@@ -23,7 +23,6 @@ from .ui import (
     panels,
     preferences,
     stiffness_slider,
-    take_index,
     tool,
     translations,
 )
@@ -42,7 +41,6 @@ CLASSES = (
 PARTS: Final[tuple[Any, ...]] = (
     translations,
     stiffness_slider,
-    take_index,
     keymap,
     tool,
     menus,
@@ -56,6 +54,7 @@ _COMMANDS: list[object] = []
 def register() -> None:
     """Switch everything on."""
     for cls in CLASSES:
+        translations.use_context(cls)
         bpy.utils.register_class(cls)
     bpy.types.Object.fabrik = PointerProperty(  # type: ignore[attr-defined]
         name="FABRIK",
@@ -71,6 +70,7 @@ def register() -> None:
             description="Show the limits of the active and selected bones in Pose mode",
             default=False,
             update=noting("limits"),
+            translation_context=translations.CONTEXT,
         ),
     )
     setattr(
@@ -80,6 +80,7 @@ def register() -> None:
             name="Targets and Pins",
             description="Show targets, pins and pole targets of rigs, and their distance from the effectors",
             default=True,
+            translation_context=translations.CONTEXT,
         ),
     )
     for part in PARTS:

@@ -150,25 +150,6 @@ class Solver:
             list(self._repair(solution, begun, wanted))
         return solution
 
-    def repair_pops(
-        self,
-        solution: Solution,
-        targets: npt.ArrayLike,
-        start_location: npt.ArrayLike | None = None,
-        *,
-        weights: npt.ArrayLike | None = None,
-        target_rotations: npt.ArrayLike | None = None,
-        bend_targets: npt.ArrayLike | None = None,
-    ) -> Iterator[bool]:
-        """Solve again, in place, what jumps or failed in F frames of a solution; see `temporal`.
-
-        Yields:
-            After each span of frames, whether it was replaced, so that long work can be watched and stopped.
-        """
-        positions, _ = checked_targets(targets, len(self.effectors))
-        wanted = self._targets(positions, weights, target_rotations, bend_targets)
-        return self._repair(solution, self._start(None, start_location, len(wanted)), wanted)
-
     def _repair(self, solution: Solution, start: Start, targets: Targets) -> Iterator[bool]:
         def from_neighbour(frame: int, rotations: FloatArray, root: FloatArray) -> Solution:
             own = start.part(slice(frame, frame + 1))

@@ -12,6 +12,7 @@ table. Twist counts from rest along the shortest arc. The forearm is a pure hing
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Final, Literal
 
 import numpy as np
@@ -31,6 +32,7 @@ _UPRIGHT: Final = 0.7
 _TRUNK: Final = frozenset({"hips", "spine", "chest"})
 # A hand has no spine; a shark has several spine bones.
 _LONG_TRUNK: Final = 3
+_WORDS: Final = (("Forward", "Back"), ("Left", "Right"), ("Up", "Down"))
 _AXES: Final[tuple[Literal["X", "Y", "Z"], ...]] = ("X", "Y", "Z")
 
 
@@ -73,6 +75,25 @@ def why_not_human(bones: Mapping[str, RestBone]) -> str:
     up, leg = np.mean(ends, axis=0) - np.mean(trunk, axis=0), np.mean(legs, axis=0)
     upright = up @ leg >= _UPRIGHT * np.linalg.norm(up) * np.linalg.norm(leg)
     return "" if upright else "its trunk lies across its legs"
+
+
+def swing_names(bones: Mapping[str, RestBone]) -> dict[str, tuple[str, ...]]:
+    """Where the tails of an armature's bones go when they swing toward their +X, +Z, -X and -Z, in words.
+
+    Each of X and Z gets another one of the body's axes, together the nearest. Only bones with names of human bones are
+    named, and only on a rig whose forward, left and up are known.
+    """
+    body = RestBody(bones)
+    if body.axes is None:
+        return {}
+    axes = np.array([body.axes.forward, body.axes.left, body.axes.up])
+    named: dict[str, tuple[str, ...]] = {}
+    for name in body.roles:
+        x, z = axes @ bones[name].axes[:, 0], axes @ bones[name].axes[:, 2]
+        first, second = max(permutations(range(3), 2), key=lambda pair: abs(x[pair[0]]) + abs(z[pair[1]]))
+        of_x, of_z = _WORDS[first][:: 1 if x[first] > 0.0 else -1], _WORDS[second][:: 1 if z[second] > 0.0 else -1]
+        named[name] = (of_x[0], of_z[0], of_x[1], of_z[1])
+    return named
 
 
 def _parts(body: RestBody, part: str) -> Iterator[tuple[str, RestBone]]:

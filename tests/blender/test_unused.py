@@ -59,7 +59,6 @@ def look(rig):
         for panel in panels.CLASSES:
             if hasattr(panel, "poll"):
                 panel.poll(context)
-        getattr(rig, "fabrik_take_index", None)
         getattr(rig, "fabrik_stiffness_of_selected", None)
 
 
@@ -105,7 +104,7 @@ def used(use):
     elif use == "errors":
         rig.fabrik.capture.show_errors = True
     elif use == "motion":
-        rig.fabrik.view.show_ghosts = True
+        rig.fabrik.show_trails = True
     else:
         bpy.context.scene.fabrik_show_limits = True
     return rig
@@ -186,7 +185,7 @@ def test_no_getter_of_a_property_reads_the_context():
             if found is not None:
                 getters.add(name)
                 assert "bpy.context" not in found[0], f"{path.name}: {name}"
-    assert getters >= {"_index", "_stiffness"}
+    assert getters >= {"_stiffness"}
 
 
 def test_the_first_panels_draw_an_unused_rig():

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from fabrik_addon.core.falloff import CURVES, falloff
+from fabrik_addon.core.falloff import falloff
 
 
-@pytest.mark.parametrize("curve", CURVES)
-def test_all_of_it_here_nothing_from_the_ends_on(curve):
+def test_all_of_it_here_nothing_from_the_ends_on():
     frames = np.arange(0.0, 101.0)
-    shares = falloff(frames, 40.0, 40.0, 10.0, 30.0, curve)
+    shares = falloff(frames, 40.0, 40.0, 10.0, 30.0)
     assert shares[40] == 1.0
     assert not shares[:31].any()
     assert not shares[70:].any()
@@ -17,15 +16,14 @@ def test_all_of_it_here_nothing_from_the_ends_on(curve):
     assert (np.diff(shares[40:71]) <= 0.0).all()
 
 
-@pytest.mark.parametrize("curve", CURVES)
-def test_acceleration_is_continuous(curve):
+def test_acceleration_is_continuous():
     times = np.linspace(-1.2, 1.2, 24001)
-    acceleration = np.gradient(np.gradient(falloff(times, 0.0, 0.0, 1.0, 1.0, curve), times), times)
+    acceleration = np.gradient(np.gradient(falloff(times, 0.0, 0.0, 1.0, 1.0), times), times)
     assert np.abs(np.diff(acceleration)).max() < 5e-3 * np.abs(acceleration).max()
     assert np.abs(acceleration[np.abs(times) > 1.001]).max() < 1e-6
 
 
-def test_smooth_has_the_least_jerks_acceleration():
+def test_it_has_the_least_jerks_acceleration():
     times = np.linspace(-1.0, 1.0, 20001)
     acceleration = np.gradient(np.gradient(falloff(times, 0.0, 0.0, 1.0, 1.0), times), times)
     assert np.abs(acceleration).max() == pytest.approx(10.0 / np.sqrt(3.0), rel=1e-3)

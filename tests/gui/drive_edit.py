@@ -1,6 +1,6 @@
-"""Drives dragging over time: by the bone, by a point of its trail; a hold, and ghosts; run by `test_gui.py`.
+"""Drives dragging over time: by the bone, by a point of its trail; a hold, and trails off; run by `test_gui.py`.
 
-Leaves edit_spread.png, edit_trail.png, edit_trail_dragged.png, edit_hold.png and edit_ghosts.png to be looked at.
+Leaves edit_spread.png, edit_trail.png, edit_trail_dragged.png and edit_hold.png to be looked at.
 """
 
 import importlib
@@ -94,7 +94,7 @@ def steps():
     yield from escape()
     yield from trail_drag()
     yield from hold()
-    yield from ghosts()
+    yield from trails_off()
 
 
 def move(shift, place):
@@ -142,7 +142,7 @@ def escape():
 
 def trail_drag():
     """A point of the trail is taken hold of: its frame changes, and the present one stays at hand."""
-    view = rig().fabrik.view
+    view = rig().fabrik
     # The hand comes back on its way: about this frame the place of frame 41 is that of no other.
     view.show_trails, view.trail_frames = True, 25
     bpy.context.scene.frame_set(50)
@@ -184,21 +184,20 @@ def hold():
     assert not len(rig().fabrik.holds)
 
 
-def ghosts():
+def trails_off():
     """On, off by undo, and off by the switch."""
-    rig().fabrik.view.show_trails = False
+    rig().fabrik.show_trails = False
     with g.override():
         bpy.ops.ed.undo_push(message="no trails")
-        bpy.ops.wm.context_toggle("EXEC_DEFAULT", True, data_path="object.fabrik.view.show_ghosts")
+        bpy.ops.wm.context_toggle("EXEC_DEFAULT", True, data_path="object.fabrik.show_trails")
     yield 0.6
-    assert rig().fabrik.view.show_ghosts
-    g.shot("edit_ghosts.png")
+    assert rig().fabrik.show_trails
     g.key("Z", ctrl=True)
     yield 1.0
-    assert not rig().fabrik.view.show_ghosts
-    rig().fabrik.view.show_ghosts = True
+    assert not rig().fabrik.show_trails
+    rig().fabrik.show_trails = True
     yield 0.4
-    rig().fabrik.view.show_ghosts = False
+    rig().fabrik.show_trails = False
     yield 0.4
 
 

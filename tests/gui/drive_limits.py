@@ -3,6 +3,7 @@
 Leaves limits_panel.png and limits_overlay.png for the manual.
 """
 
+import sys
 from math import degrees, radians
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import bpy
 import gui_drive as g
 import numpy as np
 from mathutils import Euler
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.sidebar import open_folds, open_panels
 
 EXTENSION = "bl_ext.user_default.fabrik"
 
@@ -78,18 +82,8 @@ def vermilion(picture):
     return int(((red > 0.8) & (green < 0.45) & (blue_ < 0.3)).sum())
 
 
-def open_the_panel():
-    """The panel is folded at first: open it."""
-    kinds = [bpy.types.FABRIK_PT_limits, bpy.types.FABRIK_PT_limit_tools]
-    for kind in reversed(kinds):
-        bpy.utils.unregister_class(kind)
-    kinds[0].bl_options = set()
-    for kind in kinds:
-        bpy.utils.register_class(kind)
-
-
 def prepare():
-    open_the_panel()
+    open_panels("FABRIK_PT_limits")
     with g.override():
         bpy.context.view_layer.objects.active = rig()
         bpy.ops.object.mode_set(mode="POSE")
@@ -186,8 +180,9 @@ def take_pictures():
     pose("upper_arm.L", x=20.0)
     pose("forearm.R", x=145.0)
     select("upper_arm.L", "forearm.R", "head")
-    yield from g.find_button("fabrik_show_limits", xfrac=0.8, step=6)
-    yield from open_sub_panels()
+    open_folds()
+    g.redraw()
+    yield 0.8
     yield from g.find_button("fabrik.limit_preset", xfrac=0.4, step=6)
     g.goto(*g.center())
     show_skin(True)
@@ -199,17 +194,6 @@ def take_pictures():
     assert blue(picture) > 1000
     assert vermilion(picture) > 300
     show_skin(False)
-
-
-def open_sub_panels():
-    """Ctrl-click the header of the panel whose switch has been found last."""
-    sidebar = g.region(rtype="UI")
-    g.goto(sidebar.x + 0.3 * sidebar.width, g._pos[1])  # noqa: SLF001  nothing else says where the cursor is
-    yield
-    g.press(ctrl=True)
-    yield
-    g.release(ctrl=True)
-    yield 0.8
 
 
 def switch_the_extension_off():

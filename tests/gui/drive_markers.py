@@ -3,6 +3,7 @@
 Leaves markers_baked.png to look at.
 """
 
+import sys
 from math import radians
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import bpy
 import gui_drive as g
 import numpy as np
 from mathutils import Euler
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.sidebar import open_panels
 
 SAMPLES = Path(bpy.data.filepath).parent
 
@@ -111,6 +115,7 @@ def drop_a_file():
 
 
 def show_the_tab():
+    open_panels("FABRIK_PT_calibration", "FABRIK_PT_bake")
     g.area().spaces.active.show_region_ui = True
     yield 1.0
     g.region(rtype="UI").active_panel_category = "FABRIK Motion"

@@ -3,8 +3,14 @@
 An error while a panel draws is printed, and `test_gui.py` looks for it. The pictures are for people.
 """
 
+import sys
+from pathlib import Path
+
 import bpy
 import gui_drive as g
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.sidebar import open_folds, open_panels
 
 # The panels that Blender has drawn to their end since the last look.
 DRAWN = set()
@@ -23,7 +29,9 @@ def note(panel, _context):
 
 
 def prepare():
-    """Each panel tells when it has been drawn."""
+    """Each panel is open, and tells when it has been drawn."""
+    open_panels()
+    open_folds()
     for kind in panels():
         kind.append(note)
     g.area().spaces.active.show_region_ui = True
@@ -71,7 +79,7 @@ def effectors():
     effector = kept.effectors.add()
     effector.name, effector.bone, effector.target = "nod", "head", rig()
     yield from look()
-    effector.kind, effector.point = "PIN", "OFFSET"
+    effector.target, effector.pin_location, effector.point = None, (0.0, 0.0, 1.0), "OFFSET"
     yield from look()
     kept.last_result = "11 bones, 3 frames\nRMS 2 mm"
     yield from look()

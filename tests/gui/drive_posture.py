@@ -5,11 +5,16 @@ posture_panel.png, posture_balance.png and posture_floor.png to be looked at.
 """
 
 import importlib
+import sys
 from math import radians
+from pathlib import Path
 
 import bpy
 import gui_drive as g
 from mathutils import Euler, Vector
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.sidebar import open_folds
 
 EXTENSION = "bl_ext.user_default.fabrik"
 FEET = ("foot.L", "foot.R")
@@ -35,11 +40,12 @@ def select(*names):
 
 
 def open_all_panels():
-    """Sub-panels are open from the first, and those that are not looked at are away."""
+    """Those that are looked at are open, and others are away."""
+    open_folds()
     for name in [each for each in dir(bpy.types) if each.startswith("FABRIK_PT_")]:
         kind = getattr(bpy.types, name)
         bpy.utils.unregister_class(kind)
-    for name, kind in sorted(KINDS.items(), key=lambda pair: hasattr(pair[1], "bl_parent_id")):
+    for name, kind in KINDS.items():
         if name in {"FABRIK_PT_drag", "FABRIK_PT_posture", "FABRIK_PT_limits"}:
             kind.bl_options = set()
             bpy.utils.register_class(kind)

@@ -3,6 +3,7 @@
 Leaves retarget_panel.png and retarget_done.png for the manual.
 """
 
+import sys
 from math import cos, pi, radians, sin
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import bpy
 import gui_drive as g
 import numpy as np
 from mathutils import Euler
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.sidebar import open_folds, open_panels
 
 # A person of a BVH file: joint, parent, offset in centimetres, Y up, a T pose.
 JOINTS = (
@@ -120,6 +124,8 @@ def choose_the_source():
         bpy.ops.object.select_all(action="DESELECT")
         bpy.context.view_layer.objects.active = rig()
         rig().select_set(True)
+    open_panels("FABRIK_PT_from_armature")
+    open_folds()
     g.area().spaces.active.show_region_ui = True
     yield 1.0
     g.region(rtype="UI").active_panel_category = "FABRIK Motion"

@@ -60,6 +60,9 @@ class Layout:
     def column(self, **_options):
         return self._sub("COLUMN")
 
+    def panel(self, name, *, default_closed=False):
+        return self.row(), self.column()
+
     def box(self):
         return self._sub("COLUMN")
 
@@ -81,7 +84,7 @@ class Layout:
         self._leaf(_operator(name).name if text is None else text, icon, more=_ARROW)
         return Properties()
 
-    def menu(self, name, *, text=None, icon="NONE"):
+    def menu(self, name, *, text=None, icon="NONE", **_options):
         self._leaf(getattr(bpy.types, name).bl_label if text is None else text, icon, more=_ARROW)
 
     popover = menu

@@ -10,7 +10,7 @@ from fabrik_addon.blender.registration import CLASSES
 UI = Path(__file__).parents[2] / "fabrik_addon" / "blender" / "ui"
 # Calls that draw a text, or words for one, and what the text is called or where it stands.
 _DRAWN = ("text", "heading", "title", "confirm_text")
-_SAYING = ("draw_lines", "said", "told")
+_SAYING = ("draw_lines", "folded", "said", "told")
 # A table of texts.
 _CONSTANT = "_WORDS"
 # What an operator does, for the status bar.
@@ -60,7 +60,7 @@ def drawn():
             if isinstance(node, ast.Call):
                 found = [keyword.value for keyword in node.keywords if keyword.arg in _DRAWN]
                 if isinstance(node.func, ast.Name) and node.func.id in _SAYING:
-                    found += node.args[1:2] if node.func.id == "draw_lines" else node.args[:1]
+                    found += node.args[:1] if node.func.id in {"said", "told"} else node.args[1:2]
                 yield from ((f"{path.name}:{node.lineno}", text) for value in found for text in fixed(value))
             if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == _CONSTANT:
                 yield from ((f"{path.name}:{node.lineno}", text) for each in node.value.values for text in fixed(each))
@@ -74,6 +74,8 @@ def fixed(node):
     """The fixed texts that an expression may be: no parts of ones that are put together."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
+    if isinstance(node, ast.Tuple):
+        yield from (text for each in node.elts for text in fixed(each))
     if isinstance(node, ast.IfExp):
         yield from (*fixed(node.body), *fixed(node.orelse))
     if isinstance(node, ast.BoolOp):

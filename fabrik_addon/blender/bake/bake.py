@@ -100,9 +100,8 @@ def keyed_steps(
         with timed(seconds, "write"):
             report = make_report(trees, settings.frames)
             trees = _chosen(context, armature, trees, settings.bones)
-            error = report.frame_rms if settings.key_error else None
             name = take or (take_name(armature) if follows_markers(armature, settings.source) else "")
-            writing = Writing(context, armature, settings, trees, matrices, error, name)
+            writing = Writing(context, armature, settings, trees, matrices, name)
             off = yield from within(_SOLVING_ENDS, 1.0, write_keys(writing))
             keyed = [*written_bones(writing)]
             off += off_their_keys(writing)
@@ -121,7 +120,7 @@ def _found_steps(
         jobs, matrices = yield from within(0.0, _SAMPLING_ENDS, sample(context, armature, settings))
     check_root_motion(armature, settings.root_motion, [job.goals for job in jobs])
     with timed(seconds, "solve"):
-        trees = yield from within(_SAMPLING_ENDS, 1.0, solve(jobs, settings))
+        trees = yield from within(_SAMPLING_ENDS, 1.0, solve(jobs))
     return trees, matrices
 
 

@@ -91,8 +91,6 @@ def sample(
 ) -> Generator[float, None, tuple[list[Job], FloatArray]]:
     """The trees to be solved, and (F, 4, 4) world matrices of the armature; yields the share done."""
     scene, frames, by_markers = context.scene, settings.frames, follows_markers(armature, settings.source)
-    if by_markers and settings.start == "PREVIOUS":
-        raise BakeError("Markers can't be solved from the previous frame: set Start From to Rest")
     goals = _goals_at(context, armature, settings)
     rate = scene_rate(scene) / settings.step
     smooth = partial(low_pass, rate=rate, cutoff=settings.low_pass) if by_markers else None
@@ -122,7 +120,7 @@ def _take_settings(settings: BakeSettings, rate: float, world: FloatArray) -> Ta
     return TakeSettings(
         gaps=settings.gaps,
         robust=settings.robust,
-        steady=settings.steady,
+        steady=settings.robust,
         plant_feet=settings.plant_feet,
         rate=rate,
         up=int(np.argmax(np.abs(world[2, :3]))),

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import bpy
 import numpy as np
@@ -24,7 +24,6 @@ from .jobs import BakedTree
 from .key_reduction import location_keys, rotation_keys
 from .settings import BakeError, BakeSettings
 
-ERROR_PROPERTY: Final = "fabrik_error"
 _OBJECT_LOCATION: Final = "location"
 
 
@@ -41,7 +40,7 @@ class _Track:
 
 @dataclass(frozen=True)
 class Writing:
-    """What is to be written: F frames, the solved trees, (F, 4, 4) world matrices of the armature, (F,) meters.
+    """What is to be written: F frames, the solved trees, (F, 4, 4) world matrices of the armature.
 
     take: what the motion is called, "" if it has no name.
     """
@@ -51,7 +50,6 @@ class Writing:
     settings: BakeSettings
     trees: Sequence[BakedTree]
     matrices: FloatArray
-    error: FloatArray | None = None
     take: str = ""
 
     @property
@@ -95,11 +93,6 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
         tracks += [*of_object, *_tracks(writing, tree, take)]
         left += take.left
         switches |= take.switches.keys()
-    if writing.error is not None:
-        seen = np.isfinite(writing.error)
-        make_error_property(armature)
-        frames, values = settings.frames[seen], writing.error[seen, None]
-        tracks.append(_Track(f'["{ERROR_PROPERTY}"]', "FABRIK", frames, values))
     name = settings.action_name or writing.take or f"{armature.name} FABRIK"
     if settings.action == "NLA":
         action = new_strip_action(armature, name)
@@ -135,20 +128,13 @@ def _tracks(writing: Writing, tree: BakedTree, take: TakeChannels) -> Iterator[_
             yield from _stretch(writing, tree, holder)
     for holder, locations in take.locations.items():
         unlocked = unlocked_location(writing.armature.pose.bones[holder])
-        distance = writing.settings.key_distance / float(object_scale(writing.matrices[0]))
+        distance = writing.settings.key_angle * float(writing.armature.data.bones[holder].length)
         if unlocked:
             yield _reduced(writing, bone_path(holder, "location"), holder, locations, distance, unlocked)
     for path, value in take.switches.items():
         # On both ends, so that no key is left between them.
         ends = writing.settings.frames[[0, -1]] if len(writing.settings.frames) > 1 else writing.settings.frames
         yield _Track(path, bone_in_path(path), ends, np.full((len(ends), 1), value))
-
-
-def make_error_property(armature: bpy.types.Object) -> None:
-    """The custom property whose curve shows how far the markers were off."""
-    armature[ERROR_PROPERTY] = 0.0
-    shown: Any = armature.id_properties_ui(ERROR_PROPERTY)
-    shown.update(min=0.0, subtype="DISTANCE", description="How far the markers are from the rig, RMS of this frame")
 
 
 def _keyed_rows(tree: BakedTree, bone: str) -> IntArray:
@@ -174,9 +160,8 @@ def _stretch(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
     """The keys of what shows one bone's length."""
     skeleton = tree.goals.tree.skeleton
     place = skeleton.index(bone)
-    factors = tree.solution.lengths[:, place] / skeleton.lengths[place]
-    distance = writing.settings.key_distance / float(object_scale(writing.matrices[0])) / float(skeleton.lengths[place])
-    yield _reduced(writing, bone_path(bone, "scale"), bone, stretch_scales(factors), distance, (1,))
+    factors = stretch_scales(tree.solution.lengths[:, place] / skeleton.lengths[place])
+    yield _reduced(writing, bone_path(bone, "scale"), bone, factors, writing.settings.key_angle, (1,))
 
 
 def _travelling(writing: Writing, tree: BakedTree) -> tuple[FloatArray, list[_Track]]:
@@ -189,7 +174,8 @@ def _travelling(writing: Writing, tree: BakedTree) -> tuple[FloatArray, list[_Tr
     if settings.root_motion != "OBJECT":
         return heads, []
     moved = writing.matrices[:, :3, 3] - np.array(writing.armature.delta_location) + shift
-    return heads, [_reduced(writing, _OBJECT_LOCATION, "Object Transforms", moved, settings.key_distance, None)]
+    distance = settings.key_angle * float(tree.goals.tree.skeleton.lengths[0] * object_scale(writing.matrices[0]))
+    return heads, [_reduced(writing, _OBJECT_LOCATION, "Object Transforms", moved, distance, None)]
 
 
 def _divided(writing: Writing, heads: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -204,7 +190,7 @@ def _divided(writing: Writing, heads: FloatArray, rest: FloatArray) -> tuple[Flo
 def _reduced(
     writing: Writing, path: str, group: str, values: FloatArray, distance: float, components: tuple[int, ...] | None
 ) -> _Track:
-    """The keys of a location or a scale, fewer of them where that was asked for."""
+    """The keys of a location or a scale, reduced if wanted: then at most `distance` off."""
     rows = location_keys(values, distance) if writing.settings.key_angle > 0.0 else np.arange(len(values))
     return _Track(path, group, writing.settings.frames[rows], values[rows], components)
 

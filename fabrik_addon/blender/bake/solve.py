@@ -1,8 +1,8 @@
 """Solving the trees of a bake, for markers or for effectors' targets."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import fields, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -11,18 +11,14 @@ from ...markers.steps import within
 from ...markers.take import TakeSettings, solve_take_steps
 from ..rig.legal import legal_pose
 from .jobs import BakedTree, Job
-from .settings import BakeSettings
 from .unseen import fill_unseen
 
-# Frames between two looks at the Esc key.
-_SOLVED_IN_ORDER: Final = 20
 
-
-def solve(jobs: Sequence[Job], settings: BakeSettings) -> Generator[float, None, tuple[BakedTree, ...]]:
+def solve(jobs: Sequence[Job]) -> Generator[float, None, tuple[BakedTree, ...]]:
     """Solve the trees one after the other; yields the share done."""
     trees = []
     for place, job in enumerate(jobs):
-        stage = _solve_effectors(job, settings) if job.take is None else _solve_take(job, job.take)
+        stage = _solve_effectors(job) if job.take is None else _solve_take(job, job.take)
         trees.append((yield from within(place / len(jobs), (place + 1) / len(jobs), stage)))
     return tuple(trees)
 
@@ -39,17 +35,15 @@ def _solve_take(job: Job, settings: TakeSettings) -> Generator[float, None, Bake
     return replace(tree, keyed=keyed, filled=found.filled, outliers=found.outliers, stances=stances)
 
 
-def _solve_effectors(job: Job, settings: BakeSettings) -> Generator[float, None, BakedTree]:
+def _solve_effectors(job: Job) -> Generator[float, None, BakedTree]:
     """The tree for effectors' targets; yields the share done."""
-    stage = _solve_in_order(job) if settings.start == "PREVIOUS" else _solve_from_rest(job)
     parts = []
-    for part, done in stage:
+    for part, done in _solve_from_rest(job):
         parts.append(part)
         yield done
-    solution = _joined(parts, np.concatenate)
-    if settings.mend_jumps and settings.start == "REST":
-        for _ in job.places.repair(job.solver, solution, job.root_heads):
-            yield 1.0
+    names = [field.name for field in fields(Solution) if field.name != "skeleton"]
+    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    solution = replace(parts[0], **joined)
     return _baked(job, fill_unseen(_others_kept(job, solution), job.goals.turned_by, job.seen))
 
 
@@ -72,28 +66,9 @@ def _solve_from_rest(job: Job) -> Iterator[tuple[Solution, float]]:
         yield job.places.part(part).solve(solver, start, heads), min(1.0, part.stop / count)
 
 
-def _solve_in_order(job: Job) -> Iterator[tuple[Solution, float]]:
-    """The frames in small parts, each frame from the one before, the first from the present pose."""
-    solver, count = job.solver, len(job.places.points)
-    rotations, head = job.goals.tree.rotations, job.goals.tree.root_location
-    for first in range(0, count, _SOLVED_IN_ORDER):
-        found = []
-        for frame in range(first, min(count, first + _SOLVED_IN_ORDER)):
-            head = head if job.root_heads is None else job.root_heads[frame]
-            found.append(job.places.part(frame).solve(solver, rotations, head))
-            rotations, head = found[-1].rotations, found[-1].root_location
-        yield _joined(found, np.stack), min(1.0, (first + len(found)) / count)
-
-
 def _others_kept(job: Job, solution: Solution) -> Solution:
     """The solution with the bones that get no keys as they are: the solver may have bent a limb that was straight."""
     rotations = np.array(solution.rotations)
     others = np.setdiff1d(np.arange(len(solution.skeleton)), job.bones)
     rotations[:, others] = job.goals.tree.rotations[others]
     return replace(solution, rotations=rotations)
-
-
-def _joined(parts: Sequence[Solution], join: Callable[[list[Any]], Any]) -> Solution:
-    """Solutions of successive frames as one."""
-    names = [field.name for field in fields(Solution) if field.name != "skeleton"]
-    return replace(parts[0], **{name: join([getattr(part, name) for part in parts]) for name in names})

@@ -1,4 +1,4 @@
-"""Where a rig's bones are over the frames of its take, kept until a key changes: for trails and ghosts."""
+"""Where a rig's bones are over the frames of its take, kept until a key changes: for trails."""
 
 from dataclasses import dataclass, field
 from typing import Final

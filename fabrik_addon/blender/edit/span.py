@@ -1,6 +1,6 @@
 """What a change over time is about: the frames of a span, the poses that they have, and what follows or is held."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -34,18 +34,16 @@ _GOES_BACK: Final = 0.25
 
 @dataclass(frozen=True)
 class Spread:
-    """How far a change goes: frames before and after, the curve of `falloff` by which it fades out, and from where.
+    """How far a change goes: frames before and after.
 
-    frame: the one that is dragged; the present one when None. layer: whether it goes to a layer of its own.
-    until: "FRAMES", or "MARKERS" or "CONTACTS" on the timeline, the next of which is where it ends if there is one.
+    frame: the one that is dragged; the present one when None. to: "MARKERS" or "CONTACTS", the next of which on the
+    timeline is where it ends if there is one; "LAYER" if it goes to a layer of its own.
     """
 
     before: float
     after: float
-    curve: str = "SMOOTH"
     frame: float | None = None
-    layer: bool = False
-    until: str = "FRAMES"
+    to: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -96,18 +94,18 @@ def make_span(
     bone = next(iter(setup.dragged))
     take = Take(armature, tree_of(armature, bone))
     foot = foot_of(match(take.skeleton.names), bone)
-    contacts = contacts_about(scene, armature, take, frame) if foot or spread.until == "CONTACTS" else []
+    contacts = contacts_about(scene, armature, take, frame) if foot or "CONTACTS" in spread.to else []
     first, last = standing(contacts, foot, frame)
     times: list[float] = []
-    if spread.until == "MARKERS":
-        times = [float(marker.frame) for marker in scene.timeline_markers]
-    elif spread.until == "CONTACTS":
-        times = [time for each in contacts for time in (each.first, each.last) if not first <= time <= last]
+    if "MARKERS" in spread.to:
+        times += [float(marker.frame) for marker in scene.timeline_markers]
+    if "CONTACTS" in spread.to:
+        times += [time for each in contacts for time in (each.first, each.last) if not first <= time <= last]
     before = max((time for time in times if time < frame), default=frame - spread.before)
     after = min((time for time in times if time > frame), default=frame + spread.after)
     room = 1.0 - _GOES_BACK
     whole = max(first, frame - room * (frame - before)), min(last, frame + room * (after - frame))
-    span = span_over(armature, setup, point, take, Extent(whole, (before, after), spread.curve), also=(frame,))
+    span = span_over(armature, setup, point, take, Extent(whole, (before, after)), also=(frame,))
     if whole == (first, last):
         return span
     sentence = (
@@ -119,11 +117,10 @@ def make_span(
 
 @dataclass(frozen=True)
 class Extent:
-    """The frames in which a change is whole, from one to another, those at which it ends, and the curve in between."""
+    """The frames in which a change is whole, from one to another, and those at which it ends."""
 
     whole: tuple[float, float]
     ends: tuple[float, float]
-    curve: str = "SMOOTH"
 
 
 def span_over(
@@ -173,8 +170,8 @@ def span_over(
         _moves_root(armature, setup, tree, effectors, take),
         collision_of(armature, tree.skeleton),
     )
-    (first, last), curve = extent.whole, extent.curve
-    shares = falloff(motion.frames, first, last, first - ends[0], ends[1] - last, curve)
+    first, last = extent.whole
+    shares = falloff(motion.frames, first, last, first - ends[0], ends[1] - last)
     return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends, within)
 
 

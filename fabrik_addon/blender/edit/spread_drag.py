@@ -55,7 +55,7 @@ class SpreadDrag:
     ) -> None:
         """Take note of how things are. Raises RigError where nothing can follow."""
         scene, here = context.scene, context.scene.frame_current_final
-        self._armature, self._dragged, self._layer = armature, setup.dragged, spread.layer
+        self._armature, self._dragged, self._layer = armature, setup.dragged, "LAYER" in spread.to
         self._span = span = make_span(
             scene, armature, setup, point, spread, here if spread.frame is None else spread.frame
         )

@@ -113,12 +113,11 @@ def core_effector(effector: FabrikEffector | FabrikMarker) -> Effector:
     offset = {"TAIL": None, "HEAD": BONE_HEAD, "OFFSET": tuple(effector.offset)}[effector.point]
     if isinstance(effector, FabrikMarker):
         return Effector(effector.bone, offset=offset, weight=effector.weight)
-    takes_rotation = effector.hold_rotation if effector.kind == "PIN" else effector.use_rotation
     return Effector(
         effector.bone,
         offset=offset,
         weight=effector.weight,
-        rotation_weight=effector.rotation_weight if takes_rotation else 0.0,
+        rotation_weight=float(effector.hold_rotation),
         priority=effector.priority,
     )
 

@@ -48,7 +48,7 @@ def pin_bones(
     kept = rig_settings(armature)
     for name in bones:
         pin = kept.effectors.add()
-        pin.name, pin.kind, pin.bone = f"{chosen[name]} pin", "PIN", name
+        pin.name, pin.bone = f"{chosen[name]} pin", name
         pin.control = chosen[name] if chosen[name] != name else ""
         pin.point, pin.hold_rotation = point, hold_rotation
         set_pin(pin, armature.pose.bones[name])

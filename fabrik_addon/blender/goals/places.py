@@ -1,6 +1,6 @@
 """Where the goals of a rig are, now or frame by frame, in the space that its tree of bones is solved in."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple
 
 import bpy
@@ -36,12 +36,6 @@ class Places(NamedTuple):
             start_location=start_location,
             target_rotations=self.rotations,
             bend_targets=self.bends,
-        )
-
-    def repair(self, solver: Solver, solution: Solution, start_locations: npt.ArrayLike | None) -> Iterator[bool]:
-        """Solve again, in place, what jumps or failed in F frames; yields after each span."""
-        return solver.repair_pops(
-            solution, self.points, start_locations, target_rotations=self.rotations, bend_targets=self.bends
         )
 
     def part(self, frames: slice | int) -> "Places":

@@ -1,12 +1,13 @@
 """Putting the limits of a human's joints on an armature."""
 
+from functools import lru_cache
 from typing import TypeAlias
 
 import bpy
 import numpy as np
 
 from ...core.errors import first_few
-from ...human.preset import Preset, human_limits, why_not_human
+from ...human.preset import Preset, human_limits, swing_names, why_not_human
 from ...human.rest_body import RestBone
 from ..rig.armature import RigError, check_rig
 from ..settings.control import control_rig, solved_parents
@@ -63,6 +64,12 @@ def rest_of(names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, l
     frames = np.frombuffer(matrices, dtype=np.float32).reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
     rows = zip(names, parents, frames, np.frombuffer(lengths, dtype=np.float32).tolist(), strict=True)
     return {name: RestBone(parent, frame[:3, 3], frame[:3, :3], length) for name, parent, frame, length in rows}
+
+
+@lru_cache(maxsize=4)
+def swings_of(key: RestKey) -> dict[str, tuple[str, ...]]:
+    """The names of the swings of a human's bones, as `swing_names` gives them."""
+    return swing_names(rest_of(*key))
 
 
 def described(preset: Preset) -> tuple[str, list[str]]:

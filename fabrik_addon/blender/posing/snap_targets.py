@@ -105,7 +105,7 @@ def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
     """A target to its effector."""
     bone = rig.pose.bones[effector.bone]
     place = rig.matrix_world @ armature_point(bone, effector.point, effector.offset)
-    rotation = (rig.matrix_world @ bone.matrix).to_quaternion() if effector.use_rotation else None
+    rotation = (rig.matrix_world @ bone.matrix).to_quaternion() if effector.hold_rotation else None
     return _Move(effector.target, effector.target_bone, place, rotation)
 
 

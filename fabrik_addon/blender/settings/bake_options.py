@@ -17,10 +17,6 @@ from bpy.types import PropertyGroup
 
 from .overrides import overridable
 
-STARTS = (
-    ("REST", "Rest", "Solve each frame from the rest pose, so that it depends only on the targets of that frame"),
-    ("PREVIOUS", "Previous Frame", "Solve each frame from the pose of the previous frame"),
-)
 ACTIONS = (
     (
         "NEW",
@@ -70,20 +66,12 @@ class KeyOptions:
     )
     key_angle: FloatProperty(
         name="Simplify",
-        description="Remove keys while no rotation changes by more than this angle; 0 keeps a key on every frame",
+        description="Remove keys while no bone rotates by more than this angle, and none moves farther than its tail "
+        "would; 0 keeps a key on every frame",
         subtype="ANGLE",
         default=0.0,
         min=0.0,
         soft_max=0.1,
-    )
-    key_distance: FloatProperty(
-        name="Root Tolerance",
-        description="Maximum change of the root's position when keys are removed",
-        unit="LENGTH",
-        default=0.001,
-        min=0.0,
-        soft_max=0.1,
-        precision=4,
     )
 
 
@@ -92,11 +80,6 @@ class BakeOptions:
     """How the poses of a bake are found. A mixin as well."""
 
     source: EnumProperty(name="Bake From", description="What the rig follows while baking", items=SOURCES)
-    start: EnumProperty(name="Start From", description="The pose from which each frame is solved", items=STARTS)
-    mend_jumps: BoolProperty(
-        name="Fix Pops",
-        description="Solve frames that failed or on which a limb pops again, starting from neighboring frames",
-    )
 
 
 @overridable
@@ -105,13 +88,9 @@ class MarkerOptions:
 
     gaps: EnumProperty(name="Gaps", description="How to pose bones while their markers are not seen", items=GAPS)
     robust: BoolProperty(
-        name="Ignore Outliers",
-        description="Ignore markers far from where the other markers predict them, such as swapped or fallen markers",
-        default=True,
-    )
-    steady: BoolProperty(
-        name="Stabilize",
-        description="Take rotations that the markers don't determine, such as the spine's, from neighboring frames",
+        name="Robust",
+        description="Ignore swapped or fallen markers, and take rotations that the markers don't determine, such as "
+        "the spine's, from neighboring frames",
         default=True,
     )
     low_pass: FloatProperty(
@@ -122,10 +101,6 @@ class MarkerOptions:
         soft_max=30.0,
     )
     plant_feet: BoolProperty(name="Plant Feet", description="Keep feet in place while they are in contact")
-    key_error: BoolProperty(
-        name="Key Error",
-        description="Key the RMS error of each frame as the custom property fabrik_error, shown in the Graph Editor",
-    )
 
 
 @overridable

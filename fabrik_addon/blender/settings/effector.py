@@ -13,9 +13,8 @@ from bpy.props import (
     StringProperty,
 )
 from bpy.types import PropertyGroup
-from mathutils import Vector
 
-from .live import poses_live_rigs, solved_anew
+from .live import poses_live_rigs
 from .overrides import overridable
 
 POINTS = (
@@ -23,21 +22,6 @@ POINTS = (
     ("HEAD", "Head", "Move the bone's head to the target"),
     ("OFFSET", "Offset", "Move a fixed point on the bone to the target"),
 )
-KINDS = (
-    ("TARGET", "Target", "Reach for an object"),
-    ("PIN", "Pin", "Hold the point at a position in armature space"),
-)
-
-
-def _kind_switched(effector: "FabrikEffector", context: bpy.types.Context) -> None:
-    """Blender calls this where the kind is chosen: a pin holds its point where it is now."""
-    rig: Any = effector.id_data
-    bone = rig.pose.bones.get(effector.bone) if rig.pose is not None else None
-    if effector.kind == "PIN" and bone is not None:
-        own = Vector(effector.offset) if effector.point == "OFFSET" else Vector()
-        effector.pin_location = bone.tail if effector.point == "TAIL" else bone.matrix @ own
-        effector.pin_rotation = bone.matrix.to_quaternion()
-    solved_anew(effector, context)
 
 
 @overridable
@@ -45,12 +29,6 @@ def _kind_switched(effector: "FabrikEffector", context: bpy.types.Context) -> No
 class FabrikEffector(PropertyGroup):
     """A point on a bone, and the object that it is to reach or the place where it is held."""
 
-    kind: EnumProperty(
-        name="Kind",
-        description="Whether the effector reaches for a target or is pinned",
-        items=KINDS,
-        update=_kind_switched,
-    )
     bone: StringProperty(name="Bone", description="The bone that reaches for the target")
     control: StringProperty(name="Control", description="On a control rig, the control chosen for the bone")
     point: EnumProperty(name="Point", description="The point on the bone that reaches for the target", items=POINTS)
@@ -76,12 +54,14 @@ class FabrikEffector(PropertyGroup):
     )
     pin_rotation: FloatVectorProperty(
         name="Pin Rotation",
-        description="Rotation of the pinned bone in armature space, used if its rotation is pinned too",
+        description="Rotation of the pinned bone in armature space",
         size=4,
         subtype="QUATERNION",
         default=(1.0, 0.0, 0.0, 0.0),
     )
-    hold_rotation: BoolProperty(name="Hold Rotation", description="Hold the bone's rotation as well as its position")
+    hold_rotation: BoolProperty(
+        name="Rotation", description="Match the rotation of the target or pin as well as its position"
+    )
     weight: FloatProperty(
         name="Weight",
         description="Influence of this target if not all targets can be reached",
@@ -90,14 +70,6 @@ class FabrikEffector(PropertyGroup):
         soft_max=10.0,
     )
     enabled: BoolProperty(name="Enabled", description="Use this effector for solving and baking", default=True)
-    use_rotation: BoolProperty(name="Copy Rotation", description="Match the rotation of the target as well")
-    rotation_weight: FloatProperty(
-        name="Rotation Weight",
-        description="Influence of the rotation relative to the position if both can't be met",
-        default=1.0,
-        min=0.0,
-        soft_max=10.0,
-    )
     priority: IntProperty(
         name="Priority",
         description="Targets with lower numbers are met first. Higher numbers give way if not all can be met",
@@ -113,6 +85,11 @@ class FabrikEffector(PropertyGroup):
         name="Pole Bone",
         description="If the pole target is an armature, the bone whose head the limb points to",
     )
+
+    @property
+    def kind(self) -> str:
+        """Either "PIN", if the point is held where it was pinned, or "TARGET", if it reaches for an object."""
+        return "PIN" if self.target is None and self.is_property_set("pin_location") else "TARGET"
 
     @property
     def shown_bone(self) -> str:

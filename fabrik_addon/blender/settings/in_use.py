@@ -43,7 +43,7 @@ def note_rig(rig: bpy.types.Object) -> None:
         "effectors": len(kept.effectors) > 0,
         "markers": len(kept.capture.markers) > 0,
         "errors": kept.capture.show_errors,
-        "motion": kept.view.show_trails or kept.view.show_ghosts,
+        "motion": kept.show_trails,
     }
     for use, is_used in uses.items():
         if is_used:

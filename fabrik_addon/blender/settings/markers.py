@@ -13,6 +13,7 @@ from bpy.props import (
     FloatProperty,
     FloatVectorProperty,
     IntProperty,
+    IntVectorProperty,
     PointerProperty,
     StringProperty,
 )
@@ -44,6 +45,30 @@ PROPORTIONS: Final = (
     ("REST", "Fit Rig", "Change the rig's rest pose to the recorded person's proportions and size"),
     ("NONE", "As Recorded", "Keep the size of the recording"),
 )
+
+
+@overridable
+class CalibrationOptions:
+    """How markers are calibrated. A mixin: of the rig's settings, and of the operator."""
+
+    proportions: EnumProperty(
+        name="Proportions", description="How to fit a person to a rig of different proportions", items=PROPORTIONS
+    )
+    refine: BoolProperty(
+        name="Refine",
+        description="After calibrating, improve the marker positions on their bones with the whole take",
+        default=True,
+    )
+    on_floor: BoolProperty(
+        name="Feet on the Floor",
+        description="Move the markers vertically so that the feet are on the rig's floor",
+        default=True,
+    )
+    reference: IntVectorProperty(
+        name="Reference",
+        description="First and last frame to calibrate from. If both are 0, the frames that show the most markers",
+        size=2,
+    )
 
 
 @overridable
@@ -168,7 +193,7 @@ class FabrikTake(PropertyGroup):
 
 
 @overridable
-class FabrikCapture(OfATake, MarkerOptions, PropertyGroup):
+class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
     """The markers of a rig, and how they are calibrated and baked."""
 
     take: PointerProperty(name="Take", description="The collection of the markers", type=bpy.types.Collection)
@@ -183,25 +208,6 @@ class FabrikCapture(OfATake, MarkerOptions, PropertyGroup):
         name="Static Take",
         description="A recording of the same person standing still, used for calibration. Defaults to the take itself",
         type=bpy.types.Collection,
-    )
-    use_reference: BoolProperty(
-        name="Reference Range",
-        description="Calibrate from a range of frames instead of the frames that show the most markers",
-    )
-    reference_start: IntProperty(name="Reference Start", description="First frame to calibrate from", default=1)
-    reference_end: IntProperty(name="Reference End", description="Last frame to calibrate from", default=1)
-    proportions: EnumProperty(
-        name="Proportions", description="How to fit a person to a rig of different proportions", items=PROPORTIONS
-    )
-    refine: BoolProperty(
-        name="Refine",
-        description="After calibrating, improve the marker positions on their bones with the whole take",
-        default=True,
-    )
-    on_floor: BoolProperty(
-        name="Feet on the Floor",
-        description="Move the markers vertically so that the feet are on the rig's floor",
-        default=True,
     )
     # What may be wrong with the last calibration, and with the last match or bake, a line each.
     calibration_doubts = Moment(per_take=True)

@@ -20,11 +20,12 @@ from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
 from .effector import FabrikEffector
+from .in_use import noting
 from .live import live_switched, solved_anew
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
 from .moment import Moment
-from .motion import FabrikHold, FabrikMotionView
+from .motion import FabrikHold
 from .overrides import overridable
 from .posture import FabrikStoredBone, PostureSettings
 
@@ -46,22 +47,13 @@ REACHES = (
     ("BONES", "Bones", "A fixed number of bones follow, including the dragged bone"),
 )
 SPREADS = (
-    ("FRAMES", "Frames", "Use the number of frames before and after"),
+    ("MARKERS", "Markers", "Fade out at the previous and next timeline markers, if there are any"),
+    ("CONTACTS", "Contacts", "Fade out at the previous and next foot contact changes, if there are any"),
     (
-        "MARKERS",
-        "Markers",
-        "Fade out at the previous and next timeline markers, or after the number of frames if there are none",
+        "LAYER",
+        "New Layer",
+        "Put each drag on its own NLA track. The recording is kept, and the track's influence blends the edit",
     ),
-    (
-        "CONTACTS",
-        "Contacts",
-        "Fade out at the previous and next foot contact changes, or after the number of frames if there are none",
-    ),
-)
-FALLOFFS = (
-    ("SMOOTH", "Smooth", "Fade out with minimum jerk"),
-    ("SHARP", "Sharp", "Fade out quickly near the current frame"),
-    ("FLAT", "Flat", "Apply the full change to the inner half of the frames"),
 )
 
 
@@ -100,14 +92,10 @@ class DragOptions:
         options=ASIDE,
     )
     spread_to: EnumProperty(
-        name="Spread To", description="Where the effect of a drag over time ends", items=SPREADS, options=ASIDE
-    )
-    falloff: EnumProperty(name="Falloff", description="How a drag fades out over time", items=FALLOFFS, options=ASIDE)
-    layer: BoolProperty(
-        name="As Layer",
-        description="Put each drag over time on its own NLA track. The recording is kept, and the track's "
-        "influence blends the edit",
-        options=ASIDE,
+        name="Spread To",
+        description="Where the effect of a drag over time ends, and whether it goes to a layer",
+        items=SPREADS,
+        options={"ENUM_FLAG", *ASIDE},
     )
 
 
@@ -146,7 +134,19 @@ class FabrikRig(PostureSettings, PropertyGroup):
     holds: CollectionProperty(
         name="Holds", description="Bones that are held in place over a range of frames", type=FabrikHold
     )
-    view: PointerProperty(name="Motion View", description="Settings for showing motion", type=FabrikMotionView)
+    show_trails: BoolProperty(
+        name="Trails",
+        description="Show the paths of the selected bones' tails, with keys as dots. Drag a point to edit "
+        "the bone on that frame",
+        update=noting("motion"),
+    )
+    trail_frames: IntProperty(
+        name="Trail Frames",
+        description="Number of frames before and after the current frame",
+        default=60,
+        min=1,
+        soft_max=250,
+    )
     live: BoolProperty(
         name="Live",
         description="Solve the rig whenever a target moves or the frame changes. Bake before rendering",
@@ -186,6 +186,5 @@ CLASSES = (
     FabrikBonePair,
     FabrikRetarget,
     FabrikHold,
-    FabrikMotionView,
     FabrikRig,
 )

@@ -5,7 +5,6 @@ from typing import Any, Final, TypeAlias
 import bpy
 
 from ...package import PACKAGE
-from ..settings.rig import rig_settings
 
 Rgba: TypeAlias = tuple[float, float, float, float]
 
@@ -18,8 +17,6 @@ COLORS: Final[dict[str, Rgba]] = {
     "free": (0.30, 0.66, 1.0, 1.0),
     "binds": (1.0, 0.25, 0.10, 1.0),
 }
-# What a rig has of them from its first drag, pin or target on.
-_STARTS: Final = ("balance", "use_floor")
 
 
 def preferences() -> Any:
@@ -35,13 +32,3 @@ def color(name: str) -> Rgba:
         return COLORS[name]
     red, green, blue, alpha = getattr(chosen, name)
     return red, green, blue, alpha
-
-
-def start_as_chosen(rig: bpy.types.Object) -> None:
-    """Give a rig that is worked on for the first time the balance and the floor that people want at first."""
-    kept, chosen = rig_settings(rig), preferences()
-    if chosen is None or len(kept.effectors):
-        return
-    for name in _STARTS:
-        if not kept.is_property_set(name) and getattr(chosen, name) != getattr(kept, name):
-            setattr(kept, name, getattr(chosen, name))

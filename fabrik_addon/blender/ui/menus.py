@@ -20,6 +20,7 @@ from .operators.posing import (
     FABRIK_OT_solve,
     FABRIK_OT_use_control_rig,
 )
+from .translations import said
 
 _POSING: Final = (
     (FABRIK_OT_drag, FABRIK_OT_pin, FABRIK_OT_add_effector),
@@ -63,7 +64,9 @@ def _draw_entry(self: Menu, context: Context) -> None:
 def _draw_import(self: Menu, _context: Context) -> None:
     """The line in File > Import."""
     suffixes = ", ".join(MOTION_SUFFIXES)
-    self.layout.operator(FABRIK_OT_import_markers.bl_idname, text=f"Motion Capture ({suffixes})")
+    self.layout.operator(
+        FABRIK_OT_import_markers.bl_idname, text=said("Motion Capture ({suffixes})", suffixes=suffixes), translate=False
+    )
 
 
 ENTRIES: Final = (

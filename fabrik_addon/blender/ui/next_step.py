@@ -7,6 +7,11 @@ from ..capture.takes import imported_takes, record_of
 from ..settings.control import may_be_control_rig
 from ..settings.unset import seen
 from ..settings.why_not import mapped_markers, why_no_rig
+from .operators.bake import FABRIK_OT_bake
+from .operators.calibrate_markers import FABRIK_OT_calibrate_markers
+from .operators.match_markers import FABRIK_OT_match_markers
+from .operators.posing import FABRIK_OT_use_control_rig
+from .operators.retargeting.retarget import FABRIK_OT_retarget
 
 
 def next_in_pose(rig: bpy.types.Object | None) -> str:
@@ -35,33 +40,33 @@ def _next_with_targets(rig: bpy.types.Object) -> str:
     return "Leave Pose mode (Ctrl Tab) to move targets" if in_pose_mode else "Move the targets to pose the rig"
 
 
-def next_in_motion(context: Context, rig: bpy.types.Object | None) -> str:
-    """What comes next on the way from a recording to keyframes."""
+def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str, str]:
+    """What comes next on the way from a recording to keyframes, and the operator that does it or ""."""
     takes = imported_takes(context.scene)
     reason = why_no_rig(rig)
     if not takes and (rig is None or not mapped_markers(rig)):
         return _without_a_take(None if reason else rig)
     if reason or rig is None:
-        return reason
+        return reason, ""
     if not mapped_markers(rig):
-        return "Match the markers to bones"
+        return "Match the markers to bones", FABRIK_OT_match_markers.bl_idname
     record = record_of(rig)
     if record is not None and record.action is not None:
-        return "Baked: see the report below"
+        return "Baked: see the report below", ""
     if record is None or not record.calibrated:
-        return "Calibrate the markers"
-    return "Bake the take to keyframes"
+        return "Calibrate the markers", FABRIK_OT_calibrate_markers.bl_idname
+    return "Bake the take to keyframes", FABRIK_OT_bake.bl_idname
 
 
-def _without_a_take(rig: bpy.types.Object | None) -> str:
+def _without_a_take(rig: bpy.types.Object | None) -> tuple[str, str]:
     """What comes next where no markers were imported: other armatures have motion too."""
     kept = None if rig is None else seen(rig).retarget
     if rig is not None and kept is not None and kept.source is not None:
         if may_be_control_rig(rig):
-            return "Constraints move its bones: set up a control rig first"
+            return "Constraints move its bones: set up a control rig first", FABRIK_OT_use_control_rig.bl_idname
         if kept.brought == kept.source.name:
-            return "Retargeted: see the report below"
-        return "Press Retarget Animation to copy the source's motion to the rig"
+            return "Retargeted: see the result below", FABRIK_OT_retarget.bl_idname
+        return "Press Retarget Animation to copy the source's motion to the rig", FABRIK_OT_retarget.bl_idname
     if rig is not None and len(bpy.data.armatures) > 1:
-        return "Import markers, or choose an animated armature as the source below"
-    return "Import markers here, or a .bvh or .fbx armature with File ▸ Import"
+        return "Import markers, or choose an animated armature as the source below", ""
+    return "Import markers here, or a .bvh or .fbx armature with File ▸ Import", ""

@@ -1,13 +1,12 @@
-"""The page in Blender's preferences: keys, the overlays' colours, and what rigs begin with."""
+"""The page in Blender's preferences: keys, and the colors of the overlays."""
 
-import bpy
-from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty
-from bpy.types import AddonPreferences, Context, UILayout
+from bpy.props import FloatVectorProperty
+from bpy.types import AddonPreferences, Context
 
 from ...package import PACKAGE
-from ..settings.posture import BALANCES
 from . import keymap
 from .chosen import COLORS
+from .folded import folded
 from .guide import FABRIK_OT_guide
 
 
@@ -28,12 +27,6 @@ class FabrikPreferences(AddonPreferences):
     bend: _color("bend", "Pole Targets", "Pole targets of limbs")
     free: _color("free", "Limits", "Range of rotation of bones")
     binds: _color("binds", "At a Limit", "Limits that currently block a bone's rotation")
-    balance: EnumProperty(
-        name="Balance", description="Balance setting that a rig gets with its first pin or target", items=BALANCES
-    )
-    use_floor: BoolProperty(
-        name="Floor", description="Turn on a floor at height 0 when a rig gets its first pin or target"
-    )
 
     def draw(self, context: Context) -> None:
         """Draw all of it."""
@@ -41,20 +34,9 @@ class FabrikPreferences(AddonPreferences):
         layout.operator(FABRIK_OT_guide.bl_idname, icon="HELP")
         layout.label(text="Keys in Pose Mode", icon="KEYINGSET")
         keymap.draw_keys(layout.box(), context)
-        columns = layout.row()
-        _draw_colors(self, columns.column())
-        start = columns.column()
-        start.use_property_split = True
-        start.label(text="Defaults for New Rigs", icon="ARMATURE_DATA")
-        start.row().prop(self, "balance", expand=True)
-        start.prop(self, "use_floor")
-
-
-def _draw_colors(chosen: bpy.types.AddonPreferences, column: UILayout) -> None:
-    column.use_property_split = True
-    column.label(text="Overlay Colors", icon="COLOR")
-    for name in COLORS:
-        column.prop(chosen, name)
+        colors = folded(layout, "Overlay Colors", "preferences")
+        for name in COLORS if colors is not None else ():
+            colors.prop(self, name)
 
 
 CLASSES = (FabrikPreferences,)

@@ -10,6 +10,8 @@ from typing import Final
 import bpy
 from bpy.props import FloatProperty
 
+from .translations import CONTEXT
+
 STIFFNESS_SLIDER: Final = "fabrik_stiffness_of_selected"
 
 
@@ -25,6 +27,7 @@ def start() -> None:
         get=_stiffness,
         set=_stiffen,
         options=set(),
+        translation_context=CONTEXT,
     )
     setattr(bpy.types.Object, STIFFNESS_SLIDER, slider)
 

@@ -20,7 +20,7 @@ def nearest_on_trails(
 
     The present frame's is none: that is the bone itself.
     """
-    if not seen(rig).view.show_trails or context.mode != "POSE":
+    if not seen(rig).show_trails or context.mode != "POSE":
         return None
     from .overlays.motion import trail_points  # noqa: PLC0415  Blender's start needs none of it
 

@@ -85,13 +85,6 @@ def test_several_performers(tmp_path, capfd):
     assert "--performer" in capfd.readouterr().err
 
 
-def test_markers_are_not_solved_in_order(tmp_path, capfd):
-    more = ("--start", "previous", "--map", SAMPLES / "walk_map.json", "--samples", 1, 3)
-    assert cli.run_command(arguments(tmp_path, SAMPLES / "walk.trc", *more)) == 1
-    assert "Markers can't be solved from the previous frame" in capfd.readouterr().err
-    assert not (tmp_path / "o.blend").exists()
-
-
 def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
     """Of a rig whose legs an IK constraint has: what to do about it, instead of doubts about the person."""
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / "human.blend"))

@@ -108,7 +108,7 @@ def test_esc_and_a_layer(human):
     drag.cancel()
     assert np.array_equal(poses(human, FRAMES), before)
     was = tail(human, next(iter(drag._dragged)))  # noqa: SLF001
-    bpy.ops.fabrik.drag(bone="hand_fk.R", translation=UP, spread=SPREAD, layer=True)
+    bpy.ops.fabrik.drag(bone="hand_fk.R", translation=UP, spread=SPREAD, spread_to={"LAYER"})
     assert len(human.animation_data.nla_tracks) == 2
     go_to(HERE)
     assert np.linalg.norm(tail(human, next(iter(drag._dragged))) - was - UP) < 1e-3  # noqa: SLF001
@@ -116,7 +116,7 @@ def test_esc_and_a_layer(human):
 
 
 def test_trails_of_controls_are_those_of_the_bones_that_they_stand_for(human):
-    human.fabrik.view.show_trails, human.fabrik.view.trail_frames = True, 5
+    human.fabrik.show_trails, human.fabrik.trail_frames = True, 5
     select(human, ("hand_fk.R",), "hand_fk.R")
     bpy.ops.fabrik.work_out_trails()
     ((bone, frames, points),) = motion.trail_points(bpy.context, human)
@@ -129,7 +129,7 @@ def test_trails_of_controls_are_those_of_the_bones_that_they_stand_for(human):
 
 def test_trails_of_controls_follow_their_keys(human):
     """They stayed as they were when keys changed."""
-    human.fabrik.view.show_trails, human.fabrik.view.trail_frames = True, 5
+    human.fabrik.show_trails, human.fabrik.trail_frames = True, 5
     select(human, ("hand_fk.R",), "hand_fk.R")
     assert motion.drawing_of(bpy.context, human) is None
     assert bpy.app.timers.is_registered(motion.refresh_trails), "nobody has to ask for the trails"

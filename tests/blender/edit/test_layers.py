@@ -25,7 +25,7 @@ def walk():
 
 
 def drag(**options):
-    options = {"bone": "hand.R", "translation": UP, "spread": SPREAD, "layer": True, **options}
+    options = {"bone": "hand.R", "translation": UP, "spread": SPREAD, "spread_to": {"LAYER"}, **options}
     assert bpy.ops.fabrik.drag(**options) == {"FINISHED"}
 
 
@@ -69,7 +69,7 @@ def test_one_layer_on_another(walk):
 
 
 def test_trails_of_strips_are_played(walk):
-    view = walk.fabrik.view
+    view = walk.fabrik
     view.show_trails, view.trail_frames = True, 30
     assert find_paths(walk, HERE) is not None
     drag()
@@ -84,12 +84,12 @@ def test_trails_of_strips_are_played(walk):
     assert np.abs((paths.tails - lower.tails)[30, paths.names.index("hand.R")] - UP).max() < 1e-4
     assert bpy.context.scene.frame_current == HERE
     view.show_trails = False
-    with pytest.raises(RuntimeError, match="switch one of them on first"):
+    with pytest.raises(RuntimeError, match="turn on Trails first"):
         bpy.ops.fabrik.work_out_trails()
 
 
 def test_the_root_and_only_what_moves_are_layered(walk):
-    bpy.ops.fabrik.drag(bone="hips", point="HEAD", translation=(0.0, 0.0, -0.04), spread=SPREAD, layer=True)
+    bpy.ops.fabrik.drag(bone="hips", point="HEAD", translation=(0.0, 0.0, -0.04), spread=SPREAD, spread_to={"LAYER"})
     paths = {curve.data_path for bag in bags(strip_of(walk)) for curve in bag}
     assert any(path.endswith("location") for path in paths)
     assert not [path for path in paths if "hand" in path]

@@ -1,4 +1,4 @@
-"""Trails and ghosts: where they run, when they are worked out anew, and what is drawn of them."""
+"""Trails: where they run, when they are worked out anew, and what is drawn of them."""
 
 import bpy
 import numpy as np
@@ -10,9 +10,7 @@ from support.takes import go_to
 from fabrik_addon.blender.edit.paths import PathKeeper, find_paths
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.ui.overlays import motion
-from fabrik_addon.blender.ui.overlays.motion_shapes import HELD, KEY, TICK, TRAIL, ghost_lines, trail_lines
-
-COLORS = ((1.0, 0.5, 0.0), (0.0, 0.5, 1.0))
+from fabrik_addon.blender.ui.overlays.motion_shapes import HELD, KEY, TICK, TRAIL, trail_lines
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -60,14 +58,14 @@ def test_a_rig_without_keys_has_no_paths(clean_scene):
     rig = takes.active_human()
     assert find_paths(rig, 1) is None
     assert PathKeeper().paths(rig, 1)[0] is None
-    rig.fabrik.view.show_trails = True
+    rig.fabrik.show_trails = True
     assert motion.drawing_of(bpy.context, rig) is None
 
 
 def test_keys_have_dots_and_other_frames_ticks():
     rig = takes.walking_human(41, step=8)
     paths = find_paths(rig, 21)
-    lines = {width: ends for width, ends, _ in trail_lines(paths, ["hand.R"], 21, 12, COLORS)}
+    lines = {width: ends for width, ends, _ in trail_lines(paths, ["hand.R"], 21, 12)}
     assert {width: len(ends) for width, ends in lines.items()} == {TRAIL: 2 * 24, TICK: 4 * 21, KEY: 4 * 4}
     middle = lines[TRAIL].reshape(-1, 2, 3)[12, 0]
     assert np.abs(middle - paths.tails[20, paths.names.index("hand.R")]).max() < 1e-6
@@ -75,7 +73,7 @@ def test_keys_have_dots_and_other_frames_ticks():
 
 def test_what_is_held_is_drawn_on_its_trail(walk):
     select(walk, "hand.R")
-    walk.fabrik.view.show_trails = True
+    walk.fabrik.show_trails = True
     assert HELD not in motion.drawing_of(bpy.context, walk).lines
     bpy.ops.fabrik.add_hold(bone="hand.R", first=15, last=25, ease=5)
     ends, _ = motion.drawing_of(bpy.context, walk).lines[HELD]
@@ -83,26 +81,12 @@ def test_what_is_held_is_drawn_on_its_trail(walk):
     assert np.linalg.norm(ends - world(walk, "hand.R"), axis=1).max() < 0.02
 
 
-def test_ghosts_are_so_many_a_step_apart_where_there_is_motion(walk):
-    paths = find_paths(walk, 21)
-    ends, colors = ghost_lines(paths, 21, 3, 5, COLORS)
-    bones = len(paths.names)
-    assert len(ends) == 2 * 6 * bones
-    assert np.abs(ends[: 2 * bones : 2] - paths.heads[5]).max() < 1e-6
-    assert {tuple(color[:3].tolist()) for color in colors} == set(COLORS)
-    assert len(ghost_lines(paths, 5, 3, 5, COLORS)[0]) == 2 * 3 * bones
-
-
 def test_what_is_drawn_follows_switches_and_selection(walk):
     select(walk, "hand.R", "hand.L")
-    view = walk.fabrik.view
     assert not motion.drawing_of(bpy.context, walk).lines
-    view.show_trails = True
+    walk.fabrik.show_trails = True
     trails = motion.drawing_of(bpy.context, walk)
     assert motion.drawing_of(bpy.context, walk) is trails
-    view.show_ghosts = True
-    both = motion.drawing_of(bpy.context, walk)
-    assert sum(len(ends) for ends, _ in both.lines.values()) > sum(len(ends) for ends, _ in trails.lines.values())
     points = {bone: places for bone, _, places in motion.trail_points(bpy.context, walk)}
     assert set(points) == {"hand.R", "hand.L"}
     assert np.abs(points["hand.R"][20] - world(walk, "hand.R")).max() < 1e-5
@@ -116,7 +100,7 @@ def test_another_file_has_its_own_trail(tmp_path):
     animation.action = None
     animation.nla_tracks.new().strips.new("Walk", 1, action).action_slot = slot
     select(rig, "hand.R")
-    rig.fabrik.view.show_trails = True
+    rig.fabrik.show_trails = True
     bpy.ops.fabrik.work_out_trails()
     assert motion.trail_points(bpy.context, rig)
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "walk.blend"))

@@ -24,7 +24,7 @@ def rig():
     made = scenes.make_rig(mode="MIXED")
     scenes.pose(made, scenes.smooth_motion(made, 1, 5)[0][0], (0.1, 0.0, 0.05))
     scenes.aim(made, "forearm.L", scenes.empty_at((0.4, -0.3, 1.2)))
-    scenes.aim(made, "forearm.R", scenes.empty_at((-0.6, 0.0, 1.3), "Other"), kind="PIN", pin_location=(-0.6, 0.0, 1.3))
+    scenes.aim(made, "forearm.R", None, pin_location=(-0.6, 0.0, 1.3))
     write_limit(made.pose.bones["upper_arm.L"], Ball((1.0, 1.0, 1.0, 1.0)))
     write_limit(made.pose.bones["forearm.L"], Hinge("X", -0.1, 2.0))
     made.pose.bones["upper_arm.L"][SLIDE] = [0.5, 1.5]

@@ -107,7 +107,7 @@ class TestSolving:
 
 class TestRefusals:
     def test_a_rotation_that_gives_way_can_not_be_taken(self, rig):
-        rig.fabrik.effectors[0].use_rotation = True
+        rig.fabrik.effectors[0].hold_rotation = True
         with pytest.raises(RigError, match="turn Copy Rotation off"):
             solve_frame(bpy.context, rig)
 

@@ -67,7 +67,7 @@ class TestRotations:
         effector.target.rotation_euler = (Euler(turn).to_matrix() @ shown.to_matrix()).to_euler()
         bpy.ops.fabrik.solve()
         assert turned_apart(rig) > 0.1
-        effector.use_rotation = True
+        effector.hold_rotation = True
         bpy.ops.fabrik.solve()
         assert gap(rig) < NEAR
         assert turned_apart(rig) < 0.01
@@ -77,7 +77,7 @@ class TestRotations:
         rig.fabrik.effectors.clear()
         bpy.ops.fabrik.add_effector(bone=HAND)
         before = [bone.matrix.copy() for bone in rig.pose.bones]
-        rig.fabrik.effectors[0].use_rotation = True
+        rig.fabrik.effectors[0].hold_rotation = True
         bpy.ops.fabrik.solve()
         update()
         for bone, matrix in zip(rig.pose.bones, before, strict=True):
@@ -86,7 +86,7 @@ class TestRotations:
     def test_live_turns_with_the_target(self, rig):
         effector = rig.fabrik.effectors[0]
         effector.target.rotation_euler = (rig.matrix_world @ rig.pose.bones[HAND].matrix).to_euler()
-        effector.use_rotation = True
+        effector.hold_rotation = True
         rig.fabrik.live = True
         update()
         assert turned_apart(rig) < 0.01
@@ -100,7 +100,7 @@ class TestRotations:
         for frame, more in ((1, 0.0), (5, 0.4), (9, -0.2)):
             ball.rotation_euler = (turn.x + more, turn.y, turn.z - more)
             ball.keyframe_insert("rotation_euler", frame=frame)
-        rig.fabrik.effectors[0].use_rotation = True
+        rig.fabrik.effectors[0].hold_rotation = True
         bpy.ops.fabrik.bake(frame_start=1, frame_end=9)
         for frame in (1, 3, 5, 9):
             bpy.context.scene.frame_set(frame)
@@ -135,7 +135,7 @@ class TestBends:
         for frame, place in ((1, self.POLES[0]), (9, (0.6, -2.0, 2.5))):
             pole.location = world(rig, place)
             pole.keyframe_insert("location", frame=frame)
-        effector.use_rotation, effector.bend_target = True, pole
+        effector.hold_rotation, effector.bend_target = True, pole
         effector.target.rotation_euler = (rig.matrix_world @ rig.pose.bones[HAND].matrix).to_euler()
         bpy.ops.fabrik.bake(frame_start=1, frame_end=9)
         for frame in (1, 5, 9):
@@ -148,7 +148,7 @@ class TestPins:
     @pytest.fixture
     def pinned(self, rig):
         """A foot pinned where it is, as it is turned."""
-        pin = scenes.aim(rig, "shin.L", None, kind="PIN", hold_rotation=True)
+        pin = scenes.aim(rig, "shin.L", None, hold_rotation=True)
         update()
         pin.pin_location = rig.pose.bones["shin.L"].tail
         pin.pin_rotation = rig.pose.bones["shin.L"].matrix.to_quaternion()
@@ -187,7 +187,7 @@ def test_places_are_in_the_armature_s_space_whatever_its_place_and_scale(rig):
     """What the solver is given does not depend on where the armature stands."""
     ball, pole = rig.fabrik.effectors[0].target, scenes.empty_at((0, 0, 0), "Pole")
     effector = rig.fabrik.effectors[0]
-    effector.use_rotation, effector.bend_target = True, pole
+    effector.hold_rotation, effector.bend_target = True, pole
     ball.parent = pole.parent = rig
     ball.location, ball.rotation_euler, pole.location = (0.5, -0.3, 1.3), (0.3, 0.2, 0.1), (0.1, 2.0, 1.0)
     for scale in (0.01, 1.0, 100.0):

@@ -19,7 +19,7 @@ from fabrik_addon.blender.settings.limit_properties import read_limit, read_limi
 from fabrik_addon.core import Ball, Fixed, Hinge, Skeleton, forward_kinematics
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix
-from fabrik_addon.human.preset import human_limits, why_not_human
+from fabrik_addon.human.preset import human_limits, swing_names, why_not_human
 from fabrik_addon.human.rest_body import RestBone
 from sample_rigs.recipe.human import human_bones
 from sample_rigs.recipe.walk import walk_poses
@@ -646,3 +646,23 @@ def test_rigifys_own_meta_rig(metarig):
             middle_of(found.limits[f"f_index.02.{side}"])
         )
         assert curled[:, 1] @ DOWN > 0.7
+
+
+@pytest.mark.parametrize("pose", POSES)
+@pytest.mark.parametrize("roll", QUARTERS)
+def test_the_names_of_swings_are_where_the_tails_go(pose, roll):
+    bones = humans.rest_bones(humans.human(POSES[pose], rolls=roll))
+    ways = {"Forward": AHEAD, "Back": BACK, "Left": LEFT, "Right": RIGHT, "Up": UP, "Down": DOWN}
+    named = swing_names(bones)
+    assert {"spine", "upper_arm.L", "thigh.R", "hand.L"} <= named.keys()
+    for name, words in named.items():
+        x, _, z = bones[name].axes.T
+        assert len(set(words)) == 4, "no two of a bone's sliders have the same name"
+        for word, way in zip(words, (x, z, -x, -z), strict=True):
+            assert ways[word] @ way > 0.5, (name, word)
+
+
+def test_bones_without_a_human_s_name_or_body_have_no_names_of_swings():
+    bones = humans.rest_bones(humans.human(POSES["T"]))
+    assert "tentacle" not in swing_names(bones | {"tentacle": bones["spine"]})
+    assert not swing_names({"spine": bones["spine"]})

@@ -136,22 +136,20 @@ class TestSolve:
 class TestBake:
     """Over frames."""
 
-    @pytest.mark.parametrize("start", ["REST", "PREVIOUS"])
     @pytest.mark.parametrize(("root", "travel"), [("FIXED", 0.0), ("FREE", 1.0)])
-    def test_limits_are_kept_and_targets_met(self, rig, start, root, travel):
+    def test_limits_are_kept_and_targets_met(self, rig, root, travel):
         positions = scenes.record(rig, scenes.tail_points(rig), *legal_motion(rig, FRAMES, 5, travel=travel))
         aimed(rig, positions).fabrik.root = root
-        result = bake(bpy.context, rig, frame_start=1, frame_end=FRAMES, start=start)
+        result = bake(bpy.context, rig, frame_start=1, frame_end=FRAMES)
         assert worst_break_played(rig, result.frames) < 0.01
         assert result.report.total().rms < 2e-3 * scenes.HEIGHT
         assert result.warnings == ()
 
-    @pytest.mark.parametrize("start", ["REST", "PREVIOUS"])
-    def test_targets_anywhere_break_no_limit(self, rig, start):
+    def test_targets_anywhere_break_no_limit(self, rig):
         positions = np.random.default_rng(6).normal(size=(FRAMES, len(scenes.ENDS), 3)) * 0.6 + [0.4, -1.3, 1.2]
         positions[3:7, 1] = np.nan
         positions[8] = np.nan
-        result = bake(bpy.context, aimed(rig, positions), frame_start=1, frame_end=FRAMES, start=start)
+        result = bake(bpy.context, aimed(rig, positions), frame_start=1, frame_end=FRAMES)
         assert worst_break_played(rig, result.frames) < 0.01
 
     def test_between_two_poses_of_a_hinge_that_opens_wide(self, rig):

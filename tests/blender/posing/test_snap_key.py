@@ -133,7 +133,7 @@ class TestSnap:
 
     def test_a_target_that_takes_its_rotation_along(self, rig):
         effector = rig.fabrik.effectors[1]
-        effector.use_rotation = True
+        effector.hold_rotation = True
         kept = rig.fabrik.effectors[2].target.matrix_world.to_quaternion()
         snap_targets(bpy.context, rig)
         update()
@@ -143,7 +143,7 @@ class TestSnap:
 
     def test_pins_hold_where_the_pose_is(self, rig):
         pin = rig.fabrik.effectors[3]
-        pin.kind, pin.pin_location = "PIN", (9.0, 9.0, 9.0)
+        pin.target, pin.pin_location = None, (9.0, 9.0, 9.0)
         bpy.ops.fabrik.snap_targets()
         assert tuple(pin.pin_location) == pytest.approx(tuple(rig.pose.bones[pin.bone].tail), abs=1e-5)
         turn = rig.pose.bones[pin.bone].matrix.to_quaternion()
@@ -197,7 +197,7 @@ def open_human():
 
 
 class TestRoundTrip:
-    @pytest.mark.parametrize("options", [{}, {"use_rotation": True}], ids=["places", "rotations"])
+    @pytest.mark.parametrize("options", [{}, {"hold_rotation": True}], ids=["places", "rotations"])
     def test_fk_to_ik_to_fk_on_the_sample_person(self, options):
         rig = open_human()
         for effector in rig.fabrik.effectors:

@@ -57,7 +57,7 @@ def test_a_retarget_keeps_to_the_range_that_is_set(moving):
     kept.frame_range, kept.frame_start, kept.frame_end = "OWN", 5, 9
     bpy.ops.fabrik.retarget()
     assert tuple(rig.animation_data.action.frame_range) == (5.0, 9.0)
-    panel = drawn(panels.motion.armature.FABRIK_PT_retarget_output)
+    panel = drawn(panels.motion.armature.FABRIK_PT_from_armature)
     assert {"Range", "Action", "Step", "Bones", "Root Motion", "Simplify"} <= set(panel.texts())
 
 
@@ -65,10 +65,10 @@ def test_a_rig_that_constraints_move_is_to_be_used_as_a_control_rig_first(moving
     """It was told to press Retarget, which then named a bone as its error."""
     source, rig = moving
     rig.fabrik.retarget.source = source
-    assert next_in_motion(bpy.context, rig).startswith("Press Retarget")
+    assert next_in_motion(bpy.context, rig)[0].startswith("Press Retarget")
     copy = rig.pose.bones["shin.L"].constraints.new("COPY_TRANSFORMS")
     copy.target, copy.subtarget = rig, "head"
-    assert next_in_motion(bpy.context, rig) == "Constraints move its bones: set up a control rig first"
+    assert next_in_motion(bpy.context, rig)[0] == "Constraints move its bones: set up a control rig first"
     assert "Set Up Control Rig" in drawn(panels.motion.armature.FABRIK_PT_from_armature).texts()
 
 
@@ -193,7 +193,7 @@ def keyed_bones(rig):
     [
         ({"action": "NLA"}, 1e-4),
         ({"action": "CURRENT"}, 1e-4),
-        ({"key_angle": np.radians(0.5), "key_distance": 0.001}, 0.02),
+        ({"key_angle": np.radians(0.5)}, 0.02),
         ({"root_motion": "OBJECT"}, 1e-4),
         ({"step": 3}, 0.02),
     ],

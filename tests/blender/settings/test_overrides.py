@@ -16,12 +16,16 @@ def properties(group):
 def another(group, each):
     """A value that a property does not have at first."""
     value = getattr(group, each.identifier)
+    if each.type == "ENUM" and each.is_enum_flag:
+        return {item.identifier for item in each.enum_items} - value
     if each.type == "ENUM":
         return next(item.identifier for item in each.enum_items if item.identifier != value)
     if each.type == "BOOLEAN":
         return not value
     if each.type == "STRING":
         return f"{each.identifier} of a test"
+    if each.type == "INT" and each.is_array:
+        return [number + 2 for number in value]
     if getattr(each, "is_array", False):
         return [0.25, 0.5, 0.75, 1.0][: each.array_length]
     return min(value + 2, each.hard_max) if value < each.hard_max else each.hard_min

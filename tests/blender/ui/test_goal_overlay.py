@@ -97,7 +97,7 @@ class TestViews:
 
     def test_pins_and_bend_targets(self, rig):
         effector = rig.fabrik.effectors[0]
-        effector.kind, effector.pin_location = "PIN", (0.1, 0.2, 0.3)
+        effector.target, effector.pin_location = None, (0.1, 0.2, 0.3)
         effector.bend_target = scenes.empty_at((1.0, 2.0, 3.0), "Pole")
         pin, bend = views(rig)
         assert (pin.goal, bend.goal) == (Goal.PIN, Goal.BEND)

@@ -49,25 +49,6 @@ def test_the_overlay_is_drawn_in_them(chosen, rig):
     chosen.property_unset("pinned")
 
 
-@pytest.mark.parametrize("operator", ["pin", "add_effector", "drag"])
-def test_rigs_begin_with_what_was_chosen(chosen, rig, operator):
-    chosen.balance, chosen.use_floor = "OFF", True
-    getattr(bpy.ops.fabrik, operator)()
-    assert (rig.fabrik.balance, rig.fabrik.use_floor) == ("OFF", True)
-    chosen.property_unset("balance")
-    chosen.property_unset("use_floor")
-
-
-def test_what_a_rig_has_already_stays(chosen, rig):
-    rig.fabrik.use_floor = False
-    bpy.ops.fabrik.pin()
-    chosen.use_floor, chosen.balance = True, "ON"
-    bpy.ops.fabrik.pin(bones="spine")
-    assert (rig.fabrik.use_floor, rig.fabrik.balance) == (False, "AUTO")
-    chosen.property_unset("balance")
-    chosen.property_unset("use_floor")
-
-
 def test_without_them_the_addon_s_own_values_hold(rig):
     if preferences() is None:
         assert color("missed") == COLORS["missed"]

@@ -1,12 +1,13 @@
 """Baking, with a progress bar and Esc where there is a window."""
 
 from collections.abc import Callable
+from inspect import get_annotations
 from typing import TYPE_CHECKING, Any
 
 from bpy.props import IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ...settings.bake_options import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
+from ...settings.bake_options import OPTIONS, KeyOptions
 from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import rig_at_hand, why_no_bake
 from ..translations import told
@@ -38,7 +39,7 @@ class ReportsBake:
         return {"FINISHED"}
 
 
-class FABRIK_OT_bake(ReportsBake, InSteps, KeyOptions, BakeOptions, MarkerOptions, Operator):
+class FABRIK_OT_bake(ReportsBake, InSteps, KeyOptions, Operator):
     """Bake the rig's targets or markers to keyframes. Unset options use the sidebar's values"""
 
     bl_idname = "fabrik.bake"
@@ -47,15 +48,16 @@ class FABRIK_OT_bake(ReportsBake, InSteps, KeyOptions, BakeOptions, MarkerOption
     doing = "baking"
 
     def steps(self, context: Context) -> "Steps":
-        """The bake: of the keywords given, else of the rig's settings."""
+        """The bake: by the rig's settings, but for the keywords given."""
         from ...bake.bake import bake_steps
         from ...bake.settings import BakeSettings, chosen_range
 
         rig = rig_at_hand(context)
         kept = rig_settings(rig)
-        options: dict[str, Any] = {name: getattr(kept.bake, name, None) for name in OPTIONS}
-        options.update((name, getattr(kept.capture, name)) for name in OPTIONS if hasattr(kept.capture, name))
-        options.update(self.given(*OPTIONS))
+        options: dict[str, Any] = {
+            name: getattr(kept.bake if hasattr(kept.bake, name) else kept.capture, name) for name in OPTIONS
+        }
+        options.update(self.given(*get_annotations(KeyOptions)))
         first, last = chosen_range(context.scene, rig, options["source"])
         frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
         return bake_steps(context, rig, BakeSettings(**frames, action_name=self.action_name, **options))

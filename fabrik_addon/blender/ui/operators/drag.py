@@ -12,7 +12,6 @@ from mathutils import Quaternion, Vector
 from ...settings.effector import POINTS
 from ...settings.rig import ASIDE, ROOTS, DragOptions, rig_settings
 from ...settings.why_not import rig_at_hand
-from ..chosen import start_as_chosen
 from ..overlays.handlers import DrawingHandlers
 from ..translations import told
 from .base import OnRig, bones_of, says_why_not
@@ -171,19 +170,9 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         """What can still be changed afterwards."""
         layout = self.layout
         layout.use_property_split = True
-        for name in (
-            "translation",
-            "rotation",
-            "point",
-            "reach",
-            "bones",
-            "root",
-            "keep_orientation",
-            "spread",
-            "falloff",
-        ):
+        for name in ("translation", "rotation", "point", "reach", "bones", "root", "keep_orientation", "spread"):
             row = layout.row()
-            row.enabled = {"bones": self.reach == "BONES", "falloff": self.spread > 0}.get(name, True)
+            row.enabled = name != "bones" or self.reach == "BONES"
             row.prop(self, name)
 
     def _begin(self, context: Context) -> "AnyDrag":
@@ -199,14 +188,13 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
             self.bone = clicked_bone(rig).name
             chosen, own = [each.name for each in selected_bones(context, rig)], solved_bone(rig, self.bone)
             self.others = ",".join(name for name in chosen if name != own) if own in chosen else ""
-        start_as_chosen(rig)
         kept = rig_settings(rig)
         for name in set(_KEPT) - self.given(*_KEPT).keys():
             setattr(self, name, getattr(kept if name == "root" else kept.drag, name))
         others = [bone.name for bone in chosen_bones(context, rig, self.others)] if self.others else []
         settings = DragSettings(self.reach, self.bones, self.root, self.keep_orientation, tuple(others))
         frame = self.given("frame").get("frame")
-        spread = Spread(self.spread, self.spread, self.falloff, frame, self.layer, self.spread_to)
+        spread = Spread(self.spread, self.spread, frame, self.spread_to)
         return begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _given_turn(self) -> "FloatArray | None":

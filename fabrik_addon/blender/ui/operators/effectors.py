@@ -9,7 +9,6 @@ from bpy.types import Context, Operator
 from ...settings.effector import POINTS
 from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import named, of_a_rig, why_no_own_targets
-from ..chosen import start_as_chosen
 from .base import Bones, Done, OnBones, OnRig, bones_of
 
 _PINNING = (
@@ -47,7 +46,6 @@ class FABRIK_OT_add_effector(OnRig, Operator):
         from ...settings.selection import clicked_bone
 
         bone = self.bone or clicked_bone(rig).name
-        start_as_chosen(rig)
         target = named(bpy.data.objects, self.target, "object")
         effector = add_effector(context, rig, bone, point=self.point, target=target, target_bone=self.target_bone)
         return f"{bone!r} now reaches for {effector.target.name!r}", []
@@ -128,7 +126,6 @@ class FABRIK_OT_pin(OnBones, Operator):
         for each in by_rig:
             check_editable(each)
         for each, names in by_rig.items():
-            start_as_chosen(each)
             pin_bones(each, names, point=self.point, hold_rotation=self.hold_rotation)
         return f"Pinned {bones_of(len(bones))}", []
 

@@ -17,6 +17,7 @@ from ....retarget.files.suffixes import SUFFIXES as POSE_SUFFIXES
 from ...settings.markers import TAKE_STATIC
 from ...settings.rig import rig_settings
 from ...settings.why_not import rig_at_hand, why_no_rig
+from ..folded import folded
 from ..translations import told
 from .base import chosen_path, says_why_not
 
@@ -60,22 +61,10 @@ _LAYOUTS = (
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
 # Frames a second: rates are kept in single precision.
 _SAME_RATE: Final = 1e-3
+# What files say themselves, or what their beginnings are for.
+_SELDOM: Final = ("holds", "units", "up_axis", "layout", "rate", "start_frame", "first", "last", "step", "scale")
 # What is handed on where the dialogue has to be shown again.
-_CHOSEN: Final = (
-    "holds",
-    "units",
-    "up_axis",
-    "layout",
-    "rate",
-    "timing",
-    "start_frame",
-    "step",
-    "scale",
-    "first",
-    "last",
-    "directory",
-    "filepath",
-)
+_CHOSEN: Final = ("timing", "directory", "filepath", *_SELDOM)
 
 
 class FABRIK_OT_import_markers(Operator, ImportHelper):
@@ -130,6 +119,15 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     scale: FloatProperty(
         name="Scale", description="Scale factor for all positions", default=1.0, min=1e-6, soft_min=0.01, soft_max=100.0
     )
+
+    def draw(self, _context: Context) -> None:
+        layout = self.layout
+        layout.use_property_split = True
+        layout.prop(self, "performer")
+        layout.prop(self, "timing")
+        advanced = folded(layout, "Advanced", "import")
+        for name in _SELDOM if advanced is not None else ():
+            advanced.prop(self, name)
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Show the file browser; a small dialogue where the files are known, as they have been dropped."""

@@ -8,6 +8,7 @@ from bpy.props import BoolProperty, EnumProperty, FloatProperty
 from bpy.types import Context, Event, Operator
 
 from ...settings.why_not import rig_at_hand
+from ..translations import said, told
 from .base import Bones, Done, OnBones
 
 if TYPE_CHECKING:
@@ -137,8 +138,8 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         if doubt:
             self.anyway = True
             manager = context.window_manager
-            title, go_on = "Apply Human Limits to This Rig?", "Apply"
-            return set(manager.invoke_confirm(self, event, title=title, message=doubt, confirm_text=go_on))
+            title, go_on = said("Apply Human Limits to This Rig?"), said("Apply")
+            return set(manager.invoke_confirm(self, event, title=title, message=told(doubt), confirm_text=go_on))
         return self.execute(context)
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:

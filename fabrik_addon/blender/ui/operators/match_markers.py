@@ -67,6 +67,21 @@ class FABRIK_OT_match_markers(OnRig, Operator):
         return what, doubts
 
 
+class FABRIK_OT_follow_take(OnRig, Operator):
+    """Use another take in the panels below. What the rig has of this take is kept"""
+
+    bl_idname = "fabrik.follow_take"
+    bl_label = "Choose Take"
+
+    take: StringProperty(name="Take", description="Collection of the take's markers", options={"SKIP_SAVE"})
+
+    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+        from ...capture.takes import follow_take
+
+        follow_take(rig, named(bpy.data.collections, self.take, "collection"))
+        return f"{rig.name!r} now follows {self.take!r}", []
+
+
 def _listed(labels: tuple[str, ...]) -> str:
     if not labels:
         return ""
@@ -123,4 +138,10 @@ class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
         return f"Assigned {found} of the map's {count} markers to bones", []
 
 
-CLASSES = (FABRIK_OT_match_markers, FABRIK_OT_marker_bone, FABRIK_OT_save_marker_map, FABRIK_OT_load_marker_map)
+CLASSES = (
+    FABRIK_OT_match_markers,
+    FABRIK_OT_follow_take,
+    FABRIK_OT_marker_bone,
+    FABRIK_OT_save_marker_map,
+    FABRIK_OT_load_marker_map,
+)

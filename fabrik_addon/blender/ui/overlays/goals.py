@@ -20,6 +20,7 @@ from ...settings.limit_properties import LimitPropertyError
 from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors
 from ..chosen import color
+from ..translations import said
 from .drawing import Drawing, colored, draw_over
 from .goal_shapes import Goal, Lines, Look, capsule, goal_lines
 from .support_shapes import support_lines
@@ -74,7 +75,7 @@ def label(view: GoalView, scene: bpy.types.Scene) -> str:
     if view.met or view.goal is Goal.BEND:
         return ""
     text = length_text(view.error, scene)
-    return f"pin {text}" if view.goal is Goal.PIN else text
+    return said("pin {error}", error=text) if view.goal is Goal.PIN else text
 
 
 def lines_of(rig: bpy.types.Object) -> list[Lines]:

@@ -111,7 +111,7 @@ def _draw_goal_labels() -> None:
 
 
 def _draw_motion() -> None:
-    """Blender's handler: trails and ghosts of the active rig."""
+    """Blender's handler: trails of the active rig."""
     context: Any = bpy.context
     rig = shown_motion(context) if context.space_data.overlay.show_overlays else None
     if rig is not None:

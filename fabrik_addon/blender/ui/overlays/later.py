@@ -27,9 +27,8 @@ def drop_calls() -> None:
 
 
 def shown_motion(context: bpy.types.Context) -> bpy.types.Object | None:
-    """The rig whose trails or ghosts are drawn: the active one in Pose mode; None where both are off."""
+    """The rig whose trails are drawn: the active one in Pose mode; None if they are off."""
     rig = context.active_object
     if rig is None or rig.type != "ARMATURE" or context.mode != "POSE":
         return None
-    view = seen(rig).view
-    return rig if view.show_trails or view.show_ghosts else None
+    return rig if seen(rig).show_trails else None

@@ -1,6 +1,6 @@
-"""Trails and ghosts drawn in the viewport; `handlers.py` has it done."""
+"""Trails drawn in the viewport; `handlers.py` has it done."""
 
-from typing import Any, Final
+from typing import Final
 
 import bpy
 import numpy as np
@@ -12,7 +12,7 @@ from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
 from .drawing import Drawing, Lines, draw_over
 from .later import call_later, shown_motion
-from .motion_shapes import GHOST, HELD, ghost_lines, held_lines, joined, trail_lines
+from .motion_shapes import HELD, held_lines, joined, trail_lines
 
 # Seconds after which trails are worked out again: more than from one key of a bone to the next.
 _PAUSE: Final = 0.3
@@ -22,8 +22,8 @@ _DRAWN: dict[tuple[object, ...], Drawing] = {}
 
 
 def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | None:
-    """The trails and ghosts of a rig as the graphics card takes them; None where it has no motion."""
-    view, frame = rig_settings(rig).view, context.scene.frame_current_final
+    """The trails of a rig as the graphics card takes them; None where it has no motion."""
+    about, frame = rig_settings(rig).trail_frames, context.scene.frame_current_final
     paths, state = KEEPER.paths(rig, frame)
     if paths is None:
         if not KEEPER.is_current(rig, frame):
@@ -32,19 +32,17 @@ def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | N
         return None
     bones = trail_bones(context, rig, paths)
     world = np.array(rig.matrix_world)
-    shown = (view.show_trails, view.trail_frames, view.show_ghosts, view.ghost_count, view.ghost_step)
-    tints = tuple(view.color_before), tuple(view.color_after)
     holds = tuple((hold.bone, hold.first, hold.last) for hold in rig_settings(rig).holds if hold.bone in bones)
-    key = (state, frame, *bones, *shown, *tints, *holds, world.tobytes())
+    key = (state, frame, about, *bones, *holds, world.tobytes())
     if key not in _DRAWN:
         _DRAWN.clear()
-        _DRAWN[key] = Drawing(_lines(paths, bones, holds, frame, view, world))
+        _DRAWN[key] = Drawing(_lines(paths, bones, holds, frame, about, world))
     return _DRAWN[key]
 
 
 def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths) -> list[str]:
     """The bones that have trails: the selected ones, where trails are on."""
-    if not rig_settings(rig).view.show_trails:
+    if not rig_settings(rig).show_trails:
         return []
     chosen = dict.fromkeys(solved_bone(rig, bone.name) for bone in selected_bones(context, rig))
     return [name for name in chosen if name in paths.names]
@@ -52,9 +50,7 @@ def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths)
 
 def work_out(context: bpy.types.Context, rig: bpy.types.Object) -> bool:
     """Have Blender play the frames that are shown, of a rig whose paths nothing else says; whether there are any."""
-    view = rig_settings(rig).view
-    about = max(view.trail_frames * view.show_trails, view.ghost_count * view.ghost_step * view.show_ghosts)
-    return KEEPER.sample(rig, context.scene.frame_current, float(about)) is not None
+    return KEEPER.sample(rig, context.scene.frame_current, float(rig_settings(rig).trail_frames)) is not None
 
 
 def refresh_trails() -> float | None:
@@ -81,7 +77,7 @@ def trail_points(context: bpy.types.Context, rig: bpy.types.Object) -> list[tupl
     paths, _ = KEEPER.paths(rig, frame)
     if paths is None:
         return []
-    about = rig_settings(rig).view.trail_frames
+    about = rig_settings(rig).trail_frames
     rows, world = paths.rows(frame - about, frame + about), np.array(rig.matrix_world)
     return [
         (bone, paths.frames[rows], paths.tails[rows, paths.names.index(bone)] @ world[:3, :3].T + world[:3, 3])
@@ -94,14 +90,11 @@ def _lines(
     bones: list[str],
     holds: tuple[tuple[str, float, float], ...],
     frame: float,
-    view: Any,
+    about: int,
     world: FloatArray,
 ) -> Lines:
-    tints = tuple(view.color_before), tuple(view.color_after)
-    parts = list(trail_lines(paths, bones, frame, view.trail_frames, tints))
+    parts = list(trail_lines(paths, bones, frame, about))
     parts += [(HELD, *held_lines(paths, *hold)) for hold in holds]
-    if view.show_ghosts:
-        parts.append((GHOST, *ghost_lines(paths, frame, view.ghost_count, view.ghost_step, tints)))
     turn, shift = world[:3, :3].T.astype(np.float32), world[:3, 3].astype(np.float32)
     return {width: (ends @ turn + shift, colors) for width, (ends, colors) in joined(parts).items()}
 

@@ -1,4 +1,4 @@
-"""The lines of trails and ghosts, as plain arrays: points, pairs of them, and a color for each pair."""
+"""The lines of trails, as plain arrays: points, pairs of them, and a color for each pair."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -7,33 +7,32 @@ import numpy as np
 
 from ....core.arrays import FloatArray
 from ...edit.paths import Paths
-from .drawing import Color, Lines, Single
+from .drawing import Lines, Single
 
-# Pixels: a trail's line, a frame's tick, a key's dot, a ghost's bone, what is held.
-TRAIL, TICK, KEY, GHOST, HELD = 1.5, 3.0, 6.0, 1.25, 4.0
+# Pixels: a trail's line, a frame's tick, a key's dot, what is held.
+TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0
 # Yellow, as pins have it.
 _HELD: Final = (0.94, 0.89, 0.26)
 _WHITE: Final = (1.0, 1.0, 1.0)
-# How much is seen of a trail at its ends, and of the ghosts that are nearest and farthest.
+# Okabe and Ito's orange and blue: people who can't tell red from green can tell them apart.
+BEFORE, AFTER = (0.90, 0.62, 0.0), (0.34, 0.71, 0.91)
+# How opaque a trail is at its ends.
 _FAINT: Final = 0.25
-_NEAREST, _FARTHEST = 0.75, 0.2
 # Ticks and dots are crosses, as long as this share of a bone and as thick as they are long on the screen.
 _CROSS: Final = 0.01
 
 
-def trail_lines(
-    paths: Paths, bones: Sequence[str], frame: float, about: int, colors: tuple[Color, Color]
-) -> Iterator[tuple[float, Single, Single]]:
+def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) -> Iterator[tuple[float, Single, Single]]:
     """For each bone its tail's way about a frame: lines, ticks on frames, dots on keys.
 
-    colors: before and after. Yields the width, (2 L, 3) ends and (2 L, 4) colors.
+    Yields the width, (2 L, 3) ends and (2 L, 4) colors.
     """
     rows = paths.rows(frame - about, frame + about)
     frames = paths.frames[rows]
     if len(frames) < 2:
         return
     share = 1.0 - (1.0 - _FAINT) * np.abs(frames - frame)[:, None] / about
-    tint = np.where((frames < frame)[:, None], colors[0], colors[1])
+    tint = np.where((frames < frame)[:, None], BEFORE, AFTER)
     rgba = np.concatenate([tint, share], axis=1)
     pairs = np.repeat(np.arange(len(frames)), 2)[1:-1]
     for bone in bones:
@@ -55,22 +54,6 @@ def held_lines(paths: Paths, bone: str, first: float, last: float) -> tuple[Sing
     crosses, _ = _crosses(way[[0, -1]], size, np.zeros((2, 4))) if len(way) else (way, way)
     ends = np.concatenate([way[pairs], crosses]).astype(np.float32)
     return ends, np.full((len(ends), 4), (*_HELD, 1.0), dtype=np.float32)
-
-
-def ghost_lines(
-    paths: Paths, frame: float, count: int, step: int, colors: tuple[Color, Color]
-) -> tuple[Single, Single]:
-    """(2 L, 3) ends and (2 L, 4) colors of all bones on so many frames before and after, a step apart."""
-    ends, rgba = [np.zeros((0, 3), dtype=np.float32)], [np.zeros((0, 4), dtype=np.float32)]
-    for number in (number for number in range(-count, count + 1) if number):
-        row = int(np.searchsorted(paths.frames, np.round(frame) + number * step))
-        if row >= len(paths.frames) or paths.frames[row] != np.round(frame) + number * step:
-            continue
-        seen = _NEAREST + (_FARTHEST - _NEAREST) * (abs(number) - 1) / max(count - 1, 1)
-        lines = np.stack([paths.heads[row], paths.tails[row]], axis=1).reshape(-1, 3)
-        ends.append(lines.astype(np.float32))
-        rgba.append(np.full((len(lines), 4), (*colors[number > 0], seen), dtype=np.float32))
-    return np.concatenate(ends), np.concatenate(rgba)
 
 
 def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> tuple[Single, Single]:

@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from inspect import get_annotations
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -15,8 +16,11 @@ import bpy
 
 _Table: TypeAlias = dict[tuple[str, str], str]
 
-# Blender's contexts: operators' labels have one of their own.
-CONTEXTS: Final[tuple[str, ...]] = ("*", "Operator")
+# The context of all labels. Blender's own catalogue goes before an add-on's: without a context of their own "Manual"
+# would be a handbook in German, "Spread" a spray can and "Force" a force field.
+CONTEXT: Final = "FABRIK"
+# Tooltips and sentences have Blender's usual context.
+CONTEXTS: Final[tuple[str, ...]] = ("*", CONTEXT)
 MESSAGE: Final = "Message"
 # What joins the parts of a message, the widest first.
 _JOINTS: Final = ("; ", ": ", ", ")
@@ -28,7 +32,7 @@ _KEPT: Final = 1024
 
 def said(text: str, **values: object) -> str:
     """A text in the language of Blender's interface, with values put in where it has their names in braces."""
-    translated: str = bpy.app.translations.pgettext_iface(text)
+    translated: str = bpy.app.translations.pgettext_iface(text, CONTEXT)
     return translated.format(**values) if values else translated
 
 
@@ -89,6 +93,15 @@ def _languages() -> dict[str, _Table]:
     """The entries of each language."""
     files = sorted(Path(__file__).parent.glob("*.po"))
     return {file.stem: table(file.read_text(encoding="utf-8")) for file in files}
+
+
+def use_context(cls: type) -> None:
+    """Have a class and its properties translated in the add-on's context; before it is registered."""
+    cls.bl_translation_context = CONTEXT  # type: ignore[attr-defined]
+    for each in cls.__mro__:
+        for declared in get_annotations(each).values():
+            if isinstance(getattr(declared, "keywords", None), dict):
+                declared.keywords["translation_context"] = CONTEXT
 
 
 def start() -> None:

@@ -9,6 +9,7 @@ from bpy.types import Context, Event, Operator
 from ....settings.effector import POINTS
 from ....settings.rig import rig_settings
 from ....settings.why_not import named, of_a_rig
+from ...folded import folded
 from ..base import Done, OnRig
 
 # Frames that a hold is long where nothing else is said.
@@ -51,13 +52,17 @@ class FABRIK_OT_add_hold(OnRig, Operator):
     def draw(self, context: Context) -> None:
         layout = self.layout
         layout.use_property_split = True
-        for name in ("first", "last", "ease", "point", "hold_rotation"):
+        for name in ("first", "last", "ease"):
             layout.prop(self, name)
         layout.prop_search(self, "target", context.scene, "objects")
         # Of two of a name Blender has the file's own first among its data, as `run` will, but not in a scene.
         target: bpy.types.Object | None = bpy.data.objects.get(self.target)
         if target is not None and target.type == "ARMATURE":
             layout.prop_search(self, "target_bone", target.data, "bones")
+        advanced = folded(layout, "Advanced", "hold")
+        if advanced is not None:
+            advanced.prop(self, "point")
+            advanced.prop(self, "hold_rotation")
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ....edit.holds import HoldSettings, add_hold

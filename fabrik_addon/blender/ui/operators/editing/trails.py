@@ -1,10 +1,10 @@
-"""Trails and ghosts of rigs whose motion only Blender itself can play."""
+"""Trails of rigs whose motion only Blender itself can play."""
 
 import bpy
 from bpy.types import Context, Operator
 
 from ....settings.control import control_rig
-from ....settings.rig import rig_settings
+from ....settings.unset import seen
 from ....settings.why_not import of_a_rig
 from ...overlays.later import shown_motion
 from ..base import Done, OnRig
@@ -17,7 +17,7 @@ def has_to_be_played(rig: bpy.types.Object) -> bool:
 
 
 def play_again(context: Context, spread: int) -> None:
-    """Have trails and ghosts follow a drag that has changed other frames, where keys alone do not tell them."""
+    """Have trails follow a drag that has changed other frames, where keys alone do not tell them."""
     rig = shown_motion(context) if spread else None
     if rig is not None and has_to_be_played(rig):
         from ...overlays.motion import work_out
@@ -28,13 +28,11 @@ def play_again(context: Context, spread: int) -> None:
 @of_a_rig
 def _why_no_trails(rig: bpy.types.Object) -> str:
     """What keeps an object's trails from being worked out, and what to do; "" where nothing does."""
-    view = rig_settings(rig).view
-    shown = view.show_trails or view.show_ghosts
-    return "" if shown else f"No trails or ghosts of {rig.name!r} are shown: switch one of them on first"
+    return "" if seen(rig).show_trails else f"No trails of {rig.name!r} are shown: turn on Trails first"
 
 
 class FABRIK_OT_work_out_trails(OnRig, Operator):
-    """Recalculate trails and ghosts of control rigs and NLA strips by playing the frames"""
+    """Recalculate trails of control rigs and NLA strips by playing the frames"""
 
     bl_idname = "fabrik.work_out_trails"
     bl_label = "Update Trails"

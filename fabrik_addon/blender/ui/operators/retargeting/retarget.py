@@ -7,7 +7,7 @@ import bpy
 from bpy.props import StringProperty
 from bpy.types import Context, Operator
 
-from ....settings.bake_options import RETARGET_OPTIONS, KeyOptions, RetargetOptions
+from ....settings.bake_options import RETARGET_OPTIONS, KeyOptions
 from ....settings.rig import ASIDE, rig_settings
 from ....settings.why_not import rig_at_hand
 from ..bake import ReportsBake
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ....bake.bake import Steps
 
 
-class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, KeyOptions, Operator):
+class FABRIK_OT_retarget(ReportsBake, InSteps, KeyOptions, Operator):
     """Copy another armature's motion to the rig as keyframes. Unset options use the sidebar's values"""
 
     bl_idname = "fabrik.retarget"
@@ -32,7 +32,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, KeyOptions, Oper
     )
 
     def steps(self, context: Context) -> "Steps":
-        """The keywords given, else the rig's settings."""
+        """The retargeting: by the rig's settings, but for the keywords given."""
         from ....retarget.door import retarget_from
         from ....retarget.matching import pairs_of
 
@@ -40,8 +40,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, RetargetOptions, KeyOptions, Oper
         kept = rig_settings(rig)
         how: dict[str, Any] = {name: getattr(kept.retarget, name) for name in RETARGET_OPTIONS}
         bake: dict[str, Any] = {name: getattr(kept.bake, name) for name in get_annotations(KeyOptions)}
-        for options in (how, bake):
-            options.update(self.given(*options))
+        bake.update(self.given(*bake))
         chosen = {"SCENE": context.scene, "OWN": kept.bake}.get(kept.bake.frame_range)
         given = self.given("frame_start", "frame_end")
         frames = [given.get(end, getattr(chosen, end, None)) for end in ("frame_start", "frame_end")]

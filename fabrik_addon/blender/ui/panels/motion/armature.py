@@ -3,10 +3,10 @@
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
-from ....settings.bake_options import FabrikBonePair
+from ....settings.bake_options import FabrikBonePair, FabrikRetarget
 from ....settings.control import may_be_control_rig
 from ....settings.rig import rig_settings
-from ....settings.unset import seen
+from ...folded import folded
 from ...operators.posing import FABRIK_OT_use_control_rig
 from ...operators.retargeting.bone_list import (
     FABRIK_OT_load_bone_map,
@@ -15,7 +15,7 @@ from ...operators.retargeting.bone_list import (
 )
 from ...operators.retargeting.retarget import FABRIK_OT_retarget
 from ..base import AboutRig, MotionTab, Rows, chosen_in, draw_lines, draw_names, draw_switch
-from .bake import draw_output, draw_result
+from .bake import draw_fewer, draw_output
 
 
 class FABRIK_UL_bone_pairs(Rows, UIList):
@@ -32,76 +32,62 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
 
     bl_label = "Retarget"
     bl_order = 50
+    bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
     def shows(cls, _rig: bpy.types.Object) -> bool:
         """Where there is another armature."""
         return len(bpy.data.armatures) > 1
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         kept = rig_settings(rig).retarget
         layout.prop(kept, "source")
         if kept.source is None:
             return
-        column = layout.column(align=True)
-        column.prop(kept, "places")
-        column.prop(kept, "hands_in_world")
+        layout.prop(kept, "places")
         layout.prop(kept, "contacts")
-        layout.prop(kept, "use_reference")
-        if kept.use_reference:
-            layout.prop(kept, "reference")
         if may_be_control_rig(rig):
             draw_lines(layout, "Constraints move its bones: set up a control rig first", "ERROR")
             layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
         layout.operator(FABRIK_OT_retarget.bl_idname, icon="ARMATURE_DATA")
-        if rig_settings(rig).capture.report is None:
-            draw_result(layout, rig)
+        mapping = folded(layout, "Bone Mapping", "retarget")
+        if mapping is not None:
+            _draw_pairs(mapping, kept)
+        output = folded(layout, "Output", "retarget")
+        if output is not None:
+            draw_output(output, context.scene, rig)
+        advanced = folded(layout, "Advanced", "retarget")
+        if advanced is not None:
+            _draw_advanced(advanced, kept)
+            draw_fewer(advanced, rig_settings(rig).bake)
 
 
-class FABRIK_PT_bone_pairs(AboutRig, MotionTab, Panel):
-    """Which bone goes by which."""
-
-    bl_parent_id = "FABRIK_PT_from_armature"
-    bl_label = "Bone Mapping"
-
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Where there is a source."""
-        return seen(rig).retarget.source is not None
-
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        kept = rig_settings(rig).retarget
-        buttons = layout.row(align=True)
-        buttons.operator(FABRIK_OT_match_bones.bl_idname, icon="VIEWZOOM")
-        buttons.operator(FABRIK_OT_load_bone_map.bl_idname, text="", icon="FILE_FOLDER")
-        buttons.operator(FABRIK_OT_save_bone_map.bl_idname, text="", icon="FILE_TICK")
-        if not kept.pairs:
-            return
-        row = layout.row()
-        row.use_property_split = False
-        row.template_list("FABRIK_UL_bone_pairs", "", kept, "pairs", kept, "active_pair", rows=6)
-        pair = chosen_in(kept.pairs, kept.active_pair)
-        if pair is not None and kept.source is not None:
-            layout.prop_search(pair, "source", kept.source.data, "bones")
-            if pair.before:
-                layout.prop_search(pair, "before", kept.source.data, "bones")
-                layout.prop(pair, "share")
+def _draw_pairs(layout: UILayout, kept: FabrikRetarget) -> None:
+    """Which bone follows which bone of the source."""
+    buttons = layout.row(align=True)
+    buttons.operator(FABRIK_OT_match_bones.bl_idname, icon="VIEWZOOM")
+    buttons.operator(FABRIK_OT_load_bone_map.bl_idname, text="", icon="FILE_FOLDER")
+    buttons.operator(FABRIK_OT_save_bone_map.bl_idname, text="", icon="FILE_TICK")
+    if not kept.pairs:
+        return
+    row = layout.row()
+    row.use_property_split = False
+    row.template_list("FABRIK_UL_bone_pairs", "", kept, "pairs", kept, "active_pair", rows=6)
+    pair = chosen_in(kept.pairs, kept.active_pair)
+    if pair is not None:
+        layout.prop_search(pair, "source", kept.source.data, "bones")
 
 
-class FABRIK_PT_retarget_output(AboutRig, MotionTab, Panel):
-    """Which keys a retarget writes, and where to: the settings of a bake"""
-
-    bl_parent_id = "FABRIK_PT_from_armature"
-    bl_label = "Output"
-    bl_options = {"DEFAULT_CLOSED"}
-
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """If there is a source."""
-        return seen(rig).retarget.source is not None
-
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        draw_output(layout, context.scene, rig)
+def _draw_advanced(layout: UILayout, kept: FabrikRetarget) -> None:
+    """What is seldom changed."""
+    layout.prop(kept, "hands_in_world")
+    layout.prop(kept, "use_reference")
+    if kept.use_reference:
+        layout.prop(kept, "reference")
+    pair = chosen_in(kept.pairs, kept.active_pair)
+    if pair is not None and pair.before:
+        layout.prop_search(pair, "before", kept.source.data, "bones")
+        layout.prop(pair, "share")
 
 
-CLASSES = (FABRIK_UL_bone_pairs, FABRIK_PT_from_armature, FABRIK_PT_bone_pairs, FABRIK_PT_retarget_output)
+CLASSES = (FABRIK_UL_bone_pairs, FABRIK_PT_from_armature)

@@ -7,7 +7,9 @@ from bpy.types import Context, Panel, UILayout
 
 from ....settings.bake_options import FabrikBakeSettings
 from ....settings.rig import rig_settings
+from ....settings.unset import seen
 from ....settings.why_not import why_no_bake, why_no_mapped, why_no_solve
+from ...folded import folded
 from ...operators.bake import FABRIK_OT_bake
 from ..base import AboutRig, MotionTab, draw_lines
 
@@ -17,51 +19,30 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
 
     bl_order = 30
     bl_label = "Bake"
+    bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
         """Where markers are on bones, or targets to be followed."""
         return not why_no_bake(rig)
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        if not why_no_mapped(rig) and not why_no_solve(rig):
-            layout.prop(rig_settings(rig).bake, "source")
-        layout.operator(FABRIK_OT_bake.bl_idname, icon="REC")
-        if rig_settings(rig).capture.report is None:
-            draw_result(layout, rig)
-
-
-class FABRIK_PT_marker_bake(AboutRig, MotionTab, Panel):
-    """What a bake does with gaps, noise and feet."""
-
-    bl_parent_id = "FABRIK_PT_bake"
-    bl_label = "Cleanup"
-    bl_options = {"DEFAULT_CLOSED"}
-
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Where markers are on bones."""
-        return not why_no_mapped(rig)
-
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        capture = rig_settings(rig).capture
-        for name in ("gaps", "robust", "steady", "low_pass", "plant_feet", "key_error"):
-            layout.prop(capture, name)
-
-
-class FABRIK_PT_bake_options(AboutRig, MotionTab, Panel):
-    """Which keys a bake writes, and where to."""
-
-    bl_parent_id = "FABRIK_PT_bake"
-    bl_label = "Output"
-    bl_options = {"DEFAULT_CLOSED"}
-
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        draw_output(layout, context.scene, rig)
-        kept = rig_settings(rig).bake
-        layout.prop(kept, "start")
-        if kept.start == "REST":
-            layout.prop(kept, "mend_jumps")
+        kept = rig_settings(rig)
+        layout.operator(FABRIK_OT_bake.bl_idname, icon="REC")
+        has_markers = not why_no_mapped(rig)
+        for name in ("gaps", "robust", "plant_feet") if has_markers else ():
+            layout.prop(kept.capture, name)
+        output = folded(layout, "Output", "bake")
+        if output is not None:
+            draw_output(output, context.scene, rig)
+        advanced = folded(layout, "Advanced", "bake")
+        if advanced is None:
+            return
+        if has_markers and not why_no_solve(rig):
+            advanced.prop(kept.bake, "source")
+        if has_markers:
+            advanced.prop(kept.capture, "low_pass")
+        draw_fewer(advanced, kept.bake)
 
 
 def draw_output(layout: UILayout, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
@@ -69,19 +50,21 @@ def draw_output(layout: UILayout, scene: bpy.types.Scene, rig: bpy.types.Object)
     kept = rig_settings(rig)
     _draw_range(layout.column(align=True), scene, kept.bake)
     layout.prop(kept.bake, "action")
-    layout.prop(kept.bake, "step")
-    layout.prop(kept.bake, "bones")
     if kept.root != "FIXED":
         layout.prop(kept.bake, "root_motion")
     layout.prop(kept.bake, "key_angle")
-    if kept.bake.key_angle > 0.0:
-        layout.prop(kept.bake, "key_distance")
+
+
+def draw_fewer(layout: UILayout, settings: FabrikBakeSettings) -> None:
+    """On which frames and bones keys are written."""
+    layout.prop(settings, "step")
+    layout.prop(settings, "bones")
 
 
 def draw_result(layout: UILayout, rig: bpy.types.Object) -> None:
     """How the last bake went, a line each."""
     column = layout.column(align=True)
-    for line in rig_settings(rig).last_result.splitlines():
+    for line in seen(rig).last_result.splitlines():
         draw_lines(column, line, "BLANK1")
 
 
@@ -96,4 +79,4 @@ def _draw_range(column: UILayout, scene: bpy.types.Scene, settings: FabrikBakeSe
         own.prop(holder, "frame_end", text="End")
 
 
-CLASSES = (FABRIK_PT_bake, FABRIK_PT_marker_bake, FABRIK_PT_bake_options)
+CLASSES = (FABRIK_PT_bake,)

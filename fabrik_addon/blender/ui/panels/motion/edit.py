@@ -5,16 +5,18 @@ from bpy.types import Context, Panel, UILayout
 
 from ....settings.rig import rig_settings
 from ....settings.why_not import has_motion
+from ...folded import folded
 from ...operators.editing.holds import FABRIK_OT_add_hold, FABRIK_OT_hold_contacts, FABRIK_OT_remove_hold
 from ...operators.editing.trails import FABRIK_OT_work_out_trails, has_to_be_played
 from ..base import AboutRig, MotionTab
 
 
 class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
-    """Trails and ghosts of the rig's motion, and how far drags spread."""
+    """Trails of the rig's motion, holds, and how far drags spread."""
 
     bl_label = "Motion Editing"
-    bl_order = 50
+    bl_order = 60
+    bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
@@ -26,21 +28,17 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
         column = layout.column(align=True)
         column.prop(kept.drag, "spread")
         if kept.drag.spread:
-            column.prop(kept.drag, "spread_to")
-            column.prop(kept.drag, "falloff")
-            column.prop(kept.drag, "layer")
+            column.prop(kept.drag, "spread_to", expand=True)
             # A drag over time changes keys: without this it changes one frame only.
             column.prop(context.scene.tool_settings, "use_keyframe_insert_auto", text="Auto Keying", icon="REC")
         _draw_layers(layout, rig)
-        _draw_switch(layout, kept.view, "show_trails", "trail_frames")
-        _draw_switch(layout, kept.view, "show_ghosts", "ghost_count", "ghost_step")
-        if kept.view.show_trails or kept.view.show_ghosts:
-            row = layout.row(heading="Colors")
-            row.prop(kept.view, "color_before", text="")
-            row.prop(kept.view, "color_after", text="")
-            if has_to_be_played(rig):
-                layout.operator(FABRIK_OT_work_out_trails.bl_idname, icon="FILE_REFRESH")
+        layout.prop(kept, "show_trails")
+        if kept.show_trails and has_to_be_played(rig):
+            layout.operator(FABRIK_OT_work_out_trails.bl_idname, icon="FILE_REFRESH")
         _draw_holds(layout, rig)
+        advanced = folded(layout, "Advanced", "edit")
+        if advanced is not None:
+            advanced.prop(kept, "trail_frames")
 
 
 def _draw_layers(layout: UILayout, rig: bpy.types.Object) -> None:
@@ -62,17 +60,8 @@ def _draw_holds(layout: UILayout, rig: bpy.types.Object) -> None:
     column.operator(FABRIK_OT_hold_contacts.bl_idname, icon="CON_FLOOR")
     for number, hold in enumerate(rig_settings(rig).holds):
         row = column.row(align=True)
-        row.label(text=hold.name, icon="DOT")
+        row.label(text=hold.name, icon="DOT", translate=False)
         row.operator(FABRIK_OT_remove_hold.bl_idname, text="", icon="X").index = number
-
-
-def _draw_switch(layout: UILayout, view: bpy.types.PropertyGroup, switch: str, *details: str) -> None:
-    """A switch, and what says more of it while it is on."""
-    column = layout.column(align=True)
-    column.prop(view, switch)
-    if getattr(view, switch):
-        for name in details:
-            column.prop(view, name)
 
 
 CLASSES = (FABRIK_PT_edit,)

@@ -9,6 +9,7 @@ from ....capture.takes import imported_takes
 from ....settings.markers import FabrikMarker
 from ....settings.rig import rig_settings
 from ....settings.unset import seen
+from ...folded import folded
 from ...marker_state import marker_state
 from ...operators import match_markers as matching
 from ...translations import said
@@ -44,6 +45,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
 
     bl_label = "Marker Mapping"
     bl_order = 10
+    bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
@@ -53,8 +55,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         capture = rig_settings(rig).capture
         buttons = layout.row(align=True)
-        match = buttons.operator(matching.FABRIK_OT_match_markers.bl_idname, icon="VIEWZOOM")
-        match.take = capture.take.name if capture.take is not None else ""
+        draw_match(buttons, rig)
         if not capture.markers:
             return
         buttons.operator(matching.FABRIK_OT_load_marker_map.bl_idname, text="", icon="FILE_FOLDER")
@@ -70,29 +71,27 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
             _draw_bone(layout, rig, marker)
         for doubt in capture.doubts.splitlines() if capture.report is None else ():
             draw_lines(layout, doubt, "ERROR")
+        advanced = folded(layout, "Advanced", "marker_list") if marker is not None else None
+        if advanced is not None:
+            _draw_advanced(advanced, marker)
 
 
-class FABRIK_PT_marker(AboutRig, MotionTab, Panel):
-    """What the marker that is chosen in the list is, and where on its bone."""
+def draw_match(layout: UILayout, rig: bpy.types.Object) -> None:
+    """The button that matches the markers of the take in use."""
+    take = seen(rig).capture.take
+    match = layout.operator(matching.FABRIK_OT_match_markers.bl_idname, icon="VIEWZOOM")
+    match.take = take.name if take is not None else ""
 
-    bl_parent_id = "FABRIK_PT_marker_list"
-    bl_label = "Marker Settings"
-    bl_options = {"DEFAULT_CLOSED"}
 
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Where one is chosen."""
-        return active_marker(rig) is not None
-
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        marker = active_marker(rig)
-        layout.prop(marker, "target")
-        if marker.target is not None and marker.target.type == "ARMATURE":
-            layout.prop_search(marker, "target_bone", marker.target.pose, "bones")
-        layout.prop(marker, "point")
-        if marker.point == "OFFSET":
-            layout.prop(marker, "offset")
-        layout.prop(marker, "weight")
+def _draw_advanced(layout: UILayout, marker: FabrikMarker) -> None:
+    """What the marker is, and where on its bone."""
+    layout.prop(marker, "target")
+    if marker.target is not None and marker.target.type == "ARMATURE":
+        layout.prop_search(marker, "target_bone", marker.target.pose, "bones")
+    layout.prop(marker, "point")
+    if marker.point == "OFFSET":
+        layout.prop(marker, "offset")
+    layout.prop(marker, "weight")
 
 
 def active_marker(rig: bpy.types.Object) -> Any:
@@ -110,4 +109,4 @@ def _draw_bone(layout: UILayout, rig: bpy.types.Object, marker: FabrikMarker) ->
         draw_lines(layout, said("Guessed: moves {far:.0f} mm on this bone", far=1000.0 * marker.guess), "QUESTION")
 
 
-CLASSES = (FABRIK_UL_markers, FABRIK_PT_marker_list, FABRIK_PT_marker)
+CLASSES = (FABRIK_UL_markers, FABRIK_PT_marker_list)

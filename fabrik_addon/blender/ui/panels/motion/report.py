@@ -34,7 +34,7 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
         for doubt in rig_settings(rig).capture.doubts.splitlines():
             draw_lines(layout, doubt, "ERROR")
         row = layout.row(align=True)
-        row.operator(FABRIK_OT_worst_frame.bl_idname, icon="PREV_KEYFRAME")
+        row.operator(FABRIK_OT_worst_frame.bl_idname, text="Worst Frame", icon="PREV_KEYFRAME")
         row.operator(FABRIK_OT_export_report.bl_idname, text="Export", icon="EXPORT")
         marker = active_marker(rig)
         if marker is not None:
@@ -51,7 +51,9 @@ def _draw_figures(layout: UILayout, marker: FabrikMarker) -> None:
     row = column.row()
     row.label(text=said("{marker}: {rms:.1f} mm, worst {worst:.0f}", **figures), icon="DOT", translate=False)
     row.operator(FABRIK_OT_worst_frame.bl_idname, text="", icon="FRAME_NEXT").marker = marker.name
-    column.label(text=said("Seen on {share:.0f} % of the frames", share=marker.coverage), icon="BLANK1")
+    column.label(
+        text=said("Seen on {share:.0f} % of the frames", share=marker.coverage), icon="BLANK1", translate=False
+    )
 
 
 CLASSES = (FABRIK_PT_marker_report,)

@@ -3,18 +3,24 @@
 from typing import Any, Final
 
 import bpy
-from bpy.types import Context, Panel, UILayout, UIList
+from bpy.types import Context, Menu, Panel, UILayout
 
-from ....capture.takes import imported_takes, is_take, state_of_take
-from ....settings.why_not import rig_at_hand, why_no_rig
+from ....capture.takes import imported_takes, state_of_take
+from ....settings.rig import rig_settings
+from ....settings.unset import seen
+from ....settings.why_not import mapped_markers, rig_at_hand, why_no_rig
 from ...guide import draw_guide
 from ...next_step import next_in_motion
 from ...operators.import_markers import FABRIK_OT_import_markers
-from ...take_index import TAKE_INDEX
+from ...operators.match_markers import FABRIK_OT_follow_take, FABRIK_OT_match_markers
 from ...translations import said
-from ..base import MotionTab, Rows, draw_lines, draw_names
+from ..base import MotionTab, draw_lines, fitted
+from .bake import draw_result
+from .match import draw_match
 
-# What a take's line says at its end, and its icon.
+# Pixels for a take's name.
+_ROOM: Final = 90.0
+# What has been done with a take, and its icon.
 _WORDS: Final = {"STATIC": "Static", "MATCHED": "Matched", "CALIBRATED": "Calibrated", "BAKED": "Baked"}
 _ICONS: Final[dict[str, Any]] = {
     "NEW": "DOT",
@@ -25,19 +31,22 @@ _ICONS: Final[dict[str, Any]] = {
 }
 
 
-class FABRIK_UL_takes(Rows, UIList):
-    """One line a take: its name, and how far it has come on the rig"""
+class FABRIK_MT_takes(Menu):
+    """The take used by the panels below"""
 
-    @staticmethod
-    def draw_row(layout: UILayout, take: bpy.types.Collection) -> None:
-        rig: Any = rig_at_hand(bpy.context)
-        state = state_of_take(rig, take)
-        word = said(_WORDS[state]) if state in _WORDS else ""
-        draw_names(layout, take.name, word, icon=_ICONS[state], share=0.58)
+    bl_idname = "FABRIK_MT_takes"
+    bl_label = "Takes"
 
-    def filter_items(self, context: Context, data: Any, name: str) -> tuple[list[int], list[int]]:
-        """Of all collections those that hold a recording."""
-        return [self.bitflag_filter_item if is_take(each) else 0 for each in getattr(data, name)], []
+    def draw(self, context: Context) -> None:
+        """Draw one line a take: its name, and what has been done with it on the rig."""
+        rig: Any = rig_at_hand(context)
+        for take in imported_takes(context.scene):
+            state = state_of_take(rig, take)
+            word = f" ({said(_WORDS[state])})" if state in _WORDS else ""
+            choose = self.layout.operator(
+                FABRIK_OT_follow_take.bl_idname, text=f"{take.name}{word}", icon=_ICONS[state], translate=False
+            )
+            choose.take = take.name
 
 
 class FABRIK_PT_take(MotionTab, Panel):
@@ -51,13 +60,35 @@ class FABRIK_PT_take(MotionTab, Panel):
         draw_guide(self.layout, "markers")
 
     def draw(self, context: Context) -> None:
-        rig = rig_at_hand(context)
-        draw_lines(self.layout, next_in_motion(context, rig), "INFO")
-        self.layout.operator(FABRIK_OT_import_markers.bl_idname, icon="IMPORT")
-        if rig is not None and not why_no_rig(rig) and imported_takes(context.scene):
-            self.layout.template_list(
-                "FABRIK_UL_takes", "", bpy.data, "collections", rig, TAKE_INDEX, rows=1, maxrows=5
-            )
+        layout, rig = self.layout, rig_at_hand(context)
+        sentence, step = next_in_motion(context, rig)
+        draw_lines(layout, sentence, "INFO")
+        layout.operator(FABRIK_OT_import_markers.bl_idname, icon="IMPORT")
+        if rig is None or why_no_rig(rig):
+            return
+        capture = seen(rig).capture
+        if imported_takes(context.scene):
+            _draw_take(layout, rig, capture.take)
+        elif len(bpy.data.armatures) > 1 and not mapped_markers(rig):
+            layout.prop(rig_settings(rig).retarget, "source")
+        if step == FABRIK_OT_match_markers.bl_idname:
+            draw_match(layout, rig)
+        elif step:
+            layout.operator(step)
+        if capture.report is None:
+            draw_result(layout, rig)
 
 
-CLASSES = (FABRIK_UL_takes, FABRIK_PT_take)
+def _draw_take(layout: UILayout, rig: bpy.types.Object, take: bpy.types.Collection | None) -> None:
+    """The take in use, and what has been done with it."""
+    row = layout.row()
+    if take is None:
+        row.menu(FABRIK_MT_takes.bl_idname, text=said("Choose Take"), translate=False)
+        return
+    state = state_of_take(rig, take)
+    row.menu(FABRIK_MT_takes.bl_idname, text=fitted(take.name, _ROOM), icon=_ICONS[state], translate=False)
+    if state in _WORDS:
+        row.label(text=said(_WORDS[state]), translate=False)
+
+
+CLASSES = (FABRIK_MT_takes, FABRIK_PT_take)

@@ -9,6 +9,7 @@ from ....settings.control import FabrikCarrier, may_be_control_rig
 from ....settings.rig import rig_settings
 from ....settings.unset import seen
 from ....settings.why_not import rig_at_hand
+from ...folded import folded
 from ...operators.posing import FABRIK_OT_use_control_rig
 from ...translations import said
 from ..base import AboutRig, PoseTab, Rows, chosen_in, draw_names
@@ -48,18 +49,21 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
         layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
         if not len(kept.carriers):
             return
-        layout = layout.column()
         layout.active = kept.use
         layout.template_list("FABRIK_UL_carriers", "", kept, "carriers", kept, "active", rows=4)
         carrier = chosen_in(kept.carriers, kept.active)
         if carrier is not None:
             layout.prop_search(carrier, "control", rig.pose, "bones")
-            layout.prop(carrier, "found", emboss=False)
-        layout.prop_search(kept, "place", rig.pose, "bones")
         if len(kept.switches):
             layout.prop(kept, "limbs")
+        advanced = folded(layout, "Advanced", "control_rig")
+        if advanced is None:
+            return
+        advanced.prop_search(kept, "place", rig.pose, "bones")
+        if carrier is not None:
+            advanced.prop(carrier, "found", emboss=False)
         if kept.uncarried:
-            layout.prop(kept, "uncarried", emboss=False)
+            advanced.prop(kept, "uncarried", emboss=False)
 
 
 CLASSES = (FABRIK_UL_carriers, FABRIK_PT_control_rig)

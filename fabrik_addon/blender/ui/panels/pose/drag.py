@@ -7,11 +7,12 @@ from ....settings.control import may_be_control_rig
 from ....settings.rig import FabrikRig, rig_settings
 from ....settings.unset import seen
 from ....settings.why_not import has_motion, rig_at_hand, why_no_rig, why_no_solve
+from ...folded import folded
 from ...guide import draw_guide
 from ...next_step import next_in_pose
 from ...operators import posing
 from ...operators.drag import FABRIK_OT_drag
-from ...operators.effectors import FABRIK_OT_pin
+from ...operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_pin
 from ...overlays.handlers import catch_up
 from ..base import PoseTab, draw_lines
 
@@ -38,13 +39,15 @@ class FABRIK_PT_drag(PoseTab, Panel):
         self.layout.use_property_split = True
         self.layout.use_property_decorate = False
         _draw_drag(self.layout, rig)
-        if not why_no_solve(rig) or seen(rig).live:
-            _draw_targets(self.layout, rig_settings(rig))
+        if (not why_no_solve(rig) and not may_be_control_rig(rig)) or seen(rig).live:
+            _draw_live(self.layout, rig_settings(rig))
+        options = folded(self.layout, "Options", "drag")
+        if options is not None:
+            _draw_options(options, rig)
 
 
 def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
-    """Drag and Pin, or the way to them, and what the rest of the rig does."""
-    kept = rig_settings(rig)
+    """Drag, Pin and Add Target, or the button to Pose mode; and keys."""
     if may_be_control_rig(rig):
         layout.operator(posing.FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
     buttons = layout.row(align=True)
@@ -54,10 +57,26 @@ def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
     else:
         buttons.operator(FABRIK_OT_drag.bl_idname, icon="VIEW_PAN")
         buttons.operator(FABRIK_OT_pin.bl_idname, icon="PINNED")
-    keys = layout.column(align=True)
-    keys.use_property_split = False
-    keys.operator(posing.FABRIK_OT_key_pose.bl_idname, icon="KEY_HLT")
-    keys.prop(kept, "key_bones", text="")
+    add = layout.column()
+    add.enabled = rig.data.bones.active is not None
+    add.operator(FABRIK_OT_add_effector.bl_idname, icon="ADD")
+    layout.operator(posing.FABRIK_OT_key_pose.bl_idname, icon="KEY_HLT")
+
+
+def _draw_live(layout: UILayout, kept: FabrikRig) -> None:
+    """Posing by targets: continuously or on demand."""
+    row = layout.row(align=True)
+    row.use_property_split = False
+    row.prop(kept, "live", toggle=True, icon="PLAY")
+    row.operator(posing.FABRIK_OT_solve.bl_idname, text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
+    if kept.live:
+        draw_lines(layout, kept.live_trouble, "ERROR")
+        draw_lines(layout, "Not rendered: bake first", "INFO")
+
+
+def _draw_options(layout: UILayout, rig: bpy.types.Object) -> None:
+    """What the rest of the rig does, and which bones get keys."""
+    kept = rig_settings(rig)
     layout.prop(kept, "root")
     layout.prop(kept.drag, "reach")
     if kept.drag.reach == "BONES":
@@ -65,24 +84,9 @@ def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
     layout.prop(kept.drag, "keep_orientation")
     if has_motion(rig):
         layout.prop(kept.drag, "spread")
-        if kept.drag.spread:
-            layout.prop(kept.drag, "falloff")
-
-
-def _draw_targets(layout: UILayout, kept: FabrikRig) -> None:
-    """Posing by targets: at once or on demand."""
-    live = layout.column(align=True)
-    switch = live.row()
-    switch.use_property_split = False
-    switch.prop(kept, "live", toggle=True, icon="PLAY")
+    layout.prop(kept, "key_bones")
     if kept.live:
-        live.prop(kept, "influence", slider=True)
-        draw_lines(layout, kept.live_trouble, "ERROR")
-        draw_lines(layout, "Not rendered: bake first", "INFO")
-    starts = layout.row(align=True)
-    starts.operator(posing.FABRIK_OT_solve.bl_idname, text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
-    starts.operator(posing.FABRIK_OT_solve.bl_idname, text="From Rest").start = "REST"
-    layout.operator(posing.FABRIK_OT_snap_targets.bl_idname, text="Snap Targets", icon="SNAP_ON")
+        layout.prop(kept, "influence", slider=True)
 
 
 CLASSES = (FABRIK_PT_drag,)

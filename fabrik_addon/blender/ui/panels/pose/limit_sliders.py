@@ -4,9 +4,11 @@ Apart from the panel's class, which Blender is told of at its start, since limit
 """
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 from bpy.types import Context, Object, PoseBone, UILayout
 
+from ....limits.preset import rest_key, swings_of
 from ....settings.limit_properties import (
     CONE,
     HINGE,
@@ -22,6 +24,7 @@ from ....settings.limit_properties import (
 )
 from ....settings.limit_values import AXES, BESIDE_LIMIT, KINDS, NO_SLIDE
 from ....settings.selection import active_bone, selected_bones
+from ...folded import folded
 from ...operators import limits
 from ...stiffness_slider import STIFFNESS_SLIDER
 from ...translations import said
@@ -29,11 +32,14 @@ from ..base import draw_lines
 
 # As long as it is, or half as long again where it has to be.
 FIRST_STRETCH = (1.0, 1.5)
-# The sliders of each field: its property, and their labels.
-_SLIDERS = {
-    "cone": (CONE, ("Swing to +X", "+Z", "-X", "-Z")),
-    "twist": (TWIST, ("Twist Min", "Max")),
-    "hinge": (HINGE, ("Rotation Min", "Max")),
+# The properties of sliders, their labels, and the names of a human's swings.
+_PROPERTIES: Final = {"cone": CONE, "twist": TWIST, "hinge": HINGE}
+_WORDS: Final = {
+    "cone": ("Swing +X", "+Z", "-X", "-Z"),
+    "twist": ("Twist Min", "Max"),
+    "hinge": ("Rotation Min", "Max"),
+    "slide": ("Stretch Min", "Max"),
+    "directions": ("Forward", "Back", "Left", "Right", "Up", "Down"),
 }
 
 
@@ -49,17 +55,24 @@ def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
     body = layout.column()
     body.enabled = not reason
     _draw_limit(body, bone)
-    _draw_stretch(body, bone)
-    _draw_posture(body, bone)
+    body.prop(rig, STIFFNESS_SLIDER, slider=True)
     _draw_buttons(body)
+    advanced = folded(layout, "Advanced", "limits")
+    if advanced is not None:
+        advanced.enabled = not reason
+        _draw_stretch(advanced, bone)
+        if read_settings(bone).mass >= 0.0:
+            advanced.prop(bone, f'["{MASS}"]', text=said("Mass"), translate=False)
 
 
 def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence[PoseBone]) -> None:
     """Which bone the sliders are for, and which ones the buttons."""
-    others = f" and {len(selected) - 1} more" if bone in selected and len(selected) > 1 else ""
     control = rig.data.bones.active.name
     means = "" if control == bone.name else f"{control} ▸ "
-    layout.label(text=f"{means}{bone.name}{others}", icon="BONE_DATA")
+    shown = means + bone.name
+    if bone in selected and len(selected) > 1:
+        shown = said("{bone} and {count} more", bone=shown, count=len(selected) - 1)
+    layout.label(text=shown, icon="BONE_DATA", translate=False)
     if selected and bone not in selected:
         layout.label(text="Buttons change the selected bones, not this one", icon="INFO")
 
@@ -77,7 +90,7 @@ def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
         elif field == "window":
             _draw_window(layout, bone, len(settings.window) // 2)
         else:
-            _draw_angles(layout, bone, *_SLIDERS[field])
+            _draw_angles(layout, bone, _PROPERTIES[field], _labels(bone, field))
     draw_lines(layout, _trouble(bone), "ERROR")
 
 
@@ -104,14 +117,23 @@ def _draw_window(layout: UILayout, bone: PoseBone, corners: int) -> None:
     more.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="From Pose", icon="EYEDROPPER").from_pose = True
 
 
-def _draw_angles(layout: UILayout, bone: PoseBone, name: str, labels: tuple[str, ...]) -> None:
+def _labels(bone: PoseBone, field: str) -> list[str]:
+    """The labels of a field's sliders. A human's swings have the names of their directions."""
+    rig: Any = bone.id_data
+    names = swings_of(rest_key(rig)).get(bone.name) if field == "cone" else None
+    if names is None:
+        return [said(label) for label in _WORDS[field]]
+    return [f"{said(name)} {label[-2:]}" for name, label in zip(names, _WORDS[field], strict=True)]
+
+
+def _draw_angles(layout: UILayout, bone: PoseBone, name: str, labels: Sequence[str]) -> None:
     """Sliders for a property; "Free" where the bone has none."""
     column = layout.column(align=True)
     if name not in bone.keys():  # noqa: SIM118  to Blender's type hints a bone holds nothing
-        column.label(text=said("{name}: free", name=said(labels[0])))
+        column.label(text=said("{name}: free", name=labels[0]), translate=False)
         return
     for index, label in enumerate(labels):
-        column.prop(bone, f'["{name}"]', index=index, text=label, slider=True)
+        column.prop(bone, f'["{name}"]', index=index, text=label, translate=False, slider=True)
 
 
 def _draw_stretch(layout: UILayout, bone: PoseBone) -> None:
@@ -122,15 +144,8 @@ def _draw_stretch(layout: UILayout, bone: PoseBone) -> None:
             limits.FABRIK_OT_set_limit.bl_idname, text="Allow Stretch", icon="FULLSCREEN_ENTER"
         ).slide = FIRST_STRETCH
         return
-    for index, label in enumerate(("Stretch Min", "Max")):
-        column.prop(bone, f'["{SLIDE}"]', index=index, text=label, slider=True)
-
-
-def _draw_posture(layout: UILayout, bone: PoseBone) -> None:
-    """How much the bone keeps its rotation, and its mass where that is its own."""
-    layout.prop(bone.id_data, STIFFNESS_SLIDER, slider=True)
-    if read_settings(bone).mass >= 0.0:
-        layout.prop(bone, f'["{MASS}"]', text="Mass")
+    for index, label in enumerate(_labels(bone, "slide")):
+        column.prop(bone, f'["{SLIDE}"]', index=index, text=label, translate=False, slider=True)
 
 
 def _draw_buttons(layout: UILayout) -> None:

@@ -3,6 +3,7 @@
 import bpy
 from bpy.types import Context, Panel, UILayout
 
+from ...folded import folded
 from ...operators import limit_tools as tools
 from ...overlays.handlers import LIMITS_SWITCH
 from ..base import AboutRig, PoseTab
@@ -23,26 +24,19 @@ class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
         from .limit_sliders import draw_active_limit
 
         draw_active_limit(context, layout, rig)
-
-
-class FABRIK_PT_limit_tools(AboutRig, PoseTab, Panel):
-    """Limits from what there is already, and what they can do besides solving."""
-
-    bl_label = "Limit Tools"
-    bl_parent_id = "FABRIK_PT_limits"
-    bl_options = {"DEFAULT_CLOSED"}
-
-    def draw_rig(self, _context: Context, layout: UILayout, _rig: bpy.types.Object) -> None:
         layout.operator(tools.FABRIK_OT_limit_preset.bl_idname, icon="OUTLINER_OB_ARMATURE")
-        column = layout.column(align=True)
+        more = folded(layout, "Limit Tools", "limits")
+        if more is None:
+            return
+        column = more.column(align=True)
         column.operator(tools.FABRIK_OT_limits_from_ik.bl_idname, text="From IK and Constraints", icon="CON_KINEMATIC")
         column.operator(tools.FABRIK_OT_limits_from_action.bl_idname, text="From Action", icon="ACTION")
         column.operator(tools.FABRIK_OT_limits_to_constraints.bl_idname, text="To Constraints", icon="CONSTRAINT_BONE")
-        column = layout.column(align=True)
+        column = more.column(align=True)
         column.operator(tools.FABRIK_OT_clamp_pose.bl_idname, text="Clamp Pose", icon="ARMATURE_DATA")
         row = column.row(align=True)
         row.operator(tools.FABRIK_OT_check_action.bl_idname, text="Check Action", icon="VIEWZOOM").mend = False
         row.operator(tools.FABRIK_OT_check_action.bl_idname, text="Fix Violations").mend = True
 
 
-CLASSES = (FABRIK_PT_limits, FABRIK_PT_limit_tools)
+CLASSES = (FABRIK_PT_limits,)

@@ -4,7 +4,9 @@ import bpy
 from bpy.types import Context, Panel, UILayout
 
 from ....settings.rig import rig_settings
+from ...folded import folded
 from ...operators.posing import FABRIK_OT_keep_pose
+from ...translations import CONTEXT
 from ..base import AboutRig, PoseTab, draw_lines
 
 
@@ -24,16 +26,15 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
             draw_lines(layout, "Store a pose with the pin button", "INFO")
         layout.row().prop(kept, "balance", expand=True)
         layout.prop(kept, "free_limbs_hang")
-        collision = layout.row(align=True)
-        collision.prop(kept, "use_self_collision")
-        shown = collision.row(align=True)
-        shown.enabled = kept.use_self_collision
-        shown.prop(kept, "show_capsules", text="", icon="HIDE_OFF" if kept.show_capsules else "HIDE_ON")
-        floor = layout.row(align=True, heading="Floor")
+        layout.prop(kept, "use_self_collision")
+        floor = layout.row(align=True, heading="Floor", heading_ctxt=CONTEXT)
         floor.prop(kept, "use_floor", text="")
         height = floor.row(align=True)
         height.enabled = kept.use_floor
         height.prop(kept, "floor_height", text="")
+        advanced = folded(layout, "Advanced", "posture") if kept.use_self_collision else None
+        if advanced is not None:
+            advanced.prop(kept, "show_capsules")
 
 
 CLASSES = (FABRIK_PT_posture,)

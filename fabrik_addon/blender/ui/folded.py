@@ -1,0 +1,12 @@
+"""Sub-panels of panels and dialogs, closed at first: what is seldom needed."""
+
+from bpy.types import UILayout
+
+from .translations import said
+
+
+def folded(layout: UILayout, label: str, of: str) -> UILayout | None:
+    """A sub-panel that is closed at first; None while it is. of: the panel that it is in."""
+    header, body = layout.panel(f"fabrik_{of}_{label}", default_closed=True)
+    header.label(text=said(label), translate=False)
+    return body
