@@ -17,15 +17,19 @@ from .passes import Passes, SweepTargets, sweep_targets
 _NO_CHANGE = 0.01
 
 
-def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, most: int) -> None:
-    """Sweep F frames in place until each is solved, stops moving, or has had the most sweeps."""
+def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, most: int, at_once: int = 1) -> None:
+    """Sweep F frames in place until each is met, moves no more, or has had the most sweeps.
+
+    at_once: how many sweeps are done between two looks at that; a sweep of a loop needs the one before it.
+    """
     frames, part = np.arange(len(state.weights)), state
     rest = state.pose.local.copy()
     bound = np.zeros(rest.shape[:2], dtype=bool)
     residual = goals.residual(part.pose, part.wanted)
-    for _ in range(most):
-        pose, before = _sweep(passes, bodies, goals, part, rest[frames], bound), residual
-        part = replace(part, pose=pose, iterations=part.iterations + 1)
+    times = 1 if goals.loops else at_once
+    for _ in range(0, most, times):
+        pose, before = _swept(passes, bodies, goals, part, rest[frames], bound, times), residual
+        part = replace(part, pose=pose, iterations=part.iterations + times)
         residual = goals.residual(pose, part.wanted)
         moved = lengths(residual - before) > _NO_CHANGE * part.tolerances
         part.stationary = ~(moved & (part.weights > 0.0)).any(axis=1)
@@ -39,15 +43,17 @@ def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, mos
     state.put(frames, part)
 
 
-def _sweep(passes: Passes, bodies: Bodies, goals: Goals, state: State, rest: FloatArray, bound: BoolArray) -> Pose:
-    """The pose after one sweep; limited bodies rotate from their current rotation, others from `rest` (F, B, 4)."""
-    backend = passes.backend
-    limited = np.array([body.limit is not None for body in passes.bodies])
-    turning = np.where(limited[:, None], state.pose.local, rest)
-    own = _as_list(backend, state.pose.local)
-    pose = place_bodies(passes.bodies, own, backend.vector(state.pose.root))
+def _swept(
+    passes: Passes, bodies: Bodies, goals: Goals, state: State, rest: FloatArray, bound: BoolArray, times: int
+) -> Pose:
+    """The pose after some sweeps; limited bodies turn from where they are, others from `rest` (F, B, 4)."""
+    backend, targets = passes.backend, _targets(passes, goals, state)
+    local, begun = _as_list(backend, state.pose.local), _as_list(backend, rest)
+    pose = place_bodies(passes.bodies, local, backend.vector(state.pose.root))
     flags = [backend.scalar(flag) > 0.5 for flag in bound.T.astype(float)]
-    local = passes.sweep(pose, _as_list(backend, turning), flags, _targets(passes, goals, state))
+    for _ in range(times):
+        turning = [begun[body] if each.limit is None else local[body] for body, each in enumerate(passes.bodies)]
+        local = passes.sweep(pose, turning, flags, targets)
     for body, flag in enumerate(flags):
         bound[:, body] = flag
     root = backend.stack([pose.heads[0]], len(rest))[:, 0]

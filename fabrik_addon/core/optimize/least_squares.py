@@ -185,17 +185,20 @@ class LeastSquares:
             return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count))
         rows = max(3 * residual.shape[1], _ROWS_HELD) if self._wide else columns
         block = max(1, _BLOCK_NUMBERS // (columns * rows))
-        if count <= block:
-            return self._block_step(state, residual, cost, damping, curved)
-        parts = [slice(first, first + block) for first in range(0, count, block)]
+        # Frames whose step knows how forces turn have larger matrices: they get blocks of their own.
+        kinds = np.flatnonzero(~curved), np.flatnonzero(curved)
+        blocks = [kind[first : first + block] for kind in kinds for first in range(0, len(kind), block)]
+        if len(blocks) == 1:
+            return self._block_step(state, residual, cost, damping, bool(curved[0]))
         steps = [
-            self._block_step(state.part(part), residual[part], cost[part], damping[part], curved[part])
-            for part in parts
+            self._block_step(state.part(part), residual[part], cost[part], damping[part], bool(curved[part[0]]))
+            for part in blocks
         ]
-        return _Step(*(np.concatenate(each) for each in zip(*steps, strict=True)))
+        order = np.argsort(np.concatenate(blocks))
+        return _Step(*(np.concatenate(each)[order] for each in zip(*steps, strict=True)))
 
     def _block_step(
-        self, state: State, residual: FloatArray, cost: FloatArray, damping: FloatArray, curved: BoolArray
+        self, state: State, residual: FloatArray, cost: FloatArray, damping: FloatArray, curved: bool
     ) -> _Step:
         system, bodies = self._system(state, residual, curved), self.bodies
         gradient = system.gradient()
@@ -281,12 +284,12 @@ class LeastSquares:
         result[order] = pushes
         return change, result
 
-    def _system(self, state: State, residual: FloatArray, curved: BoolArray) -> "_System":
+    def _system(self, state: State, residual: FloatArray, curved: bool) -> "_System":
         """The linear problem of a step in scaled columns; slides at an end that are pushed outward do not move."""
         bodies, goals, pose, prior = self.bodies, self.goals, state.pose, state.prior
         motions = bodies.motions(pose)
         count = state.weights.shape[1]
-        wide = self._wide and prior is None and not self._pole_weight and not curved.any()
+        wide = self._wide and prior is None and not (self._pole_weight or curved)
         if goals.is_composite and not wide:
             matrix, right = goals.equations(pose, motions, residual[:, :count], state.weights)
         else:
@@ -316,11 +319,9 @@ class LeastSquares:
         turning *= 0.5
         least = _LEAST_SHARE * even.max(axis=1, keepdims=True) + TINY
         scale = 1.0 / np.sqrt(np.maximum(even, least))
-        where = np.flatnonzero(curved)
-        if len(where) and not len(bodies.slides):
-            forces = goals.forces(residual[where, :count] * state.weights[where, :, None])
-            part, moving = pose.part(where), (motions[0][where], motions[1][where])
-            matrix[where] -= bodies.stiffness(part, moving, goals.points(part), goals.on, forces)
+        if curved and not len(bodies.slides):
+            forces = goals.forces(residual[:, :count] * state.weights[..., None])
+            matrix -= bodies.stiffness(pose, motions, goals.points(pose), goals.on, forces)
         if len(bodies.slides) and pose.factors is not None:
             pull = (times(np.swapaxes(matrix, 1, 2), right) if wide else right)[:, -len(bodies.slides) :]
             factors = pose.factors[:, bodies.slides]

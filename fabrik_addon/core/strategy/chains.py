@@ -151,7 +151,7 @@ class ChainSolver:
         bent = own
         if not self._problem.free_root:
             pose = self._problem.bodies.pose(own, np.zeros((frames, 3)))
-            bent = bend_straight(self._problem, pose, np.zeros(frames, dtype=bool), poles)
+            bent = bend_straight(self._problem, pose, poles)
         if frames == 1:
             own, bent = (np.broadcast_to(each[0], each.shape) for each in (own, bent))
         local, bent_local = (backend.quaternions(each, range(len(bodies))) for each in (own, bent))
