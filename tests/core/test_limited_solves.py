@@ -248,3 +248,17 @@ def test_a_fixed_joint_that_keeps_a_single_target_away_is_a_limit():
     family = limb((0.3, 0.3, 0.1, 0.1), ball(179), Fixed(), ball(179), ball(179))
     solution = solve(family.skeleton, family.effectors, [[(0.1, 0.1, 0.0)]], limits=family.limits)
     assert solution.status[0] == Status.LIMITED
+
+
+@pytest.mark.parametrize("cone", [(180, 2, 10, 180), (180, 2, 180, 2), (180, 180, 180, 180)])
+def test_a_bone_that_is_turned_round_keeps_to_its_twist(cone):
+    """At half a turn the azimuth is any, and so is the twist: of rounding, it was 180° outside its range."""
+    family = limb((0.3, 0.25), ball(cone, (-30, 30)), ball(cone, (-30, 30)))
+    rng = np.random.default_rng(0)
+    start = rng.normal(size=(200, 2, 4))
+    start[100:] = [0.0, 0.0, 0.0, 1.0]
+    targets = np.concatenate([rng.normal(size=(100, 1, 3)) * [0.3, 0.05, 0.05], rng.normal(size=(100, 1, 3)) * 1e-3])
+    targets -= [0.0, 0.4, 0.0]
+    options = Options(restarts=4)
+    solution = solve(family.skeleton, family.effectors, targets, limits=family.limits, start=start, options=options)
+    assert_kept(family.skeleton, family.limits, family.effectors, targets, solution)

@@ -12,7 +12,7 @@ from ..limits.ball import Ball
 from ..limits.base import Limit
 from ..limits.ellipse import nearest_on_ellipse
 from ..limits.hinge import Hinge
-from ..limits.swing_twist import FULL_TURN, Lean, compose_arrays, lean_of
+from ..limits.swing_twist import FULL_TURN, Lean, compose_arrays, lean_of, short_of_half_a_turn
 from ..rotations import NO_TURN
 from .bodies import Bodies
 
@@ -258,7 +258,7 @@ class _Balls:
             twist[frames, joints],
         )
         half_axes = self._half_axes(np.stack([lean.x, lean.z], axis=1)[:, None], joints)[:, 0]
-        x, z = nearest_on_ellipse(many, lean.x, lean.z, *half_axes.T)
+        x, z = short_of_half_a_turn(many, *nearest_on_ellipse(many, lean.x, lean.z, *half_axes.T))
         outside = (x != lean.x) | (z != lean.z) | (twist != turn)
         inside = compose_arrays(*(np.asarray(values)[outside] for values in (x, z, twist)))
         local[frames[outside], self._bodies[joints[outside]]] = inside

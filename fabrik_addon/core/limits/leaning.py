@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from ..backend.protocol import Backend, Quaternion, Scalar
 from .base import LimitConstraint, Range
-from .swing_twist import FULL_TURN, Lean, compose, lean_of, turn_twisting, twist_of
+from .swing_twist import FULL_TURN, Lean, compose, lean_of, short_of_half_a_turn, turn_twisting, twist_of
 
 # The ends of a range of twist, infinite for a full turn or more, and the middle between them.
 Twist: TypeAlias = tuple[Scalar, Scalar, Scalar]
@@ -36,7 +36,7 @@ def clamped(
     if not backend.any_of(backend.logical_or(leaning > surely_inside, turn != bounded)):
         return rotation
     lean = lean_of(backend, rotation)
-    x, z = nearest(backend, lean.x, lean.z)
+    x, z = short_of_half_a_turn(backend, *nearest(backend, lean.x, lean.z))
     kept = backend.logical_and(backend.logical_and(x == lean.x, z == lean.z), turn == bounded)
     moved = backend.frames_where(backend.logical_not(kept))
     if not len(moved):

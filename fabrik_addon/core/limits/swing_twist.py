@@ -14,6 +14,8 @@ from ..arrays import ROUNDING, FloatArray
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 
 FULL_TURN = 2.0 * pi
+# At half a turn a bone's twist is that of rounding. What is clamped leans a little less: its twist is right to 1e-9.
+MOST_LEAN = pi - 1e-6
 
 
 class Lean(NamedTuple):
@@ -57,6 +59,13 @@ def lean_of(backend: Backend, rotation: Quaternion) -> Lean:
         ex, ez = (x * y - z * w) * size, (x * w + z * y) * size
     angle = 2.0 * backend.atan2(leaning, upright)
     return Lean(angle, ex, ez, angle * ex, angle * ez)
+
+
+def short_of_half_a_turn(backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+    """A point of the chart, brought inside the circle on which a twist can be told."""
+    angle = backend.sqrt(x * x + z * z)
+    share = backend.select(angle > MOST_LEAN, MOST_LEAN / backend.maximum(angle, 1.0), 1.0)
+    return x * share, z * share
 
 
 def twist_of(backend: Backend, rotation: Quaternion, middle: Scalar) -> Scalar:
