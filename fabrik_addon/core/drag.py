@@ -586,8 +586,10 @@ class DragSolver:
         residual = state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
-        held = np.concatenate([rows[met], self.size * constraints.rows[active]])
-        asked = np.concatenate([residual[met], self.size * constraints.gaps[active]])
+        # What gives way is not met: stiffness along it would be a force.
+        firm = constraints.compliance == 0.0
+        held = np.concatenate([rows[met], self.size * constraints.rows[active & firm]])
+        asked = np.concatenate([residual[met], self.size * constraints.gaps[active & firm]])
         curvature = self._curvature(state, multipliers)
         matrix, added = self._positive((1.0 + damping) * mass + _ALONG * held.T @ held - curvature, mass)
         slope, unlocked = _ALONG * held.T @ asked - gradient, self._unlocked(state.pose)
@@ -611,7 +613,7 @@ class DragSolver:
         least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
         share = min(1.0, _LONGEST_TURN / max(longest, ROUNDING))
         for _ in range(4):
-            trial = self._onto(state, program, found, share, found.active & (constraints.compliance == 0.0))
+            trial = self._onto(state, program, found, share, found.active & firm)
             if trial.merit <= state.merit + least:
                 self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[0, ::3]
                 pushes = found.pushes[0]

@@ -273,6 +273,17 @@ def test_balance_keeps_the_centre_of_mass_over_the_feet_as_far_as_goals_allow():
     assert ahead[1] < 0.06
 
 
+@pytest.mark.parametrize("shift", [(1.5, -1.0, 0.3), (-0.5, -2.2, 0.0)])
+def test_balance_gives_way_before_a_goal_does(shift):
+    """Out of reach the hand gets as near as without balance."""
+    corners, errors = np.array([(-0.15, -0.05, 0.0), (0.15, -0.05, 0.0), (0.15, 0.1, 0.0), (-0.15, 0.1, 0.0)]), []
+    for support in (None, Support(corners, (0.0, 0.0, 1.0))):
+        solver, rest, points = person(support=support)
+        errors.append(lead(solver, rest, points, straight(np.array(shift)))[-1].errors[HAND])
+    assert errors[0] > 0.1
+    assert errors[1] < errors[0] + 5e-3
+
+
 def test_who_bends_down_brings_the_hips_back():
     """The support is wide enough for a hand before the feet, yet the centre of mass stays nearer to its middle."""
     corners = np.array([(-0.3, -0.5, 0.0), (0.3, -0.5, 0.0), (0.3, 0.3, 0.0), (-0.3, 0.3, 0.0)])
