@@ -142,21 +142,22 @@ def _step(
     """(P,) step of the shared parameters; (F, B + 1, 3) rotation vectors of the bodies and the root's translation."""
     frames, markers = weights.shape
     residuals = np.nan_to_num(positions * fit.scale - fit.points(solution))
-    joints = fit.joint_columns(solution).reshape(frames, markers, 3, -1, 3)
+    joints = fit.joint_columns(solution).reshape(frames, 3 * markers, -1, 3)
     # The prior on the pose, for the joints' columns; none for the root's location.
-    held = np.zeros((frames, joints.shape[3], 3))
+    held = np.zeros((frames, joints.shape[2], 3))
     held[:, :-1] = np.broadcast_to(fit.prior.weights, (frames, len(fit.skeleton)))[:, fit.bodies, None]
     to_expected = np.zeros(held.shape)
     to_expected[:, :-1] = times(fit.carried(solution), fit.from_expected(solution)[:, fit.bodies])
-    push = np.einsum("fmxbi,fmx->fbi", joints, weights[..., None] * residuals) + held * to_expected
+    pulls = (weights[..., None] * residuals).reshape(frames, 1, -1)
+    push = (pulls @ joints.reshape(frames, 3 * markers, -1)).reshape(held.shape) + held * to_expected
     tangents = fit.open_directions(solution, push[:, :-1])
-    joints[..., :-1, :] = np.einsum("fmxbi,fbij->fmxbj", joints[..., :-1, :], tangents)
+    joints[:, :, :-1] = np.swapaxes(np.swapaxes(joints[:, :, :-1], 1, 2) @ tangents, 1, 2)
     to_expected[:, :-1] = times(tangents, to_expected[:, :-1])
     held, to_expected = held.reshape(frames, -1), to_expected.reshape(frames, -1)
     prior_weights, to_mean = _prior(fit, weights, shared)
     columns = np.concatenate([one.columns(fit, solution) for one in shared], axis=-1)
     root = np.sqrt(weights)[..., None]
-    own = (joints.reshape(frames, markers, 3, -1) * root[..., None]).reshape(frames, 3 * markers, -1)
+    own = joints.reshape(frames, 3 * markers, -1) * np.repeat(root, 3, axis=1)
     common = (columns * root[..., None]).reshape(frames, 3 * markers, -1)
     both = np.concatenate([common, (residuals * root).reshape(frames, -1, 1)], axis=2)
     across = np.swapaxes(own, 1, 2)
