@@ -20,7 +20,7 @@ from ..rig.armature import Channels, Tree, check_bones, check_editable, nearest_
 from ..rig.keyframes import ROTATION_CHANNELS, bone_path
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
 from ..rig.pose_keeper import has_switch, read_switch
-from ..rig.pose_writer import PoseWriter, turn_bone
+from ..rig.pose_writer import HeldChannels, PoseWriter, turn_bone
 from ..rig.rotation_modes import local_rotation, property_name
 from ..rig.spaces import as_array, object_scale
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
@@ -189,9 +189,10 @@ class PlainRig:
 
     def turn(self, context: bpy.types.Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
         """Pose bones, by name, by their local rotations (4,); sentences as of `write`, and what has changed."""
+        held = HeldChannels(self.rig, rotations)
         for name, rotation in rotations.items():
             turn_bone(self.rig.pose.bones[name], rotation)
-        return [], {}
+        return [], held.changed()
 
     def channels(
         self,

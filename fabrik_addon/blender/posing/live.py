@@ -6,28 +6,29 @@ jump of frames from the pose stored with it, so that frames in any order find th
 opened again, from the pose that is there. Where nothing has changed nothing is written, and things come to rest.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import bpy
 from bpy.app.handlers import persistent
 
+from ..settings.in_use import listen
 from ..settings.live import LIVE_LISTENERS
 from ..settings.rig import rig_settings
 from ..settings.unset import seen
 from ..settings.why_not import enabled_effectors
 
-_Handler: TypeAlias = Callable[..., None]
 # Seconds from one pose to the next where joints come after targets that rest.
 _PAUSE: Final = 1.0 / 60.0
+_HISTORY: Final = ("undo_post", "redo_post")
 
 
 def start() -> None:
     """Be ready for files with live rigs, and go on with those of the present one."""
     LIVE_LISTENERS.append(switched)
-    bpy.app.handlers.load_post.append(_after_load)
+    listen(_after_load, "load_post", on=True)
     if hasattr(bpy.data, "objects"):
         follow()
     elif not bpy.app.background:
@@ -38,14 +39,12 @@ def start() -> None:
 def stop() -> None:
     """Leave nothing behind."""
     LIVE_LISTENERS.remove(switched)
-    if bpy.app.timers.is_registered(follow):
-        bpy.app.timers.unregister(follow)
-    if bpy.app.timers.is_registered(go_on):
-        bpy.app.timers.unregister(go_on)
-    _remove(bpy.app.handlers.load_post, _after_load)
+    for timer in (follow, go_on):
+        if bpy.app.timers.is_registered(timer):
+            bpy.app.timers.unregister(timer)
+    listen(_after_load, "load_post", on=False)
     _watch(on=False)
-    for handlers, handler in _history_handlers():
-        _remove(handlers, handler)
+    listen(_after_undo, *_HISTORY, on=False)
 
 
 def switched(rig: bpy.types.Object) -> None:
@@ -68,8 +67,7 @@ def follow() -> None:
     _watch(on=bool(_WATCHED.rigs))
     if _WATCHED.rigs:
         # Undo can bring a live rig back after the last one was switched off.
-        for handlers, handler in _history_handlers():
-            _add(handlers, handler)
+        listen(_after_undo, *_HISTORY, on=True)
 
 
 def pause(rig: bpy.types.Object) -> None:
@@ -250,8 +248,7 @@ def _on_frame(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
     """A file has been opened; undo can't go back beyond that."""
-    for handlers, handler in _history_handlers():
-        _remove(handlers, handler)
+    listen(_after_undo, *_HISTORY, on=False)
     resume()
 
 
@@ -271,24 +268,7 @@ def _before_render(scene: bpy.types.Scene, *_arguments: object) -> None:
 
 
 def _watch(*, on: bool) -> None:
-    """Add or remove what sees changes."""
-    change = _add if on else _remove
-    change(bpy.app.handlers.depsgraph_update_post, _on_update)
-    change(bpy.app.handlers.frame_change_post, _on_frame)
-    change(bpy.app.handlers.render_init, _before_render)
-
-
-def _history_handlers() -> list[tuple[list[_Handler], _Handler]]:
-    """What sees undo and redo."""
-    handlers: Any = bpy.app.handlers
-    return [(handlers.undo_post, _after_undo), (handlers.redo_post, _after_undo)]
-
-
-def _add(handlers: list[_Handler], handler: _Handler) -> None:
-    if handler not in handlers:
-        handlers.append(handler)
-
-
-def _remove(handlers: list[_Handler], handler: _Handler) -> None:
-    if handler in handlers:
-        handlers.remove(handler)
+    """Whether to see changes."""
+    listen(_on_update, "depsgraph_update_post", on=on)
+    listen(_on_frame, "frame_change_post", on=on)
+    listen(_before_render, "render_init", on=on)

@@ -17,6 +17,13 @@ Use = Literal["effectors", "markers", "errors", "motion", "limits"]
 LISTENERS: Final[list[Callable[[Use], None]]] = []
 
 
+def listen(handler: Callable[..., None], *names: str, on: bool) -> None:
+    """Have Blender call a handler, or no longer. names: those of lists in `bpy.app.handlers`."""
+    for handlers in (getattr(bpy.app.handlers, name) for name in names):
+        if on != (handler in handlers):
+            (handlers.append if on else handlers.remove)(handler)
+
+
 def note(use: Use) -> None:
     """Tell that something is used."""
     for listener in LISTENERS:

@@ -7,8 +7,11 @@ import bpy
 from bpy.app.handlers import persistent
 from bpy.props import CollectionProperty
 
+from .in_use import listen
+
 # What has settings only while a file is saved, and the name of the property that they are.
 _LENT: Final[list[tuple[Any, str]]] = []
+_SAVED: Final = ("save_post", "save_post_fail")
 _Group = TypeVar("_Group", bound=type)
 
 
@@ -35,15 +38,12 @@ def keep_overrides(*_arguments: object) -> None:
         if original is not None:
             _lend(original, "fabrik")
     if _LENT:
-        bpy.app.handlers.save_post.append(_forget_lent)
-        bpy.app.handlers.save_post_fail.append(_forget_lent)
+        listen(_forget_lent, *_SAVED, on=True)
 
 
 def _forget_lent(*_arguments: object) -> None:
     """Leave linked originals as they were before the file was saved."""
-    for handlers in (bpy.app.handlers.save_post, bpy.app.handlers.save_post_fail):
-        if _forget_lent in handlers:
-            handlers.remove(_forget_lent)
+    listen(_forget_lent, *_SAVED, on=False)
     while _LENT:
         with suppress(ReferenceError):
             holder, name = _LENT.pop()

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import bpy
 
 from .effector import FabrikEffector
-from .in_use import Use
+from .in_use import Use, listen
 from .markers import FabrikMarker
 from .unset import seen
 
@@ -56,21 +56,16 @@ class Armatures:
 
     def _is_current(self, found: list[bpy.types.Object]) -> bool:
         """Whether changes are still told of, and nothing that was found is gone."""
+        # A file that is opened takes the handlers away with it.
+        handlers: Any = bpy.app.handlers.depsgraph_update_post
         try:
-            # A file that is opened takes the handlers away with it.
-            return all(rig.name for rig in found) and self._on_update in _events().depsgraph_update_post
+            return all(rig.name for rig in found) and self._on_update in handlers
         except ReferenceError:
             return False
 
     def _watch(self, *, on: bool) -> None:
-        events = _events()
-        for handlers, handler in (
-            (events.depsgraph_update_post, self._on_update),
-            (events.undo_post, self._on_undo),
-            (events.redo_post, self._on_undo),
-        ):
-            if on != (handler in handlers):
-                (handlers.append if on else handlers.remove)(handler)
+        listen(self._on_update, "depsgraph_update_post", on=on)
+        listen(self._on_undo, "undo_post", "redo_post", on=on)
 
     def _on_update(self, _scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
         """Blender's handler: collections change where objects come, are copied or go."""
@@ -80,11 +75,6 @@ class Armatures:
     def _on_undo(self, *_arguments: object) -> None:
         """Blender's handler: all references may be to what is no more."""
         self._found = None
-
-
-def _events() -> Any:
-    """Blender's lists of handlers; to type hints they are of one kind of function only."""
-    return bpy.app.handlers
 
 
 ARMATURES: Final = Armatures()

@@ -132,7 +132,7 @@ OVERLAYS: Final = {
 def start() -> None:
     """Draw what the file uses, and what it will use."""
     in_use.LISTENERS.extend((_used, ARMATURES.note))
-    bpy.app.handlers.load_post.append(_after_load)
+    in_use.listen(_after_load, "load_post", on=True)
     if hasattr(bpy.data, "objects"):
         in_use.note_all(LIMITS_SWITCH)
     elif not bpy.app.background:
@@ -143,7 +143,7 @@ def start() -> None:
 def stop() -> None:
     """Leave nothing behind."""
     drop_calls()
-    bpy.app.handlers.load_post.remove(_after_load)
+    in_use.listen(_after_load, "load_post", on=False)
     in_use.LISTENERS.clear()
     _forget()
 

@@ -1,0 +1,113 @@
+"""One interface for rigs that are posed by their bones and by controls: what is written is read, turned and keyed."""
+
+import bpy
+import numpy as np
+import pytest
+from support import scenes
+from support.control_rigs import arp_like, cloud_like, hand_made
+
+from fabrik_addon.blender.control.posed_rig import ControlRig, PlainRig, posed_rig
+from fabrik_addon.blender.rig.rotation_modes import from_channels
+from fabrik_addon.core import forward_kinematics
+from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
+from fabrik_addon.markers.steps import finish
+
+pytestmark = pytest.mark.usefixtures("clean_scene")
+
+# Radians and metres: matrices are in single precision.
+TURN, PLACE = 2e-4, 1e-4
+
+
+def plain():
+    return scenes.make_rig()
+
+
+@pytest.fixture(params=[plain, arp_like, cloud_like, hand_made])
+def posed(request):
+    rig = request.param()
+    scenes.make_active(rig)
+    bpy.ops.object.mode_set(mode="POSE")
+    if request.param is not plain:
+        bpy.ops.fabrik.use_control_rig()
+        rig.fabrik.control.limbs = "FK"
+    bpy.context.view_layer.update()
+    return posed_rig(rig)
+
+
+def turned(tree, scale=0.2, seed=4):
+    """(J, 4) local rotations near a tree's own, and (3,) a place near that of its root."""
+    random = np.random.default_rng(seed)
+    turns = quaternion_from_rotation_vector(random.normal(scale=scale, size=(len(tree.skeleton), 3)))
+    return product(tree.rotations, turns), tree.root_location + np.array((0.05, -0.1, 0.02))
+
+
+def test_the_kind_of_a_rig_is_found(posed):
+    is_control_rig = len(posed.rig.fabrik.control.carriers) > 0
+    assert type(posed) is (ControlRig if is_control_rig else PlainRig)
+    assert posed.by_channels is not is_control_rig
+    posed.rig.fabrik.control.use = False
+    assert type(posed_rig(posed.rig)) is PlainRig
+
+
+def test_what_is_written_is_read(posed):
+    (tree,) = posed.trees()
+    rotations, head = turned(tree)
+    assert posed.write(bpy.context, tree.skeleton, rotations, head) == []
+    bpy.context.view_layer.update()
+    (now,) = posed.trees()
+    assert angle_between(now.rotations, rotations).max() < TURN
+    assert np.abs(now.root_location - head).max() < PLACE
+    wanted = forward_kinematics(tree.skeleton, rotations, head)
+    assert np.abs(posed.stands(now) - wanted)[..., :3, 3].max() < PLACE
+    local = posed.local(tree.skeleton.names)
+    assert angle_between(np.array([local[name] for name in tree.skeleton.names]), rotations).max() < TURN
+
+
+def test_a_bone_that_is_turned_leaves_the_others(posed):
+    (tree,) = posed.trees()
+    bone = tree.skeleton.names[2]
+    rotations, _ = turned(tree)
+    left, changed = posed.turn(bpy.context, {bone: rotations[2]})
+    bpy.context.view_layer.update()
+    (now,) = posed.trees()
+    off = angle_between(now.rotations, tree.rotations)
+    assert left == []
+    assert angle_between(now.rotations[2], rotations[2]) < TURN
+    assert np.delete(off, 2).max() < TURN
+    assert posed.holder(bone) in {holder for holder, _ in changed}
+
+
+def test_channels_over_frames_are_those_of_the_poses_one_by_one(posed):
+    (tree,) = posed.trees()
+    skeleton = tree.skeleton
+    poses = [turned(tree, seed=seed) for seed in range(3)]
+    rotations, heads = (np.array(each) for each in zip(*poses, strict=True))
+    take = finish(posed.channels(bpy.context, skeleton, (rotations, heads), skeleton.names, moves_root=True))
+    bones = posed.rig.pose.bones
+    for row in range(3):
+        posed.write(bpy.context, skeleton, rotations[row], heads[row])
+        for holder, turns in take.rotations.items():
+            mode = bones[holder].rotation_mode
+            held = from_channels(
+                mode, getattr(bones[holder], {"QUATERNION": "rotation_quaternion"}.get(mode, "rotation_euler"))
+            )
+            assert angle_between(held, turns[row]) < TURN
+        for holder, locations in take.locations.items():
+            assert np.abs(np.array(bones[holder].location) - locations[row]).max() < PLACE
+    assert set(take.rotations) >= {posed.holder(name) for name in skeleton.names}
+    assert set(take.locations) == {posed.place(skeleton.names[0])}
+
+
+def test_a_pose_is_keyed_by_what_holds_it(posed):
+    (tree,) = posed.trees()
+    names = tree.skeleton.names
+    # Limbs go to FK, where each bone has a control of its own.
+    posed.write(bpy.context, tree.skeleton, *turned(tree))
+    pairs = list(posed.keyed(list(names), [names[0]]))
+    assert {bone for bone, channel in pairs if channel != "location"} == {posed.holder(name) for name in names} | {
+        posed.place(names[0])
+    }
+    assert [bone for bone, channel in pairs if channel == "location"] == [posed.place(names[0])]
+    bones, paths = posed.written(tree.skeleton, list(names), moves_root=True)
+    assert {bone for bone, _ in pairs} <= bones
+    assert {posed.rig.pose.bones[bone].path_from_id(channel) for bone, channel in pairs} <= paths
