@@ -34,7 +34,7 @@ def at_first():
 
 
 def test_no_more_is_declared_than_is_needed():
-    """Properties of settings, of what is kept with a rig, and of operators; those that two classes share count twice."""
+    """Properties of settings, of what is kept with a rig, and of operators; what two classes share counts twice."""
     count = 0
     for cls in CLASSES:
         if issubclass(cls, bpy.types.Operator):
