@@ -44,11 +44,14 @@ class Split(Leaf):
 class Layout:
     """A row, a column or a split of others."""
 
-    def __init__(self, kind="COLUMN", factor=0.0, *, split=False):
+    def __init__(self, kind="COLUMN", factor=0.0, *, split=False, within=None):
         self.kind, self.factor, self.use_property_split, self.children = kind, factor, split, []
+        # (fold, holder, property or operator) of all that is drawn, fold: the name of the sub-panel that it is in.
+        self.controls = [] if within is None else within.controls
+        self.fold = "" if within is None else within.fold
 
     def _sub(self, kind, factor=0.0):
-        self.children.append(Layout(kind, factor, split=self.use_property_split))
+        self.children.append(Layout(kind, factor, split=self.use_property_split, within=self))
         return self.children[-1]
 
     def row(self, *, heading="", **_options):
@@ -61,7 +64,9 @@ class Layout:
         return self._sub("COLUMN")
 
     def panel(self, name, *, default_closed=False):
-        return self.row(), self.column()
+        header, body = self.row(), self.column()
+        body.fold = name
+        return header, body
 
     def box(self):
         return self._sub("COLUMN")
@@ -77,20 +82,24 @@ class Layout:
 
     def operator(self, name, *, text=None, icon="NONE", **_options):
         kind = _operator(name)
+        self.controls.append((self.fold, "", name))
         self._leaf(kind.name if text is None else text, icon)
         return Properties()
 
     def operator_menu_enum(self, name, prop, *, text=None, icon="NONE"):
+        self.controls.append((self.fold, "", name))
         self._leaf(_operator(name).name if text is None else text, icon, more=_ARROW)
         return Properties()
 
     def menu(self, name, *, text=None, icon="NONE", **_options):
+        self.controls.append((self.fold, "", name))
         self._leaf(getattr(bpy.types, name).bl_label if text is None else text, icon, more=_ARROW)
 
     popover = menu
 
     def prop(self, holder, name, *, text=None, icon="NONE", toggle=False, expand=False, index=-1, **_options):
         about = holder.bl_rna.properties.get(name)
+        self.controls.append((self.fold, holder.bl_rna.identifier, name))
         name_shown = (about.name if about else name) if text is None else text
         values = [item.name for item in about.enum_items] if about is not None and about.type == "ENUM" else []
         if expand:
