@@ -103,7 +103,7 @@ def test_a_broken_file_is_said_in_one_line(command, tmp_path, content):
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("fabrik_retarget: broken.bvh: ")
-    assert "not expected" not in line
+    assert "unexpected" not in line
     assert [path.name for path in tmp_path.iterdir()] == ["broken.bvh"]
 
 
