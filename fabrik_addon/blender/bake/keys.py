@@ -132,7 +132,7 @@ def _tracks(writing: Writing, tree: BakedTree, take: TakeChannels) -> Iterator[_
         if unlocked:
             yield _reduced(writing, bone_path(holder, "location"), holder, locations, distance, unlocked)
     for path, value in take.switches.items():
-        # On both ends, so that no key is left between them.
+        # Keys on both ends replace all keys between them.
         ends = writing.settings.frames[[0, -1]] if len(writing.settings.frames) > 1 else writing.settings.frames
         yield _Track(path, bone_in_path(path), ends, np.full((len(ends), 1), value))
 
@@ -196,7 +196,7 @@ def _reduced(
 
 
 def written_bones(writing: Writing) -> set[str]:
-    """The bones that keys are written to: those that are solved, or the controls that carry them."""
+    """The bones that get keys: the solved bones, or their controls."""
     return {bone for tree in writing.trees for bone in _written(writing, tree)[0]}
 
 
@@ -223,7 +223,7 @@ def off_their_keys(writing: Writing) -> list[str]:
 
 
 def _replaced_paths(writing: Writing) -> set[str]:
-    """The data paths that a new action does not take over from the present one: those that the bake stands for."""
+    """The data paths that a new action does not copy from the current one, because the bake replaces them."""
     paths = {path for tree in writing.trees for path in _written(writing, tree)[1]}
     paths |= {bone_path(bone, "scale") for tree in writing.trees for bone in tree.bones if bone in tree.goals.slides}
     moving = any(writing.moves(tree) for tree in writing.trees)

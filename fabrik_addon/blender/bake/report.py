@@ -206,7 +206,7 @@ def tell(
 
 
 def _moved_by_constraints(armature: bpy.types.Object) -> list[str]:
-    """The bones that constraints move, of those that markers are on and those above them."""
+    """The bones that constraints move, out of the bones with markers and their parents."""
     owned, bones = posed_rig(armature).owned, armature.pose.bones
     carrying = [bones[marker.bone] for marker in mapped_markers(armature) if marker.bone in bones]
     chains = {each.name for bone in carrying for each in (bone, *bone.parent_recursive)}

@@ -43,7 +43,7 @@ class NewChannels:
 def new_channels(
     armature: bpy.types.Object, take: Take, old: Motion, rotations: FloatArray, roots: FloatArray
 ) -> NewChannels:
-    """What (F, J, 4) new local rotations and (F, 3) roots make of a motion's channels."""
+    """Convert new (F, J, 4) local rotations and (F, 3) root heads to changes of a motion's channels."""
     bones = armature.pose.bones
     own = {name: from_channels(bones[name].rotation_mode, held) for name, held in old.channels.items()}
     over = Stands(old.stands, own, old.location)

@@ -109,7 +109,7 @@ def _strips(rig: bpy.types.Object) -> list[tuple[float, ...]]:
 
 
 def needs_sampling(rig: bpy.types.Object) -> bool:
-    """Whether only Blender's own evaluation says where bones are: it must not go to other frames while it draws."""
+    """Whether only Blender's evaluation gives the positions of bones; it can't change the frame while it draws."""
     return is_layered(rig) or not posed_rig(rig).by_channels
 
 
@@ -119,7 +119,7 @@ def find_paths(rig: bpy.types.Object, frame: float) -> Paths | None:
 
 
 def _sampled(rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
-    """The paths of a rig on frames about one; None where its bones have no keys."""
+    """The paths of a rig around a frame; None if its bones have no keys."""
     trees = posed_rig(rig).trees()
     takes = [Take(rig, tree) for tree in trees]
     keys = [take.key_frames(tree.skeleton.names) for take, tree in zip(takes, trees, strict=True)]

@@ -216,7 +216,7 @@ def _turning(
 
 
 def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
-    """Raise RigError where a control rig's IK has a bone: it holds itself, and its keys are others'."""
+    """Raise RigError if a bone is on a control rig's IK, because then keys of other controls move it."""
     if bone in posed_rig(armature).on_ik:
         raise RigError(f"Bone {bone!r} is on IK here: switch its limb to FK, with keys, to edit its motion")
 

@@ -47,12 +47,12 @@ class Take:
     """The action of an armature. Its curves are read one by one.
 
     Attributes:
-        posed: the rig. tree: the bones that are read, skeleton: theirs. place: the bone whose location moves the root.
-        is_layered: whether the motion is that of NLA strips, and not of an action.
+        posed: the rig. tree: the bones to read, with their skeleton. place: the bone whose location moves the root.
+        is_layered: whether NLA strips give the motion, instead of an action.
     """
 
     def __init__(self, armature: bpy.types.Object, tree: Tree) -> None:
-        """Look the curves up. Raises RigError, naming the trouble, where they do not say how the bones stand."""
+        """Find the curves. Raises RigError if they don't determine the pose."""
         self._armature, self.posed, self.tree, self.skeleton = armature, posed_rig(armature), tree, tree.skeleton
         self.is_layered = is_layered(armature)
         self.place = self.posed.place(tree.skeleton.names[0])
@@ -89,12 +89,12 @@ class Take:
         return np.unique(np.concatenate(times)) if times else np.zeros(0)
 
     def round_length(self, bones: Sequence[str]) -> float:
-        """After how many frames the rotation of some of the bones comes again; infinite where it does not."""
+        """The number of frames after which the rotation of some of the bones repeats; infinite if it does not."""
         cycles = [cycle_of(curve) for bone in bones for curve in self.rotation_curves(self.posed.holder(bone))]
         return min((last - first for first, last in filter(None, cycles)), default=np.inf)
 
     def motion(self, frames: FloatArray) -> Motion:
-        """The poses on (F,) frames; those of strips and of controls as Blender evaluates them, frame by frame."""
+        """The poses on (F,) frames. Blender evaluates strips and control rigs frame by frame."""
         if not self.posed.by_channels or self.is_layered:
             return self._evaluated(frames)
         names = self.skeleton.names
@@ -151,7 +151,7 @@ class Take:
 
 
 def tree_of(armature: bpy.types.Object, bone: str) -> Tree:
-    """The tree of bones that a bone is in, of a control rig's body."""
+    """The tree that contains a bone; on a control rig, a tree of deform bones."""
     return next(tree for tree in posed_rig(armature).trees() if bone in tree.skeleton.names)
 
 

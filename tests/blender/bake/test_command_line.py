@@ -279,7 +279,7 @@ class TestWrongInput:
         (linked_armature, ("'Rig'", "linked", "override")),
         (unseen_everywhere, ("walk.trc", "no marker is visible")),
         (output_in_no_folder, ("out.blend", "make the folder")),
-        (report_is_a_folder, ("folder of that name",)),
+        (report_is_a_folder, ("a folder has this name",)),
     )
 
     @pytest.mark.parametrize(("spoil", "words"), TROUBLES, ids=[spoil.__name__ for spoil, _ in TROUBLES])

@@ -78,7 +78,7 @@ def test_a_reference_outside_the_motion_is_refused(recording, tmp_path, capfd):
 
 @pytest.mark.parametrize(
     ("motion", "output", "said"),
-    [("walk.xyz", "walk.blend", "choose a .bvh"), ("walk.bvh", "walk.txt", "ends in .blend")],
+    [("walk.xyz", "walk.blend", "choose a .bvh"), ("walk.bvh", "walk.txt", "does not end in .blend")],
 )
 def test_a_name_of_another_kind_of_file_is_said(motion, output, said, tmp_path, capfd):
     assert run_command([str(RIG), str(tmp_path / motion), "--output", str(tmp_path / output)], COMMAND) == 1
