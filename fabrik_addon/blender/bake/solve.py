@@ -36,7 +36,7 @@ def _solve_take(job: Job, settings: TakeSettings) -> Generator[float, None, Bake
 
 
 def _solve_effectors(job: Job) -> Generator[float, None, BakedTree]:
-    """The tree for effectors' targets; yields the share done."""
+    """Solve a tree for the targets of effectors; yields the share done."""
     parts = []
     for part, done in _solve_from_rest(job):
         parts.append(part)

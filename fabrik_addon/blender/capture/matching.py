@@ -145,7 +145,7 @@ def _take_of(markers: Sequence[SceneMarker], take: bpy.types.Collection | None) 
     return next(iter(imported), None)
 
 
-# What `keep` keeps of a marker.
+# The properties of a marker that `keep` preserves.
 _KEPT = ("bone", "point", "weight", "enabled")
 
 

@@ -147,7 +147,7 @@ def span_over(
         for name in setup.dragged
         if name in names and not held
     ]
-    # What is on IK holds itself.
+    # Limbs on IK keep their ends in place themselves.
     free = set(names) - posed_rig(armature).on_ik
     about = {*setup.dragged, *(each.bone for each in held)}
     others = held_effectors(armature, names, about)
