@@ -17,8 +17,8 @@ from .state import State
 _STRAIGHT, _BEND = 1e-3, 0.5
 # From far away is farther than this share of an effector's path.
 _FAR = 0.1
-# FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs 31 are left to restarts with three of
-# them, 35 with two, 82 with one; a person in arrays takes 0.25 ms a frame with three, 1.1 with none.
+# FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs, 31 are left to restarts
+# with three of them, 35 with two, and 82 with one. A person in arrays takes 0.25 ms a frame with three, 1.1 with none.
 _OPENING_SWEEPS = 3
 # Weight of the angle between a limb and its pole: first in balance with the goals, then next to none.
 POLE_WEIGHTS = 1e-2, 1e-6

@@ -1,1 +1,1 @@
-"""From targets that move to keyframes: sample, solve, write, report; the command line. Imports all rooms but `ui`."""
+"""Bakes moving targets and markers to keyframes; also the command line. Imports all folders except `ui`."""

@@ -1,4 +1,4 @@
-"""What the keys that an armature already has do to a bake."""
+"""How existing keys of an armature affect a bake."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,12 +11,12 @@ from ..rig.keyframes import bone_path, bone_property_path, channel_values, curve
 from ..settings.limit_properties import NUMBERS, read_beside
 from ..settings.limit_values import NO_SLIDE
 
-# How far a channel may wander (armature units for locations, a factor for scales) and still count as still.
+# A channel that changes by less than this (armature units for locations, a factor for scales) counts as still.
 _STILL = 1e-4
 
 
 def animated_limits(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray) -> Iterator[str]:
-    """A sentence for each of the bones whose limit changes over the frames, or may, as it is driven."""
+    """A sentence for each bone whose limit is animated, or driven."""
     paths = {bone_property_path(bone, name): (bone, name) for bone in bones for name in NUMBERS}
     keyed = [curve for curve in curves(armature) if curve.data_path in paths and not curve.mute]
     changing = [curve.data_path for curve in keyed if np.ptp(values_at(curve, frames)) > _STILL]
@@ -28,9 +28,9 @@ def animated_limits(armature: bpy.types.Object, bones: Sequence[str], frames: In
 
 
 def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray | FloatArray) -> None:
-    """Raise RigError, naming the bone, where one to be turned also slides or grows over the frames.
+    """Raise RigError, naming the bone, if a bone to rotate has an animated location or scale.
 
-    The solver works with one shape of the rig. A root's location does not count: it belongs to the pose.
+    The solver needs constant bone lengths. The location of a root may change, because it belongs to the pose.
     """
     for bone in bones:
         pose_bone = armature.pose.bones[bone]
@@ -47,13 +47,13 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
 
 
 def root_heads(armature: bpy.types.Object, tree: Tree, frames: IntArray) -> FloatArray:
-    """(F, 3) the root's head in armature space on each frame, by the keys of its location."""
+    """(F, 3) the root's head in armature space on each frame, from the keys of its location."""
     root = armature.pose.bones[tree.skeleton.names[0]]
     present = root_location_channel(root, tree.root_location)
     return root_place(root, channel_values(present, _unmuted(armature, root.name, "location"), frames))
 
 
 def _unmuted(armature: bpy.types.Object, bone: str, channel: str) -> Iterator[bpy.types.FCurve]:
-    """The curves that a bone's channel has."""
+    """The unmuted curves of a channel of a bone."""
     path = bone_path(bone, channel)
     return (curve for curve in curves(armature) if curve.data_path == path and not curve.mute)

@@ -1,6 +1,6 @@
-"""From targets that move to keyframes on a rig: sample, solve, write, report.
+"""Bakes moving targets or markers to keyframes on a rig: samples, solves, writes and reports.
 
-The scene is written at the very end, when everything has worked out; until then nothing is changed for good.
+The scene is changed only at the end, after everything has succeeded.
 """
 
 import time
@@ -30,7 +30,7 @@ from .solve import solve
 
 Progress = Callable[[float], bool]
 
-# Shares of the time that the stages take, for the progress bar.
+# The shares of the stages in the total time, for the progress bar.
 _SAMPLING_ENDS: Final = 0.33
 _SOLVING_ENDS: Final = 0.9
 
@@ -40,7 +40,7 @@ class BakeStoppedError(FabrikError):
 
 
 Steps = Generator[float, None, BakeResult]
-# Poses of trees, and (F, 4, 4) world matrices of the armature; in small steps, which note their seconds.
+# Finds the poses of the trees and the (F, 4, 4) world matrices of the armature in small steps, and notes their seconds.
 FindSteps = Generator[float, None, tuple[tuple[BakedTree, ...], FloatArray]]
 Find = Callable[[bpy.types.Context, bpy.types.Object, BakeSettings, dict[str, float]], FindSteps]
 
@@ -56,8 +56,9 @@ def bake(
 ) -> BakeResult:
     """Key the armature's bones so that its effectors follow their targets; the keywords are those of BakeSettings.
 
-    progress: called with the share done, 0 to 1; the bake goes on while it returns True.
-    Raises a FabrikError, with the scene as before, for what cannot be baked; BakeStoppedError where `progress` says so.
+    progress: called with the share done, 0 to 1; the bake continues while it returns True.
+    Raises a FabrikError if something can't be baked, and BakeStoppedError if `progress` returns False. The scene is
+    then as before.
     """
     settings = BakeSettings(frame_start, frame_end, **choices)
     return run_bake(context, armature, settings, progress)
@@ -69,7 +70,7 @@ def run_bake(
     settings: BakeSettings,
     progress: Progress | None = None,
 ) -> BakeResult:
-    """Do what `bake` does, as the settings say."""
+    """Bake with the given settings."""
     steps = bake_steps(context, armature, settings)
 
     def go_on(share: float) -> None:
@@ -81,7 +82,7 @@ def run_bake(
 
 
 def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings) -> Steps:
-    """Do what `bake` does in small steps: yields the share done, returns the result, and may be closed at any time."""
+    """Bake in small steps: yields the share done, returns the result, and may be closed at any time."""
     check_followed(context.scene, armature, settings.source)
     return (yield from keyed_steps(context, armature, settings, _found_steps))
 
@@ -89,7 +90,7 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
 def keyed_steps(
     context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, find: Find, take: str = ""
 ) -> Steps:
-    """Key the poses that `find` finds, in small steps as `bake_steps`; take: what the motion is called."""
+    """Key the poses that `find` finds, in small steps like `bake_steps`; take: the name of the motion."""
     _check(armature, settings)
     seconds: dict[str, float] = {}
     keyed: list[str] = []
@@ -115,7 +116,7 @@ def keyed_steps(
 def _found_steps(
     context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, seconds: dict[str, float]
 ) -> FindSteps:
-    """The poses that follow markers or effectors' targets."""
+    """Find the poses that follow markers or the targets of effectors."""
     with timed(seconds, "sample"):
         jobs, matrices = yield from within(0.0, _SAMPLING_ENDS, sample(context, armature, settings))
     check_root_motion(armature, settings.root_motion, [job.goals for job in jobs])
@@ -125,7 +126,7 @@ def _found_steps(
 
 
 def _check(armature: bpy.types.Object, settings: BakeSettings) -> None:
-    """Raise a FabrikError for whatever can be seen to fail before anything is worked out."""
+    """Raise a FabrikError for every problem that can be found before the solve."""
     check_rig(armature)
     check_editable(armature)
     check_action(armature, new=settings.action != "CURRENT")
@@ -135,7 +136,7 @@ def _check(armature: bpy.types.Object, settings: BakeSettings) -> None:
 
 @contextmanager
 def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    """Note the seconds that the block takes, pauses of a generator included."""
+    """Note the seconds that the block takes, including pauses of a generator."""
     began = time.perf_counter()
     yield
     seconds[stage] = time.perf_counter() - began
@@ -144,7 +145,7 @@ def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
 def _chosen(
     context: bpy.types.Context, armature: bpy.types.Object, trees: Sequence[BakedTree], choice: str
 ) -> tuple[BakedTree, ...]:
-    """The trees with only those of their bones that are to get keys; raises BakeError where none is left."""
+    """The trees without the bones that get no keys; raises BakeError if no bone is left."""
     if choice == "SOLVED":
         return tuple(trees)
     wanted = {solved_bone(armature, bone.name) for bone in selected_bones(context, armature)}

@@ -1,9 +1,9 @@
-"""Takes in other processes: Blenders beside this one, which take one recording after another, and clusters of them.
+"""Processes takes in other processes with Blender, on this machine or on a cluster.
 
-A call goes to another process as plain values, `Call`, and comes back as plain values, `Outcome`. Every take is one
-job for a `concurrent.futures.Executor`. That is a pool of threads for the cores of this machine, or a Dask cluster.
-Either way a thread hands the job to a Blender of its own, since Blender can do one thing at a time only, and since a
-crash then costs one take. Nothing here needs Blender, so that a cluster's workers start without it.
+A call is sent to another process as plain values, `Call`, and returns as plain values, `Outcome`. Each take is one job
+of a `concurrent.futures.Executor`: a pool of threads on this machine, or a Dask cluster. Each thread has its own
+Blender process, because a Blender can do only one thing at a time, and because a crash then costs only one take. This
+module does not need Blender, so workers of a cluster start without it.
 """
 
 import os
@@ -25,23 +25,23 @@ from ...markers.whole_files import remove_parts
 
 # The name of the command that makes a process take calls.
 WORKER: Final = "worker"
-# Set once Ctrl-C is pressed.
+# Set if Ctrl-C was pressed.
 INTERRUPTED: Final = threading.Event()
 # Seconds.
 _DASK_TIMEOUT: Final = 20
-# Blender prints before Python runs: what comes before this line is no outcome.
+# Blender prints before Python runs. Ignore everything before this line.
 _READY: Final = b"fabrik: ready for takes\n"
 
 
 class BatchError(FabrikError):
-    """A call that cannot be carried out as a whole; the sentence says why."""
+    """A call that can't be processed at all; the message says why."""
 
 
 class Take(NamedTuple):
-    """One recording of a call, and the files to write of it.
+    """One recording of a call, and the files to write for it.
 
-    previous: when the output was last changed before the call, None if there was none; a cluster may carry a take out
-    twice, if a worker is lost.
+    previous: the time at which the output was last changed before the call, None if there was no such file. If a worker
+    is lost, a cluster may process a take twice.
     """
 
     recording: Path
@@ -64,10 +64,10 @@ class Call(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a take.
+    """The outcome of a take.
 
-    failure: why nothing was written, one sentence; "" if files were written. line: the result in one line. doubts: what
-    may be wrong with it. details: lines to print of a take that is the only one.
+    failure: one sentence with the reason if nothing was written, else "". line: the result in one line. doubts: the
+    warnings. details: the lines to print if the take is the only one.
     """
 
     failure: str = ""
@@ -80,15 +80,15 @@ Job = Callable[[Call], Outcome]
 
 
 def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[Take]:
-    """The takes of a call, whose folders are made; raises BatchError if files to read or write get in each other's way.
+    """The takes of a call; makes their folders, and raises BatchError if a file would overwrite another of the call.
 
-    chosen: what all commands are told on files: rig, mapping, output, report, overwrite; of a bake also static.
+    chosen: the arguments of all commands about files: rig, mapping, output, report, overwrite; for a bake also static.
     Output and report are folders if there are several recordings, or if they end with a slash.
     """
     several = len(recordings) > 1
     stem, count = Counter(recording.stem for recording in recordings).most_common(1)[0]
     if count > 1:
-        raise BatchError(f"two recordings are called {stem!r}, as their files would be: give one another name")
+        raise BatchError(f"two recordings are named {stem!r}, and so would be their files: rename one of them")
     separators = tuple(filter(None, (os.sep, os.altsep)))
     folders = {Path(told) for told in (chosen.output, chosen.report) if told and (several or told.endswith(separators))}
 
@@ -114,7 +114,7 @@ def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[Take]:
 
 
 def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[Path]) -> None:
-    """Raise BatchError, naming the file, for one that would be written over another of the call, or can't be."""
+    """Raise BatchError for a file that can't be written, or that would overwrite another file of the call."""
     read = [path for path in (chosen.rig, chosen.mapping, getattr(chosen, "static", None)) if path is not None]
     for path in read:
         if not path.is_file():
@@ -123,11 +123,11 @@ def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[P
     alone = len(takes) == 1
     for path in (path for take in takes for path in take.files):
         if path.is_dir():
-            raise BatchError(f"{path}: cannot be written, as there is a folder of that name: choose another name")
+            raise BatchError(f"{path}: can't be written, because a folder has this name: choose another name")
         if path.exists() and not path.is_file():
-            raise BatchError(f"{path}: is no file that could be replaced: choose another name")
+            raise BatchError(f"{path}: is not a file that can be replaced: choose another name")
         if path.parent not in folders and not path.parent.is_dir():
-            raise BatchError(f"{path}: cannot be written: make the folder {path.parent} first")
+            raise BatchError(f"{path}: can't be written: make the folder {path.parent} first")
         for written in (path, *_kept_as(path)):
             other = known.setdefault(identity(written), written)
             is_rig = alone and other == chosen.rig and written == takes[0].output
@@ -136,11 +136,11 @@ def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[P
                 raise BatchError(f"{written}: would be written over {other}: choose another name{remedy}")
     for take in takes:
         if take.output.suffix != ".blend":
-            raise BatchError(f"{take.output}: is no name of a file of Blender's: choose one that ends in .blend")
+            raise BatchError(f"{take.output}: does not end in .blend: choose another name")
 
 
 def _kept_as(path: Path) -> list[Path]:
-    """Where the previous .blend goes, if there is one."""
+    """The path to which the previous .blend is renamed, if there is one."""
     place = Path(os.path.realpath(path))
     return [place.with_name(f"{place.name}1")] if place.suffix == ".blend" and place.exists() else []
 
@@ -151,7 +151,7 @@ def modified(path: Path) -> int | None:
 
 
 def identity(path: Path) -> object:
-    """What two paths of the same file have in common, whatever links or letters lead there."""
+    """A value that is equal for two paths of the same file, whatever links or upper and lower case they have."""
     try:
         found = path.stat()
     except OSError:
@@ -161,7 +161,7 @@ def identity(path: Path) -> object:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Discard what is printed meanwhile, also by Blender itself: on files, errors of importers, memory."""
+    """Discard everything that is printed in the block, also by Blender itself."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [(descriptor, os.dup(descriptor)) for descriptor in (1, 2)]
@@ -178,25 +178,24 @@ def quiet() -> Iterator[None]:
 
 
 def leave(status: int) -> NoReturn:
-    """End this process at once, and not by the end of Python.
+    """End this process at once, without the usual exit of Python.
 
-    There Blender's module waits forever for a thread of its own if the rig has a driver that Python evaluates (4.5).
+    In that exit, Blender's module (4.5) waits forever for one of its threads if the rig has a scripted driver.
     """
     for stream in (sys.stdout, sys.stderr):
-        # Nobody may be reading any more.
+        # The reader may have closed the stream.
         with suppress(OSError):
             stream.flush()
     with suppress(OSError, AttributeError, KeyError):
-        # Blender's folder for temporary files; if there is something in it, it stays.
+        # Blender's folder for temporary files. It stays if it is not empty.
         Path(sys.modules["bpy"].app.tempdir).rmdir()
     os._exit(status)
 
 
 def serve(run: Job) -> NoReturn:
-    """Take calls from standard input and send their outcomes to standard output, until the input ends.
+    """Read calls from standard input and write their outcomes to standard output, until the input ends.
 
-    The input ends with the process that gives the calls, or when that has no more of them. Then this process ends at
-    once, whatever it is doing.
+    The input ends if the other process ends or has no more calls. Then this process ends at once, whatever it is doing.
     """
     calls, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with Path(os.devnull).open("wb") as nowhere:
@@ -219,7 +218,7 @@ def serve(run: Job) -> NoReturn:
 
 
 class _Worker:
-    """Another process with a Blender, which takes one call after another."""
+    """Another process with Blender, which processes one call after another."""
 
     def __init__(self) -> None:
         program = getattr(getattr(sys.modules.get("bpy"), "app", None), "binary_path", "")
@@ -227,14 +226,14 @@ class _Worker:
         command = [program, "--background", "--command", f"fabrik_{WORKER}"]
         command = command if program else [sys.executable, "-m", package.name, WORKER]
         path = os.pathsep.join(filter(None, (str(package.parent), os.environ.get("PYTHONPATH"))))
-        # The matrices are small: a second thread in each process would only take its core from another process.
+        # The matrices are small. A second thread would only take a core from another process.
         threads = os.environ.get("OPENBLAS_NUM_THREADS", "1")
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": threads},
-            # Ctrl-C in a terminal is for the process that gives the calls; on Windows a flag says so.
+            # Only this process handles Ctrl-C in a terminal. On Windows a flag does this.
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
@@ -242,7 +241,7 @@ class _Worker:
         self._ready = False
 
     def run(self, call: Call) -> Outcome:
-        """Hand over a call and wait for what comes of it."""
+        """Send a call and wait for its outcome."""
         self._take = call.take
         calls, replies = self._process.stdin, self._process.stdout
         try:
@@ -251,12 +250,12 @@ class _Worker:
                 if not line:
                     raise EOFError  # noqa: TRY301
                 self._ready = line == _READY
-            # Plain tuples: in a Blender with the extension installed the classes have other names.
+            # Plain tuples, because classes have other names if the extension is installed in Blender.
             pickle.dump((call.command, call.chosen, tuple(call.take)), calls)
             calls.flush()
             outcome = Outcome(*pickle.load(replies))
         except (EOFError, OSError, ValueError, pickle.UnpicklingError):
-            # It has crashed, or another thread has stopped it.
+            # The process has crashed, or another thread has stopped it.
             self.stop()
             return Outcome(f"Blender ended with status {self._process.returncode}: try this take alone")
         self._take = None
@@ -264,11 +263,11 @@ class _Worker:
 
     @property
     def ended(self) -> bool:
-        """Whether the process is gone."""
+        """Whether the process has ended."""
         return self._process.poll() is not None
 
     def stop(self) -> None:
-        """End the process, and remove what it has not completed."""
+        """End the process, and remove its incomplete files."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -279,7 +278,7 @@ class _Worker:
 
 
 class _Workers:
-    """Processes with a Blender, one for each thread that has calls."""
+    """Processes with Blender, one for each thread that sends calls."""
 
     def __init__(self) -> None:
         self._own = threading.local()
@@ -288,7 +287,7 @@ class _Workers:
         self._lock = threading.Lock()
 
     def run(self, call: Call) -> Outcome:
-        """Have a call carried out by this thread's process."""
+        """Process a call in this thread's process."""
         with self._lock:
             if self._stopped:
                 return Outcome("stopped")
@@ -306,18 +305,18 @@ class _Workers:
             worker.stop()
 
 
-# Those of a process of a cluster; they end with it.
+# The workers of this process if it belongs to a cluster. They end with it.
 _OF_THIS_PROCESS: Final = _Workers()
 
 
 def run_call(call: Call) -> Outcome:
-    """Carry out a call on a cluster: in a Blender beside the cluster's worker."""
+    """Process a call on a cluster, in a Blender next to the cluster's worker."""
     return _OF_THIS_PROCESS.run(call)
 
 
 @contextmanager
 def local_executor(count: int) -> Iterator[tuple[Executor, Job]]:
-    """`count` processes on this machine, which end with the block, and the function to give calls to."""
+    """`count` processes on this machine, which end with the block, and the function that processes a call."""
     workers = _Workers()
     with ThreadPoolExecutor(count) as executor:
         try:
@@ -329,12 +328,12 @@ def local_executor(count: int) -> Iterator[tuple[Executor, Job]]:
 
 @contextmanager
 def dask_executor(address: str) -> Iterator[tuple[Executor, Job]]:
-    """The workers of a Dask cluster, and the function to give calls to.
+    """The workers of a Dask cluster, and the function that processes a call.
 
     Raises BatchError if there is no cluster, or if the package `distributed` is missing.
     """
     try:
-        from distributed import Client  # noqa: PLC0415  # nobody else needs it
+        from distributed import Client  # noqa: PLC0415  # only needed here
     except ModuleNotFoundError:
         raise BatchError("--dask needs the package distributed: use pip install distributed") from None
     try:
@@ -342,12 +341,12 @@ def dask_executor(address: str) -> Iterator[tuple[Executor, Job]]:
     except (OSError, ValueError, TypeError) as trouble:
         raise BatchError(f"{address}: there is no Dask scheduler ({trouble}): start one there") from None
     with client:
-        # Not pure: a take that was baked before is baked again.
+        # Not pure, so that a take is baked again even if the same call was made before.
         yield client.get_executor(pure=False), run_call
 
 
 def outcomes(executor: Executor, job: Job, calls: Iterable[Call]) -> Iterator[tuple[Take, Outcome]]:
-    """The takes of calls and what came of them, each as soon as it has ended."""
+    """The takes of calls with their outcomes, each as soon as it has ended."""
     futures = {executor.submit(job, call): call.take for call in calls}
     try:
         for future in as_completed(futures):
@@ -362,6 +361,6 @@ def outcomes(executor: Executor, job: Job, calls: Iterable[Call]) -> Iterator[tu
 
 
 def unexpected(trouble: BaseException) -> str:
-    """A sentence on an error that nobody has foreseen."""
+    """A sentence about an unexpected error."""
     what = " ".join(f"{type(trouble).__name__}: {trouble}".split())
-    return f"stopped by an error that is not expected ({what}): report it, with this file if you can"
+    return f"stopped by an unexpected error ({what}): report it, with this file if you can"

@@ -38,10 +38,10 @@ _FAILURE = 1
 _USAGE = 2
 # What shells give for Ctrl C.
 _STOPPED = 130
-_DESCRIPTION = "Bake motion-capture files onto a rig: keyframes into new .blend files, a report of how well they fit."
+_DESCRIPTION = "Bake mocap recordings to keyframes on a rig, in new .blend files, and report the errors."
 
 
-# Flags that are not called as the option is, and what numbers are in.
+# Flags whose names differ from their options.
 _FLAGS: Final = {"action": "--write", "key_angle": "--fewer-keys"}
 _TIMINGS: Final[dict[str, Timing]] = {
     "set-rate": "SET_SCENE_RATE",
@@ -54,19 +54,19 @@ _UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METRES"}
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that says what is wrong in one line."""
+    """A parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Say it and leave."""
+        """Print the message and exit."""
         self.exit(_USAGE, f"{self.prog}: {message} (see --help)\n")
 
 
 class Command(NamedTuple):
     """One of the commands.
 
-    name: what it is called by. description: what it does, in a sentence. add_arguments: adds what it can be told to a
-    parser. recordings: the argument that has the recordings. work: carries out one of its takes, writes its files, and
-    returns the result and lines to print above it; raises a FabrikError, with no file written, if anything is wrong.
+    name: the name on the command line. description: one sentence. add_arguments: adds the command's arguments to a
+    parser. recordings: the argument with the recordings. work: processes one take, writes its files, and returns the
+    result and lines to print above it; raises a FabrikError, with no file written, if anything is wrong.
     """
 
     name: str
@@ -77,16 +77,16 @@ class Command(NamedTuple):
 
 
 def main(register: Callable[[], None], unregister: Callable[[], None], more: Sequence[Command] = ()) -> int:
-    """Run `python -m fabrik_addon`; returns the exit status: 0, 1 it failed, 2 it was called wrongly, 130 by Ctrl C.
+    """Run `python -m fabrik_addon`; returns the exit status: 0, 1 (failed), 2 (wrong arguments) or 130 (Ctrl C).
 
-    register, unregister: switch the add-on on and off. more: commands beside the bake.
+    register, unregister: switch the add-on on and off. more: commands in addition to the bake.
     """
     known = {command.name: command for command in (BAKE, *more)}
     parser = Parser(prog="python -m fabrik_addon", description="FABRIK for Blender without a window.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="|".join(known), parser_class=Parser)
     for name, command in known.items():
         command.add_arguments(commands.add_parser(name, help=command.description, description=command.description))
-    # For `--jobs`; people have no use for it.
+    # Only for `--jobs`, not for users.
     commands.add_parser(WORKER)
     chosen = parser.parse_args()
     register()
@@ -100,9 +100,9 @@ def main(register: Callable[[], None], unregister: Callable[[], None], more: Seq
 
 
 def run_command(arguments: list[str], command: Command | None = None) -> int:
-    """Run `blender --command fabrik_bake`, inside a Blender with the extension switched on; returns the exit status.
+    """Run `blender --command fabrik_bake`, in a Blender with the extension enabled; returns the exit status.
 
-    command: another one.
+    command: a command other than the bake.
     """
     command = command or BAKE
     parser = Parser(prog=f"blender --command fabrik_{command.name}", description=command.description)
@@ -115,13 +115,13 @@ def run_command(arguments: list[str], command: Command | None = None) -> int:
 
 
 def serve_takes(commands: Iterable[Command]) -> NoReturn:
-    """Carry out takes that another process gives, until there are no more; does not return."""
+    """Process takes from another process until there are no more; does not return."""
     known = {command.name: command for command in commands}
     serve(lambda call: _carry_out(known[call.command], call.chosen, call.take))
 
 
 def _run(command: Command, chosen: argparse.Namespace) -> int:
-    """Carry out all takes of a command, print how each went as it ends, and return the exit status."""
+    """Process all takes of a command, print the result of each as it ends, and return the exit status."""
     before = signal.signal(signal.SIGINT, _stop)
     try:
         takes = planned(chosen, getattr(chosen, command.recordings))
@@ -147,10 +147,10 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
     except FabrikError as error:
         return fail(" ".join(str(error).split()), command.name)
     except BrokenPipeError:
-        return fail("nobody reads what is printed: keep the output open", command.name)
+        return fail("the output was closed: keep it open", command.name)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        fail("stopped; what was written before is kept", command.name)
+        fail("stopped; complete files are kept", command.name)
         return _STOPPED
     finally:
         signal.signal(signal.SIGINT, before)
@@ -158,7 +158,7 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
 
 
 def _stop(*_arguments: object) -> NoReturn:
-    """Ctrl-C: stop. Where Blender calls Python it swallows the exception; then nothing is written."""
+    """Ctrl-C: stop. If Blender swallows the exception in one of its calls of Python, nothing is written either."""
     INTERRUPTED.set()
     raise KeyboardInterrupt
 
@@ -166,7 +166,7 @@ def _stop(*_arguments: object) -> NoReturn:
 def _outcomes(
     command: Command, chosen: argparse.Namespace, takes: Sequence[Take]
 ) -> Generator[tuple[Take, Outcome], None, None]:
-    """The takes and what came of them: one after the other here, or as they end in other processes."""
+    """The takes with their outcomes: one after the other here, or as they end in other processes."""
     count = min(chosen.jobs, len(takes))
     if count == 1 and not chosen.dask:
         for take in takes:
@@ -181,7 +181,7 @@ def _outcomes(
 
 
 def _carry_out(command: Command, chosen: argparse.Namespace, take: Take) -> Outcome:
-    """Carry out one take in this process; whatever goes wrong is its outcome, so that the others go on."""
+    """Process one take in this process; any error becomes its outcome, so that the other takes continue."""
     try:
         with quiet():
             result, found = command.work(chosen, take)
@@ -193,47 +193,47 @@ def _carry_out(command: Command, chosen: argparse.Namespace, take: Take) -> Outc
 
 
 def _absolute(value: Any) -> Any:
-    """An argument; a path as it is called in any folder."""
+    """An argument; paths become absolute."""
     return value.absolute() if isinstance(value, Path) else value
 
 
 def _say(text: str, *, to_stderr: bool = False) -> None:
-    """Print text; what the terminal has no letters for, or is no text at all in a file's name, is escaped."""
+    """Print text; characters that the terminal can't show, and bytes in file names that are no text, are escaped."""
     stream = sys.stderr if to_stderr else sys.stdout
     encoding = stream.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
 
 
 def fail(message: str, command: str) -> int:
-    """Say in one line what went wrong."""
+    """Print an error in one line."""
     _say(f"fabrik_{command}: {message}", to_stderr=True)
     return _FAILURE
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What a bake is told."""
+    """Add the arguments of a bake."""
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
-    text = f"the recording, {' or '.join(SUFFIXES)}; of several each is baked to a file of its own"
+    text = f"the recording ({' or '.join(SUFFIXES)}); each of several is baked to its own file"
     parser.add_argument("markers", type=Path, nargs="+", metavar="MARKERS", help=text)
-    add_files(parser, "CSV to write with the errors of each marker and frame")
+    add_files(parser, "CSV file for the errors of each marker and frame")
     for add in (_add_matching, _add_frames, _add_positions, _add_options):
         add(parser.add_argument_group(add.__doc__.rstrip(".") if add.__doc__ else ""))
 
 
 def add_files(parser: argparse.ArgumentParser, report: str) -> None:
-    """Arguments on the files that are written, on the armature, and on how many takes are carried out at once."""
-    text = "file to write; of several recordings, or with a / at its end, the folder to write to"
+    """Add the arguments for the files to write, the armature, and the number of parallel takes."""
+    text = "file to write; a folder if there are several recordings or it ends with /"
     parser.add_argument("--output", required=True, metavar="OUT", help=text)
     parser.add_argument("--report", metavar="OUT.csv", help=f"{report}; a folder as for --output")
     text = "let the output replace the rig's own file"
     parser.add_argument("--overwrite", action="store_true", help=text)
-    parser.add_argument("--armature", default="", metavar="NAME", help="the armature object, where there are several")
-    text = "a warning makes the exit status 1, such as that few markers are on bones; files are written all the same"
+    parser.add_argument("--armature", default="", metavar="NAME", help="the armature object, if there are several")
+    text = "exit with status 1 if there are warnings, for example about unassigned markers; files are still written"
     parser.add_argument("--strict", action="store_true", help=text)
-    text = "how many takes to carry out at once, each in a process of its own (default: 1)"
+    text = "number of takes to process at the same time, each in its own process (default: 1)"
     parser.add_argument("--jobs", type=_count, default=1, metavar="N", help=text)
     text = (
-        "carry the takes out on a Dask cluster, by its scheduler, such as tcp://host:8786; its workers need the files"
+        "process the takes on a Dask cluster with this scheduler, such as tcp://host:8786; its workers need the files"
     )
     parser.add_argument("--dask", default="", metavar="ADDRESS", help=text)
 
@@ -246,70 +246,76 @@ def _count(text: str) -> int:
 
 
 def _add_matching(group: Any) -> None:
-    """Which marker is where on which bone."""
-    text = "a map that says it; without one markers are matched by their labels and calibrated"
+    """Markers on bones."""
+    text = "map of the markers to bones; without it, markers are matched by their labels and calibrated"
     group.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
-    text = f"the set of labels: {', '.join(PRESETS)} (default: the one that fits)"
+    text = f"the marker set: {', '.join(PRESETS)} (default: the one that fits best)"
     group.add_argument("--preset", choices=PRESETS, default="AUTO", metavar="NAME", help=text)
-    text = "measure where the markers are, also with a map"
+    text = "measure the positions of the markers on their bones, even if there is a map"
     group.add_argument("--calibrate", action="store_true", default=None, help=text)
     text = "recording of the same person standing, to calibrate from"
     group.add_argument("--static", type=Path, metavar="FILE", help=text)
-    text = "first and last scene frame to calibrate from (default: the stillest)"
+    text = "first and last scene frame to calibrate from (default: still frames)"
     group.add_argument("--reference", type=int, nargs=2, metavar=("A", "B"), help=text)
-    text = "one scale, each limb's own length, the rig's rest pose fitted, or as recorded (default: limbs)"
+    text = (
+        "scale uniformly, use each limb's recorded length, fit the rig's rest pose, or keep the size (default: limbs)"
+    )
     group.add_argument("--proportions", choices=("uniform", "limbs", "rest", "none"), default="limbs", help=text)
-    text = "move the recording up or down so that feet stand on the rig's floor (default: %(default)s)"
+    text = "move the markers up or down so that the feet are on the rig's floor (default: %(default)s)"
     group.add_argument("--floor", dest="on_floor", action=argparse.BooleanOptionalAction, default=True, help=text)
-    text = "whose markers, where there are several people's"
+    text = "the person whose markers are baked, if there are several"
     group.add_argument("--performer", default="", metavar="NAME", help=text)
 
 
 def _add_frames(group: Any) -> None:
-    """Which frames, and how the recording's rate meets the scene's."""
+    """Frames and frame rates."""
     text = "frame of the first sample (default: 1)"
     group.add_argument("--start-frame", type=int, default=1, metavar="N", help=text)
     text = "first and last frame of the recording, counted from 1 (default: all)"
     group.add_argument("--samples", type=int, nargs=2, metavar=("A", "B"), help=text)
-    text = "first and last scene frame to bake (default: all that was imported)"
+    text = "first and last scene frame to bake (default: all imported frames)"
     group.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
-    text = "set the scene's rate to the recording's (default), resample to the scene's, or keep one sample a frame"
+    text = "set the scene to the recording's rate (default), resample to the scene's rate, or keep one sample per frame"
     group.add_argument("--timing", choices=tuple(_TIMINGS), default="set-rate", help=text)
 
 
 def _add_positions(group: Any) -> None:
-    """How to read the positions."""
+    """Positions in the file."""
     group.add_argument(
-        "--up", dest="up_axis", choices=("auto", "Y", "Z"), default="auto", help="axis that points up (default: auto)"
+        "--up",
+        dest="up_axis",
+        choices=("auto", "Y", "Z"),
+        default="auto",
+        help="the axis that points up (default: auto)",
     )
     units = ("auto", "mm", "cm", "m", "in", "ft")
     group.add_argument("--units", choices=units, default="auto", help="units of positions (default: the file's)")
     layouts = tuple(key.lower() for key in LAYOUTS)
-    text = "the order of keypoints that have no names in the file (default: found by their number and the limbs)"
+    text = "the order of keypoints without names (default: detected from their number and the limbs)"
     group.add_argument("--layout", choices=("auto", *layouts), default="auto", help=text)
     add_rate(group)
-    text = "factor on positions, or auto to make the person as large as the rig (default: 1)"
+    text = "scale factor for positions, or auto to scale the person to the size of the rig (default: 1)"
     group.add_argument("--scale", type=_scale, default=1.0, metavar="auto|FACTOR", help=text)
 
 
 def add_rate(group: Any) -> None:
-    """The frames a second of a file that does not say them, or says them wrongly."""
-    text = "frames a second of the recording (default: the file's; 30 if it says none)"
+    """Add the argument for the frame rate, for files whose rate is missing or wrong."""
+    text = "frames per second of the recording (default: the file's rate, or 30)"
     group.add_argument("--rate", type=_rate, metavar="HZ", help=text)
 
 
 def _add_options(group: Any) -> None:
-    """How the poses are found, and which keys are written."""
+    """Poses and keys."""
     add_options(group, _BAKED)
     roots = ("fixed", "free")
     group.add_argument("--root", choices=roots, default="free", help="whether the root bone moves (default: free)")
-    text = "let outliers count like the others: the same as --no-robust"
+    text = "use outliers like other markers; the same as --no-robust"
     group.add_argument("--all-markers", dest="robust", action="store_false", help=text)
     group.add_argument("--action", dest="action_name", default="", metavar="NAME", help="name of the action to write")
 
 
 def add_options(group: Any, options: Mapping[str, Any]) -> None:
-    """Arguments for options as Blender's properties declare them."""
+    """Add arguments for options that are declared as Blender properties."""
     for name, declared in options.items():
         words = declared.keywords
         flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
@@ -327,7 +333,7 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
 
 
 def _rate(text: str, wanted: str = "a number above zero") -> float:
-    """A positive number; wanted: what the error says that it must be."""
+    """Parse a positive number; wanted: what the error message asks for."""
     try:
         rate = float(text)
     except ValueError:
@@ -349,7 +355,7 @@ def _bake(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]
 
 
 def _request(chosen: argparse.Namespace, take: Take) -> BakeFileRequest:
-    """The arguments as the Blender side takes them."""
+    """The arguments as a request."""
     told = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
     told |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}
     told |= {"options": chosen_options(chosen, _BAKED)}
@@ -359,7 +365,7 @@ def _request(chosen: argparse.Namespace, take: Take) -> BakeFileRequest:
 
 
 def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that `add_options` has added, as Blender's properties have them."""
+    """The arguments that `add_options` has added, as values of Blender properties."""
     options = {name: getattr(chosen, name) for name in declared}
     for name, value in options.items():
         if "items" in declared[name].keywords:
@@ -370,7 +376,7 @@ def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> d
 
 
 def _found(result: BakeFileResult) -> list[str]:
-    """What to print of the recording, how its markers came on bones, and the calibration."""
+    """The lines to print about the recording, its markers and the calibration."""
     clip = result.clip
     what = f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames at {clip.rate:g} Hz, {clip.units}"
     lines = [f"{what}, {clip.up_axis} up, scaled by {result.scale:.4g}"]
@@ -378,14 +384,16 @@ def _found(result: BakeFileResult) -> list[str]:
     if result.matched is not None:
         guessed = [f"{label} on {bone}" for label, bone in result.guessed.items()]
         free = ", ".join(label for label in result.matched.unmatched if label not in result.guessed)
-        lines.append(f"Matched by {result.matched.preset or 'label'}: {len(result.matched.markers)} markers on bones")
+        lines.append(
+            f"Matched by {result.matched.preset or 'label'}: {len(result.matched.markers)} markers assigned to bones"
+        )
         lines += [f"Guessed by motion: {', '.join(guessed)}"] if guessed else []
         lines += [f"Without a bone: {free}"] if free else []
     return lines if result.calibration is None else [*lines, result.calibration.line]
 
 
 def _summary(result: BakeResult, files: Sequence[Path]) -> list[str]:
-    """What to print of a bake: the table, what is to be noted, the times and the files."""
+    """The lines to print about a bake: table, notes, times and files."""
     times = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in result.timings.items())
     return [
         table_text(result.report),

@@ -1,4 +1,4 @@
-"""From a rig's file and a marker file to a file with keyframes, without a window."""
+"""Bakes a marker file onto a rig without a window, and saves a .blend."""
 
 import errno
 import os
@@ -43,56 +43,56 @@ from .batch import INTERRUPTED, Take, identity, modified
 from .report import BakeResult
 from .settings import BakeSettings
 
-_VIDEO: Final = "is a video: make a .trc file of it with Pose2Sim or OpenCap"
-# Recordings of other kinds, and what to do about them.
+_VIDEO: Final = "is a video: convert it to a .trc file with Pose2Sim or OpenCap"
+# File types that are not supported, and what to do.
 ADVICE: Final = {
     ".amc": "has Acclaim motion: convert it to .bvh",
     ".asf": "is an Acclaim skeleton: convert it and its .amc file to .bvh",
     ".avi": _VIDEO,
-    ".bip": "is a Biped of 3ds Max: export it as .bvh or .fbx",
-    ".blend": "is a file of Blender's: export its armature as .bvh, .fbx or .glb",
-    ".cap": "is a capture of Cortex: export its markers as .trc or .c3d",
+    ".bip": "is a 3ds Max Biped: export it as .bvh or .fbx",
+    ".blend": "is a Blender file: export its armature as .bvh, .fbx or .glb",
+    ".cap": "is a Cortex capture: export its markers as .trc or .c3d",
     ".dae": "is COLLADA: export it as .fbx or .glb",
-    ".htr": "is a hierarchy of Cortex: export its markers as .trc or .c3d, or the skeleton as .bvh",
-    ".mot": "has motion of OpenSim: use the .trc file that it was made of",
+    ".htr": "is a Cortex hierarchy: export its markers as .trc or .c3d, or the skeleton as .bvh",
+    ".mot": "has OpenSim motion: use the .trc file that it was made from",
     ".mov": _VIDEO,
     ".mp4": _VIDEO,
-    ".mvn": "is a recording of Xsens MVN: export it as .mvnx, .bvh, .fbx or .c3d",
-    ".pkl": "has pickled Python, which is not safe to read: export it as .bvh, .trc or .c3d",
-    ".qtm": "is a recording of Qualisys QTM: export its markers as .c3d",
-    ".tak": "is a take of Motive: export its markers as .c3d, or the skeleton as .bvh or .fbx",
-    ".trb": "has binary tracks of Cortex: export them as .trc or .c3d",
-    ".vmd": "has motion of MikuMikuDance: import it in Blender with an add-on, and export the armature as .bvh",
-    ".x1d": "has raw data of Vicon: process it in Nexus or Shogun and export a .c3d",
-    ".x2d": "has raw data of Vicon: process it in Nexus or Shogun and export a .c3d",
+    ".mvn": "is an Xsens MVN recording: export it as .mvnx, .bvh, .fbx or .c3d",
+    ".pkl": "has pickled Python objects, which are not safe to read: export it as .bvh, .trc or .c3d",
+    ".qtm": "is a Qualisys QTM recording: export its markers as .c3d",
+    ".tak": "is a Motive take: export its markers as .c3d, or the skeleton as .bvh or .fbx",
+    ".trb": "has binary Cortex tracks: export them as .trc or .c3d",
+    ".vmd": "has MikuMikuDance motion: import it in Blender with an add-on, and export the armature as .bvh",
+    ".x1d": "has raw Vicon data: process it in Nexus or Shogun, and export it as .c3d",
+    ".x2d": "has raw Vicon data: process it in Nexus or Shogun, and export it as .c3d",
 }
-# Of a human's bones: constraints on others, such as fingers, twist bones or eyes, are no reason to look for controls.
+# Look for controls only if constraints move one of these bones, not for fingers, twist bones or eyes.
 _PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "shin", "foot", "upper_arm", "forearm"})
 
 
-# The table at the end of a file of zstd frames: sizes compressed and not, and how many there are.
+# The seek table at the end of a zstd file: compressed and uncompressed sizes, and the number of entries.
 _TABLE_ENTRY: Final = struct.Struct("<II")
 _TABLE_END: Final = struct.Struct("<IBI")
 _TABLE_MAGIC: Final = 0x8F92EAB1
 
 
 class BakeFileError(FabrikError):
-    """A file that cannot be baked or written; the sentence names it."""
+    """A file can't be baked or written; the message names it."""
 
 
 @dataclass(frozen=True)
 class BakeFileRequest:
-    """What to bake onto what.
+    """The recording, the rig and the options of a bake.
 
     rig, markers: files to read. mapping: the map to read, None to match the markers by their labels. output: the .blend
-    to write. report: the CSV to write, or None. previous: as of `Take`. armature: name of the armature object, "" for
-    the only one. performer: whose markers, where there are several. samples: first and last frame of the recording to
-    import, counted from 1, None for all. frame_range: first and last scene frame to bake, None for all that was
-    imported. up_axis, units, layout, rate: as in `read_markers`. scale: factor on marker positions, None to measure it
-    on the rig. preset: the labels, as in `match_markers`. calibrate: measure where the markers are on the rig; None:
-    only if there is no map. static: a recording to calibrate from, or None. proportions, on_floor, reference: as in
-    `calibrate_markers`.
-    options: those of `BakeSettings`. The rest is as in `import_clip` and `bake`.
+    to write. report: the CSV to write, or None. previous: as in `Take`. armature: name of the armature object, "" for
+    the only one. performer: the person whose markers are baked, if there are several. samples: first and last frame of
+    the recording to import, counted from 1, None for all. frame_range: first and last scene frame to bake, None for all
+    imported frames. up_axis, units, layout, rate: as in `read_markers`. scale: factor for marker positions, None to
+    measure it on the rig. preset: the marker set, as in `match_markers`. calibrate: measure the positions of the
+    markers on the rig; None: only if there is no map. static: a recording to calibrate from, or None. proportions,
+    on_floor, reference: as in `calibrate_markers`. options: those of `BakeSettings`. The rest is as in `import_clip`
+    and `bake`.
     """
 
     rig: Path
@@ -125,10 +125,10 @@ class BakeFileRequest:
 
 @dataclass(frozen=True)
 class BakeFileResult:
-    """What was baked: the recording, the factor its positions were given, how well the bake went, and what was found.
+    """The baked recording, the scale factor of its positions, and the result of the bake.
 
-    matched: how the labels were taken, None where a map said it. calibration: None where there was none.
-    guessed: the bones of labels that motion told.
+    matched: the matched labels, None if there was a map. calibration: None if there was none. guessed: the bones of
+    labels that were guessed from motion.
     """
 
     clip: Clip
@@ -140,10 +140,10 @@ class BakeFileResult:
 
 
 def bake_file(request: BakeFileRequest) -> BakeFileResult:
-    """Open the rig, import the markers, put them on its bones, calibrate, bake and save.
+    """Open the rig, import the markers, assign them to bones, calibrate, bake and save.
 
-    The markers that the rig has are replaced, so that the saved file can be baked again by hand. Raises a FabrikError,
-    with no file written, when anything is wrong.
+    Replaces the markers of the rig, so that the saved file can be baked again by hand. Raises a FabrikError, with no
+    file written, if anything is wrong.
     """
     clip = _read(request, request.markers, request.samples)
     static = None if request.static is None else _read(request, request.static, None)
@@ -176,7 +176,7 @@ def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None)
     """One recording, of one performer."""
     suffix = path.suffix.lower()
     if suffix in ARMATURE_SUFFIXES:
-        raise BakeFileError(f"{path.name}: has an armature, and no markers: use the command retarget")
+        raise BakeFileError(f"{path.name}: has an armature but no markers: use the command retarget")
     if suffix in ADVICE and suffix not in SUFFIXES:
         raise BakeFileError(f"{path.name}: {ADVICE[suffix]}")
     clip = choose_performer(
@@ -192,7 +192,7 @@ def _put_on_bones(
     request: BakeFileRequest,
     entries: Sequence[MappedMarker] | None,
 ) -> Matched | None:
-    """List the markers on the rig, by the map or by their labels; raises BakeFileError where none gets a bone."""
+    """List the markers on the rig, by the map or by their labels; raises BakeFileError if none gets a bone."""
     if entries is not None:
         set_markers(rig, entries, {empty[MARKER_NAME]: empty for empty in take.objects})
         return None
@@ -206,7 +206,7 @@ def _put_on_bones(
 def _calibrate(
     context: bpy.types.Context, rig: bpy.types.Object, request: BakeFileRequest, static: Clip | None
 ) -> CalibrationResult:
-    """Calibrate, from a static recording that is in the file only meanwhile."""
+    """Calibrate, with a static recording that is in the file only for this time."""
     other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES")
     try:
         return calibrate_markers(
@@ -225,7 +225,10 @@ def _calibrate(
 def set_markers(
     rig: bpy.types.Object, entries: Sequence[MappedMarker], targets: Mapping[str, bpy.types.Object]
 ) -> None:
-    """Replace the rig's markers by those of a map, offsets in metres; `targets` are the markers' objects by name."""
+    """Replace the rig's markers by those of a map, with offsets in meters.
+
+    targets: the object of each marker, by the marker's name.
+    """
     capture = rig_settings(rig).capture
     capture.markers.clear()
     capture.factors.clear()
@@ -239,15 +242,17 @@ def set_markers(
 
 
 def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:
-    """Open a .blend; the armature in it, of that name or the only one, and sentences on what was done to pose it.
+    """Open a .blend; its armature with that name, or the only one, and sentences about how it was prepared.
 
-    Python in the file is not run. A control rig is set up if nobody has done so. Raises a FabrikError for a file that
-    can't be opened and an armature that can't be posed.
+    Python in the file is not run. A control rig is set up if it is not yet. Raises a FabrikError if the file can't be
+    opened or the armature can't be posed.
     """
     rig = _opened(path, name)
     notes = []
     if bpy.app.autoexec_fail:
-        notes.append(f"Python in {path.name} was not run ({bpy.app.autoexec_fail_message}): what it drives stays as is")
+        notes.append(
+            f"Python in {path.name} was not run ({bpy.app.autoexec_fail_message}): drivers that use it have no effect"
+        )
     owned = _owned_parts(rig)
     if owned:
         line, left = "", list[str]()
@@ -255,18 +260,18 @@ def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:
             line, left = use_control_rig(bpy.context, rig)
         if not owned.isdisjoint(rig_settings(rig).control.carriers.keys()):
             return rig, [*notes, line, *left]
-        # No control moves what constraints move, such as legs on IK that follow an empty: bones are posed as they are.
+        # No control moves the constrained bones, such as legs on IK that follow an empty. The bones are posed directly.
         rig = _opened(path, name)
     return rig, notes
 
 
 def _opened(path: Path, name: str) -> bpy.types.Object:
-    """Open a .blend; its armature."""
+    """Open a .blend and return its armature."""
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False, use_scripts=False)
     except RuntimeError:
         raise BakeFileError(
-            f"{path}: not a file that this Blender ({bpy.app.version_string}) can open: save it again in this one"
+            f"{path}: this Blender ({bpy.app.version_string}) can't open the file: save it again in this version"
         ) from None
     rig = _find_armature(bpy.context.scene, name)
     check_rig(rig)
@@ -275,7 +280,7 @@ def _opened(path: Path, name: str) -> bpy.types.Object:
 
 
 def _owned_parts(rig: bpy.types.Object) -> set[str]:
-    """The bones of trunk, arms and legs that constraints move in a rig whose controls nobody has looked for."""
+    """The bones of trunk, arms and legs that constraints move, in a rig that is not set up as a control rig."""
     if not may_be_control_rig(rig):
         return set()
     deform = [bone.name for bone in rig.data.bones if bone.use_deform]
@@ -284,8 +289,8 @@ def _owned_parts(rig: bpy.types.Object) -> set[str]:
 
 
 def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
-    """The armature of that name in the scene, or the only one; raises BakeFileError where that is not clear."""
-    # The file's own last: they count where a linked one has the same name.
+    """The armature with that name in the scene, or the only one; raises BakeFileError if there is not exactly one."""
+    # Objects of this file come last, so they replace linked ones with the same name.
     things = sorted(scene.objects, key=lambda thing: thing.library is None)
     armatures = {found.name: found for found in things if found.type == "ARMATURE"}
     listed = ", ".join(repr(found) for found in armatures)
@@ -299,7 +304,7 @@ def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
 
 
 def _measured_scale(rig: bpy.types.Object, entries: Sequence[MappedMarker], clip: Clip) -> float:
-    """The factor that makes the recorded person as large as the rig."""
+    """The factor that scales the recorded person to the size of the rig."""
     bones = rig.data.bones
     parents = {bone.name: bone.parent.name if bone.parent else None for bone in bones}
     connected = [bone.name for bone in bones if bone.use_connect]
@@ -309,7 +314,7 @@ def _measured_scale(rig: bpy.types.Object, entries: Sequence[MappedMarker], clip
 
 
 def _rest_point(rig: bpy.types.Object, entry: MappedMarker) -> FloatArray:
-    """(3,) where a mapped point is at rest, metres from the armature's origin."""
+    """(3,) position of a mapped point at rest, in meters from the armature's origin."""
     bone = rig.data.bones[entry.bone]
     scale = metres_per_unit(rig)
     if entry.offset is not None:
@@ -324,22 +329,20 @@ def _recorded_range(scene: bpy.types.Scene, clip: Clip, request: BakeFileRequest
 
 
 def show_range(scene: bpy.types.Scene, first: int, last: int) -> None:
-    """Let the saved file play what was baked, from its first frame."""
+    """Set the scene's range to the baked frames, and go to the first one."""
     scene.frame_start, scene.frame_end = first, last
     scene.frame_set(first)
 
 
 def write_files(result: BakeResult, take: Take) -> None:
-    """Write the .blend and the report, or neither; raises BakeFileError where that can't be done.
+    """Write the .blend and the report, or neither; raises BakeFileError if that fails.
 
-    As Blender does when it saves, the .blend that was there before the call is kept as .blend1.
+    Like Blender when it saves, this keeps a .blend from before the call as .blend1.
     """
     for library in bpy.data.libraries:
         path = Path(bpy.path.abspath(library.filepath, library=library.parent))
         if identity(path) in map(identity, take.files):
-            raise BakeFileError(
-                f"{path}: has data that the rig's file links, and would be replaced: choose another name"
-            )
+            raise BakeFileError(f"{path}: is linked by the rig's file and would be replaced: choose another name")
     paths, kept = take.files, bpy.context.preferences.filepaths.save_version > 0
     try:
         with prepared(*paths, keep_previous=kept and take.previous == modified(take.output)) as parts:
@@ -356,10 +359,10 @@ def write_files(result: BakeResult, take: Take) -> None:
 
 
 def _check_complete(path: Path) -> None:
-    """Raise OSError for a compressed .blend with parts missing: Blender reports success if the disk was full.
+    """Raise OSError for an incomplete compressed .blend, because Blender reports success even if the disk was full.
 
-    It is made of zstd frames, with a table of their sizes at the end: 8 bytes, an entry for each frame, and 9 bytes:
-    https://github.com/facebook/zstd/blob/dev/contrib/seekable_format/zstd_seekable_compression_format.md
+    The file consists of zstd frames. A table of their sizes is at the end: 8 bytes, an entry for each frame, and 9
+    bytes: https://github.com/facebook/zstd/blob/dev/contrib/seekable_format/zstd_seekable_compression_format.md
     """
     with path.open("rb") as content:
         end = content.seek(0, os.SEEK_END) - _TABLE_END.size

@@ -1,4 +1,4 @@
-"""What a bake has to solve: where targets are over the frames, for each tree of bones."""
+"""The jobs of a bake: each tree of bones with its targets on all frames."""
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
@@ -25,12 +25,12 @@ from .settings import BakeError, BakeSettings
 
 @dataclass(frozen=True)
 class Job:
-    """One tree to be solved.
+    """One tree to solve.
 
-    goals: what is to reach what. places: where that is on F frames, NaN where not seen. bones: places of the bones that
-    some target is ever seen for. root_heads: (F, 3) where a pinned root is; None where it is free. scale: (F,) as for a
-    baked tree. factors: (J,) how much longer than the rig's the recorded person's bones are; None where that does not
-    count. take: how markers are solved; None where effectors are followed.
+    goals: effectors and their targets. places: the positions of the targets on F frames, NaN if not seen. bones:
+    indices of the bones with a target that is ever seen. root_heads: (F, 3) the head of a pinned root; None if it is
+    free. scale: (F,) as for a baked tree. factors: (J,) the person's bone lengths relative to the rig's; None if they
+    are not used. take: settings for markers; None if effectors are followed.
     """
 
     goals: Goals
@@ -43,7 +43,7 @@ class Job:
 
     @property
     def seen(self) -> BoolArray:
-        """(F, E) whether a target is seen."""
+        """(F, E) whether each target is seen on each frame."""
         unseen: BoolArray = np.isnan(self.places.points).any(axis=-1)
         return ~unseen
 
@@ -55,21 +55,21 @@ class Job:
 
 @dataclass(frozen=True)
 class BakedTree:
-    """What a bake found for one tree of bones.
+    """The result of a bake for one tree of bones.
 
     Attributes:
         goals: the bones, the effectors and their targets.
         bones: names of the bones that got keys.
         solution: the poses written, F frames in the space of the tree.
-        scale: (F,) world metres to one unit of that space.
-        keyed: (F, J) whether a bone gets a key on a frame; None where all do.
-        travels: whether the root's place gets keys too, where it is free.
-        filled: spans over which a bone had no markers, and what was done about them.
-        outliers: (F, E) markers that were seen and not believed; None where that was not asked.
-        stances: when feet stood that were kept from sliding.
-        turned_off: (F,) radians by which bones that go by a source's are turned from that, by bone.
-        notes: short lines on how the poses were found.
-        doubts: sentences on why the poses may be wrong.
+        scale: (F,) world meters per unit of that space.
+        keyed: (F, J) whether a bone gets a key on a frame; None if all do.
+        travels: whether the location of a free root gets keys too.
+        filled: spans without markers for a bone, and how they were filled.
+        outliers: (F, E) markers that were seen but rejected; None if outliers are not rejected.
+        stances: spans on which planted feet were kept from sliding.
+        turned_off: for each bone with a source, (F,) radians by which its rotation differs from the source.
+        notes: short lines about how the poses were found.
+        doubts: sentences about why the poses may be wrong.
     """
 
     goals: Goals
@@ -89,7 +89,7 @@ class BakedTree:
 def sample(
     context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings
 ) -> Generator[float, None, tuple[list[Job], FloatArray]]:
-    """The trees to be solved, and (F, 4, 4) world matrices of the armature; yields the share done."""
+    """The trees to solve, and (F, 4, 4) world matrices of the armature; yields the share done."""
     scene, frames, by_markers = context.scene, settings.frames, follows_markers(armature, settings.source)
     goals = _goals_at(context, armature, settings)
     rate = scene_rate(scene) / settings.step
@@ -106,7 +106,7 @@ def sample(
 
 
 def _goals_at(context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings) -> list[Goals]:
-    """What is followed, with the bones as they are on the first frame."""
+    """The goals, with the bones as on the first frame."""
     frame = settings.frame_start
     if armature.animation_data is not None and context.scene.frame_current_final != frame:
         context.scene.frame_set(frame)
@@ -116,7 +116,7 @@ def _goals_at(context: bpy.types.Context, armature: bpy.types.Object, settings: 
 
 
 def _take_settings(settings: BakeSettings, rate: float, world: FloatArray) -> TakeSettings:
-    """How markers are solved; rate: baked frames a second; world: (4, 4) of the armature."""
+    """The settings for markers; rate: baked frames per second; world: (4, 4) world matrix of the armature."""
     return TakeSettings(
         gaps=settings.gaps,
         robust=settings.robust,
@@ -136,7 +136,7 @@ def _job(
     frames: IntArray,
     take: TakeSettings | None,
 ) -> Job:
-    """One tree to be solved; raises RigError where a bone that is to be turned moves by itself."""
+    """One tree to solve; raises RigError if a bone to rotate has an animated location or scale."""
     ever_seen = ~np.isnan(places.points).any(axis=-1).all(axis=0)
     bones = [int(bone) for bone in np.flatnonzero(goals.turned_by[ever_seen].any(axis=0))]
     names = [goals.tree.skeleton.names[bone] for bone in bones]
@@ -145,7 +145,7 @@ def _job(
         check_still(armature, names, frames)
         heads = None if heads is None else root_heads(armature, goals.tree, frames)
     if heads is not None and goals.carrier:
-        # What carries the root keeps it in one place of its space.
+        # A root with a parent stays at the same position in its space.
         heads = np.tile(goals.tree.root_location, (len(frames), 1))
     factors = None if take is None else kept_factors(armature, goals.tree.skeleton.names)
     return Job(goals, places, bones, heads, object_scale(space), factors, take)

@@ -1,4 +1,4 @@
-"""Fewer keys: the ones to keep so that straight lines between them stay within a tolerance on every frame."""
+"""Removes keys so that straight lines between the remaining ones stay within a tolerance on every frame."""
 
 from collections.abc import Callable
 
@@ -10,10 +10,10 @@ from ..rig.rotation_modes import from_channels
 
 
 def rotation_keys(rotation_mode: str, values: FloatArray, angle: float) -> IntArray:
-    """(K,) places among F keys of a rotation that are enough.
+    """(K,) indices of the keys of a rotation to keep, out of F keys.
 
-    rotation_mode: how to read the channels. values: (F, n), of successive frames without jumps. angle: radians that
-    the rotation may be off on any of the frames, once Blender has interpolated linearly and normalised.
+    rotation_mode: how to read the channels. values: (F, n) on successive frames, without jumps. angle: the maximum
+    error of the rotation in radians on any frame, after Blender's linear interpolation and normalization.
     """
     exact = from_channels(rotation_mode, values)
 
@@ -24,15 +24,15 @@ def rotation_keys(rotation_mode: str, values: FloatArray, angle: float) -> IntAr
 
 
 def location_keys(values: FloatArray, distance: float) -> IntArray:
-    """(K,) places among (F, 3) keys of a location that are enough to be off by no more than a distance."""
+    """(K,) indices of the (F, 3) keys of a location to keep, so that the error is at most a distance."""
     return _kept(values, lambda interpolated, frames: np.linalg.norm(interpolated - values[frames], axis=1), distance)
 
 
 def _kept(values: FloatArray, off: Callable[[FloatArray, IntArray], FloatArray], most: float) -> IntArray:
-    """The first and the last key, and the worst one of every stretch that is too far off, until none is.
+    """Indices of the keys to keep: the first, the last, and the worst key of each interval whose error is too large.
 
-    After Douglas and Peucker (1973), all stretches at once; those that are near enough are not looked at again.
-    off: (K,) how far (K, n) interpolated values are off on (K,) frames.
+    Repeats until no error is too large, for all intervals at once (Douglas and Peucker 1973). Intervals whose error is
+    small enough are not checked again. off: the (K,) errors of (K, n) interpolated values on (K,) frames.
     """
     kept = np.unique([0, len(values) - 1])
     open_frames = np.arange(len(values))

@@ -1,4 +1,4 @@
-"""Writing what a bake has worked out: which keys, in which action."""
+"""Writes the keys of a bake to an action."""
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _OBJECT_LOCATION: Final = "location"
 
 @dataclass(frozen=True)
 class _Track:
-    """The keys of one property: (K,) frames, (K, n) values, the numbers of it that are keyed (None: all)."""
+    """The keys of one property: (K,) frames, (K, n) values, and the keyed array indices (None: all)."""
 
     path: str
     group: str
@@ -42,7 +42,7 @@ class _Track:
 class Writing:
     """What is to be written: F frames, the solved trees, (F, 4, 4) world matrices of the armature.
 
-    take: what the motion is called, "" if it has no name.
+    take: the name of the motion, or "".
     """
 
     context: bpy.types.Context
@@ -58,12 +58,12 @@ class Writing:
         return posed_rig(self.armature)
 
     def moves(self, tree: BakedTree) -> bool:
-        """Whether the root bone of a tree gets keys for its place."""
+        """Whether the location of a tree's root bone gets keys."""
         return tree.travels and moves_root(self.armature, tree.goals)
 
 
 def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Sequence[Goals]) -> None:
-    """Raise BakeError where an armature's object can't take over the motion of its root."""
+    """Raise BakeError if an armature's object can't carry the motion of its root."""
     if root_motion == "BONE" or not any(moves_root(armature, goals) for goals in trees):
         return
     if len(trees) > 1:
@@ -77,9 +77,9 @@ def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Seque
 
 
 def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
-    """Key the solved bones; sentences on locked curves, and on limbs of a control rig that could not stay on IK.
+    """Key the solved bones; returns sentences about locked curves, and about limbs that could not stay on IK.
 
-    The steps place such limbs: nothing is written before the last of them.
+    The steps place limbs on IK. Nothing is written before the last step.
     """
     armature, settings = writing.armature, writing.settings
     tracks, left, switches = list[_Track](), list[str](), set[str]()
@@ -132,20 +132,20 @@ def _tracks(writing: Writing, tree: BakedTree, take: TakeChannels) -> Iterator[_
         if unlocked:
             yield _reduced(writing, bone_path(holder, "location"), holder, locations, distance, unlocked)
     for path, value in take.switches.items():
-        # On both ends, so that no key is left between them.
+        # Keys on both ends replace all keys between them.
         ends = writing.settings.frames[[0, -1]] if len(writing.settings.frames) > 1 else writing.settings.frames
         yield _Track(path, bone_in_path(path), ends, np.full((len(ends), 1), value))
 
 
 def _keyed_rows(tree: BakedTree, bone: str) -> IntArray:
-    """The frames, by number, on which a bone gets a key."""
+    """The indices of the frames on which a bone gets a key."""
     if tree.keyed is None:
         return np.arange(len(tree.solution.rotations))
     return np.flatnonzero(tree.keyed[:, tree.goals.tree.skeleton.index(bone)])
 
 
 def _turned(writing: Writing, bone: str, rotations: FloatArray, rows: IntArray) -> Iterator[_Track]:
-    """The keys of (F, 4) local rotations of a bone, on the frames of some rows."""
+    """The keys of (F, 4) local rotations of a bone, on the frames with these indices."""
     pose_bone = writing.armature.pose.bones[bone]
     mode = pose_bone.rotation_mode
     channel, values = to_channels(mode, rotations)
@@ -157,7 +157,7 @@ def _turned(writing: Writing, bone: str, rotations: FloatArray, rows: IntArray) 
 
 
 def _stretch(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
-    """The keys of what shows one bone's length."""
+    """The keys of the scale that stretches a bone."""
     skeleton = tree.goals.tree.skeleton
     place = skeleton.index(bone)
     factors = stretch_scales(tree.solution.lengths[:, place] / skeleton.lengths[place])
@@ -165,7 +165,7 @@ def _stretch(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
 
 
 def _travelling(writing: Writing, tree: BakedTree) -> tuple[FloatArray, list[_Track]]:
-    """(F, 3) where a root's head is to be, and the keys of the object where that takes over the root's motion."""
+    """(F, 3) root heads, and the keys of the object if it carries the motion of the root."""
     heads, settings = tree.solution.root_location, writing.settings
     if settings.root_motion == "BONE":
         return heads, []
@@ -179,7 +179,7 @@ def _travelling(writing: Writing, tree: BakedTree) -> tuple[FloatArray, list[_Tr
 
 
 def _divided(writing: Writing, heads: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(F, 3) root heads without what travels, armature space, and (F, 3) the travel, world space."""
+    """(F, 3) root heads in armature space without the travel, and (F, 3) the travel in world space."""
     axes = writing.matrices[:, :3, :3]
     travel = times(axes, heads - rest)
     if writing.settings.root_motion == "IN_PLACE":
@@ -196,7 +196,7 @@ def _reduced(
 
 
 def written_bones(writing: Writing) -> set[str]:
-    """The bones that keys are written to: those that are solved, or the controls that carry them."""
+    """The bones that get keys: the solved bones, or their controls."""
     return {bone for tree in writing.trees for bone in _written(writing, tree)[0]}
 
 
@@ -208,7 +208,7 @@ def _written(writing: Writing, tree: BakedTree) -> tuple[set[str], set[str]]:
 def off_their_keys(writing: Writing) -> list[str]:
     """Sentences on bones of a control rig that do not stand as they were solved; the scene goes to other frames.
 
-    Where fewer keys are wanted, or only those of some bones, they may.
+    Bones may differ if keys are reduced or only some bones get keys.
     """
     settings = writing.settings
     if settings.key_angle > 0.0 or settings.bones != "SOLVED" or settings.root_motion != "BONE":
@@ -223,7 +223,7 @@ def off_their_keys(writing: Writing) -> list[str]:
 
 
 def _replaced_paths(writing: Writing) -> set[str]:
-    """The data paths that a new action does not take over from the present one: those that the bake stands for."""
+    """The data paths that a new action does not copy from the current one, because the bake replaces them."""
     paths = {path for tree in writing.trees for path in _written(writing, tree)[1]}
     paths |= {bone_path(bone, "scale") for tree in writing.trees for bone in tree.bones if bone in tree.goals.slides}
     moving = any(writing.moves(tree) for tree in writing.trees)

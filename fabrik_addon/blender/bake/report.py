@@ -1,4 +1,4 @@
-"""How well a bake met what it followed: the report, and what of it is kept with the rig."""
+"""The report of a bake, and the part of it that is stored with the rig."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ from .animated import animated_limits
 from .jobs import BakedTree
 from .settings import BakeSettings
 
-# What a frame is called where the trees of a rig end differently: the first of these that any of them has.
+# If the trees of a rig have different statuses on a frame, the frame gets the first of these.
 _WORST_FIRST: Final = (
     Status.STALLED,
     Status.UNREACHABLE,
@@ -39,7 +39,7 @@ _WORST_FIRST: Final = (
 
 
 def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
-    """How well the effectors or markers of all trees were met, world metres."""
+    """The errors of the effectors or markers of all trees, in world meters."""
     errors = np.concatenate([tree.solution.errors * tree.scale[:, None] for tree in trees], axis=1)
     status = np.stack([tree.solution.status for tree in trees])
     rank = np.array([_WORST_FIRST.index(each) for each in sorted(Status)])
@@ -64,18 +64,18 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
 
 
 def _binding(tree: BakedTree) -> dict[str, float]:
-    """The percents of the frames on which the limits of bones bind, of those that ever do."""
+    """For each bone that is ever at its limit, the percentage of frames on which it is."""
     share = tree.solution.binding.mean(axis=0)
     return {tree.solution.skeleton.names[bone]: 100.0 * float(share[bone]) for bone in np.flatnonzero(share).tolist()}
 
 
 def _left_out(tree: BakedTree) -> BoolArray:
-    """(F, E) samples that were left out as wrong: none where effectors were followed."""
+    """(F, E) samples that were rejected as outliers; none if effectors were followed."""
     return np.zeros(tree.solution.errors.shape, dtype=bool) if tree.outliers is None else tree.outliers
 
 
 def take_notes(trees: Sequence[BakedTree], metre: float) -> Iterator[str]:
-    """Short lines on what was done about gaps, outliers and feet; metre: armature units to a metre."""
+    """Short lines about gaps, outliers and feet; metre: armature units per meter."""
     spans = [span for tree in trees for span in tree.filled]
     if spans:
         longest = max(spans, key=lambda span: span.count)
@@ -88,7 +88,7 @@ def take_notes(trees: Sequence[BakedTree], metre: float) -> Iterator[str]:
 
 
 def note_results(rig: bpy.types.Object, report: Report, take: str) -> None:
-    """Keep the report with the rig: its figures in the list of markers, all of it as a text."""
+    """Store the report with the rig: its figures in the list of markers, and all of it as text."""
     capture = rig_settings(rig).capture
     for row in report.per_marker():
         entry = capture.markers.get(row.name)
@@ -103,7 +103,7 @@ def note_results(rig: bpy.types.Object, report: Report, take: str) -> None:
 
 
 def _baked_action(rig: bpy.types.Object) -> bpy.types.Action:
-    """The action that a rig's last bake has written: its present one, or that of the topmost NLA strip."""
+    """The action of the rig's last bake: the current action, or that of the topmost NLA strip."""
     animated = rig.animation_data
     return animated.action or animated.nla_tracks[-1].strips[-1].action
 
@@ -111,7 +111,7 @@ def _baked_action(rig: bpy.types.Object) -> bpy.types.Action:
 def export_report(rig: bpy.types.Object, path: str | os.PathLike[str]) -> None:
     """Write the report of the rig's last bake as CSV.
 
-    Raises ReportError where there is none, or where it cannot be written.
+    Raises ReportError if there is none, or if it can't be written.
     """
     text = rig_settings(rig).capture.report
     if text is None:
@@ -121,16 +121,16 @@ def export_report(rig: bpy.types.Object, path: str | os.PathLike[str]) -> None:
 
 @dataclass(frozen=True)
 class BakeResult:
-    """What a bake wrote.
+    """The result of a bake.
 
     Attributes:
-        report: how well each effector met its target, world metres.
+        report: the error of each effector, in world meters.
         frames: (F,) the frames with keys.
-        trees: what was found for each tree of bones.
-        warnings: sentences on what may keep the rig from showing the result.
+        trees: the result for each tree of bones.
+        warnings: sentences about what may keep the rig from showing the result.
         timings: seconds for "sample", "solve" and "write".
-        notes: lines on what was done about gaps and feet.
-        take: the name of the recording or the source; "" where effectors were followed, or markers picked one by one.
+        notes: lines about gaps and feet.
+        take: the name of the recording or the source; "" for effectors, or for markers that were selected one by one.
     """
 
     report: Report
@@ -148,7 +148,7 @@ class BakeResult:
 
     @property
     def lines(self) -> tuple[str, str, str]:
-        """The result in short lines: how much, how well what counts was met, and where that is worst."""
+        """The result in short lines: bones and frames, errors, and the worst frame."""
         total, wrong = self.report.total(), self.report.outliers
         left_out = 0 if wrong is None else int(wrong.sum())
         met = f"RMS {1000.0 * total.rms:.1f} mm, worst {1000.0 * total.max:.1f} mm"
@@ -176,7 +176,7 @@ def tell(
     seconds: dict[str, float],
     take: str = "",
 ) -> BakeResult:
-    """The result, of which the rig keeps what the sidebar shows; take: what the motion is called, beside markers."""
+    """The result; stores the part that the sidebar shows with the rig. take: the name of a motion without markers."""
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.goals.left_alone)
     speed = why_another_speed(bpy.context.scene, armature) if follows_markers(armature, settings.source) else ""
@@ -206,7 +206,7 @@ def tell(
 
 
 def _moved_by_constraints(armature: bpy.types.Object) -> list[str]:
-    """The bones that constraints move, of those that markers are on and those above them."""
+    """The bones that constraints move, out of the bones with markers and their parents."""
     owned, bones = posed_rig(armature).owned, armature.pose.bones
     carrying = [bones[marker.bone] for marker in mapped_markers(armature) if marker.bone in bones]
     chains = {each.name for bone in carrying for each in (bone, *bone.parent_recursive)}
@@ -214,7 +214,7 @@ def _moved_by_constraints(armature: bpy.types.Object) -> list[str]:
 
 
 def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]:
-    """What keeps the rig from showing the keys it has got."""
+    """Sentences about what keeps the rig from showing its new keys."""
     if armature.data.pose_position == "REST":
         yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"
     for bone in bones if posed_rig(armature).by_channels else ():

@@ -1,4 +1,4 @@
-"""What a bake is told."""
+"""The settings of a bake."""
 
 from math import inf
 from typing import Any
@@ -16,15 +16,15 @@ from ..settings.why_not import mapped_markers
 
 
 class BakeError(FabrikError):
-    """A bake that cannot be done; the sentence says why."""
+    """A bake is impossible; the message says why."""
 
 
 class BakeSettings(KeyOptions, BakeOptions, MarkerOptions):
-    """What to bake: frames from first to last, the name of a new action, "" for one made from the rig's, and options.
+    """The frames from first to last, the name of a new action ("" to derive it from the rig), and options.
 
-    The options are those of `KeyOptions`, `BakeOptions` and `MarkerOptions`, where each is described: words in
-    capitals, angles in radians, distances in world metres, rates in Hz.
-    Raises BakeError for a range without frames, unknown options or choices, and numbers that make no sense.
+    `KeyOptions`, `BakeOptions` and `MarkerOptions` describe the options: words in capitals, angles in radians,
+    distances in world meters, rates in Hz.
+    Raises BakeError for an empty range, unknown options or choices, and invalid numbers.
     """
 
     def __init__(self, frame_start: int, frame_end: int, *, action_name: str = "", **options: Any) -> None:
@@ -44,7 +44,7 @@ class BakeSettings(KeyOptions, BakeOptions, MarkerOptions):
 
 
 def _checked(name: str, declared: dict[str, Any], options: dict[str, Any]) -> Any:
-    """The value of an option, or its default; raises BakeError where that is none."""
+    """The value of an option, or its default; raises BakeError if the value is invalid."""
     if "items" in declared:
         choices = [identifier for identifier, *_ in declared["items"]]
         value = options.get(name, choices[0])
@@ -58,7 +58,7 @@ def _checked(name: str, declared: dict[str, Any], options: dict[str, Any]) -> An
 
 
 def chosen_range(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -> tuple[int, int]:
-    """The first and the last frame that the rig's settings say, for what it follows as in `follows_markers`."""
+    """The first and the last frame of the rig's settings, for markers or effectors as in `follows_markers`."""
     kept = rig_settings(rig).bake
     if kept.frame_range == "OWN":
         return kept.frame_start, kept.frame_end

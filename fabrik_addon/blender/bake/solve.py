@@ -1,4 +1,4 @@
-"""Solving the trees of a bake, for markers or for effectors' targets."""
+"""Solves the trees of a bake, for markers or for the targets of effectors."""
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import fields, replace
@@ -24,7 +24,7 @@ def solve(jobs: Sequence[Job]) -> Generator[float, None, tuple[BakedTree, ...]]:
 
 
 def _solve_take(job: Job, settings: TakeSettings) -> Generator[float, None, BakedTree]:
-    """The tree for markers; yields the share done."""
+    """Solve a tree for markers; yields the share done."""
     goals, root = job.goals, "FREE" if job.root_heads is None else "FIXED"
     solver = Solver(goals.tree.skeleton, goals.effectors, limits=goals.all_limits, root=root)
     steps = solve_take_steps(solver, job.places.points, settings, root_heads=job.root_heads, factors=job.factors)
@@ -36,7 +36,7 @@ def _solve_take(job: Job, settings: TakeSettings) -> Generator[float, None, Bake
 
 
 def _solve_effectors(job: Job) -> Generator[float, None, BakedTree]:
-    """The tree for effectors' targets; yields the share done."""
+    """Solve a tree for the targets of effectors; yields the share done."""
     parts = []
     for part, done in _solve_from_rest(job):
         parts.append(part)
@@ -48,7 +48,7 @@ def _solve_effectors(job: Job) -> Generator[float, None, BakedTree]:
 
 
 def _baked(job: Job, solution: Solution) -> BakedTree:
-    """The tree with its poses inside the limits: between two that are there may be one that is not."""
+    """The tree with its rotations clamped to their limits, because interpolated poses may be outside."""
     solution = _others_kept(job, solution)
     names = tuple(solution.skeleton.names[bone] for bone in job.bones)
     legal = legal_pose(solution.skeleton, job.goals.limits, solution.rotations)
@@ -56,7 +56,7 @@ def _baked(job: Job, solution: Solution) -> BakedTree:
 
 
 def _solve_from_rest(job: Job) -> Iterator[tuple[Solution, float]]:
-    """The frames in large parts, each frame by itself from rest, with the share done."""
+    """Solve each frame from rest, in large parts; yields the share done."""
     solver, count = job.solver, len(job.places.points)
     start = job.goals.tree.rotations.copy()
     start[job.bones] = (1.0, 0.0, 0.0, 0.0)
@@ -67,7 +67,7 @@ def _solve_from_rest(job: Job) -> Iterator[tuple[Solution, float]]:
 
 
 def _others_kept(job: Job, solution: Solution) -> Solution:
-    """The solution with the bones that get no keys as they are: the solver may have bent a limb that was straight."""
+    """The solution with unchanged bones that get no keys, because the solver may have bent a straight limb."""
     rotations = np.array(solution.rotations)
     others = np.setdiff1d(np.arange(len(solution.skeleton)), job.bones)
     rotations[:, others] = job.goals.tree.rotations[others]

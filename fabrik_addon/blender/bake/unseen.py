@@ -1,4 +1,4 @@
-"""What a bone does while no target says anything about it: it goes from the pose before the gap to the one after."""
+"""Fills gaps in which no target moves a bone: blends from the pose before the gap to the pose after it."""
 
 from dataclasses import replace
 
@@ -8,18 +8,18 @@ from ...core import Solution
 from ...core.arrays import BoolArray
 from ...markers.gaps.long import fill_points, fill_rotations
 
-# Over gaps of more frames than this, half a second at 24 a second, the motion at their edges carries less far.
+# In gaps longer than this (half a second at 24 frames per second), the motion at the edges has less effect.
 _CARRIED = 12.0
 
 
 def fill_unseen(solution: Solution, turned_by: BoolArray, seen: BoolArray) -> Solution:
     """The solution with each bone interpolated over the frames on which no target moves it.
 
-    Such bones have a start pose there that has nothing to do with their motion, and would jump. Targets that are
-    seen are met as before, since none of them depends on the bones that change.
+    Without this, such bones would jump to their start pose. Targets that are seen are still met, because none of them
+    depends on the bones that change.
 
-    solution: F frames, J bones. turned_by: (E, J) whether turning a bone moves an effector.
-    seen: (F, E). A bone that is never moved by a seen target stays as it is.
+    solution: F frames, J bones. turned_by: (E, J) whether rotating a bone moves an effector. seen: (F, E) whether a
+    target is seen. A bone that no seen target ever moves does not change.
     """
     known = (seen.astype(np.int64) @ turned_by.astype(np.int64)) > 0
     rotations, lengths = np.array(solution.rotations), np.array(solution.lengths)

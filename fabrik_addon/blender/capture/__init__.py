@@ -1,1 +1,1 @@
-"""Recordings in the scene: import, matching, calibration. Imports `goals` and what is above it."""
+"""Recordings in the scene: import, matching, calibration. Imports `goals` and the packages above it."""

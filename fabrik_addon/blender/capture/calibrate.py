@@ -1,4 +1,4 @@
-"""Making a recording fit a rig: its size, where each marker sits on its bone, and the person's proportions."""
+"""Fits a recording to a rig: its size, the positions of the markers on their bones, and the person's proportions."""
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,13 +37,13 @@ from .takes import new_record_of, take_name
 
 Frames: TypeAlias = tuple[int, int]
 
-# What each choice of proportions asks of a calibration.
+# The scale that each choice of proportions uses in a calibration.
 _SCALES: Final[Mapping[str, Scale]] = MappingProxyType(
     {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
 )
 
 
-# What a calibration takes the person to do on the frames that it measures on.
+# The detected pose on the reference frames.
 _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
     {
         "REST": "standing in the rig's rest pose",
@@ -55,12 +55,12 @@ _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
 )
 
 
-# With a good static recording a walk's markers are usually 7 mm off before places are refined over the take. With more
-# than this share of the rig's size (12 mm of a person), and this many times more than without it, it is none of these
-# markers.
+# With a good static recording, the markers of a walk are usually 7 mm off before their positions are refined with the
+# take. With an error above this share of the rig's size (12 mm for a person), and this many times as large as without
+# the static recording, it shows other markers.
 _FAR_OFF: Final = 0.005
 _WORSE: Final = 2.0
-# Frames of the take on which that is seen.
+# The number of frames of the take that are used for this comparison.
 _TRIED: Final = 20
 
 
@@ -99,17 +99,17 @@ def _places(skeletons: Iterable[tuple[Skeleton, float]]) -> Iterator[tuple[str, 
 
 
 class CalibrateError(FabrikError):
-    """A rig and markers that cannot be calibrated; the sentence says why."""
+    """A rig and markers can't be calibrated; the message says why."""
 
 
 @dataclass(frozen=True)
 class CalibrationResult:
-    """What a calibration found.
+    """The result of a calibration.
 
-    take: the name of the recording. scale: the factor that the markers in the scene were given. rms: metres from the
-    markers to where the rig has them, at the reference or over the take. worst: the label of the marker that is
-    farthest off, and how far. pose: what the person was taken to do on the frames that were measured on. lift: metres
-    that the markers were moved up for feet to stand on the floor. doubts: sentences on why it may be wrong.
+    take: the name of the recording. scale: the factor by which the markers in the scene were scaled. rms: the error of
+    the markers in meters, on the reference frames or over the take. worst: the label of the marker with the largest
+    error, and this error. pose: the detected pose on the reference frames. lift: meters by which the markers were moved
+    up so that the feet are on the floor. doubts: sentences about why the result may be wrong.
     """
 
     take: str
@@ -123,7 +123,7 @@ class CalibrationResult:
 
     @property
     def lines(self) -> tuple[str, str, str]:
-        """The result in short lines: how well, how large, and what pose was assumed."""
+        """The result in short lines: errors, scale and detected pose."""
         name, distance = self.worst
         return (
             f"RMS {1000.0 * self.rms:.1f} mm, worst {name} {1000.0 * distance:.1f} mm",
@@ -147,21 +147,21 @@ def calibrate_markers_steps(
     refine: bool = True,
     on_floor: bool = True,
 ) -> Generator[float, None, CalibrationResult]:
-    """Measure where the rig's listed markers sit on their bones, and scale the markers in the scene to the rig.
+    """Measure the positions of the rig's markers on their bones, and scale the markers in the scene to the rig.
 
-    In small steps: yields the share done, and may be closed at any time.
+    Works in small steps: yields the share done, and may be closed at any time.
 
     Args:
         context: its scene holds the markers.
         rig: an armature whose markers have been matched.
-        proportions: "UNIFORM", "LIMBS", "REST" (the rig's rest pose takes on the person's build) or "NONE".
-        reference: first and last scene frame to measure on; the stillest one when None.
+        proportions: "UNIFORM", "LIMBS", "REST" (changes the rig's rest pose to the person's proportions) or "NONE".
+        reference: first and last scene frame to measure on; None for still frames.
         static: the markers of another recording of the same person, to measure on instead of the take.
-        refine: improve the places over the whole take.
-        on_floor: move the markers up or down too, so that feet stand on the rig's floor; not where as recorded.
+        refine: improve the positions with the whole take.
+        on_floor: move the markers up or down so that the feet are on the rig's floor; ignored with "NONE".
 
     Raises:
-        FabrikError: naming what is missing or does not fit; nothing is changed.
+        FabrikError: names what is missing or does not fit; nothing is changed.
     """
     scene, take = context.scene, _listed(rig)
     other = in_collection(static) if static is not None else []
@@ -186,7 +186,7 @@ calibrate_markers = at_once(calibrate_markers_steps)
 
 
 def _check(scene: bpy.types.Scene, rig: bpy.types.Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
-    """Raise a FabrikError for whatever can be seen to fail before anything is worked out."""
+    """Raise a FabrikError for every problem that can be found before the calibration."""
     if proportions not in _SCALES:
         raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
     check_followed(scene, rig, "MARKERS")
@@ -199,7 +199,7 @@ def _check(scene: bpy.types.Scene, rig: bpy.types.Object, proportions: str, mark
 
 
 def _listed(rig: bpy.types.Object) -> list[SceneMarker]:
-    """The markers of the rig's list that are there, on a bone or not."""
+    """The markers of the rig's list that have an object, with or without a bone."""
     markers = rig_settings(rig).capture.markers
     return [SceneMarker(entry.name, entry.target, entry.target_bone) for entry in markers if entry.target is not None]
 
@@ -214,10 +214,10 @@ def _calibrations(
     proportions: str,
     refine: bool,
 ) -> Generator[float, None, tuple[list[Calibration], tuple[float, float] | None]]:
-    """A calibration for each tree of bones that has markers; yields the share done.
+    """A calibration for each tree of bones with markers; yields the share done.
 
-    With them how far the take's markers are off with a static recording that was left out, and without; None if none
-    was.
+    Also returns the errors of the take's markers with and without a static recording that was not used; None if there
+    is no such recording.
     """
     measured = other or take
     span = recorded_range(scene, targets_of(measured))
@@ -256,10 +256,10 @@ def _calibrated(
     *,
     refine: bool,
 ) -> Generator[float, None, tuple[Calibration, tuple[float, float] | None]]:
-    """One tree's calibration, whose markers are those of the mapping; yields the share done.
+    """The calibration of one tree, with the markers of the mapping; yields the share done.
 
-    A static recording with which the take fits clearly worse than by itself is left out; then with the usual distances
-    of both, in the rig's units.
+    If the take fits clearly worse with a static recording than without it, the recording is not used. Then the median
+    errors of both are returned too, in the rig's units.
     """
     limits = read_limits(rig, tree.skeleton.names)
     left_out = None
@@ -267,7 +267,7 @@ def _calibrated(
         measuring = calibrate_steps(tree.skeleton, mapping, take, frames, limits=limits, scale=scale)
         found = _with_markers((yield from within(0.0, MEASURED, measuring)), mapping)
     else:
-        # What motion told of markers that labels do not tell says nothing of another recording.
+        # Guesses from motion are not valid for another recording.
         listed = rig_settings(rig).capture.markers
         there = [entry for entry in mapping if entry.marker in measured.names and not listed[entry.marker].is_guess]
         there += _only_static(rig, mapping, measured, tree.skeleton)
@@ -287,7 +287,7 @@ def _calibrated(
 
 
 def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) -> float:
-    """The median distance of a take's markers from where a calibration has them; the rig's units."""
+    """The median error of a take's markers with a calibration, in the rig's units."""
     targets = found.targets(take)
     targets = targets[spread_places(len(targets), _TRIED)]
     solution = found.solver(limits, Options(restarts=0)).solve(targets)
@@ -321,7 +321,7 @@ def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibr
 
 
 def _within(reference: Frames | None, span: Frames) -> Frames | None:
-    """Scene frames as places in the recording; raises CalibrateError for frames outside."""
+    """Convert scene frames to indices in the recording; raises CalibrateError for frames outside."""
     if reference is None:
         return None
     first, last = reference
@@ -334,7 +334,7 @@ def _within(reference: Frames | None, span: Frames) -> Frames | None:
 
 
 def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> None:
-    """Keep the markers' places, and the limbs' lengths where the rig itself does not take them on."""
+    """Store the positions of the markers, and the lengths of the limbs if the rig itself does not change."""
     kept = rig_settings(rig)
     kept.root = "FREE"
     capture = kept.capture
@@ -353,7 +353,7 @@ def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str)
 
 
 def _fitted(context: bpy.types.Context, rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> float:
-    """The factor for the markers; where these are to stay, the rig takes on the person's build."""
+    """The factor for the markers; if the markers must not change, fit the rig to the person."""
     if proportions != "REST":
         return found[0].scale
     fit_rest(context, rig, [(each.skeleton, each.scale) for each in found])
@@ -361,7 +361,7 @@ def _fitted(context: bpy.types.Context, rig: bpy.types.Object, found: Sequence[C
 
 
 def _lift(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> FloatArray:
-    """(3,) how far markers, once they are scaled, are to be moved in the world for feet to stand on the rig's floor."""
+    """(3,) world displacement of the scaled markers that puts the feet on the rig's floor."""
     if proportions == "NONE":
         return np.zeros(3)
     size = 1.0 / found[0].scale if proportions == "REST" else 1.0
@@ -370,7 +370,7 @@ def _lift(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str)
 
 
 def kept_factors(rig: bpy.types.Object, names: Collection[str]) -> FloatArray | None:
-    """(J,) how much longer than the rig's the recorded person's bones are; None where that is not known."""
+    """(J,) lengths of the recorded person's bones relative to the rig's; None if unknown."""
     factors = rig_settings(rig).capture.factors
     if not len(factors):
         return None
@@ -378,7 +378,7 @@ def kept_factors(rig: bpy.types.Object, names: Collection[str]) -> FloatArray | 
 
 
 def _result(rig: bpy.types.Object, found: Sequence[Calibration], factor: float, lift: float) -> CalibrationResult:
-    """What to tell people; the rig keeps it for the panel."""
+    """The result for the user; stores it with the rig for the panel."""
     metre = metres_per_unit(rig)
     residuals = metre * np.concatenate([calibration.residuals for calibration in found])
     names = [marker.marker for calibration in found for marker in calibration.markers]

@@ -1,4 +1,4 @@
-"""The scene's markers as a recording in an armature's own space, and made larger or smaller in the scene."""
+"""Converts the scene's markers to a recording in an armature's space, and scales them in the scene."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -18,19 +18,19 @@ from ..settings.markers import TAKE_RATE
 from ..settings.rig import rig_settings
 from .matching import MarkerError, SceneMarker
 
-# Frames a second: Blender keeps rates in single precision.
+# Frames per second; Blender stores rates in single precision.
 _SAME_RATE: Final = 1e-3
-# Fewer than this share of a factor from 1, and nothing is scaled.
+# Factors that differ from 1 by less than this are ignored.
 _SAME: Final = 1e-9
 
 
 def scene_rate(scene: bpy.types.Scene) -> float:
-    """Frames a second."""
+    """The scene's frames per second."""
     return float(scene.render.fps / scene.render.fps_base)
 
 
 def recorded_range(scene: bpy.types.Scene, targets: Iterable[Target]) -> tuple[int, int]:
-    """The first and the last whole frame on which markers have keys; those of the scene where none has any."""
+    """The first and the last whole frame with keys of markers; the scene's range if there are no keys."""
     times = [time for holder, bone in targets if holder is not None for time in _key_range(holder, bone)]
     if not times:
         return scene.frame_start, scene.frame_end
@@ -38,7 +38,7 @@ def recorded_range(scene: bpy.types.Scene, targets: Iterable[Target]) -> tuple[i
 
 
 def _key_range(holder: bpy.types.Object, bone: str) -> Iterable[float]:
-    """The first and the last frame of each curve that a marker's place has."""
+    """The first and the last frame of each location curve of a marker."""
     path = bone_path(bone, "location") if bone else "location"
     for curve in keyframes.curves(holder):
         if curve.data_path == path and len(curve.keyframe_points):
@@ -46,7 +46,7 @@ def _key_range(holder: bpy.types.Object, bone: str) -> Iterable[float]:
 
 
 def targets_of(markers: Iterable[SceneMarker]) -> list[Target]:
-    """What markers are sampled as."""
+    """The targets as which markers are sampled."""
     return [(marker.holder, marker.bone) for marker in markers]
 
 
@@ -55,7 +55,7 @@ def marker_clip(
 ) -> Clip:
     """The markers on the frames from first to last, in the rig's armature space and units.
 
-    Raises TargetError where an object is not part of the evaluated scene.
+    Raises TargetError if an object is not part of the evaluated scene.
     """
     times = np.arange(frames[0], frames[1] + 1)
     world, rigs = finish(sample_steps(scene, targets_of(markers), [(rig, "")], times, recorded=True))
@@ -64,7 +64,7 @@ def marker_clip(
 
 
 def check_scalable(markers: Iterable[SceneMarker]) -> None:
-    """Raise MarkerError, naming the object, where markers cannot be made larger or smaller."""
+    """Raise MarkerError, naming the object, if markers can't be scaled."""
     for holder in _holders(markers):
         if holder.library is not None:
             raise MarkerError(
@@ -80,7 +80,7 @@ def check_scalable(markers: Iterable[SceneMarker]) -> None:
 
 
 def scale_markers(markers: Iterable[SceneMarker], centre: FloatArray, factor: float, lift: FloatArray) -> None:
-    """Move the markers, which have passed `check_scalable`, toward or away from a point (3,), then by (3,), world."""
+    """Scale markers that have passed `check_scalable` about a point (3,), then move them by (3,), in world space."""
     if abs(factor - 1.0) < _SAME and np.abs(lift).max() < _SAME:
         return
     for holder in _holders(markers):
@@ -94,12 +94,12 @@ def scale_markers(markers: Iterable[SceneMarker], centre: FloatArray, factor: fl
 
 
 def _holders(markers: Iterable[SceneMarker]) -> list[bpy.types.Object]:
-    """The objects that carry the markers, each once."""
+    """The objects that carry the markers, without duplicates."""
     return list(dict.fromkeys(marker.holder for marker in markers))
 
 
 def why_another_speed(scene: bpy.types.Scene, rig: bpy.types.Object) -> str:
-    """What makes the take that a rig follows play at another speed than it was recorded at; "" if nothing does."""
+    """Why the rig's take plays at another speed than it was recorded at; "" if it does not."""
     take = rig_settings(rig).capture.take
     rate, now = None if take is None else take.get(TAKE_RATE), scene_rate(scene)
     if take is None or rate is None or abs(now - rate) < _SAME_RATE:

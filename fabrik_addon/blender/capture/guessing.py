@@ -1,4 +1,4 @@
-"""Bones for the listed markers that no label tells, guessed from how they move beside those that are on bones."""
+"""Guesses bones for markers with unknown labels from how they move relative to the other markers."""
 
 import bpy
 
@@ -15,10 +15,11 @@ from .matching import SceneMarker, mapping_of, set_entry
 
 
 def guess_markers(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Guess, ...]:
-    """Put the listed markers that are on no bone onto those that they move with, marked as guesses; what was found.
+    """Assign markers without a bone to the bones that they move with, marked as guesses; returns the guesses.
 
-    Markers that are on a bone, by their label or by hand, stay; former guesses are found anew. None is found where few
-    markers are on bones, where the rig's names say nothing, or for what moves with no bone.
+    Markers that were assigned by their label or by hand keep their bone. Former guesses are repeated. There are no
+    guesses if few markers are assigned, if the names of the rig's bones are unknown, or for markers that move with no
+    bone.
     """
     capture = rig_settings(rig).capture
     for entry in capture.markers:

@@ -1,4 +1,4 @@
-"""Marker recordings as animated empties: one per marker, in a collection of their own."""
+"""Imports marker recordings as animated empties, one per marker, in their own collection."""
 
 import math
 from dataclasses import replace
@@ -20,22 +20,22 @@ from .clip import scene_rate
 
 Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
 
-# The radius at which markers are drawn, scene units: about that of a real one.
+# The radius of the empties in scene units, similar to that of a real marker.
 _EMPTY_SIZE: Final = 0.02
-# Metres along an axis, the upper quartile of the markers: 0.007 in gait2354's static trial (its worst marker: 0.056),
-# 0.75 to 3.6 in six recordings of motion, the treadmill walk of the same person among them.
+# Meters along an axis, upper quartile of the markers. Measured: 0.007 in gait2354's static trial (worst marker: 0.056),
+# and 0.75 to 3.6 in six recordings of motion, including a treadmill walk of the same person.
 _STANDS_WITHIN: Final = 0.1
-# Blender's own bounds for times and rates.
+# Blender's limits for times and rates.
 LAST_FRAME: Final = 1_048_574
 FASTEST_RATE: Final = 32_767
 
 
 class ImportMarkersError(FabrikError):
-    """A recording that cannot be brought into a scene; the sentence names it."""
+    """A recording can't be imported; the message names it."""
 
 
 class SeveralPerformersError(ImportMarkersError):
-    """A recording of several people, none of whom has been chosen; `names` are theirs."""
+    """A recording has several performers, and none was chosen; `names` lists them."""
 
     def __init__(self, source: str, names: tuple[str, ...]) -> None:
         self.names = names
@@ -45,9 +45,9 @@ class SeveralPerformersError(ImportMarkersError):
 
 
 def choose_performer(clip: Clip, name: str) -> Clip:
-    """The markers of one performer; all of them where the labels have no prefixes or only one.
+    """The markers of one performer; all markers if the labels have at most one prefix.
 
-    Raises SeveralPerformersError where one has to be chosen, ImportMarkersError where the one chosen is not there.
+    Raises SeveralPerformersError if a performer must be chosen, ImportMarkersError if the chosen one does not exist.
     """
     there = performers(clip)
     if name and name not in there:
@@ -65,7 +65,7 @@ def _listed(names: tuple[str, ...]) -> str:
 def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:
     """The frames of a recording from `first` to `last`, counted from 1 (0: to the end), every `step`-th of them.
 
-    Raises ImportMarkersError, naming the file, for a range that is not in it.
+    Raises ImportMarkersError, naming the file, for a range outside of it.
     """
     end = last or clip.frame_count
     if step < 1:
@@ -91,19 +91,19 @@ def import_clip(
 ) -> bpy.types.Collection:
     """Make an animated empty of every marker of a clip, in a new collection named after the clip's file.
 
-    Locations are keyed only where the marker is seen, in Blender's Z-up axes. The scene's range is widened to hold the
-    clip, never narrowed. Nothing is changed when an error is raised.
+    Keys the locations, with Z up, on the frames on which the marker is seen. Extends the scene's range to include the
+    clip. If an error is raised, nothing is changed.
 
     Args:
         context: its scene receives the markers.
-        clip: the recording, metres.
-        timing: "SET_SCENE_RATE": one sample a frame, and the scene takes on the clip's rate; "KEEP_TIME": the scene
-            keeps its rate and the clip is resampled to it; "KEEP_FRAMES": one sample a frame, the rate is ignored.
+        clip: the recording, in meters.
+        timing: "SET_SCENE_RATE": one sample per frame, and the scene gets the clip's rate; "KEEP_TIME": the scene
+            keeps its rate, and the clip is resampled; "KEEP_FRAMES": one sample per frame, the rate is ignored.
         start_frame: frame of the first sample.
-        scale: factor on positions.
+        scale: factor for positions.
 
     Raises:
-        ImportMarkersError: when the clip has no frames or markers, or does not fit Blender's bounds.
+        ImportMarkersError: if the clip has no frames or markers, or exceeds Blender's limits.
     """
     _check(clip, timing, scale)
     clip = retimed(clip, scene_rate(context.scene), timing)
@@ -131,7 +131,7 @@ def import_clip(
 
 
 def remove_take(take: bpy.types.Collection) -> None:
-    """Take a collection of imported markers out of the file, with all that was made for it."""
+    """Remove a collection of imported markers from the file, with all data that was created for it."""
     for empty in list(take.objects):
         action = empty.animation_data.action if empty.animation_data is not None else None
         bpy.data.objects.remove(empty)
@@ -141,7 +141,7 @@ def remove_take(take: bpy.types.Collection) -> None:
 
 
 def _check(clip: Clip, timing: str, scale: float) -> None:
-    """Raise ImportMarkersError for a timing that there is not, and what Blender could not hold."""
+    """Raise ImportMarkersError for an unknown timing and for values that exceed Blender's limits."""
     if timing not in get_args(Timing):
         raise ImportMarkersError(f"The timing is {timing!r}: it must be one of {', '.join(get_args(Timing))}")
     name = clip.source or "The recording"
@@ -156,7 +156,7 @@ def _check(clip: Clip, timing: str, scale: float) -> None:
 
 
 def _check_frames(clip: Clip, frames: FloatArray) -> None:
-    """Raise ImportMarkersError for frames beyond Blender's bounds."""
+    """Raise ImportMarkersError for frames beyond Blender's limits."""
     if np.abs(frames[[0, -1]]).max() > LAST_FRAME:
         name = clip.source or "The recording"
         raise ImportMarkersError(
@@ -165,13 +165,13 @@ def _check_frames(clip: Clip, frames: FloatArray) -> None:
 
 
 def set_rate(scene: bpy.types.Scene, rate: float) -> None:
-    """Let the scene play `rate` frames a second: a whole number over a factor, as with 60 / 1.001."""
+    """Set the scene to `rate` frames per second: an integer divided by a base, such as 60 / 1.001."""
     scene.render.fps = max(1, round(rate))
     scene.render.fps_base = scene.render.fps / rate
 
 
 def widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
-    """Let the scene's range hold the first and the last of the frames as well."""
+    """Extend the scene's range to include the first and the last of the frames."""
     scene.frame_start = min(scene.frame_start, max(0, math.floor(frames[0])))
     scene.frame_end = max(scene.frame_end, math.ceil(frames[-1]))
 

@@ -1,4 +1,4 @@
-"""Which of the scene's markers belong to which bones of a rig: found, matched by their labels, kept on the rig."""
+"""Finds the scene's markers, matches them to the bones of a rig by their labels, and stores the list with the rig."""
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,12 +22,12 @@ from .takes import follow_take, imported_takes, note_matched
 
 
 class MarkerError(FabrikError):
-    """Markers that cannot be found, matched or kept; the sentence names them."""
+    """Markers can't be found, matched or stored; the message names them."""
 
 
 @dataclass(frozen=True)
 class SceneMarker:
-    """A marker in the scene: its label and the object, or the bone of an armature, that moves as it did."""
+    """A marker in the scene: its label, and the object or bone that follows the recorded marker."""
 
     label: str
     holder: bpy.types.Object
@@ -43,18 +43,18 @@ def match_markers(
     take_armature: bpy.types.Object | None = None,
     keep: bool = False,
 ) -> Matched:
-    """List the scene's markers on the rig, each with the bone that its label stands for, where it stands for one.
+    """List the scene's markers on the rig, each with the bone for its label if there is one.
 
     Args:
-        context: where selected empties are taken for markers when nothing else says which there are.
-        rig: an armature whose bones' names are of one of the known schemes.
+        context: its selected empties are the markers if nothing else names them.
+        rig: an armature with a known naming scheme.
         preset: a key of `naming.PRESETS`, or "AUTO" for the one that fits.
         take: the collection of the markers.
-        take_armature: where the markers are bones, as io_anim_c3d makes them: their armature.
-        keep: leave the markers that are on a bone already as they are.
+        take_armature: the armature whose bones are the markers, as created by io_anim_c3d.
+        keep: do not change markers that already have a bone.
 
     Raises:
-        MarkerError: where there are no markers, or the names of the rig's bones say nothing; nothing is changed.
+        MarkerError: if there are no markers, or the names of the rig's bones are unknown; nothing is changed.
     """
     check_rig(rig)
     check_editable(rig)
@@ -82,10 +82,10 @@ def find_markers(
     take: bpy.types.Collection | None = None,
     take_armature: bpy.types.Object | None = None,
 ) -> list[SceneMarker]:
-    """The markers of a rig: those named, else those imported since, else those it had last, else what is selected.
+    """The markers of a rig: the given ones, else newly imported ones, else the previous ones, else selected empties.
 
-    Imported since: the last take in which somebody moves, so no static trial, of those that were not there at a match.
-    Raises MarkerError where there are none.
+    Newly imported: the last imported take since the last match in which somebody moves, so not a static trial.
+    Raises MarkerError if there are no markers.
     """
     capture = rig_settings(rig).capture
     imported = imported_takes(context.scene)
@@ -119,17 +119,17 @@ def in_collection(take: bpy.types.Collection) -> list[SceneMarker]:
 
 
 def of_take(name: str) -> str:
-    """What a message says of the recording that it is about."""
+    """The part of a message that names the recording."""
     return f" of {name!r}" if name else ""
 
 
 def _label(thing: bpy.types.Object) -> str:
-    """What a marker is called in its file; an object that was not imported is called as it is."""
+    """The label of a marker in its file; for an object that was not imported, its name."""
     return str(thing.get(MARKER_NAME, thing.name))
 
 
 def _unique(markers: Sequence[SceneMarker]) -> list[SceneMarker]:
-    """The markers with the objects' own names where several have one label."""
+    """The markers; those with the same label are named after their objects."""
     labels = [marker.label for marker in markers]
     return [
         marker if labels.count(marker.label) == 1 else replace(marker, label=marker.holder.name) for marker in markers
@@ -137,7 +137,7 @@ def _unique(markers: Sequence[SceneMarker]) -> list[SceneMarker]:
 
 
 def _take_of(markers: Sequence[SceneMarker], take: bpy.types.Collection | None) -> bpy.types.Collection | None:
-    """The collection that the markers were found in: the one named, or that of imported ones; None where selected."""
+    """The collection of the markers: the given one, or that of imported markers; None for selected empties."""
     if take is not None or markers[0].bone:
         return take
     homes = [home for home in markers[0].holder.users_collection if not home.is_embedded_data]
@@ -145,12 +145,12 @@ def _take_of(markers: Sequence[SceneMarker], take: bpy.types.Collection | None) 
     return next(iter(imported), None)
 
 
-# What `keep` keeps of a marker.
+# The properties of a marker that `keep` preserves.
 _KEPT = ("bone", "point", "weight", "enabled")
 
 
 def _certain(markers: Iterable[FabrikMarker]) -> dict[str, dict[str, object]]:
-    """What is kept of markers that are on bones which are no guesses, by name."""
+    """The properties to preserve of markers with bones that are not guesses, by name."""
     return {
         entry.name: {"offset": tuple(entry.offset), **{name: getattr(entry, name) for name in _KEPT}}
         for entry in markers
@@ -164,7 +164,7 @@ def _fill(
     mapped: Sequence[MappedMarker],
     kept: Mapping[str, Mapping[str, object]],
 ) -> None:
-    """Make the list again: matched markers first, in their preset's order, then the others."""
+    """Rebuild the list: matched markers first, in the order of their marker set, then the others."""
     order = {entry.marker: place for place, entry in enumerate(mapped)}
     by_label = {entry.marker: entry for entry in mapped}
     capture.markers.clear()
@@ -181,7 +181,7 @@ def _fill(
 
 
 def matching_doubts_of(rig: bpy.types.Object, unseen: Collection[str] = ()) -> tuple[str, ...]:
-    """Why the right markers may not be on the rig's bones, at their places: a sentence for each reason.
+    """Sentences about why markers may be on wrong bones, or at wrong positions.
 
     unseen: labels of markers that are never seen.
     """
@@ -206,14 +206,14 @@ def matching_doubts_of(rig: bpy.types.Object, unseen: Collection[str] = ()) -> t
 
 
 def _place(entry: MappedMarker, rest: Mapping[str, RestBone]) -> tuple[float, float, float]:
-    """Where a marker is in its bone's frame."""
+    """The position of a marker in its bone's frame."""
     return entry.offset or (0.0, rest[entry.bone].length if entry.point == "TAIL" else 0.0, 0.0)
 
 
 def set_entry(entry: FabrikMarker, mapped: MappedMarker, guess: float = -1.0) -> None:
-    """Put a marker of the list on a bone; a mapped offset is in the armature's own units.
+    """Assign a marker of the list to a bone; a mapped offset is in the armature's units.
 
-    guess: where motion told the bone, metres by which the marker moves about on it.
+    guess: if the bone was guessed from motion, meters by which the marker moves on it.
     """
     entry.guess = guess
     entry.bone, entry.point, entry.weight, entry.enabled = mapped.bone, mapped.point, mapped.weight, True
@@ -221,7 +221,7 @@ def set_entry(entry: FabrikMarker, mapped: MappedMarker, guess: float = -1.0) ->
 
 
 def mapping_of(capture: FabrikCapture) -> list[MappedMarker]:
-    """The markers that are on a bone and switched on; offsets in the armature's own units."""
+    """The enabled markers with a bone; offsets in the armature's units."""
     return [
         MappedMarker(
             entry.name,
@@ -236,9 +236,9 @@ def mapping_of(capture: FabrikCapture) -> list[MappedMarker]:
 
 
 def save_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
-    """Write the rig's map as JSON, offsets in metres; how many markers are in it.
+    """Write the rig's map as JSON, with offsets in meters; returns the number of its markers.
 
-    Raises MarkerError where none is on a bone, and MapError where the file cannot be written.
+    Raises MarkerError if no marker has a bone, and MapError if the file can't be written.
     """
     entries = mapping_of(rig_settings(rig).capture)
     if not entries:
@@ -248,10 +248,10 @@ def save_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
 
 
 def load_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Put the rig's listed markers on the bones that a map says; how many were, and how many the map has.
+    """Assign the rig's markers to the bones in a map; returns the numbers of assigned markers and of the map's markers.
 
-    Markers of the map that are not listed are added without an object. Raises MapError for a file that is no map, and
-    MarkerError for a bone that the rig does not have; then nothing is changed.
+    Markers of the map that are not listed are added without an object. Raises MapError for a file that is not a map,
+    and MarkerError for a bone that the rig does not have; then nothing is changed.
     """
     entries = read_map(path)
     missing = next((entry for entry in entries if entry.bone not in rig.data.bones), None)

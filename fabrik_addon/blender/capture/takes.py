@@ -1,4 +1,4 @@
-"""The takes of a scene, and how far each has come on a rig: matched, calibrated, baked."""
+"""The takes of a scene, and the state of each on a rig: matched, calibrated, baked."""
 
 from inspect import get_annotations
 from typing import Any
@@ -11,24 +11,24 @@ from ..settings.unset import seen
 
 
 def is_take(collection: bpy.types.Collection) -> bool:
-    """Whether a collection holds an imported recording."""
+    """Whether a collection contains an imported recording."""
     return collection.get(TAKE_STATIC) is not None
 
 
 def imported_takes(scene: bpy.types.Scene) -> list[bpy.types.Collection]:
-    """The collections of a scene that hold imported recordings, the last one imported last."""
+    """The collections of a scene with imported recordings, in the order of their import."""
     return [each for each in scene.collection.children_recursive if is_take(each)]
 
 
 def take_name(rig: bpy.types.Object) -> str:
-    """What the recording that a rig's markers are from is called; "" where they were picked one by one."""
+    """The name of the recording of a rig's markers; "" if they were selected one by one."""
     capture = seen(rig).capture
     take = capture.take or capture.take_armature
     return "" if take is None else take.name
 
 
 def record_of(rig: bpy.types.Object, collection: bpy.types.Collection | None = None) -> FabrikTake | None:
-    """What a rig knows of a take, of the one that it follows unless one is named; None where that is nothing."""
+    """The rig's record of a take, by default of its current take; None if there is none."""
     capture = seen(rig).capture
     wanted = collection or capture.take
     return next((each for each in capture.takes if each.collection == wanted), None)
@@ -37,9 +37,9 @@ def record_of(rig: bpy.types.Object, collection: bpy.types.Collection | None = N
 def follow_take(
     rig: bpy.types.Object, take: bpy.types.Collection | None, take_armature: bpy.types.Object | None = None
 ) -> None:
-    """Have a rig follow another take: its markers, their calibration and their report replace the present ones.
+    """Switch a rig to another take: its markers, calibration and report replace the current ones.
 
-    These are kept for when the rig follows their take again.
+    The current ones are stored until the rig is switched back.
     """
     capture = rig_settings(rig).capture
     if (capture.take, capture.take_armature) == (take, take_armature):
@@ -54,7 +54,7 @@ def follow_take(
 
 
 def _copy(source: Any, target: Any) -> None:
-    """Copy what a rig has of a take."""
+    """Copy the rig's data of a take."""
     for name in get_annotations(OfATake):
         value = getattr(source, name)
         if not hasattr(value, "add"):
@@ -70,7 +70,7 @@ def _copy(source: Any, target: Any) -> None:
 
 
 def new_record_of(rig: bpy.types.Object) -> FabrikTake:
-    """What a rig knows of the take that it follows, nothing yet where it has not met it."""
+    """The rig's record of its current take; a new one if there is none."""
     capture = rig_settings(rig).capture
     record = record_of(rig) or capture.takes.add()
     record.collection, record.name = capture.take, take_name(rig)
@@ -78,9 +78,9 @@ def new_record_of(rig: bpy.types.Object) -> FabrikTake:
 
 
 def note_matched(scene: bpy.types.Scene, rig: bpy.types.Object, *, keep: bool) -> None:
-    """A rig follows another take, or the same anew: it has to be calibrated, unless what was matched is kept.
+    """Note that markers were matched: the rig must be calibrated again, unless the former markers are kept.
 
-    The takes that are there have been seen: what is imported from now on is new.
+    Takes that are imported after this count as new.
     """
     new_record_of(rig).calibrated &= keep
     for each in imported_takes(scene):
@@ -89,7 +89,7 @@ def note_matched(scene: bpy.types.Scene, rig: bpy.types.Object, *, keep: bool) -
 
 
 def state_of_take(rig: bpy.types.Object, collection: bpy.types.Collection) -> str:
-    """How far a take has come on a rig: "BAKED", "CALIBRATED", "MATCHED", "STATIC" or "NEW"."""
+    """The state of a take on a rig: "BAKED", "CALIBRATED", "MATCHED", "STATIC" or "NEW"."""
     capture, record = seen(rig).capture, record_of(rig, collection)
     if record is not None and record.action is not None:
         return "BAKED"

@@ -1,1 +1,1 @@
-"""Editing a take: changes that spread over frames. Imports `bake` and what is above it."""
+"""Edits motion: changes that spread over frames. Imports `bake` and the packages above it."""

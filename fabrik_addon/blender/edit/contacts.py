@@ -1,4 +1,4 @@
-"""When a human's feet stand in a take, told from how their heels and toes move."""
+"""Detects when a human's feet are planted in a take, from the motion of heels and toes."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -15,11 +15,11 @@ from ...markers.feet.stances import FootPoint, find_stances
 from ..capture.clip import scene_rate
 from .take import Take
 
-# Meters: a point of a foot that is higher or lower than in the middle of its contact is landing or leaving. Markers'
-# noise is 1 to 2 mm; where the heel of the sample walk leaves it rises by 5 mm within three frames of a hundredth of a
-# second.
+# Meters. A point of a foot lands or leaves if it is higher or lower than in the middle of its contact by more than
+# this. The noise of markers is 1 to 2 mm. When the heel of the sample walk leaves, it rises by 5 mm within three frames
+# of a hundredth of a second.
 _LIFT = 0.005
-# Seconds about a frame that are looked at: a foot's lowest place and its steps are in them.
+# Seconds before and after a frame that are examined: they include a foot's lowest position and its steps.
 _LOOK = 3.0
 
 
@@ -33,9 +33,10 @@ class Stand(NamedTuple):
 
 
 class Contact(NamedTuple):
-    """A foot's bone, the first and the last frame on which any point of the foot is in contact, and ankle and ball.
+    """A foot's bone, the first and last frame on which a point of the foot is in contact, and those of ankle and ball.
 
-    The ankle stays while the foot is flat, and the ball longer. The tip of the toes, which may bend, leaves last.
+    The ankle is in contact while the foot is flat, and the ball for longer. The tip of the toes leaves last, because
+    toes may bend.
     """
 
     bone: str
@@ -45,7 +46,7 @@ class Contact(NamedTuple):
 
 
 def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, frames: FloatArray) -> list[Contact]:
-    """The contacts of a human's feet with the floor on (F,) frames, foot by foot; none if no bone is a foot."""
+    """The contacts of a human's feet with the floor on (F,) frames, by foot; empty if no bone is a foot."""
     skeleton, world = take.skeleton, np.array(armature.matrix_world, dtype=np.float64)
     points = list(foot_points(skeleton, (), int(np.argmax(np.abs(world[2, :3])))))
     if not points or len(frames) < 2:
@@ -55,7 +56,7 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
     rate = scene_rate(scene) / float(frames[1] - frames[0])
     found: dict[str, list[Stand]] = {}
     heights: dict[tuple[str, str], FloatArray] = {}
-    # The ball of a foot, where its toe begins, stays a fixed distance from its ankle; the tip of the toe does not.
+    # The ball of a foot, where the toe begins, has a fixed distance to the ankle. The tip of the toe does not.
     balls = [FootPoint(each.bone, (0.0, 0.0, 0.0)) for each in points if roles[each.bone].part == "toe"]
     for point in points + balls:
         bone = skeleton.index(point.bone)
@@ -73,7 +74,7 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
 
 
 def foot_of(roles: Mapping[str, Role], bone: str) -> str:
-    """The foot that a bone is, or is a toe of, by what bones are; "" for none."""
+    """The foot for a bone that is a foot or a toe, by the roles of the bones; "" for other bones."""
     if bone not in roles or roles[bone].part not in {"foot", "toe"}:
         return ""
     feet = (name for name, role in roles.items() if role.part == "foot" and role.side == roles[bone].side)
@@ -81,13 +82,13 @@ def foot_of(roles: Mapping[str, Role], bone: str) -> str:
 
 
 def standing(contacts: Iterable[Contact], foot: str, frame: float) -> tuple[float, float]:
-    """The frames between which a foot stands at a frame; that frame alone where it does not."""
+    """The first and last frame of the contact at a frame; the frame itself if there is no contact."""
     spans = ((each.first, each.last) for each in contacts if each.bone == foot and each.first <= frame <= each.last)
     return next(spans, (frame, frame))
 
 
 def contacts_about(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, frame: float) -> list[Contact]:
-    """When feet stand, some seconds before and after a frame."""
+    """The contacts of the feet, some seconds before and after a frame."""
     about = np.ceil(_LOOK * scene_rate(scene))
     keys = take.key_frames(take.skeleton.names)
     if not len(keys):
@@ -97,7 +98,7 @@ def contacts_about(scene: bpy.types.Scene, armature: bpy.types.Object, take: Tak
 
 
 def _together(stands: list[Stand], step: float) -> list[list[Stand]]:
-    """Stands that overlap or follow each other without a free frame, in groups; frames are a step apart."""
+    """Groups of stands that overlap or follow each other without a free frame; frames are a step apart."""
     groups: list[list[Stand]] = []
     for stand in sorted(stands, key=lambda each: each.first):
         if groups and stand.first <= max(each.last for each in groups[-1]) + step:
@@ -110,7 +111,7 @@ def _together(stands: list[Stand], step: float) -> list[list[Stand]]:
 def _contact(
     foot: str, stands: list[Stand], frames: FloatArray, heights: Mapping[tuple[str, str], FloatArray]
 ) -> Contact:
-    """The contact of a foot, with the ankle and the ball of it while each of them stays.
+    """The contact of a foot, with the stands of its ankle and its ball.
 
     heights: (F,) of each point, by bone and end.
     """
@@ -121,7 +122,7 @@ def _contact(
         level = heights[point][rows]
         down = rows[np.abs(level - np.median(level)) < _LIFT]
         points.append(Stand(*point, float(frames[down[0]]), float(frames[down[-1]])))
-    # While the foot rolls over its heel the ankle moves: it stays once the ball is down.
+    # The ankle moves while the foot rolls over its heel. It is planted once the ball is down.
     flat = max(each.first for each in points)
     rolled = [each._replace(first=flat) if each[:2] == (foot, "HEAD") else each for each in points]
     points = [each for each in rolled if each.first < each.last] or points

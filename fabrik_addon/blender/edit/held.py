@@ -1,4 +1,4 @@
-"""What stays while a motion is edited: pins and feet, on the way that they go in the take; and the floor."""
+"""The points that keep their paths while a motion is edited, such as pins and feet; and the floor."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,9 +19,9 @@ _LEG = frozenset({"thigh", "shin", "foot", "toe"})
 
 
 def held_effectors(armature: bpy.types.Object, names: Sequence[str], dragged: set[str]) -> Iterator[Effector]:
-    """The points that stay on their way: pins, holds, a human's feet; none of what is dragged, or of its leg.
+    """The points that keep their paths: pins, holds and a human's feet, except on the dragged bone or its leg.
 
-    names: those of the bones that are solved.
+    names: the solved bones.
     """
     roles = match(names)
     legs = {roles[bone].side for bone in dragged if bone in roles and roles[bone].part in _LEG}
@@ -42,9 +42,9 @@ def held_effectors(armature: bpy.types.Object, names: Sequence[str], dragged: se
 
 
 def room_above(floor: Floor, skeleton: Skeleton, posed: FloatArray, bone: str) -> FloatArray:
-    """(F,) how far a bone may go down until it, or one that hangs on it, is on the floor; infinite for most bones.
+    """(F,) distance by which a bone may go down until it or a child is on the floor; infinite for most bones.
 
-    posed: (F, J, 4, 4) in armature space. What is under the floor in its own pose goes no deeper.
+    posed: (F, J, 4, 4) in armature space. Bones that are below the floor in their own pose go no deeper.
     """
     own = skeleton.index(bone)
     near = {own, *np.flatnonzero(skeleton.parents == own).tolist()}
@@ -57,6 +57,6 @@ def room_above(floor: Floor, skeleton: Skeleton, posed: FloatArray, bone: str) -
 
 
 def above_the_floor(floor: Floor, shifts: FloatArray, room: FloatArray) -> FloatArray:
-    """(F, 3) shifts of a bone that go no farther down than there is room, (F,)."""
+    """(F, 3) shifts of a bone that go down by at most `room`, (F,)."""
     normal = np.array(floor.normal)
     return shifts + np.maximum(-shifts @ normal - room, 0.0)[:, None] * normal

@@ -1,8 +1,7 @@
-"""Holds: a hand or a foot that stays where it is from one frame to another, as keys.
+"""Holds: keys that keep a hand or a foot in place from one frame to another.
 
-The bone is moved by an offset. While it is held, that is what it takes to stay; before and after, the offset comes from
-nothing and fades to nothing with as little jerk as possible. The keys that a hold replaces are kept, so that it can be
-removed again.
+An offset moves the bone. During the hold, the offset keeps the bone in place. Before and after, it starts at zero and
+fades to zero with minimum jerk. The replaced keys are stored, so that the hold can be removed again.
 """
 
 from collections.abc import Sequence
@@ -41,22 +40,22 @@ from .replaced import keep_before, keep_written, put_back
 from .span import Extent, Span, check_on_fk, span_over
 from .take import Take, is_animated, tree_of
 
-# Share of the rig's size: what is farther from its place than a millimeter or two of a human's is seen to slide.
+# Share of the rig's size. A human's foot that is more than a millimeter or two off visibly slides.
 _MISSED: Final = 1e-3
-# Seconds over which a foot comes to its place and leaves it, unless its next contact is nearer.
+# Seconds over which a foot eases in and out of its place, unless its next contact is nearer.
 _EASE: Final = 0.5
-# The speed of an offset at its end is that over so many frames: noise of 1 mm is then 0.5 mm a frame.
+# The speed at the end of an offset is measured over this many frames: noise of 1 mm then gives 0.5 mm per frame.
 _BESIDE: Final = 4
-# A speed that fades out over T frames with least jerk needs at most this many times speed / T as acceleration: the
+# A speed that fades out over T frames with minimum jerk has at most this many times speed / T as acceleration: the
 # maximum of |36 t - 96 t² + 60 t³| from 0 to 1.
 _PEAK: Final = 3.94
-# Frames: keys that are no farther apart are on successive frames.
+# Frames; keys that are at most this far apart are on successive frames.
 _DENSE: Final = 1.5
 
 
 @dataclass(frozen=True)
 class HoldSettings:
-    """How a bone is held: which end, with its rotation or not, frames to ease in and out, and what it stays with."""
+    """The settings of a hold: the end of the bone, rotation or not, ease frames, and the object to stay with."""
 
     point: str = "TAIL"
     hold_rotation: bool = True
@@ -67,7 +66,7 @@ class HoldSettings:
 
 @dataclass(frozen=True)
 class _Held:
-    """A stand that is held where it is on frame `at`, or would be: its place eases in from `ends` and out to them."""
+    """A stand that is held at its position on frame `at`; it eases in from the first of `ends` and out to the last."""
 
     stand: Stand
     ends: tuple[float, float]
@@ -81,13 +80,13 @@ def add_hold(
     frames: tuple[float, float],
     settings: HoldSettings | None = None,
 ) -> str:
-    """Keep a bone, from the first frame to the last, where it is on the present one or else on the first.
+    """Hold a bone from the first frame to the last, at its position on the current frame, or else on the first.
 
-    Its keys are changed from as many frames before to as many after as it eases. Returns a sentence on where it could
-    not be kept, "" where it was.
+    Also changes keys on the ease frames before and after. Returns a sentence if the bone could not be held exactly,
+    else "".
 
     Raises:
-        FabrikError: naming what keeps the bone from being held; nothing has changed then.
+        FabrikError: names why the bone can't be held; nothing is changed.
     """
     chosen = settings or HoldSettings()
     _check(armature, bone, frames, chosen)
@@ -100,9 +99,10 @@ def add_hold(
 
 
 def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: int) -> tuple[str, str]:
-    """Take a hold out of the list, and put the keys back that it has replaced.
+    """Remove a hold from the list, and restore the keys that it replaced.
 
-    Keys that were set or changed since stay. Returns its name, and a sentence on what could not be put back or "".
+    Keys that were inserted or changed since are kept. Returns its name, and a sentence about keys that could not be
+    restored, or "".
     """
     holds = rig_settings(armature).holds
     if not 0 <= number < len(holds):
@@ -122,9 +122,9 @@ def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: 
 
 
 def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: float | None = None) -> list[str]:
-    """Hold the feet during their contacts in the scene's frames; what `add_hold` returns for each.
+    """Hold the feet during their contacts in the scene's range; returns the result of `add_hold` for each.
 
-    Earlier holds made by this are removed first. ease: frames at most to ease in and out; half a second when None.
+    Removes holds from earlier calls first. ease: maximum number of frames to ease in and out; None for half a second.
     """
     check_rig(armature)
     holds = rig_settings(armature).holds
@@ -155,10 +155,10 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
 
 
 def _held_contact(contact: Contact, contacts: Sequence[Contact], ease: float) -> list[_Held]:
-    """The points of a foot, held where they are while all of them are in contact, as then they fit each other.
+    """The points of a foot, held at their positions while all of them are in contact, so that they fit each other.
 
-    contacts: those of the same foot. A point eases over at most as many frames as it is off the floor. The point that
-    stays longest, as a rule the ball of the foot, is the first one returned.
+    contacts: contacts of the same foot. A point eases over at most the frames on which it is off the floor. The first
+    returned point is in contact longest, usually the ball of the foot.
     """
     together = max(each.first for each in contact.stands), min(each.last for each in contact.stands)
     found = []
@@ -175,7 +175,7 @@ def _held_contact(contact: Contact, contacts: Sequence[Contact], ease: float) ->
 def _add(
     context: bpy.types.Context, armature: bpy.types.Object, bone: str, held: Sequence[_Held], settings: HoldSettings
 ) -> tuple[FabrikHold, str]:
-    """Hold some points of a limb that ends with a bone; the new hold, and a sentence on where it missed, or ""."""
+    """Hold points of a limb that ends with a bone; returns the new hold, and a sentence about errors, or ""."""
     scene = context.scene
     whole = min(each.stand.first for each in held), max(each.stand.last for each in held)
     ends = min(each.ends[0] for each in held), max(each.ends[1] for each in held)
@@ -190,7 +190,7 @@ def _add(
     names = take.skeleton.names
     keys = take.key_frames(names)
     if len(keys) and np.isinf(take.round_length(names)):
-        # There is nothing to be eased before the first key and after the last.
+        # No ease is needed before the first key and after the last one.
         ends = max(ends[0], min(keys[0], whole[0]) - 1.0), min(ends[1], max(keys[-1], whole[1]) + 1.0)
     span = span_over(armature, setup, settings.point, take, Extent(whole, ends), also=also, held=points)
     keeper = PoseKeeper(scene, armature)
@@ -217,7 +217,7 @@ def _add(
 
 
 def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], settings: HoldSettings) -> None:
-    """Raise RigError, naming the trouble, for what can't be held."""
+    """Raise RigError if there is nothing to hold."""
     check_rig(armature)
     check_editable(armature)
     check_action(armature, new=False)
@@ -237,11 +237,11 @@ def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], s
 def _held_changes(
     scene: bpy.types.Scene, armature: bpy.types.Object, span: Span, held: Sequence[_Held], settings: HoldSettings
 ) -> tuple[list[Change], float]:
-    """What changes of the keys, and how far from its place a point is at most where it is held."""
+    """The changes of the keys, and the maximum distance of a held point from its place."""
     frames, solver = span.motion.frames, span.solver(slice(None))
     leads = [(armature, ""), *([(settings.target, settings.target_bone)] if settings.target is not None else [])]
     _, matrices = finish(sample_steps(scene, (), leads, frames))
-    # From armature space to that of what it stays with: the world, an object or a bone.
+    # From armature space to the space that the bone stays in: of the world, an object or a bone.
     into = matrices[:, 0] if settings.target is None else np.linalg.inv(matrices[:, 1]) @ matrices[:, 0]
     targets, rotations = solver.own_points.copy(), solver.own_rotations.copy()
     is_held, is_dense = [], bool(np.diff(frames).max() <= _DENSE)
@@ -250,7 +250,8 @@ def _held_changes(
         row = int(np.argmin(np.abs(frames - each.at)))
         back = np.linalg.inv(into) @ into[row]
         whole = each.stand.first, each.stand.last
-        # Points of one foot move alike besides what each of them takes to stay: so their distances hardly change.
+        # Except for what keeps each of them in place, the points of a foot move alike. So their distances hardly
+        # change.
         offsets = (back @ (*targets[row, place], 1.0))[:, :3] - targets[:, place] - base
         most = np.linalg.norm(np.diff(targets[:, place], 2, axis=0), axis=1).max(initial=0.0) if is_dense else 0.0
         moved = base + eased(frames, offsets, whole, each.ends, most)
@@ -280,18 +281,18 @@ def eased(
     ends: tuple[float, float],
     acceleration: float = 0.0,
 ) -> FloatArray:
-    """(F, n) offsets as they are from the first frame of `whole` to the last, zero at the ends and beyond.
+    """(F, n) offsets, unchanged on the frames of `whole`, and zero at the ends and beyond.
 
-    In between are the curves of least jerk from an offset and its speed to zero (Flash and Hogan, Journal of
-    Neuroscience 5, 1985). The speed is gone as soon as that takes no more than the acceleration: over the whole time it
-    would carry a foot, which leaves slowly, some centimeters away.
+    In between are minimum-jerk curves from an offset and its speed to zero (Flash and Hogan, Journal of Neuroscience 5,
+    1985). The speed fades out as fast as the acceleration allows. If it faded out over the whole time, a foot that
+    leaves slowly would move by some centimeters.
 
     Args:
-        frames: (F,) rising, those of `whole` among them.
+        frames: (F,) in rising order, including those of `whole`.
         offsets: (F, n) in any unit.
-        whole: two frames.
-        ends: two frames.
-        acceleration: of the offsets' unit, a frame and a frame; at 0 the speed fades out over the whole time.
+        whole: the first and the last frame on which the offsets do not change.
+        ends: the frames at which the offsets are zero.
+        acceleration: in the offsets' unit per frame²; 0 lets the speed fade out over the whole time.
     """
     inside = np.flatnonzero((frames >= whole[0]) & (frames <= whole[1]))
     found = np.zeros_like(offsets)

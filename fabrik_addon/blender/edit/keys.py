@@ -69,7 +69,7 @@ def new_channels(
 
 @dataclass(frozen=True)
 class Change:
-    """New values of one curve on (F,) frames, and what it holds there."""
+    """The new and the old values of one curve on (F,) frames."""
 
     curve: bpy.types.FCurve
     frames: FloatArray
@@ -78,7 +78,7 @@ class Change:
 
 
 def changes_of(take: Take, old: Motion, new: NewChannels) -> list[Change]:
-    """What new channels change of a motion's curves."""
+    """The changes of a motion's curves for new channels."""
     found: list[Change] = []
     if new.place is not None:
         for curve in take.curves(new.place.name, "location"):
@@ -93,10 +93,10 @@ def changes_of(take: Take, old: Motion, new: NewChannels) -> list[Change]:
 def write_changes(
     armature: bpy.types.Object, changes: list[Change], frames: Sequence[float], ends: tuple[float, float]
 ) -> None:
-    """Move the keys of curves between the ends, and set some on frames and at the ends.
+    """Move the keys of curves between the ends, and insert keys on some frames and at the ends.
 
-    An end before the first or after the last of a curve's keys and of the frames gets none: the motion becomes no
-    longer. The records of holds change as well.
+    An end outside a curve's keys and the frames gets no key, so the motion does not become longer. The records of holds
+    change as well.
     """
     follow(followers(armature), [shift_of(change, ends) for change in changes])
     for change in changes:
@@ -104,7 +104,7 @@ def write_changes(
 
 
 def shift_of(change: Change, ends: tuple[float, float]) -> Shift:
-    """By what the keys of a curve between the ends are moved. Beyond the seam of a cycle they are those before it."""
+    """The shifts of the keys of a curve between the ends. Beyond the seam of a cycle, these are the keys before it."""
     curve, cycle = change.curve, cycle_of(change.curve)
     inside = (change.frames > ends[0] + SAME_FRAME) & (change.frames < ends[1] - SAME_FRAME)
     times, by = change.frames[inside], (change.values - change.before)[inside]
@@ -117,7 +117,7 @@ def shift_of(change: Change, ends: tuple[float, float]) -> Shift:
 
 def _rotation_changes(turned: Turned, take: Take, frames: FloatArray) -> Iterator[Change]:
     bone, before = turned.bone, turned.channel
-    # Side by side, not one after the other: each goes by what its own frame held.
+    # All frames at once, not one after the other: each depends on the value of its own frame.
     values = to_channels(bone.rotation_mode, turned.after[None], previous=before)[1][0]
     values = np.where(angle_between(turned.before, turned.after)[:, None] > LEAST_TURN, values, before)
     free = unlocked_rotation(bone)
@@ -134,7 +134,7 @@ def _write(change: Change, frames: Sequence[float], ends: tuple[float, float]) -
     if cycle is not None:
         own, edges = in_cycle(cycle, own), in_cycle(cycle, edges)
     times = np.append(keyframes.keys(curve)[:, 0], own)
-    # Nothing outside the ends changes: there is a key at each of them, whose outer side keeps its shape.
+    # There is a key at each end, and its outer side keeps its shape. So nothing changes outside the ends.
     for end in edges[(edges > times.min()) & (edges < times.max())].tolist():
         _keep_shape_beside(curve, end)
         _insert(curve, end)
@@ -145,14 +145,14 @@ def _write(change: Change, frames: Sequence[float], ends: tuple[float, float]) -
 
 
 def _insert(curve: bpy.types.FCurve, frame: float) -> None:
-    """A key on a frame where there is none, on the curve as it is."""
+    """Insert a key on a frame without one, without changing the curve."""
     times = keyframes.keys(curve)[:, 0]
     if np.abs(times - frame).min() >= SAME_FRAME:
         curve.keyframe_points.insert(frame, curve.evaluate(frame))
 
 
 def _keep_shape_beside(curve: bpy.types.FCurve, frame: float) -> None:
-    """Make handles next to a frame stay as they are: Blender fits automatic ones to their neighbours' values."""
+    """Fix the handles next to a frame, because Blender fits automatic handles to the neighboring values."""
     points = curve.keyframe_points
     place = int(np.searchsorted(keyframes.keys(curve)[:, 0], frame - SAME_FRAME))
     for each in points[max(place - 1, 0) : place + 2]:

@@ -12,10 +12,10 @@ from ...core.model.kinematics import tails
 from ..control.posed_rig import posed_rig
 from .take import SAME_FRAME, Take, every_curve, is_layered
 
-# Frames before and after the present one that are worked out at most, and how near to their end makes it be done anew.
+# The maximum number of frames before and after the current one, and the margin at which they are computed again.
 _MOST: Final = 500
 _NEAR_THE_END: Final = 250
-# While frames go by all curves are looked at once in so many redraws.
+# During playback, all curves are checked once in this many redraws.
 _TURNS: Final = 4
 
 
@@ -34,12 +34,12 @@ class Paths:
     keyed: BoolArray = field(repr=False)
 
     def rows(self, first: float, last: float) -> slice:
-        """The places of the frames from the first to the last."""
+        """The indices of the frames from the first to the last."""
         return slice(*np.searchsorted(self.frames, (first, last + 1.0 - SAME_FRAME)).tolist())
 
 
 class PathKeeper:
-    """The paths of one rig at a time, with the keys that they are of."""
+    """Caches the paths of one rig, with the keys that they depend on."""
 
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
@@ -48,7 +48,7 @@ class PathKeeper:
         self._frame, self._turn, self._played = np.nan, 0, 0
 
     def sample(self, rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
-        """Have Blender play so many frames before and after one, for a rig that `needs_sampling`; None without keys."""
+        """Let Blender play the frames before and after one, for a rig that `needs_sampling`; None without keys."""
         self._paths = _sampled(rig, frame, about)
         self._played += 1
         self._keys = []
@@ -56,9 +56,10 @@ class PathKeeper:
         return self._paths
 
     def paths(self, rig: bpy.types.Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
-        """The paths about a frame, None without keys; and what changes when they do.
+        """The paths around a frame (None without keys), and a value that changes when they change.
 
-        A rig that `needs_sampling` has none before it is sampled, nor after its keys have changed: see `is_current`.
+        A rig that `needs_sampling` has no paths before it is sampled, and after its keys have changed: see
+        `is_current`.
         """
         state = self._look_at(rig, frame)
         if needs_sampling(rig):
@@ -72,14 +73,14 @@ class PathKeeper:
         return self._paths, self._state
 
     def is_current(self, rig: bpy.types.Object, frame: float) -> bool:
-        """Whether the paths are those of a rig and its present keys, or it is known to have none."""
+        """Whether the paths belong to a rig and its current keys, or the rig is known to have none."""
         return self._look_at(rig, frame) == self._state
 
     def _look_at(self, rig: bpy.types.Object, frame: float) -> tuple[object, ...]:
-        """What is different once a key of the rig's bones is: on another frame than before of some of the curves only.
+        """A value that changes if a key of the rig's bones changes; on a new frame it checks only some of the curves.
 
-        While frames go by keys stay as a rule, and to look at those of 400 frames and 91 curves takes 2 ms. A rig of
-        another file has another number, whatever its name.
+        During playback keys rarely change, and checking 400 frames of 91 curves takes 2 ms. Rigs of different files
+        have different numbers, whatever their names.
         """
         curves, own = list(every_curve(rig)), (rig.session_uid, self._played)
         chosen = range(len(curves))
@@ -98,7 +99,7 @@ class PathKeeper:
 
 
 def _strips(rig: bpy.types.Object) -> list[tuple[float, ...]]:
-    """When and how strongly the strips of a rig without an action of its own play."""
+    """The times and influences of the strips of a rig without its own action."""
     tracks = rig.animation_data.nla_tracks if is_layered(rig) else ()
     return [
         (each.frame_start, each.frame_end, each.influence, float(track.mute or each.mute))
@@ -108,17 +109,17 @@ def _strips(rig: bpy.types.Object) -> list[tuple[float, ...]]:
 
 
 def needs_sampling(rig: bpy.types.Object) -> bool:
-    """Whether only Blender's own evaluation says where bones are: it must not go to other frames while it draws."""
+    """Whether only Blender's evaluation gives the positions of bones; it can't change the frame while it draws."""
     return is_layered(rig) or not posed_rig(rig).by_channels
 
 
 def find_paths(rig: bpy.types.Object, frame: float) -> Paths | None:
-    """The paths of a rig about a frame; None where its bones have no keys, or strips or controls move them."""
+    """The paths of a rig around a frame; None if its bones have no keys, or are moved by strips or controls."""
     return None if needs_sampling(rig) else _sampled(rig, frame, _MOST)
 
 
 def _sampled(rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
-    """The paths of a rig on frames about one; None where its bones have no keys."""
+    """The paths of a rig around a frame; None if its bones have no keys."""
     trees = posed_rig(rig).trees()
     takes = [Take(rig, tree) for tree in trees]
     keys = [take.key_frames(tree.skeleton.names) for take, tree in zip(takes, trees, strict=True)]

@@ -1,8 +1,8 @@
-"""The keys that a hold has replaced, kept in an action that nothing plays, so that they can be put back.
+"""Stores the keys that a hold replaces in an action that nothing uses, and restores them.
 
-The action has two slots: the keys as they were, and as the hold has written them. A key that still is as it was written
-is put back; one that somebody has set or changed since stays. So that this holds, every other edit of the same keys is
-made to both slots as well, and keys that were moved in time are found again by their values.
+The action has two slots: the keys before the hold, and the keys that the hold has written. A key that still has the
+written value is restored. A key that was inserted or changed since is kept. For this, every other edit of the same keys
+also changes both slots, and keys that were moved in time are found again by their values.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,17 +16,17 @@ from ..rig import keyframes
 from ..settings.rig import rig_settings
 from .take import SAME_FRAME, cycle_of
 
-# A curve is known by its data path and its index.
+# A curve is identified by its data path and its index.
 Curves: TypeAlias = Mapping[tuple[str, int], bpy.types.FCurve]
 _BEFORE, _WRITTEN = "Before", "Written"
-# Share of a value (of 1 for small ones) by which two are the same: Blender keeps keys in single precision.
+# Values that differ by less than this share (of 1 for small values) are equal; Blender stores keys in single precision.
 _SAME_VALUE: Final = 1e-5
-# The written keys are found where at least this share of them has the written values, all moved by the same time.
+# The written keys are found if at least this share of them has the written values, all moved by the same time.
 _FOUND: Final = 0.25
 
 
 class Shift(NamedTuple):
-    """What the keys of a curve on (F,) frames have been moved by: (F,) values."""
+    """The shifts of the keys of a curve on (F,) frames: (F,) values."""
 
     curve: tuple[str, int]
     frames: FloatArray
@@ -36,7 +36,7 @@ class Shift(NamedTuple):
 def keep_before(
     armature: bpy.types.Object, name: str, curves: Iterable[bpy.types.FCurve], ends: tuple[float, float]
 ) -> bpy.types.Action:
-    """A record of the keys of some curves between two frames, before they change.
+    """Store the keys of some curves between two frames in a new record, before they change.
 
     A dot in front of its name hides it in Blender's lists.
     """
@@ -49,14 +49,14 @@ def keep_before(
 
 
 def keep_written(record: bpy.types.Action, curves: Iterable[bpy.types.FCurve], ends: tuple[float, float]) -> None:
-    """Complete a record with the keys of the same curves as they are now."""
+    """Complete a record with the current keys of the same curves."""
     _copy(curves, record, _WRITTEN, ends)
 
 
 def followers(armature: bpy.types.Object, but: bpy.types.Action | None = None) -> list[tuple[bpy.types.Action, float]]:
-    """The records of holds that are in an armature's present curves, and by how many frames these have been moved.
+    """The records of holds in an armature's current curves, and the number of frames by which these were moved.
 
-    Changes of the curves are to be made in these records as well: by `follow`.
+    Changes of the curves must be made in these records too, with `follow`.
     """
     curves, found = _own(keyframes.curves(armature)), []
     for hold in rig_settings(armature).holds:
@@ -64,14 +64,14 @@ def followers(armature: bpy.types.Object, but: bpy.types.Action | None = None) -
         moved = None if record is None or record == but else moved_in_time(record, curves)
         if moved is not None:
             if record.users > 1:
-                # A copy of the rig refers to the same record.
+                # A copy of the rig uses the same record.
                 record = hold.replaced = record.copy()
             found.append((record, moved))
     return found
 
 
 def follow(records: Iterable[tuple[bpy.types.Action, float]], shifts: Iterable[Shift]) -> None:
-    """Move keys of records, from `followers`, as those of the present curves are moved."""
+    """Move the keys of records from `followers` like those of the current curves."""
     by_curve = {shift.curve: shift for shift in shifts}
     for record, moved in records:
         for slot in (_BEFORE, _WRITTEN):
@@ -81,10 +81,10 @@ def follow(records: Iterable[tuple[bpy.types.Action, float]], shifts: Iterable[S
 
 
 def put_back(armature: bpy.types.Object, record: bpy.types.Action) -> tuple[int, bool]:
-    """Put back what a record has kept, where the keys still are as they were written.
+    """Restore the keys of a record that still have their written values.
 
-    Looks among the armature's present curves, those of its NLA strips, and all actions, in this order. Returns how many
-    frames have keys that were changed since and stay, and whether the written keys were found at all.
+    Searches the armature's current curves, those of its NLA strips, and all actions, in this order. Returns the number
+    of frames with keys that were changed since and are kept, and whether the written keys were found.
     """
     for curves, is_present in _candidates(armature):
         moved = moved_in_time(record, curves)
@@ -97,11 +97,11 @@ def put_back(armature: bpy.types.Object, record: bpy.types.Action) -> tuple[int,
 
 
 def moved_in_time(record: bpy.types.Action, curves: Curves) -> float | None:
-    """By how many frames the written keys have been moved in time; None where they are not among some curves."""
+    """The number of frames by which the written keys were moved in time; None if they are not among the curves."""
     written = {key: keyframes.keys(curve) for key, curve in _of(record, _WRITTEN).items() if key in curves}
     if not written:
         return None
-    # The curve that varies most tells one frame from another; keys that the hold has not changed are not its own.
+    # The curve that varies most distinguishes frames best. Keys that the hold did not change are ignored.
     key = max(written, key=lambda each: float(np.ptp(written[each][:, 1])))
     was = keyframes.keys(_of(record, _BEFORE)[key])
     changed = [not any(_same(was[np.abs(was[:, 0] - frame) < SAME_FRAME, 1], value)) for frame, value in written[key]]
@@ -119,7 +119,7 @@ def moved_in_time(record: bpy.types.Action, curves: Curves) -> float | None:
 
 
 def shift_keys(curve: bpy.types.FCurve, frames: FloatArray, by: FloatArray) -> None:
-    """Move the keys that are on (F,) frames, with their handles, by (F,) values."""
+    """Move the keys on (F,) frames, with their handles, by (F,) values."""
     times = keyframes.keys(curve)[:, 0]
     if not len(times) or not len(frames):
         return
@@ -132,7 +132,7 @@ def shift_keys(curve: bpy.types.FCurve, frames: FloatArray, by: FloatArray) -> N
 
 
 def _put_back(record: bpy.types.Action, curves: Curves, moved: float) -> tuple[list[Shift], int]:
-    """What has changed, and on how many frames keys were changed since. moved: frames, as of `moved_in_time`."""
+    """Restore keys; returns whether any changed, and the frames with kept keys. moved: from `moved_in_time`."""
     before, written = _of(record, _BEFORE), _of(record, _WRITTEN)
     shifts, stay = [], set()
     for path in dict.fromkeys(path for path, _ in written):
@@ -150,7 +150,7 @@ def _put_back(record: bpy.types.Action, curves: Curves, moved: float) -> tuple[l
 
 
 def _still_written(curves: Curves, written: Curves, moved: float, keys: list[tuple[str, int]]) -> dict[float, bool]:
-    """The frames in the span with a key of any of a property's curves, and whether all of these are as written."""
+    """The frames in the span with a key of a property's curves, and whether all keys have their written values."""
     found: dict[float, bool] = {}
     for key in keys:
         times = keyframes.keys(written[key])[:, 0] + moved
@@ -164,7 +164,7 @@ def _still_written(curves: Curves, written: Curves, moved: float, keys: list[tup
 def _put_back_curve(
     curve: bpy.types.FCurve, before: bpy.types.FCurve, written: bpy.types.FCurve, frames: FloatArray, moved: float
 ) -> None:
-    """Put the keys of one curve on some frames back; those that the hold has added go."""
+    """Restore the keys of one curve on some frames, and remove keys that the hold added."""
     points: Any = curve.keyframe_points
     were, added = keyframes.keys(before)[:, 0] + moved, keyframes.keys(written)[:, 0] + moved
     for place in range(len(points) - 1, -1, -1):
@@ -188,19 +188,19 @@ def _put_back_curve(
 
 
 def _copy(curves: Iterable[bpy.types.FCurve], record: bpy.types.Action, slot: str, ends: tuple[float, float]) -> None:
-    """Copy curves into a slot of a record: all keys of those that repeat, else those about the frames between ends."""
+    """Copy curves into a slot of a record: all keys of cyclic curves, else the keys from before to after the span."""
     for curve in curves:
         copy = _bag(record, slot).fcurves.new(curve.data_path, index=curve.array_index)
         copy.extrapolation = curve.extrapolation
         times = keyframes.keys(curve)[:, 0]
         first, last = np.searchsorted(times, (ends[0] - SAME_FRAME, ends[1] + SAME_FRAME))
-        # The neighbors of the ends get other handles.
+        # The handles of the neighbors of the ends change too.
         whole = slice(None) if cycle_of(curve) else slice(max(int(first) - 1, 0), int(last) + 1)
         keyframes.copy_keys(curve, copy, whole)
 
 
 def _candidates(armature: bpy.types.Object) -> Iterator[tuple[Curves, bool]]:
-    """Curves that may have the written keys, and whether they are the armature's present ones."""
+    """Curves that may have the written keys, and whether they are the armature's current ones."""
     animation = armature.animation_data
     yield _own(keyframes.curves(armature)), True
     for track in animation.nla_tracks if animation is not None else ():
@@ -232,5 +232,5 @@ def _has(frames: FloatArray, frame: float) -> bool:
 
 
 def _same(first: Any, second: Any) -> BoolArray:
-    """Whether values are the same but for rounding."""
+    """Whether values are equal except for rounding."""
     return np.asarray(np.abs(first - second) <= _SAME_VALUE * np.maximum(1.0, np.abs(second)))

@@ -1,4 +1,4 @@
-"""What a change over time is about: the frames of a span, the poses that they have, and what follows or is held."""
+"""The frames of a change over time with their poses, and the bones that follow or are held."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -27,8 +27,8 @@ from .contacts import contacts_about, foot_of, standing
 from .held import held_effectors
 from .take import SAME_FRAME, Motion, Take, tree_of
 
-# What of a spread a foot that stands goes back to its own place over where its contact goes on beyond the span: over a
-# quarter of 30 frames 10 cm are no more sudden than a foot that comes down.
+# If a contact continues beyond the span, the foot returns to its own place over this share of the spread. Over a
+# quarter of 30 frames, 10 cm are no more sudden than a foot that lands.
 _GOES_BACK: Final = 0.25
 
 
@@ -48,14 +48,14 @@ class Spread:
 
 @dataclass(frozen=True)
 class Span:
-    """Frames that are solved together, F of them.
+    """F frames that are solved together.
 
     Attributes:
-        take: the action. motion: its poses on the frames that have keys, the present one and the ends.
-        model: what follows; the dragged points come first among its effectors.
-        shares: (F,) how much of a change each frame gets. now: the place of the one that is dragged among them.
-        frame: that one. ends: the first frame and the last, which do not change.
-        left_alone: sentences on what does not go along.
+        take: the action. motion: its poses on the frames with keys, the current frame and the ends.
+        model: the bones that follow; the dragged points come first in its effectors.
+        shares: (F,) the share of the change on each frame. now: the index of the dragged frame.
+        frame: the dragged frame. ends: the first frame and the last, which do not change.
+        left_alone: sentences about what does not follow.
     """
 
     take: Take
@@ -68,17 +68,17 @@ class Span:
     left_alone: tuple[str, ...] = ()
 
     def solver(self, rows: IntArray | slice) -> EditSolver:
-        """The solver for some of the frames."""
+        """A solver for some of the frames."""
         motion = self.motion
         return EditSolver(self.model, motion.rotations[rows], motion.roots[rows], self.shares[rows])
 
     @cached_property
     def posed(self) -> FloatArray:
-        """(F, J, 4, 4) the frames' own poses, in armature space."""
+        """(F, J, 4, 4) original poses of the frames, in armature space."""
         return forward_kinematics(self.model.skeleton, self.motion.rotations, self.motion.roots)
 
     def own_way(self) -> FloatArray:
-        """(F, 3) where the first dragged point is in the frames' own poses, in armature space."""
+        """(F, 3) positions of the first dragged point in the original poses, in armature space."""
         skeleton, effector = self.model.skeleton, self.model.effectors[0]
         posed = self.posed[:, skeleton.index(effector.bone)]
         return np.asarray(posed[:, :3, 3] + posed[:, :3, :3] @ effector_offset(skeleton, effector))
@@ -87,9 +87,9 @@ class Span:
 def make_span(
     scene: bpy.types.Scene, armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread, frame: float
 ) -> Span:
-    """The span about a frame for a drag. A foot that stands goes as far for as long as it stands inside the span.
+    """The span of a drag around a frame. A planted foot moves by the same distance during its contact inside the span.
 
-    Raises RigError where nothing can follow.
+    Raises RigError if no bone can follow.
     """
     bone = next(iter(setup.dragged))
     take = Take(armature, tree_of(armature, bone))
@@ -133,11 +133,11 @@ def span_over(
     *,
     held: Sequence[Effector] = (),
 ) -> Span:
-    """The span of a change; it has some frames also, of which the first is the one that is dragged.
+    """The span of a change. It includes the given frames, and the first of these is the dragged one.
 
-    held: the points that are held instead of one that is dragged; they don't give way to other points that are held.
+    held: the points of a new hold, instead of a dragged point; they don't give way to other held points.
 
-    Raises RigError where nothing can follow.
+    Raises RigError if no bone can follow.
     """
     tree, frame = take.tree, also[0]
     # What is dragged or newly held, first, and what else is held.
@@ -147,7 +147,7 @@ def span_over(
         for name in setup.dragged
         if name in names and not held
     ]
-    # What is on IK holds itself.
+    # Limbs on IK keep their ends in place themselves.
     free = set(names) - posed_rig(armature).on_ik
     about = {*setup.dragged, *(each.bone for each in held)}
     others = held_effectors(armature, names, about)
@@ -176,9 +176,9 @@ def span_over(
 
 
 def _within_a_round(take: Take, turning: list[str], extent: Extent) -> tuple[tuple[float, float], tuple[str, ...]]:
-    """The ends of a span that meets itself nowhere where the motion goes round, and a sentence where they are nearer.
+    """The ends of a span that does not overlap itself in a cyclic motion, and a sentence if it was shortened.
 
-    Raises RigError where what is whole does not fit.
+    Raises RigError if the frames with the full change don't fit into one cycle.
     """
     (first, last), (before, after) = extent.whole, extent.ends
     length = take.round_length(turning)
@@ -194,7 +194,7 @@ def _within_a_round(take: Take, turning: list[str], extent: Extent) -> tuple[tup
 def _turning(
     armature: bpy.types.Object, setup: DragSetup, tree: Tree, effectors: list[Effector], take: Take
 ) -> list[str]:
-    """The bones that may turn. Raises RigError where there are none, or something else moves bones on the way."""
+    """The bones that may rotate. Raises RigError if there are none, or if something else moves bones of the chain."""
     skeleton = tree.skeleton
     on_the_way = {bone for each in effectors for bone in skeleton.path(skeleton.index(each.bone))}
     names = [skeleton.names[bone] for bone in sorted(on_the_way)]
@@ -216,13 +216,13 @@ def _turning(
 
 
 def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
-    """Raise RigError where a control rig's IK has a bone: it holds itself, and its keys are others'."""
+    """Raise RigError if a bone is on a control rig's IK, because then keys of other controls move it."""
     if bone in posed_rig(armature).on_ik:
         raise RigError(f"Bone {bone!r} is on IK here: switch its limb to FK, with keys, to edit its motion")
 
 
 def _is_partly_locked(armature: bpy.types.Object, tree: Tree, name: str) -> bool:
-    """Whether a bone's locks leave it less than its limit says."""
+    """Whether a bone's locks restrict it more than its limit."""
     here = tree.rotations[tree.skeleton.index(name)]
     posed = posed_rig(armature)
     return posed.hinge(name) is None and posed.lock(name, here) is not None
@@ -231,7 +231,7 @@ def _is_partly_locked(armature: bpy.types.Object, tree: Tree, name: str) -> bool
 def _moves_root(
     armature: bpy.types.Object, setup: DragSetup, tree: Tree, effectors: list[Effector], take: Take
 ) -> bool:
-    """Whether the root goes along."""
+    """Whether the root moves."""
     root, dragged = tree.skeleton.names[0], next(iter(setup.dragged))
     if (
         root not in setup.tops

@@ -1,7 +1,7 @@
-"""Dragging a bone over time: its path is moved, and the frames about the present one follow as far as a falloff says.
+"""Drags a bone over time: the frames around the current one follow by a share that a falloff gives.
 
-Every frame of the span is solved with its own pose as the one that is preferred. While the mouse moves, that is done on
-some of the frames; on release on all that have keys, and those are written.
+Each frame of the span is solved with its own pose as the preferred one. While the mouse moves, only some of the frames
+are solved. On release, all frames with keys are solved and written.
 """
 
 from dataclasses import replace
@@ -32,9 +32,9 @@ from .keys import changes_of, new_channels, write_changes, write_layer
 from .span import Spread, make_span
 from .take import SAME_FRAME, is_animated
 
-# While the mouse moves so many frames are solved, the present one among them.
+# The number of frames that are solved while the mouse moves, including the current one.
 _KNOTS: Final = 16
-# Frames: keys that are no farther apart are on successive frames.
+# Frames; keys that are at most this far apart are on successive frames.
 _DENSE: Final = 1.5
 # Frames to each side that another frame's drag fades out over where no spread is set.
 _FADES: Final = 10
@@ -42,18 +42,18 @@ AnyDrag: TypeAlias = "Drag | SpreadDrag"
 
 
 class SpreadDrag:
-    """One drag over time, from the press of the button to its release; made by `begin_spread`.
+    """One drag over time, from press to release of the button; `begin_spread` creates it.
 
     Attributes:
-        left_alone: sentences on what does not follow. notice: as of a `Drag`; limbs stay on IK and FK here.
-        start: (3,) where the dragged point was at the start, in world space.
-        axes: (3, 3) the dragged bone's own axes at the start as columns, in world space.
+        left_alone: sentences about what does not follow. notice: as in `Drag`; here, limbs stay on IK and FK.
+        start: (3,) position of the dragged point at the start, in world space.
+        axes: (3, 3) the dragged bone's axes at the start as columns, in world space.
     """
 
     def __init__(
         self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread
     ) -> None:
-        """Take note of how things are. Raises RigError where nothing can follow."""
+        """Store the initial state. Raises RigError if no bone can follow."""
         scene, here = context.scene, context.scene.frame_current_final
         self._armature, self._dragged, self._layer = armature, setup.dragged, "LAYER" in spread.to
         self._span = span = make_span(
@@ -63,7 +63,7 @@ class SpreadDrag:
         shown = np.flatnonzero(np.abs(span.motion.frames - here) < SAME_FRAME)
         self._knots = np.unique([*np.linspace(0, count - 1, _KNOTS).round().astype(int), now, *shown])
         self._row = int(np.searchsorted(self._knots, now))
-        # What the viewport shows is another frame where a point of a trail is dragged.
+        # If a point of a trail is dragged, the viewport shows another frame.
         self._shown = [int(row) for row in np.searchsorted(self._knots, shown)]
         self._coarse = span.solver(self._knots)
         self._last: EditPoses | None = None
@@ -89,10 +89,10 @@ class SpreadDrag:
     def step(
         self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None, _depth: npt.ArrayLike | None = None
     ) -> StepResult:
-        """Pose the rig, on the present frame, for the dragged point to be at a place (3,), and its bone turned.
+        """Pose the rig on the current frame so that the dragged point is at a location (3,), in world space.
 
-        turn: (3,) rotation vector in radians and world space; None lets it turn as it will. The depth of the place
-        counts here.
+        turn: (3,) rotation vector of its bone in radians, in world space; None leaves the rotation free. The depth of
+        the location matters here.
         """
         self._asked = location, turn
         found = self._last = self._coarse.solve(*self._goals(self._coarse, self._knots), self._last)
@@ -103,12 +103,12 @@ class SpreadDrag:
         return StepResult(errors[dragged].max(), errors[~dragged].max(initial=0.0))
 
     def ways(self) -> tuple[FloatArray, FloatArray]:
-        """(F, 3) where the dragged point is on the span's frames in world space, and where it is to be."""
+        """(F, 3) current and (F, 3) new positions of the dragged point on the span's frames, in world space."""
         shift = np.asarray((self._asked or (self.start, None))[0], dtype=np.float64) - self.start
         return self._own_way, self._own_way + self._span.shares[:, None] * shift
 
     def finish(self, context: bpy.types.Context) -> int:
-        """Solve all frames, and write what has changed to the keys; how many bones have changed."""
+        """Solve all frames, and write the changes to the keys; returns the number of changed bones."""
         if self._last is None:
             return 0
         span = self._span
@@ -127,7 +127,7 @@ class SpreadDrag:
         return changed
 
     def _write(self, found: EditPoses) -> int:
-        """Write the poses to the keys there are, or to a layer of their own; how many bones have changed."""
+        """Write the poses to the existing keys or to a new layer; returns the number of changed bones."""
         span, armature = self._span, self._armature
         new = new_channels(armature, span.take, span.motion, found.rotations, found.roots)
         self.left_alone += [f"Control {name!r} has no keys and was not changed: key it first" for name in new.unkeyed]
@@ -137,11 +137,11 @@ class SpreadDrag:
         return len(new.turned)
 
     def cancel(self) -> None:
-        """Put everything back, bit for bit."""
+        """Restore everything exactly."""
         self._keeper.restore()
 
     def _goals(self, solver: EditSolver, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
-        """(F, E, 3) targets and (F, E, 4) rotations for what is asked on some of the span's frames."""
+        """(F, E, 3) targets and (F, E, 4) rotations on some of the span's frames."""
         location, turn = self._asked or (self.start, None)
         shares = self._span.shares[rows]
         shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
@@ -160,7 +160,7 @@ class SpreadDrag:
         return targets, rotations
 
     def _shifts(self, bone: str, shift: FloatArray, rows: IntArray | slice) -> FloatArray:
-        """(F, 3) how far a dragged bone goes on some of the span's frames, no deeper than to the floor."""
+        """(F, 3) shifts of a dragged bone on some of the span's frames, at most down to the floor."""
         shifts = self._span.shares[rows, None] * (self._dragged[bone] * shift)
         if self._floor is None:
             return shifts
@@ -176,10 +176,10 @@ def begin_spread(
     point: str = "TAIL",
     settings: DragSettings | None = None,
 ) -> SpreadDrag:
-    """Take hold of a bone's "TAIL" or "HEAD" over time; nothing moves yet. X-mirror counts, as for `begin_drag`.
+    """Begin a drag over time of a bone's "TAIL" or "HEAD"; nothing moves yet. Uses X-mirror, like `begin_drag`.
 
     Raises:
-        FabrikError: naming what keeps the bone from being dragged; the scene is untouched.
+        FabrikError: names why the bone can't be dragged; the scene is unchanged.
     """
     check_rig(armature)
     check_editable(armature)
@@ -195,7 +195,7 @@ def begin_spread(
 
 
 def _turned(rotations: FloatArray, turn: Vector, side: float, shares: FloatArray) -> FloatArray:
-    """(F, 4) rotations turned by (F,) shares of a rotation vector in armature space; mirrored where side is -1."""
+    """(F, 4) rotations, rotated by (F,) shares of a rotation vector in armature space; mirrored if side is -1."""
     vectors = shares[:, None] * (turn.x, side * turn.y, side * turn.z)
     return product(quaternion_from_rotation_vector(vectors), rotations)
 

@@ -1,4 +1,4 @@
-"""The motion that a rig has: its poses on many frames, as the curves of its action say, and where those have keys."""
+"""Reads the motion of a rig: its poses on many frames from the curves of its action, and the frames of their keys."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ from ..rig.keyframes import bone_path
 from ..rig.pose_keeper import PoseKeeper, read_channel
 from ..rig.rotation_modes import from_channels, property_name
 
-# Frames nearer to each other than this are the same one.
+# Frames that differ by less than this are equal.
 SAME_FRAME = 1e-3
-# How a curve may go round beyond its keys.
+# The modes with which a curve repeats beyond its keys.
 _ROUND = {"REPEAT", "REPEAT_OFFSET"}
 
 
@@ -28,10 +28,10 @@ class Motion:
     """A tree of bones over F frames.
 
     Attributes:
-        frames: (F,) rising. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
-        channels: what the rotation channels of bones with keys hold, (F, 3 or 4), by bone; of a control rig those of
-            its controls. location: (F, 3) the same of the location of what moves the root.
-        stands: of a control rig, by bone that counts, (F, 4, 4) matrices in armature space.
+        frames: (F,) in rising order. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
+        channels: values of the rotation channels of keyed bones (of a control rig: controls), (F, 3 or 4), by bone.
+        location: (F, 3) values of the location channel of the bone that moves the root.
+        stands: for a control rig, (F, 4, 4) matrices of the bones and controls in armature space, by name.
     """
 
     skeleton: Skeleton
@@ -44,15 +44,15 @@ class Motion:
 
 
 class Take:
-    """The action of an armature, read curve by curve.
+    """The action of an armature. Its curves are read one by one.
 
     Attributes:
-        posed: the rig. tree: the bones that are read, skeleton: theirs. place: the bone whose location moves the root.
-        is_layered: whether the motion is that of NLA strips, and not of an action.
+        posed: the rig. tree: the bones to read, with their skeleton. place: the bone whose location moves the root.
+        is_layered: whether NLA strips give the motion, instead of an action.
     """
 
     def __init__(self, armature: bpy.types.Object, tree: Tree) -> None:
-        """Look the curves up. Raises RigError, naming the trouble, where they do not say how the bones stand."""
+        """Find the curves. Raises RigError if they don't determine the pose."""
         self._armature, self.posed, self.tree, self.skeleton = armature, posed_rig(armature), tree, tree.skeleton
         self.is_layered = is_layered(armature)
         self.place = self.posed.place(tree.skeleton.names[0])
@@ -63,11 +63,11 @@ class Take:
         _check_plain(armature)
 
     def curves(self, bone: str, channel: str) -> list[bpy.types.FCurve]:
-        """Those of a bone's channel."""
+        """The curves of a bone's channel."""
         return self._curves.get(bone_path(bone, channel), [])
 
     def rotation_curves(self, holder: str) -> list[bpy.types.FCurve]:
-        """Those of the rotation of a bone that counts."""
+        """The curves of the rotation of a bone, or of its control."""
         bone: bpy.types.PoseBone | None = self._armature.pose.bones.get(holder)
         return [] if bone is None else self.curves(holder, property_name(bone.rotation_mode))
 
@@ -79,9 +79,9 @@ class Take:
     def key_frames(
         self, bones: Sequence[str], *, root: bool = True, within: tuple[float, float] | None = None
     ) -> FloatArray:
-        """(K,) the frames on which the rotation of some of the bones has a key; with `root`, its location too.
+        """(K,) frames with a rotation key of some of the bones; with `root`, also with a key of its location.
 
-        within: a first and a last frame, between which the keys of curves that go round come again and again.
+        within: the first and the last frame between which the keys of cyclic curves are repeated.
         """
         found = [curve for bone in bones for curve in self.rotation_curves(self.posed.holder(bone))]
         found += self.curves(self.place, "location") if root else []
@@ -89,12 +89,12 @@ class Take:
         return np.unique(np.concatenate(times)) if times else np.zeros(0)
 
     def round_length(self, bones: Sequence[str]) -> float:
-        """After how many frames the rotation of some of the bones comes again; infinite where it does not."""
+        """The number of frames after which the rotation of some of the bones repeats; infinite if it does not."""
         cycles = [cycle_of(curve) for bone in bones for curve in self.rotation_curves(self.posed.holder(bone))]
         return min((last - first for first, last in filter(None, cycles)), default=np.inf)
 
     def motion(self, frames: FloatArray) -> Motion:
-        """The poses on (F,) frames; those of strips and of controls as Blender evaluates them, frame by frame."""
+        """The poses on (F,) frames. Blender evaluates strips and control rigs frame by frame."""
         if not self.posed.by_channels or self.is_layered:
             return self._evaluated(frames)
         names = self.skeleton.names
@@ -102,7 +102,7 @@ class Take:
         return self._motion(frames, channels, self._values(self.place, "location", frames))
 
     def _motion(self, frames: FloatArray, channels: dict[str, FloatArray], location: FloatArray) -> Motion:
-        """The poses that channels of the bones themselves make."""
+        """The poses from the channels of the bones themselves."""
         bones, skeleton = self._armature.pose.bones, self.skeleton
         rotations = np.tile(self.tree.rotations, (len(frames), 1, 1))
         for name, values in channels.items():
@@ -110,7 +110,7 @@ class Take:
         return Motion(skeleton, frames, rotations, root_place(bones[self.place], location), channels, location)
 
     def _evaluated(self, frames: FloatArray) -> Motion:
-        """The poses on (F,) frames as Blender shows them."""
+        """The poses on (F,) frames as evaluated by Blender."""
         scene, bones = bpy.context.scene, self._armature.pose.bones
         turned = [self.place, *map(self.posed.holder, sorted(self.keyed))]
         holders = {holder: self._channel(holder) for holder in turned if self.rotation_curves(holder)}
@@ -136,22 +136,22 @@ class Take:
             return self._motion(frames, channels, location)
         rotations = np.array([tree.rotations for tree in trees])
         roots = np.array([tree.root_location for tree in trees])
-        # Blender hands matrices over column by column.
+        # Blender passes matrices column by column.
         matrices = dict(zip(counting, stands.reshape(-1, len(counting), 4, 4).transpose(1, 0, 3, 2), strict=True))
         return Motion(self.skeleton, frames, rotations, roots, channels, location, matrices)
 
     def _channel(self, holder: str) -> str:
-        """The name of the rotation of a bone that counts."""
+        """The name of the rotation channel of a bone, or of its control."""
         return property_name(self._armature.pose.bones[holder].rotation_mode)
 
     def _values(self, bone: str, channel: str, frames: FloatArray) -> FloatArray:
-        """(F, n) what a channel holds; parts of it without keys hold what they do now."""
+        """(F, n) values of a channel; parts without keys have their current value."""
         present = getattr(self._armature.pose.bones[bone], channel)
         return keyframes.channel_values(present, self.curves(bone, channel), frames)
 
 
 def tree_of(armature: bpy.types.Object, bone: str) -> Tree:
-    """The tree of bones that a bone is in, of a control rig's body."""
+    """The tree that contains a bone; on a control rig, a tree of deform bones."""
     return next(tree for tree in posed_rig(armature).trees() if bone in tree.skeleton.names)
 
 
@@ -161,13 +161,13 @@ def is_animated(armature: bpy.types.Object) -> bool:
 
 
 def is_layered(armature: bpy.types.Object) -> bool:
-    """Whether an armature has no action of its own, but NLA strips that play."""
+    """Whether an armature has no action, but active NLA strips."""
     animation = armature.animation_data
     return animation is not None and animation.action is None and len(animation.nla_tracks) > 0
 
 
 def every_curve(armature: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
-    """The curves of an armature's action; where there is none, those of the strips that play."""
+    """The curves of an armature's action; without an action, those of the active strips."""
     if not is_layered(armature):
         yield from keyframes.curves(armature)
         return
@@ -178,7 +178,7 @@ def every_curve(armature: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
 
 
 def cycle_of(curve: bpy.types.FCurve) -> tuple[float, float] | None:
-    """The first frame and the last of a curve that goes round; None where it does not."""
+    """The first and the last frame of the cycle of a curve; None if it is not cyclic."""
     modifiers: Any = curve.modifiers
     for modifier in modifiers:
         if modifier.type == "CYCLES" and not modifier.mute and _ROUND & {modifier.mode_before, modifier.mode_after}:
@@ -188,14 +188,14 @@ def cycle_of(curve: bpy.types.FCurve) -> tuple[float, float] | None:
 
 
 def in_cycle(cycle: tuple[float, float], frames: FloatArray) -> FloatArray:
-    """(F,) frames as those of the one round that has the keys, the seam as its first."""
+    """Map (F,) frames into the cycle that has the keys; the seam becomes its first frame."""
     first, last = cycle
     places = np.mod(frames - first, last - first)
     return np.asarray(first + np.where(places > last - first - SAME_FRAME, 0.0, places))
 
 
 def _times(curve: bpy.types.FCurve, within: tuple[float, float] | None) -> FloatArray:
-    """(K,) the frames of a curve's keys, those that come again as well."""
+    """(K,) frames of a curve's keys, including repeated ones."""
     times, cycle = keyframes.keys(curve)[:, 0], cycle_of(curve)
     if cycle is None or within is None:
         return times
@@ -206,7 +206,7 @@ def _times(curve: bpy.types.FCurve, within: tuple[float, float] | None) -> Float
 
 
 def _check_plain(armature: bpy.types.Object) -> None:
-    """Raise RigError where something beside its action moves an armature's bones over time."""
+    """Raise RigError if something other than its action moves an armature's bones over time."""
     animation = armature.animation_data
     if animation is None:
         return

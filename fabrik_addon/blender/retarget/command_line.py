@@ -20,40 +20,42 @@ from ..settings.bake_options import RETARGET_OPTIONS, KeyOptions
 from .door import is_file, retarget_from
 
 _DESCRIPTION: Final = (
-    "Bring the motion of .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files onto a rig: keyframes into new .blends."
+    "Retarget .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files to keyframes on a rig, in new .blend files."
 )
-# The reference is one number here.
+# On the command line, the reference frame is a single number.
 _HOW: Final = {name: declared for name, declared in RETARGET_OPTIONS.items() if "reference" not in name}
 _BAKED: Final = get_annotations(KeyOptions)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What a retargeting is told."""
+    """Add the arguments of a retarget."""
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
-    text = "the motion, .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx; each of several gets a file of its own"
+    text = "the motion (.bvh, .fbx, .glb, .usd, .npz or .mvnx); each of several is written to its own file"
     parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)
-    add_files(parser, "CSV to write with how far hips, hands and feet are from their places")
-    text = "a map that says which bone goes by which; without one bones are matched by their names"
+    add_files(parser, "CSV file for the errors of bones, hips, hands and feet")
+    text = "map of the source bones to the bones of the rig; without it, bones are matched by name"
     parser.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
-    text = "first and last frame (default: the motion's)"
+    text = "first and last frame (default: the whole motion)"
     parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
-    text = "the frame on which the source stands as the rig does at rest (default: its rest pose, or a frame like it)"
+    text = (
+        "the frame on which the source is in the rig's rest pose (default: the source's rest pose, or a frame like it)"
+    )
     parser.add_argument("--reference", type=int, metavar="N", help=text)
-    text = "axis that points up in a .npz file (default: auto)"
+    text = "the axis that points up in a .npz file (default: auto)"
     parser.add_argument("--up", dest="up_axis", choices=("auto", "Y", "Z"), default="auto", help=text)
     add_rate(parser)
-    add_options(parser.add_argument_group("How the motion is brought over"), _HOW)
-    add_options(parser.add_argument_group("Which keys are written"), _BAKED)
+    add_options(parser.add_argument_group("Poses"), _HOW)
+    add_options(parser.add_argument_group("Keys"), _BAKED)
     parser.add_argument("--action", dest="action_name", default="", metavar="NAME", help="name of the action to write")
 
 
 def _retarget(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]]:
-    """Open the rig, bring one motion over and save."""
+    """Open the rig, retarget one motion and save."""
     motion, suffix = take.recording, take.recording.suffix.lower()
     if suffix in SUFFIXES and not is_file(str(motion)):
-        raise RetargetError(f"{motion.name}: has markers, and no armature: use the command bake")
+        raise RetargetError(f"{motion.name}: has markers but no armature: use the command bake")
     if not is_file(str(motion)):
-        other = "is of no kind that Blender imports: choose a .bvh, .fbx, .glb, .usd, .npz or .mvnx file"
+        other = "can't be imported: choose a .bvh, .fbx, .glb, .usd, .npz or .mvnx file"
         raise RetargetError(f"{motion.name}: {ADVICE.get(suffix, other)}")
     pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
     (rig, notes), context = open_rig(chosen.rig, chosen.armature), bpy.context

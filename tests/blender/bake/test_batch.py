@@ -103,7 +103,7 @@ class TestJobs:
         wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
         files = [path.name for path in (tmp_path / "out").iterdir()]
         if how == signal.SIGINT:
-            assert (running.returncode, err) == (130, "fabrik_bake: stopped; what was written before is kept\n")
+            assert (running.returncode, err) == (130, "fabrik_bake: stopped; complete files are kept\n")
         else:
             files = [name for name in files if not re.fullmatch(r"\..*\.part@?", name)]
         assert 0 < len(files) < 2 * TAKES
@@ -172,7 +172,7 @@ class TestDask:
         assert any(line.startswith("take") for line in running.stdout)
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=60)
-        assert (running.returncode, err) == (130, "fabrik_bake: stopped; what was written before is kept\n")
+        assert (running.returncode, err) == (130, "fabrik_bake: stopped; complete files are kept\n")
         # Takes that have begun are finished, and no other begins.
         wait_for(lambda: not any(".part" in path.name for path in (tmp_path / "out").iterdir()))
         time.sleep(5)

@@ -268,7 +268,7 @@ class TestWrongInput:
         (no_rig, ("nothing.blend", "no such file")),
         (no_markers, ("nothing.trc", "no such file")),
         (no_map, ("nothing.json", "no such file")),
-        (rig_is_no_blend, ("rig.blend", "not a file that this Blender")),
+        (rig_is_no_blend, ("rig.blend", "this Blender")),
         (empty_markers, ("walk.trc", "empty")),
         (truncated_markers, ("walk.trc",)),
         (unknown_names, ("'LTail'", "'tail'", "'noze'")),
@@ -279,7 +279,7 @@ class TestWrongInput:
         (linked_armature, ("'Rig'", "linked", "override")),
         (unseen_everywhere, ("walk.trc", "no marker is visible")),
         (output_in_no_folder, ("out.blend", "make the folder")),
-        (report_is_a_folder, ("folder of that name",)),
+        (report_is_a_folder, ("a folder has this name",)),
     )
 
     @pytest.mark.parametrize(("spoil", "words"), TROUBLES, ids=[spoil.__name__ for spoil, _ in TROUBLES])
@@ -417,7 +417,7 @@ class TestNothingIsLost:
         files.output = library
         before = library.read_bytes()
         assert cli.run_command(files.arguments()) == 1
-        assert "library.blend: has data that the rig's file links" in capfd.readouterr().err
+        assert "library.blend: is linked by the rig" in capfd.readouterr().err
         assert library.read_bytes() == before
 
     def test_a_name_that_is_too_long(self, files, capfd):
@@ -428,7 +428,7 @@ class TestNothingIsLost:
     def test_what_is_no_file(self, files, capfd):
         files.report = Path(os.devnull)
         assert cli.run_command(files.arguments()) == 1
-        assert "is no file that could be replaced" in capfd.readouterr().err
+        assert "is not a file that can be replaced" in capfd.readouterr().err
         assert not files.report.is_file()
 
     @pytest.mark.parametrize("room", [100, 10_000, 50_000])
@@ -523,7 +523,7 @@ runpy.run_module("fabrik_addon", run_name="__main__")
         assert files.written() == ["out.blend", "out.csv"]
         assert (done.returncode, done.stderr) == (
             1,
-            "fabrik_bake: nobody reads what is printed: keep the output open\n",
+            "fabrik_bake: the output was closed: keep it open\n",
         )
 
     def test_names_that_the_console_cannot_show(self, files, addon_folder):
@@ -573,7 +573,7 @@ runpy.run_module("fabrik_addon", run_name="__main__")
             running.send_signal(signal.SIGINT)
             _, said = running.communicate(timeout=60)
         assert running.returncode == 130
-        assert said == "fabrik_bake: stopped; what was written before is kept\n"
+        assert said == "fabrik_bake: stopped; complete files are kept\n"
         assert files.written() == ["bad.trc"]
 
     def test_help_and_wrong_call(self, run_module):
@@ -625,7 +625,7 @@ class TestSeveralTakes:
                 lambda files, takes: ((files.folder / "blends").rmdir(), (files.folder / "blends").touch()),
                 "blends: can't be used (File exists)",
             ),
-            (lambda files, takes: takes.append(takes[0]), "two recordings are called 'take1'"),
+            (lambda files, takes: takes.append(takes[0]), "two recordings are named 'take1'"),
             (lambda files, takes: files.rig.unlink(), "rig.blend: there is no such file"),
         ],
     )

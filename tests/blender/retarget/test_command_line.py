@@ -78,7 +78,7 @@ def test_a_reference_outside_the_motion_is_refused(recording, tmp_path, capfd):
 
 @pytest.mark.parametrize(
     ("motion", "output", "said"),
-    [("walk.xyz", "walk.blend", "choose a .bvh"), ("walk.bvh", "walk.txt", "ends in .blend")],
+    [("walk.xyz", "walk.blend", "choose a .bvh"), ("walk.bvh", "walk.txt", "does not end in .blend")],
 )
 def test_a_name_of_another_kind_of_file_is_said(motion, output, said, tmp_path, capfd):
     assert run_command([str(RIG), str(tmp_path / motion), "--output", str(tmp_path / output)], COMMAND) == 1
@@ -103,7 +103,7 @@ def test_a_broken_file_is_said_in_one_line(command, tmp_path, content):
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("fabrik_retarget: broken.bvh: ")
-    assert "not expected" not in line
+    assert "unexpected" not in line
     assert [path.name for path in tmp_path.iterdir()] == ["broken.bvh"]
 
 
