@@ -68,8 +68,8 @@ _STRETCH, _MOST_STRETCHES = 0.06, 12
 _LONGEST_TURN: Final = 0.5
 # Stiffness along rows that are met. It changes no step, but the matrix need be positive definite only along the rest.
 _ALONG: Final = 10.0
-# How clearly positive definite, as a share of the mass matrix, and to what it is raised where it is not. With a margin
-# of 0.2 steps near a flat optimum converge by a fifth each, with this one quadratically.
+# How clearly positive definite, as a share of the mass matrix, and to what it is raised at least where it is not. With
+# a margin of 0.2 steps near a flat optimum converge by a fifth each, with this one quadratically.
 _MARGIN, _RAISED = 0.005, 0.1
 # The price of a unit of length below the floor, in caps of a goal.
 _PRICE: Final = 3.0
@@ -77,8 +77,9 @@ _PRICE: Final = 3.0
 # pins less would decide whether a step is accepted.
 _TOLERANCE: Final = 1e-6
 _MET: Final = 5.0
-# Steps of one move of the mouse, fewer once all goals are met, and of a pose that settles.
-_STEPS, _STEPS_WHEN_MET = 6, 2
+# Steps of one move of the mouse, fewer once all goals are met or the merit falls by less than this share of what it has
+# fallen, and of a pose that settles.
+_STEPS, _STEPS_WHEN_MET, _FALLS = 6, 2, 0.05
 _STEPS_TO_REST: Final = 60
 # Steps of a frame of a live rig. Each frame begins from the same pose, so frames agree however near to rest they are.
 # With three targets, one out of reach, the energy is within 0.3 % of the lowest after 15 steps.
@@ -442,8 +443,9 @@ class DragSolver:
     def _minimized(self, state: _State, most: int, *, settled: bool) -> tuple[_State, int, bool]:
         """The state after at most so many steps; how many it took, and whether the joints rest."""
         self._damping = 0.0 if self._damping > _MOST_DAMPING else self._damping
+        first = state.merit
         for step in range(1, 1 + most):
-            before = self._active.keys
+            before, last = self._active.keys, state.merit
             state, self._damping, longest = self._step(state, self._damping)
             # With another active set than before, the model that the step was made by is not that of the new pose.
             same = np.array_equal(np.sort(before), np.sort(self._active.keys))
@@ -455,8 +457,9 @@ class DragSolver:
             # Close to rest it goes on with the next moves, or once the mouse rests.
             if not settled and longest < rest and done and same:
                 return state, step, longest < _NEARLY_AT_REST
-            # Goals are met; what the posture would still gain comes with the next moves.
-            if not settled and step >= _STEPS_WHEN_MET and not self._is_missed(state).any():
+            # What is left to gain comes with the next moves.
+            is_little = last - state.merit < _FALLS * (first - state.merit) or not self._is_missed(state).any()
+            if not settled and step >= _STEPS_WHEN_MET and is_little:
                 break
         return state, step, False
 
@@ -633,14 +636,22 @@ class DragSolver:
         return stiffness - model.constraints.curvature(multipliers)
 
     def _positive(self, matrix: FloatArray, mass: FloatArray) -> tuple[FloatArray, float]:
-        """(D, D) a matrix with as much mass added as makes it clearly positive definite, and how much that is."""
+        """(D, D) a matrix that is clearly positive definite, and the most mass that has been added along a direction.
+
+        Negative curvature, in units of mass, counts as if it were positive: steps along it go downhill, the less the
+        sharper it is, and all other directions stay as they are (modified eigenvalues: Nocedal and Wright, *Numerical
+        Optimization*, section 3.4; Dauphin et al., NeurIPS 2014).
+        """
         try:
             np.linalg.cholesky(matrix - _MARGIN * mass)
         except np.linalg.LinAlgError:
             root = np.linalg.cholesky(mass)
             by_mass = np.linalg.solve(root, np.linalg.solve(root, matrix).T)
-            lowest = float(np.linalg.eigvalsh(0.5 * (by_mass + by_mass.T))[0])
-            return matrix + (_RAISED - lowest) * mass, _RAISED - lowest
+            values, vectors = np.linalg.eigh(0.5 * (by_mass + by_mass.T))
+            bent = values < _MARGIN
+            added = np.maximum(-values[bent], _RAISED) - values[bent]
+            along = root @ vectors[:, bent]
+            return matrix + (along * added) @ along.T, float(added.max())
         return matrix, 0.0
 
     def _onto(self, state: _State, program: QuadraticProgram, found: QpStep, share: float, active: BoolArray) -> _State:

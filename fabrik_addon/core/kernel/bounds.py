@@ -148,9 +148,11 @@ class Bounds:
         shifts = self._bodies.shifts(pose, motions, away.balanced, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         out = self._out(away)
-        # Beyond its most a force stays: each side gives way as if it were as much softer.
-        yielding = np.maximum(self._yielding, out / _MOST_FORCE)
-        rows = ConstraintRows.straight(self._normals @ shift, -out, _SUPPORT_KEYS + np.arange(count), yielding)
+        # At its most a force hardly changes: by a tenth on the way back to where it grows.
+        beyond = out - _MOST_FORCE * self._yielding
+        yielding = np.maximum(self._yielding, 10.0 / _MOST_FORCE * beyond)
+        gaps = -np.where(beyond > 0.0, _MOST_FORCE * yielding, out)
+        rows = ConstraintRows.straight(self._normals @ shift, gaps, _SUPPORT_KEYS + np.arange(count), yielding)
         masses = len(posture.shares)
         return rows, Contacts(
             np.tile(away.balanced, (count, 1)),
