@@ -9,7 +9,7 @@ from ..core import Effector, Skeleton, Solution, forward_kinematics
 from ..core.arrays import ROUNDING, FloatArray, IntArray, lengths
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
-from ..markers.report.doubts import bare_limbs, listed
+from ..markers.report.doubts import SIDES, bare_limbs, listed
 from .alignment import LEANING, Reference, facing, leg_length, path_length
 from .motion import Motion
 from .pairs import Pair
@@ -22,7 +22,6 @@ _LIMBS: Final = (
     ("shin", ("shin", "foot")),
 )
 _ACROSS: Final = (("line across the hips", "thigh"), ("line across the shoulders", "upper_arm"))
-_SIDES: Final = (("L", "left "), ("R", "right "))
 # Median degrees over the frames. Of three takes of people on six rigs with limits no trunk is more than 5.4 off, no
 # line 5.8, no limb 6.8.
 _FAR_TRUNK: Final = 18.0
@@ -124,7 +123,7 @@ def _direction_doubts(
     limbs = {
         side + words: off((upper, letter), (lower, letter))
         for words, (upper, lower) in _LIMBS
-        for letter, side in _SIDES
+        for letter, side in SIDES
     }
     far = {name: angle for name, angle in trunk.items() if angle > _FAR_TRUNK}
     far |= {name: angle for name, angle in limbs.items() if angle > _FAR_LIMB}

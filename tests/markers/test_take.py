@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import walker
 
-from fabrik_addon.core import Effector, Options, Solver, Status
-from fabrik_addon.core.rotations import angle_between
+from fabrik_addon.core import Effector, Hinge, Options, Solver, Status
+from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 from fabrik_addon.markers.calibrate.offsets import points_on
 from fabrik_addon.markers.calibrate.proportions import with_factors
 from fabrik_addon.markers.take import GAPS, TakeError, TakeSettings, solve_take, solve_take_steps
@@ -263,6 +263,27 @@ class TestProportions:
         assert {stance.point.bone for stance in found} == {stance.point.bone for stance in own}
         for stance in found:
             assert any(np.allclose(stance.point.offset, 1.2 * np.array(each.point.offset)) for each in own)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_hinges_without_ends_come_out_no_worse_than_by_frames_alone(seed):
+    """Knees and elbows that may turn all the way round, markers with noise and holes of up to 0.4 s."""
+    rng, frames = np.random.default_rng(seed), slice(100, 260)
+    targets = walker.true_positions()[frames] + rng.normal(0.0, 1.5 * MM, walker.true_positions()[frames].shape)
+    for marker in range(targets.shape[1]):
+        first = int(rng.integers(0, len(targets)))
+        targets[first : first + int(rng.integers(2, 40)), marker] = np.nan
+    names = walker.skeleton().names
+    hinges = {name: Hinge("X", -np.pi, np.pi) for name in names if name.startswith(("shin", "forearm"))}
+    solver = Solver(walker.skeleton(), walker.effectors(), limits=hinges, root="FREE", options=Options(restarts=0))
+    alone, take = solver.solve(targets), solve_take(solver, targets, TakeSettings(walker.RATE)).solution
+    heads = walker.true_matrices()[frames, :, :3, 3]
+    off = [np.percentile(np.linalg.norm(found.heads - heads, axis=2), 95) for found in (alone, take)]
+    assert off[1] <= 1.05 * off[0]
+    turned = quaternion_from_matrix(take.matrices[..., :3, :3])
+    true = quaternion_from_matrix(walker.true_matrices()[frames, :, :3, :3])
+    beyond = angle_between(turned[1:], turned[:-1]) - angle_between(true[1:], true[:-1])
+    assert np.degrees(beyond.max()) < 20.0
 
 
 def test_it_goes_in_steps():

@@ -12,6 +12,7 @@ from ..clip import Clip, ClipError, MarkerFileError
 from ..mapping.labels import body_labels
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED
 from .c3d import parse_c3d
+from .c3d_parameters import MAGIC
 from .keypoints import parse_csv, parse_npy
 from .motive import START as MOTIVE_START
 from .motive import parse_motive
@@ -24,7 +25,6 @@ from .trc import parse_trc
 _PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
     {".trc": parse_trc, ".c3d": parse_c3d, ".npy": parse_npy, ".npz": parse_npz}
 )
-_C3D_MAGIC: Final = 0x50
 _TRC_START: Final = b"pathfiletype"
 # Parts before a label's first "_" that are sides instead of performers.
 _SIDES: Final = frozenset({"l", "r", "left", "right"})
@@ -67,7 +67,7 @@ def _parser(content: bytes, suffix: str, layout: str | None, rate: float | None)
         return partial(parse_npz, rate=rate)
     if start.startswith(PICKLE_START) and b"." in content[-2:]:
         raise MarkerFileError(PICKLED)
-    if len(start) > 1 and start[1] == _C3D_MAGIC and start[0] < ord(" "):
+    if len(start) > 1 and start[1] == MAGIC and start[0] < ord(" "):
         return parse_c3d
     if suffix == ".csv":
         return parse_nexus if has_trajectories(content) else partial(parse_csv, layout=layout, rate=rate)

@@ -27,7 +27,6 @@ _OUTPUT_GROUPS: Final = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "RE
 _OUTPUT_NAME: Final = re.compile(r".+(angles?|forces?|moments?|powers?|grf)v?|cent(re|er)ofmass(floor)?", re.IGNORECASE)
 # A segment's origin and the ends of its three axes: LFEO, LFEA, LFEL and LFEP.
 _SEGMENT_ENDS: Final = "OALP"
-_NAMED: Final = 3
 
 
 def parse_c3d(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
@@ -44,7 +43,7 @@ def parse_c3d(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
         raise MarkerFileError(
             f"all {len(left_out)} points are outputs of a model, such as {left_out[0]!r}: export markers"
         )
-    notes = [f"left out the outputs of a model: {first_few(left_out, _NAMED)}"] if left_out else []
+    notes = [f"left out the outputs of a model: {first_few(left_out)}"] if left_out else []
     told = parameters.string("POINT:UNITS") or None if units is None else units
     unit = "mm" if told is None else unit_name(told)
     unit_note = ("the file has no units; assumed mm",) if told is None else ()

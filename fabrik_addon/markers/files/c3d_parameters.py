@@ -18,7 +18,7 @@ BLOCK: Final = 512
 INTEL: Final = 84
 DEC: Final = 85
 MIPS: Final = 86
-_MAGIC: Final = 0x50
+MAGIC: Final = 0x50
 _RATE_AT: Final = 20
 # Hz. Cameras are slower, and bytes in another number format rarely give a plausible rate.
 FASTEST: Final = 1e5
@@ -52,7 +52,7 @@ class Parameters:
     """
 
     def __init__(self, content: bytes) -> None:
-        if len(content) < 2 or content[1] != _MAGIC:
+        if len(content) < 2 or content[1] != MAGIC:
             raise MarkerFileError("this is not a C3D file: choose another")
         if len(content) < BLOCK:
             raise MarkerFileError("the header is truncated: a C3D file has at least 512 bytes: export it again")

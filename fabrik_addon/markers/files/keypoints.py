@@ -46,7 +46,6 @@ _AT_WRIST: Final = 0.6
 _HIGH: Final = frozenset({"shoulder", "acromion", "nose", "eye", "ear", "crown"})
 _LOW: Final = frozenset({"ankle", "heel", "knee"})
 _HIPS: Final = frozenset({"hip"})
-_NAMED: Final = 3
 _NO_COLUMNS: Final = "it has no point columns: add a header such as nose_x, nose_y, nose_z"
 
 
@@ -283,5 +282,5 @@ def _with_hands_on_wrists(points: FloatArray, names: list[str], notes: list[str]
                 named[place] = ""
     kept = [place for place, name in enumerate(named) if name]
     if len(kept) < len(named):
-        notes.append(f"left out hands that are not at the wrists: {first_few(sorted(set(names) - set(named)), _NAMED)}")
+        notes.append(f"left out hands that are not at the wrists: {first_few(sorted(set(names) - set(named)))}")
     return points[:, kept], list(unique_names([named[place] for place in kept]))

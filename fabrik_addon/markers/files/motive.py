@@ -31,7 +31,6 @@ _KINDS: Final = frozenset({"position", "rotation"})
 _MEASURED_FIRST: Final = ("marker", "rigidbodymarker", "bonemarker")
 # Metres from a rigid body's pivot to the points on its axes.
 _ARM: Final = 0.05
-_NAMED: Final = 3
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> C
         if bones:
             raise MarkerFileError("it has only the bones of a skeleton: export markers, or export BVH and retarget it")
         raise MarkerFileError("no marker is visible on any frame: choose another recording")
-    left_out = f"left out the bones of a skeleton: {first_few(bones, _NAMED)}; export BVH to retarget them"
+    left_out = f"left out the bones of a skeleton: {first_few(bones)}; export BVH to retarget them"
     notes = [left_out] if bones else []
     up, up_notes = (up_axis, ()) if up_axis else guessed_up(positions, "Y")
     rate = _rate(fields, numbers[:, -1] if timed is not None else np.empty(0))

@@ -15,7 +15,7 @@ _LIMBS: Final = (
     ("arm", frozenset({"upper_arm", "forearm", "hand"}), True),
     ("leg", frozenset({"thigh", "shin", "foot", "toe"}), True),
 )
-_SIDES: Final = (("L", "left "), ("R", "right "))
+SIDES: Final = (("L", "left "), ("R", "right "))
 # If fewer than this share of the labels are on bones, the recording may not be of a person.
 _FEW: Final = 0.5
 # A bone that is at its limits on more than this percentage of the frames has wrong limits or a wrong calibration.
@@ -136,7 +136,7 @@ def _over(values: Mapping[str, float], more_than: float) -> list[str]:
 def bare_limbs(bones: Collection[str], roles: Mapping[str, Role]) -> Iterator[str]:
     """The limbs of the rig that have no marker."""
     for limb, parts, sided in _LIMBS:
-        for side, word in _SIDES if sided else (("", ""),):
+        for side, word in SIDES if sided else (("", ""),):
             own = {bone for bone, role in roles.items() if role.part in parts and (not sided or role.side == side)}
             if own and not own & set(bones):
                 yield word + limb

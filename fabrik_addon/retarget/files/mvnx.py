@@ -33,7 +33,6 @@ _SHORT: Final = 0.03
 _NO_LENGTH: Final = 1e-4
 _TEXTS: Final = frozenset({"pos_b", "connector1", "connector2", "orientation", "position"})
 _CHANNELS: Final = (("orientation", 4), ("position", 3))
-_NAMED: Final = 3
 
 
 @dataclass
@@ -138,7 +137,7 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     orientations, positions = orientations[:, order], positions[:, order]
     frames, notes = whole_frames(orientations, positions[:, 0])
     props = [label for label in labels if label not in names]
-    notes += (f"left out unconnected segments: {first_few(props, _NAMED)}",) * bool(props)
+    notes += (f"left out unconnected segments: {first_few(props)}",) * bool(props)
     notes += (f"left out {document.fingers} finger segments",) * bool(document.fingers)
     length = np.linalg.norm(orientations[frames], axis=2, keepdims=True)
     if (length == 0.0).any():
