@@ -5,7 +5,7 @@ whichever frame was posed before it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import bpy
@@ -17,8 +17,7 @@ from ...core.rotations import angle_between, slerp
 from ..control.limbs import LimbOnIk, Update
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
-from ..goals.goals import Goals, moves_root
-from ..goals.kept import KeptGoals
+from ..goals.goals import Goals, gather_goals, moves_root
 from ..goals.places import Places, present_places
 from ..rig.armature import Tree, check_editable
 from ..rig.legal import legal_pose, legal_rotations
@@ -26,7 +25,7 @@ from ..rig.locks import WithLocks
 from ..rig.stretch import present_factors, write_stretches
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_solve
-from .posture_session import depends_on, session_for, stands_by
+from .posture_session import depends_on, session_for
 from .solve_frame import is_by_posture, solve_tree, stretch_factors
 from .stored_pose import BasePose, preferred_pose
 
@@ -63,9 +62,8 @@ class OnIk:
 
 @dataclass
 class LiveRig:
-    """What a live rig goes on from: its goals, and by their roots the sessions of its trees and the limbs on IK."""
+    """What a live rig goes on from: by their roots the sessions of its trees and the limbs on IK."""
 
-    goals: KeptGoals = field(default_factory=KeptGoals)
     trees: dict[str, "LiveSession"] = field(default_factory=dict)
     on_ik: dict[str, OnIk] = field(default_factory=dict)
 
@@ -95,7 +93,7 @@ class LiveSession:
             base: the pose without live posing, (J, 4) local rotations and the root's head at (3,).
             before: the session of the tree that no longer fits, if there was one.
         """
-        self._key, self._stands_by = depends_on(rig, goals), stands_by(rig)
+        self._key = depends_on(rig, goals)
         self._rig, self._free, self._goals, self._base = rig, moves_root(rig, goals), goals, base
         self._session = session_for(rig, goals, base)
         self.is_on_the_way = self.goes_on = False
@@ -107,8 +105,6 @@ class LiveSession:
 
     def fits(self, rig: bpy.types.Object, goals: Goals) -> bool:
         """Whether it was made for these goals of a rig as it is now, or for others like them."""
-        if goals is self._goals:
-            return self._stands_by == stands_by(rig)
         if self._key != depends_on(rig, goals) or not self._goals.tree.skeleton.is_like(goals.tree.skeleton):
             return False
         self._goals = goals
@@ -191,8 +187,8 @@ def try_pose(
             check_effectors(scene, rig)
             check_editable(rig)
             base = BasePose(rig, scene.frame_current_final)
-            for goals, tree in live.goals.gather(rig):
-                _pose_tree(scene, rig, goals, tree, base, present_places(graph, scene, rig, goals), live, update)
+            for goals in [each.pins_first() for each in gather_goals(rig, posed_rig(rig).trees())]:
+                _pose_tree(scene, rig, goals, base, present_places(graph, scene, rig, goals), live, update)
     except FabrikError as error:
         return str(error)
     return ""
@@ -202,14 +198,13 @@ def _pose_tree(
     scene: bpy.types.Scene,
     rig: bpy.types.Object,
     goals: Goals,
-    tree: Tree,
     base: BasePose,
     places: Places,
     live: LiveRig,
     update: Update,
 ) -> None:
     """Pose one tree, a share of the way from its base pose to its targets."""
-    free, posed = moves_root(rig, goals), posed_rig(rig)
+    free, posed, tree = moves_root(rig, goals), posed_rig(rig), goals.tree
     present, place = tree.rotations, tree.root_location
     start = present.copy()
     start[goals.bones] = base.rotations(goals.bone_names)
@@ -222,7 +217,7 @@ def _pose_tree(
         solved, solved_head = session.pose(places, (start, head), locks, scene.frame_current_final, shown)
         stretches: dict[str, float] = {}
     else:
-        solution, session = solve_tree(rig, replace(goals, tree=tree), places, start, head), None
+        solution, session = solve_tree(rig, goals, places, start, head), None
         solved, solved_head = solution.rotations, solution.root_location
         factors = stretch_factors(goals, solution)
         stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in factors.items()}

@@ -152,11 +152,6 @@ def read_limit(pose_bone: bpy.types.PoseBone) -> Limit | None:
         return _checked_limit(pose_bone, LimitSettings(kind))
 
 
-def kept_values(pose_bone: bpy.types.PoseBone) -> list[tuple[str, Any]]:
-    """What a bone's custom properties hold as they stand, to tell whether any is another one."""
-    return [(name, _plain(value)) for name, value in held(pose_bone).items() if name in PROPERTIES]
-
-
 def _plain(value: Any) -> Any:
     """A property's value; that of several numbers as a tuple."""
     return tuple(value.to_list()) if hasattr(value, "to_list") else value
@@ -193,6 +188,10 @@ def read_beside(pose_bone: bpy.types.PoseBone, field: str) -> Any:
 
     Raises LimitPropertyError naming the bone and the property that makes no sense.
     """
+    free = getattr(_FREE_BONE, field)
+    if _plain(held(pose_bone).get(_PROPERTIES[field].name, free)) == free:
+        # As of most bones, of which there may be hundreds: nothing needs checking.
+        return free
     value = read_field(pose_bone, field)
     checked(pose_bone, field, lambda: BESIDE_LIMIT[field](value))
     return value

@@ -1,4 +1,4 @@
-"""Goals that are kept from update to update: whatever is changed in between, they are those that would be gathered."""
+"""Sessions of live rigs are kept from update to update: whatever they are made of is changed, they are made anew."""
 
 import bpy
 import numpy as np
@@ -7,8 +7,9 @@ from support import scenes
 from support.limited import write_limit
 
 from fabrik_addon.blender.control.posed_rig import posed_rig
-from fabrik_addon.blender.goals.goals import gather_goals
-from fabrik_addon.blender.goals.kept import KeptGoals
+from fabrik_addon.blender.goals.goals import gather_goals, moves_root
+from fabrik_addon.blender.goals.support import floor_of
+from fabrik_addon.blender.posing.live_pose import LiveSession
 from fabrik_addon.blender.rig.posture_masses import masses_of
 from fabrik_addon.blender.settings.limit_properties import PROPERTIES, SLIDE
 from fabrik_addon.core import Ball, FabrikError, Hinge
@@ -37,34 +38,38 @@ def rig():
     return scenes.make_active(made) or made
 
 
-def said(gather, rig):
-    """What goals, and the trees that stand, say; or why there are none."""
+def gathered(rig):
+    """The goals of a rig's only tree, and all that a session for them is made of; None where there are none."""
     try:
-        return [_values(rig, goals, tree) for goals, tree in gather()]
-    except FabrikError as error:
-        return str(error)
+        (goals,) = [each.pins_first() for each in gather_goals(rig, posed_rig(rig).trees())]
+        return goals, _values(rig, goals)
+    except FabrikError:
+        return None
 
 
-def _values(rig, goals, tree):
-    skeleton, masses = tree.skeleton, masses_of(rig, tree.skeleton)
+def _values(rig, goals):
+    skeleton, masses = goals.tree.skeleton, masses_of(rig, goals.tree.skeleton)
     heads = skeleton.rest[:, :3, 3] - skeleton.rest[0, :3, 3]
-    arrays = (skeleton.rest[:, :3, :3], heads, skeleton.lengths, tree.rotations, tree.root_location)
     return (
-        (goals.names, goals.effectors, goals.targets, dict(goals.limits), goals.bends, dict(goals.held), goals.carrier),
-        (goals.root_moves, dict(goals.slides), goals.bone_names, skeleton.names, skeleton.parents.tolist()),
-        (skeleton.inherits_rotation.tolist(), masses.shares.tolist(), masses.factors.tolist()),
-        [np.round(array, 9).tolist() for array in arrays],
+        (goals.effectors, dict(goals.limits), list(goals.held), moves_root(rig, goals), goals.pinned, goals.bone_names),
+        (skeleton.names, skeleton.parents.tolist(), skeleton.inherits_rotation.tolist()),
+        (masses.shares.tolist(), masses.centres.tolist(), masses.factors.tolist()),
+        [np.round(array, 9).tolist() for array in (skeleton.rest[:, :3, :3], heads, skeleton.lengths)],
+        (rig.fabrik.use_floor and floor_of(rig), rig.fabrik.balance, rig.fabrik.use_self_collision),
     )
 
 
-def anew(rig):
-    """The goals of a rig as they would be gathered now."""
-    gathered = [goals.pins_first() for goals in gather_goals(rig, posed_rig(rig).trees())]
-    return [(goals, goals.tree) for goals in gathered]
+class Begun:
+    """A session of a rig as it is, and what it is made of."""
 
+    def __init__(self, rig):
+        goals, self.said = gathered(rig)
+        self.session = LiveSession(rig, goals, (goals.tree.rotations, goals.tree.root_location))
 
-def is_current(kept, rig):
-    return said(lambda: kept.gather(rig), rig) == said(lambda: anew(rig), rig)
+    def is_right(self, rig):
+        """Whether the session is given up where it would be made of other things."""
+        now = gathered(rig)
+        return now is None or self.said == now[1] or not self.session.fits(rig, now[0])
 
 
 def other(value, prop):
@@ -109,9 +114,8 @@ THINGS = {
 
 @pytest.mark.parametrize("what", THINGS)
 def test_whatever_can_be_set_is_seen(rig, what):
-    """Each property that Blender shows of what goals are gathered from, one after the other."""
-    kept, thing = KeptGoals(), THINGS[what](rig)
-    kept.gather(rig)
+    """Each property that Blender shows of what sessions are made of, one after the other."""
+    kept, thing = Begun(rig), THINGS[what](rig)
     changed = 0
     for prop in properties(thing):
         name = prop.identifier
@@ -121,23 +125,21 @@ def test_whatever_can_be_set_is_seen(rig, what):
             setattr(thing, name, other(before, prop))
         except (AttributeError, TypeError, ValueError):
             continue
-        assert is_current(kept, rig), (what, name)
+        assert kept.is_right(rig), (what, name)
         setattr(thing, name, before)
-        kept.gather(rig)
         changed += 1
     assert changed > 1
-    assert is_current(kept, rig)
+    assert kept.is_right(rig)
 
 
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_custom_properties_are_seen_though_blender_tells_nobody(rig, name):
-    kept, bone = KeptGoals(), rig.pose.bones["forearm.L"]
-    kept.gather(rig)
+    kept, bone = Begun(rig), rig.pose.bones["forearm.L"]
     for value in ("BALL", "X", 0.5, [0.5, 0.9], [0.5, 0.9, 0.1, 0.2, 0.3, 0.4]):
         bone.pop(name, None)
-        assert is_current(kept, rig)
+        assert kept.is_right(rig)
         bone[name] = value
-        assert is_current(kept, rig)
+        assert kept.is_right(rig)
 
 
 def in_edit_mode(change):
@@ -185,30 +187,25 @@ def carry(rig, bone):
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_what_takes_more_than_a_property_is_seen(rig, change):
-    kept = KeptGoals()
-    kept.gather(rig)
+    kept = Begun(rig)
     change(rig)
     bpy.context.view_layer.update()
-    assert is_current(kept, rig)
+    assert kept.is_right(rig)
 
 
 def test_where_the_root_is_is_seen_once_it_no_longer_moves(rig):
-    kept = KeptGoals()
-    kept.gather(rig)
+    kept = Begun(rig)
     rig.fabrik.root = "FIXED"
-    assert is_current(kept, rig)
+    assert kept.is_right(rig)
     rig.pose.bones["hips"].location.x += 0.1
-    assert is_current(kept, rig)
+    assert kept.is_right(rig)
 
 
 def test_what_is_posed_changes_nothing_else(rig):
-    """The same goals, so that what goes on from them knows at once that it may."""
-    kept = KeptGoals()
-    ((goals, before),) = kept.gather(rig)
+    """The session goes on."""
+    kept = Begun(rig)
     rig.pose.bones["forearm.L"].rotation_euler.x += 0.4
     rig.pose.bones["hips"].location = (0.2, 0.1, 0.0)
     rig.fabrik.effectors[0].target.location.z += 0.1
-    ((again, after),) = kept.gather(rig)
-    assert again is goals
-    assert np.abs(after.rotations - before.rotations).max() > 0.01
-    assert is_current(kept, rig)
+    goals, _ = gathered(rig)
+    assert kept.session.fits(rig, goals)
