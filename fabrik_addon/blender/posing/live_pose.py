@@ -25,8 +25,8 @@ from ..rig.legal import legal_pose, legal_rotations
 from ..rig.locks import WithLocks
 from ..rig.stretch import present_factors, write_stretches
 from ..settings.rig import rig_settings
-from ..settings.why_not import why_no_solve
-from .posture_session import depends_on, session_for, stands_by
+from ..settings.why_not import enabled_effectors, why_no_solve
+from .posture_session import depends_on, session_for, stands_by, why_short
 from .solve_frame import is_by_posture, solve_tree, stretch_factors
 from .stored_pose import BasePose, preferred_pose
 
@@ -181,6 +181,11 @@ class LiveSession:
         return bool(
             misses.max(initial=0.0) <= _THERE * size and angle_between(legal, present.rotations).max() <= _LEGAL
         )
+
+    def why_short(self) -> str:
+        """What keeps effectors from their targets, for people; "" if all are met."""
+        names = {each.bone: each.shown_bone for each in enabled_effectors(self._rig)}
+        return why_short(self._session.holding(), {bone: names.get(bone, bone) for bone in self._goals.pinned})
 
 
 def _same(places: Places, others: Places) -> bool:
