@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray, times
 from ...core.model.skeleton import Skeleton
-from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix, slerp
+from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix, rotation_between, slerp
 from ..rig.armature import nearest_rotations
 from ..rig.rotation_modes import local_rotation
 from ..rig.spaces import as_array, object_scale
@@ -81,6 +81,8 @@ class ControlModel:
         self._share = np.array([share for _, _, share, _ in ways])
         self._sharing = [number for number, second in enumerate(self._second) if second >= 0]
         self._bodies = list(body.values())
+        swings = {row.control for row in kept.carriers if row.found == "SWINGS"}
+        self._swinging = [number for number, name in enumerate(self.controls) if name in swings]
         self._look(rig, skeleton, leaders, over)
         if self.place:
             bone = bones[self.place]
@@ -111,12 +113,19 @@ class ControlModel:
             present = np.tile(present, (len(over.location), 1, 1))
             for row, name in enumerate(self.controls):
                 present[:, row] = over.rotations.get(name, present[:, row])
-        self._frames = _back(self._carried(self._turned)) @ self._turned @ _back(matrix_from_quaternion(present))
+        self._own_turns = matrix_from_quaternion(present)
+        self._frames = _back(self._carried(self._turned)) @ self._turned @ _back(self._own_turns)
 
     def pose(self, armature_matrices: FloatArray) -> ControlPose:
         """The channels for ([F,] J, 4, 4) matrices of the tree's bones in armature space."""
         wanted, heads = armature_matrices[..., :3, :3], armature_matrices[..., :3, 3]
         new = wanted[..., self._bodies, :, :] @ self._offsets
+        for number in self._swinging:
+            # Its twist does not rotate the bone: asked to do so it would twist on and on.
+            kept = self._carried(new)[..., number, :, :] @ (self._frames @ self._own_turns)[..., number, :, :]
+            axis = (kept @ _back(self._offsets[..., number, :, :]))[..., 1]
+            swing = rotation_between(axis.reshape(-1, 3), wanted[..., self._bodies[number], :, 1].reshape(-1, 3))
+            new[..., number, :, :] = matrix_from_quaternion(swing).reshape(kept.shape) @ kept
         rotations = quaternion_from_matrix(_back(self._carried(new) @ self._frames) @ new)
         return ControlPose(rotations, self._placed(wanted, heads, new) if self.place else None)
 

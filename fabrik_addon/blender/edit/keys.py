@@ -1,8 +1,8 @@
 """Changes of a motion: written to the keys that it has, none of them outside the span, or to a layer of their own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import bpy
 import numpy as np
@@ -11,8 +11,9 @@ from ...core.arrays import FloatArray
 from ...core.rotations import angle_between, conjugate, product
 from ..control.model import Stands
 from ..control.posed_rig import posed_rig
+from ..control.switches import bone_in_path
 from ..rig import keyframes
-from ..rig.actions import add_strip, new_strip_action
+from ..rig.actions import add_strip, channels_of, new_strip_action
 from ..rig.armature import RigError
 from ..rig.keyframes import bone_path, write_curves
 from ..rig.locks import unlocked_location, unlocked_rotation
@@ -161,22 +162,83 @@ def _keep_shape_beside(curve: bpy.types.FCurve, frame: float) -> None:
 
 
 def write_layer(armature: bpy.types.Object, old: Motion, new: NewChannels) -> int:
-    """Put what changes of a motion on a new NLA track above all others; how many bones have changed.
+    """Add what changes of a motion to the layer of earlier edits; how many bones have changed.
 
-    The present action becomes a strip below it.
+    That is the topmost NLA track if `write_layer` made it and it was left as it was. Otherwise there is a new track
+    above all others, and the present action becomes a strip below it.
 
     Raises RigError, with nothing changed, for a bone whose rotation can't be layered.
     """
     layers = list(_layers(old, new))
-    action = new_strip_action(armature, f"{armature.name} edit")
-    for path, bone, values, free in layers:
-        write_curves(action, armature, path, old.frames, values, bone, components=free)
-    strip = add_strip(armature, action)
-    strip.blend_type, strip.extrapolation = _BLEND, "NOTHING"
-    # A strip's influence is its own only where it is animated; the curve's one key is what is changed.
-    strip.influence = 1.0
-    strip.use_animated_influence = True
+    strip = _own_layer(armature)
+    if strip is not None:
+        _add_to_layer(armature, strip, old.frames, {path: row for path, *row in layers})
+    else:
+        action = new_strip_action(armature, _layer_name(armature))
+        for path, bone, values, free in layers:
+            write_curves(action, armature, path, old.frames, values, bone, components=free)
+        strip = add_strip(armature, action)
+        strip.blend_type, strip.extrapolation = _BLEND, "NOTHING"
+        # A strip's influence is its own only where it is animated; the curve's one key is what is changed.
+        strip.influence = 1.0
+        strip.use_animated_influence = True
     return len({bone for _, bone, _, _ in layers})
+
+
+def _layer_name(armature: bpy.types.Object) -> str:
+    return f"{armature.name} edit"
+
+
+def _own_layer(armature: bpy.types.Object) -> bpy.types.NlaStrip | None:
+    """The strip of earlier edits if it is topmost and nobody has renamed, muted, moved, weighted or locked it."""
+    animation = armature.animation_data
+    if animation is None or animation.action is not None or not animation.nla_tracks:
+        return None
+    track: Any = animation.nla_tracks[-1]
+    if len(track.strips) != 1 or track.mute or track.lock:
+        return None
+    strip = track.strips[0]
+    action = strip.action
+    if action is None or not action.name.startswith(_layer_name(armature)) or action.users > 1 or strip.mute:
+        return None
+    plays = strip.blend_type == _BLEND and strip.scale == 1.0 and strip.repeat == 1.0 and not strip.use_reverse
+    stays = (strip.frame_start, strip.frame_end) == (strip.action_frame_start, strip.action_frame_end)
+    full = all(key.co[1] == 1.0 for curve in strip.fcurves for key in curve.keyframe_points)
+    locked = any(curve.lock for curve in channels_of(action, armature).fcurves)
+    return strip if plays and stays and full and not locked else None
+
+
+def _add_to_layer(
+    armature: bpy.types.Object,
+    strip: bpy.types.NlaStrip,
+    frames: FloatArray,
+    layers: Mapping[str, Sequence[Any]],
+) -> None:
+    """Combine a layer's values with more: by path a bone, (F, n) values on frames, and which of them are free."""
+    curves: dict[str, dict[int, bpy.types.FCurve]] = {}
+    for curve in channels_of(strip.action, armature).fcurves:
+        curves.setdefault(curve.data_path, {})[curve.array_index] = curve
+    own = np.array([key.co[0] for each in curves.values() for curve in each.values() for key in curve.keyframe_points])
+    first, last = strip.frame_start, strip.frame_end
+    both = np.concatenate([own, frames, [first - 1.0, last + 1.0]])
+    ends = min(first, frames[0]), max(last, frames[-1])
+    times = np.unique(both[(both >= ends[0]) & (both <= ends[1])])
+    # Outside its frames neither of the two changes anything.
+    old, new = ((times >= start) & (times <= end) for start, end in ((first, last), (frames[0], frames[-1])))
+    for path in dict.fromkeys([*curves, *layers]):
+        present, turned = curves.get(path, {}), path.endswith("rotation_quaternion")
+        values = np.tile([1.0, 0.0, 0.0, 0.0] if turned else [0.0, 0.0, 0.0], (len(times), 1))
+        added = values.copy()
+        for index, curve in present.items():
+            values[old, index] = [curve.evaluate(time) for time in times[old].tolist()]
+        bone, more, free = layers.get(path, (bone_in_path(path), None, ()))
+        if more is not None:
+            added[new] = np.stack([np.interp(times[new], frames, column) for column in more.T], axis=1)
+        values = product(values, added) if turned else values + added
+        components = tuple(sorted({*present, *free}))
+        write_curves(strip.action, armature, path, times, values, bone, components=components)
+    strip.action_frame_start, strip.action_frame_end = ends
+    strip.frame_start_raw, strip.frame_end_raw = ends
 
 
 def _layers(old: Motion, new: NewChannels) -> Iterator[tuple[str, str, FloatArray, tuple[int, ...]]]:

@@ -18,8 +18,9 @@ from ...core.rotations import product, quaternion_from_rotation_vector
 from ..control.posed_rig import posed_rig
 from ..goals.pins import take_pins_along
 from ..goals.support import floor_of
-from ..posing.drag.session import Drag, StepResult, begin_drag
+from ..posing.drag.session import SHOWN, Drag, StepResult, begin_drag
 from ..posing.drag.setup import DragSettings, DragSetup
+from ..posing.posture_session import why_short
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_bones, check_editable, check_rig
 from ..rig.keying import is_auto_keying
@@ -68,6 +69,8 @@ class SpreadDrag:
         self._coarse = span.solver(self._knots)
         self._last: EditPoses | None = None
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
+        # The same drag of the present frame alone: it knows what holds the dragged point back.
+        self._pinned, self._alone = setup.pinned, setup.parts(turning=False) if shown.tolist() == [now] else []
         self._keeper = PoseKeeper(scene, armature)
         self._writer = posed_rig(armature).writer(
             context.view_layer.update, span.model.skeleton, self._coarse.bones, moves_root=span.model.free_root
@@ -100,7 +103,18 @@ class SpreadDrag:
             self._writer.write(found.rotations[row], found.roots[row])
         errors = self._scale * found.errors[self._row]
         dragged = self._is_dragged
-        return StepResult(errors[dragged].max(), errors[~dragged].max(initial=0.0))
+        error = float(errors[dragged].max())
+        why = self._why_short(location) if error > SHOWN and turn is None else ""
+        return StepResult(error, errors[~dragged].max(initial=0.0), why=why)
+
+    def _why_short(self, location: npt.ArrayLike) -> str:
+        """What keeps the dragged point from a place (3,) in world space on the present frame; "" if it is not known."""
+        shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
+        poses = [part.solve(shift, Quaternion(), settled=True) for part in self._alone]
+        if not poses:
+            return ""
+        worst = int(np.argmax([pose.error for pose in poses]))
+        return why_short(self._alone[worst].session.holding(), self._pinned)
 
     def ways(self) -> tuple[FloatArray, FloatArray]:
         """(F, 3) current and (F, 3) new positions of the dragged point on the span's frames, in world space."""

@@ -84,6 +84,12 @@ def resume(rig: bpy.types.Object | None = None) -> None:
     follow()
 
 
+def why_short(rig: bpy.types.Object) -> str:
+    """What keeps a live rig from its targets, such as "foot.L is at its limit"; "" if nothing does."""
+    posed = _WATCHED.posed.get(rig.session_uid) if seen(rig).live else None
+    return "" if posed is None else next((why for tree in posed.trees.values() if (why := tree.why_short())), "")
+
+
 def live_rigs(scene: bpy.types.Scene) -> list[bpy.types.Object]:
     """The armatures of a scene that are live."""
     return [thing for thing in scene.objects if thing.type == "ARMATURE" and seen(thing).live]

@@ -24,8 +24,8 @@ from ..rig.legal import legal_pose, legal_rotations
 from ..rig.locks import WithLocks
 from ..rig.stretch import present_factors, write_stretches
 from ..settings.rig import rig_settings
-from ..settings.why_not import why_no_solve
-from .posture_session import depends_on, session_for
+from ..settings.why_not import enabled_effectors, why_no_solve
+from .posture_session import depends_on, session_for, why_short
 from .solve_frame import is_by_posture, solve_tree, stretch_factors
 from .stored_pose import BasePose, preferred_pose
 
@@ -35,6 +35,10 @@ _THERE: Final = 1e-5
 _LEGAL: Final = 1e-5
 # Radians: limbs on IK are placed so nearly.
 SAME_TURN_ON_IK: Final = 3e-4
+# Radians, and shares of the root bone's length: evaluated again, controls bring a body where they brought it before.
+_SAME_TURN_MADE: Final = 1e-5
+# What counts as the length of a root bone that has next to none.
+_SHORTEST: Final = 1e-3
 # Whether joints come after targets, with a timer that lets them arrive: where nobody looks they are there at once.
 IS_EASED = not bpy.app.background
 # Radians, and shares of the root bone's length: what a pose may be off by without being written again.
@@ -43,29 +47,39 @@ _SAME_PLACE: Final = 1e-6
 
 
 @dataclass
-class OnIk:
-    """Limbs on IK as they were posed last: (J, 4) the rotations asked for, and those that their IK made of them.
+class Written:
+    """A tree as it was posed last: what was asked for, and what the rig made of it, which may differ.
 
-    The second are None until the rig has been evaluated.
+    Poses are (J, 4) local rotations and (3,) the root's head. `made` is None until the rig has been evaluated.
     """
 
-    asked: FloatArray
-    made: FloatArray | None = None
+    asked: tuple[FloatArray, FloatArray]
+    made: tuple[FloatArray, FloatArray] | None = None
 
-    def are_there(self, asked: FloatArray, present: FloatArray, bones: Sequence[int]) -> bool:
-        """Whether those of some bones are asked for again, and are still as their IK made them."""
+    def is_there(
+        self, asked: tuple[FloatArray, FloatArray], present: Tree, most: FloatArray, bones: Sequence[int]
+    ) -> bool:
+        """Whether some bones' pose is asked for again, and they are still as the rig made them.
+
+        most: (J,) radians that bones may be off by. Places may be off by the same share of the root bone's length.
+        """
+        stands = present.rotations, present.root_location
         if self.made is None:
-            self.made = present
-        pairs = (asked, self.asked), (present, self.made)
-        return all(bool((angle_between(new[bones], old[bones]) <= SAME_TURN_ON_IK).all()) for new, old in pairs)
+            self.made = stands
+        length = max(float(present.skeleton.lengths[0]), _SHORTEST)
+        return all(
+            bool((angle_between(new[bones], old[bones]) <= most[bones]).all())
+            and np.abs(head - before).max() <= most.min() * length
+            for (new, head), (old, before) in ((asked, self.asked), (stands, self.made))
+        )
 
 
 @dataclass
 class LiveRig:
-    """What a live rig goes on from: by their roots the sessions of its trees and the limbs on IK."""
+    """What a live rig starts from: by root, the sessions of its trees and how they were posed."""
 
     trees: dict[str, "LiveSession"] = field(default_factory=dict)
-    on_ik: dict[str, OnIk] = field(default_factory=dict)
+    written: dict[str, Written] = field(default_factory=dict)
 
 
 class LiveSession:
@@ -164,6 +178,11 @@ class LiveSession:
             misses.max(initial=0.0) <= _THERE * size and angle_between(legal, present.rotations).max() <= _LEGAL
         )
 
+    def why_short(self) -> str:
+        """What keeps effectors from their targets, for people; "" if all are met."""
+        names = {each.bone: each.shown_bone for each in enabled_effectors(self._rig)}
+        return why_short(self._session.holding(), {bone: names.get(bone, bone) for bone in self._goals.pinned})
+
 
 def _same(places: Places, others: Places) -> bool:
     """Whether targets are where they were."""
@@ -225,16 +244,18 @@ def _pose_tree(
     location = head + share * (solved_head - head)
     factors = present_factors(rig, stretches)
     stretched = any(abs(factors[name] - factor) > _SAME_PLACE for name, factor in stretches.items())
-    root, elsewhere = tree.skeleton.names[0], posed.on_ik
-    on_ik = [bone for bone in goals.bones if tree.skeleton.names[bone] in elsewhere]
-    others = [bone for bone in goals.bones if bone not in on_ik]
-    turned = bool((angle_between(rotations[others], present[others]) > _SAME_TURN).any())
-    if on_ik and not live.on_ik.setdefault(root, OnIk(np.zeros_like(rotations))).are_there(rotations, present, on_ik):
-        turned = True
-    moved = np.abs(location - place).max() > _SAME_PLACE * max(float(tree.skeleton.lengths[0]), 1e-3)
-    if turned or stretched or (free and moved):
+    root, names = tree.skeleton.names[0], tree.skeleton.names
+    written, moving = live.written.get(root), location if free else place
+    turned = bool((angle_between(rotations[goals.bones], present[goals.bones]) > _SAME_TURN).any())
+    moved = np.abs(moving - place).max() > _SAME_PLACE * max(float(tree.skeleton.lengths[0]), _SHORTEST)
+    stays = not (turned or moved)
+    if not stays and written is not None:
+        on_ik = posed.on_ik
+        most = np.array([SAME_TURN_ON_IK if name in on_ik else _SAME_TURN_MADE for name in names])
+        stays = written.is_there((rotations, moving), tree, most, goals.bones)
+    if stretched or not stays:
         write_stretches(rig, stretches)
-        live.on_ik[root] = OnIk(rotations)
+        live.written[root] = Written((rotations, moving))
         known = {} if session is None else session.limbs
         writer = posed.writer(update, tree.skeleton, goals.bones, moves_root=free, known=known)
         if session is not None:

@@ -166,31 +166,64 @@ def test_a_paw_that_is_dragged_stays_on_ik_at_its_control():
     assert {name: np.array(cat.pose.bones[name].matrix_basis).tobytes() for name in others} == before
 
 
-def test_undo_takes_controls_and_keys_back_and_esc_leaves_them():
-    rig = keyed_human()
+def whole(rig):
+    """What all controls, switches and keys hold, to the bit."""
+    names = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale", "ik_stretch")
+    held = [np.array(getattr(bone, name)).tobytes() for bone in rig.pose.bones for name in names]
+    own = [
+        (bone.name, key, value) for bone in rig.pose.bones for key, value in sorted(bone.items()) if is_number(value)
+    ]
+    return held, own, {path: each.tobytes() for path, each in curves(rig).items()}
+
+
+def is_number(value):
+    return isinstance(value, (int, float))
+
+
+@pytest.mark.parametrize("auto_key", [False, True])
+@pytest.mark.parametrize("control", DRAGS)
+def test_undo_and_redo_and_esc_are_exact(control, auto_key):
+    keyed_human(on_fk=("upper_arm.R",))
     bpy.ops.object.mode_set(mode="POSE")
     go_to(20)
-    held = {limb: channels(rig, limb) for limb in LIMBS}
-    drag = begin_drag(bpy.context, rig, "hand_ik.L")
-    drag.step(drag.start + np.array((0.0, -0.2, 0.1)))
-    drag.cancel()
-    assert {limb: channels(rig, limb) for limb in LIMBS} == held
-    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    rig, shift = bpy.data.objects["Generated"], DRAGS[control][0]
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = auto_key
     bpy.ops.ed.undo_push(message="before")
-    assert bpy.ops.fabrik.drag(bone="hand_ik.L", translation=(0.0, -0.2, 0.1)) == {"FINISHED"}
+    held = whole(rig)
+    drag = begin_drag(bpy.context, rig, control)
+    for share in (0.5, 1.0):
+        drag.step(drag.start + share * np.array(shift))
+    assert whole(rig) != held
+    drag.cancel()
+    assert whole(rig) == held
+    assert bpy.ops.fabrik.drag(bone=control, translation=shift) == {"FINISHED"}
     bpy.ops.ed.undo_push(message="drag")
-    assert {limb: channels(rig, limb) for limb in LIMBS} != held
+    dragged = whole(rig)
+    assert dragged != held
+    assert (dragged[2] != held[2]) == auto_key
     bpy.ops.ed.undo()
-    rig = bpy.data.objects["Generated"]
-    assert {limb: channels(rig, limb) for limb in LIMBS} == held
+    assert whole(bpy.data.objects["Generated"]) == held
+    bpy.ops.ed.redo()
+    assert whole(bpy.data.objects["Generated"]) == dragged
 
 
-def test_the_control_is_moved_on_by_hand_after_a_drag():
-    """What the animator does next with G: the hand follows its control."""
+# The end of the limb that goes with each control, and bones that the control leaves where they are.
+@pytest.mark.parametrize(
+    ("control", "end", "others"),
+    [
+        ("hand_ik.L", "ORG-hand.L", ("ORG-hand.R", "ORG-foot.L", "DEF-spine")),
+        ("foot_ik.R", "ORG-foot.R", ("ORG-foot.L", "ORG-hand.L", "DEF-spine")),
+        ("torso", "DEF-spine", ("ORG-hand.L", "ORG-foot.L", "ORG-foot.R")),
+    ],
+)
+def test_the_control_is_moved_on_by_hand_after_a_drag(control, end, others):
+    """What the animator does next with G: what the control holds follows it, and nothing else."""
     rig = keyed_human()
     go_to(20)
-    drag_in_steps(rig, "hand_ik.L", (0.0, -0.1, 0.1))
-    before = np.array(rig.pose.bones["ORG-hand.L"].head)
-    rig.pose.bones["hand_ik.L"].matrix = Matrix.Translation((0.0, -0.03, 0.02)) @ rig.pose.bones["hand_ik.L"].matrix
+    drag_in_steps(rig, control, DRAGS[control][0])
+    heads = {name: np.array(rig.pose.bones[name].head) for name in (end, *others)}
+    rig.pose.bones[control].matrix = Matrix.Translation((0.0, -0.03, -0.02)) @ rig.pose.bones[control].matrix
     bpy.context.view_layer.update()
-    assert np.array(rig.pose.bones["ORG-hand.L"].head) - before == pytest.approx((0.0, -0.03, 0.02), abs=EXACT)
+    assert np.array(rig.pose.bones[end].head) - heads[end] == pytest.approx((0.0, -0.03, -0.02), abs=EXACT)
+    for name in others:
+        assert np.array(rig.pose.bones[name].head) == pytest.approx(heads[name], abs=CLOSE), name

@@ -59,13 +59,45 @@ def test_on_off_and_half(walk):
         assert np.array_equal(now, keys[path])
 
 
-def test_one_layer_on_another(walk):
-    was = world(walk, "hand.R")
+def test_a_second_edit_goes_to_the_same_layer(walk):
+    was, before = world(walk, "hand.R"), takes.poses(walk, FRAMES)
     drag()
     go_to(HERE)
     drag()
-    assert len(walk.animation_data.nla_tracks) == 3
+    assert len(walk.animation_data.nla_tracks) == 2
     assert np.linalg.norm(hand(walk) - was - 2.0 * UP) < 2e-4
+    # Another bone, on frames that are in part others.
+    once = takes.poses(walk, FRAMES)
+    later = HERE + 15
+    go_to(later)
+    foot = world(walk, "hand.L")
+    drag(bone="hand.L", translation=-UP)
+    assert len(walk.animation_data.nla_tracks) == 2
+    assert np.linalg.norm(world(walk, "hand.L") - foot + UP) < 1e-4
+    both = takes.poses(walk, FRAMES)
+    outside = np.abs(FRAMES - later) >= SPREAD
+    assert np.abs(both - once)[outside].max() < 1e-6
+    assert np.abs(both - once).max() > 0.05
+    outside &= np.abs(FRAMES - HERE) >= SPREAD
+    assert np.abs(both - before)[outside].max() < 1e-6
+    walk.animation_data.nla_tracks[-1].mute = True
+    assert np.abs(takes.poses(walk, FRAMES) - before).max() < 1e-6
+
+
+@pytest.mark.parametrize("kept", ["renamed", "muted", "half"])
+def test_a_layer_that_was_changed_is_kept_and_the_next_edit_has_its_own(walk, kept):
+    drag()
+    strip = strip_of(walk)
+    if kept == "renamed":
+        strip.action.name = "Wave"
+    elif kept == "muted":
+        strip.mute = True
+    else:
+        strip.fcurves[0].keyframe_points[0].co[1] = 0.5
+    was = hand(walk)
+    drag()
+    assert len(walk.animation_data.nla_tracks) == 3
+    assert np.linalg.norm(hand(walk) - was - UP) < 2e-4
 
 
 def test_trails_of_strips_are_played(walk):

@@ -14,6 +14,7 @@ from fabrik_addon.blender.edit.spread_drag import begin_spread
 from fabrik_addon.blender.edit.take import Take, tree_of
 from fabrik_addon.blender.goals.pins import pin_bones
 from fabrik_addon.blender.goals.support import floor_of
+from fabrik_addon.blender.posing.drag.setup import DragSettings
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.actions import new_action
 from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
@@ -125,6 +126,14 @@ class TestWalk:
         bpy.ops.ed.undo()
         rig = bpy.data.objects["Rig"]
         assert all(np.array_equal(now, keys[path]) for path, now in takes.curves(rig).items())
+
+    def test_it_says_what_keeps_the_hand_from_the_mouse(self, walk):
+        held = begin_spread(bpy.context, walk, "hand.R", Spread(SPREAD, SPREAD), settings=DragSettings(root="FIXED"))
+        assert held.step(held.start + np.array((0.0, 0.0, 0.05))).line == ""
+        result = held.step(held.start + np.array((0.0, 0.0, 3.0)))
+        assert result.error > 1.0
+        assert result.why == "shoulder.R is at its limit"
+        assert result.line.endswith(" short: shoulder.R is at its limit")
 
     def test_esc_leaves_nothing(self, walk):
         before = scenes.digest()

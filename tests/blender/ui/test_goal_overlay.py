@@ -83,6 +83,21 @@ class TestViews:
         bpy.context.scene.unit_settings.system = "IMPERIAL"
         assert goal_overlay.label(view, bpy.context.scene).endswith(("in", '"'))
 
+    def test_a_live_rig_says_what_keeps_it_from_its_target(self, rig):
+        bpy.context.scene.unit_settings.system = "METRIC"
+        rig.fabrik.effectors[0].target.location = (0.0, 0.0, 50.0)
+        bpy.context.view_layer.update()
+        ((_, still),) = goal_overlay.labels(rig, bpy.context.scene)
+        rig.fabrik.live = True
+        bpy.context.view_layer.update()
+        ((view, text),) = goal_overlay.labels(rig, bpy.context.scene)
+        assert ":" not in still
+        assert text == f"{goal_overlay.label(view, bpy.context.scene)}: out of reach"
+        rig.fabrik.effectors[0].target.location = rig.matrix_world @ rig.pose.bones["forearm.L"].tail
+        bpy.context.view_layer.update()
+        assert goal_overlay.labels(rig, bpy.context.scene) == []
+        rig.fabrik.live = False
+
     def test_points_on_bones_and_target_bones(self, rig):
         other = scenes.make_rig([("tip", "", (0.2, 0.3, 1.1), (0.2, 0.3, 1.4))], "Other")
         effector = rig.fabrik.effectors[0]

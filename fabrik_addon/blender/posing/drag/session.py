@@ -34,7 +34,7 @@ from .setup import DragSettings, DragSetup
 _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
 # World metres: what is less is not worth a word.
-_SHOWN: Final = 5e-4
+SHOWN: Final = 5e-4
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class StepResult:
     def line(self) -> str:
         """How far off the dragged point and pins are, in the scene's units and in one line; "" if all are in place."""
         parts = []
-        if self.error > _SHOWN:
+        if self.error > SHOWN:
             parts.append(f"{length_text(self.error)} short" + (f": {self.why}" if self.why else ""))
-        if self.pin_error > _SHOWN:
+        if self.pin_error > SHOWN:
             parts.append(f"a pin is {length_text(self.pin_error)} off")
         return ", ".join(parts)
 

@@ -13,6 +13,7 @@ from mathutils import Vector
 
 from ....core.arrays import FloatArray
 from ...goals.support import fitted, support_of
+from ...posing.live import why_short
 from ...rig.posture_masses import centre_of_mass
 from ...rig.spaces import armature_point, length_text, metres_per_unit
 from ...settings.effector import FabrikEffector
@@ -20,7 +21,7 @@ from ...settings.limit_properties import LimitPropertyError
 from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors
 from ..chosen import color
-from ..translations import said
+from ..translations import said, told
 from .drawing import Drawing, colored, draw_over
 from .goal_shapes import Goal, Lines, Look, capsule, goal_lines
 from .support_shapes import support_lines
@@ -76,6 +77,16 @@ def label(view: GoalView, scene: bpy.types.Scene) -> str:
         return ""
     text = length_text(view.error, scene)
     return said("pin {error}", error=text) if view.goal is Goal.PIN else text
+
+
+def labels(rig: bpy.types.Object, scene: bpy.types.Scene) -> list[tuple[GoalView, str]]:
+    """What is written beside the goals of a rig that are missed; beside the one missed most also what holds it."""
+    shown = sorted(views(rig), key=lambda view: -view.error)
+    texts = [(view, text) for view in shown if (text := label(view, scene))]
+    why = why_short(rig) if texts else ""
+    if why:
+        texts[0] = texts[0][0], f"{texts[0][1]}: {told(why)}"
+    return texts
 
 
 def lines_of(rig: bpy.types.Object) -> list[Lines]:
@@ -180,8 +191,7 @@ def apart(places: Sequence[_Place], widths: Sequence[float], height: float) -> l
 
 def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
     """Write how far those goals of rigs that are missed are from their effectors into the viewport at hand."""
-    shown = (view for rig in rigs for view in views(rig))
-    texts = [(view, text) for view in shown if (text := label(view, context.scene))]
+    texts = [row for rig in rigs for row in labels(rig, context.scene)]
     if not texts:
         return
     import blf  # noqa: PLC0415
