@@ -62,7 +62,7 @@ MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suf
 # Frames a second: rates are kept in single precision.
 _SAME_RATE: Final = 1e-3
 # What files say themselves, or what their beginnings are for.
-_SELDOM: Final = ("holds", "units", "up_axis", "layout", "rate", "start_frame", "first", "last", "step", "scale")
+_SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "step", "scale")
 # What is handed on where the dialogue has to be shown again.
 _CHOSEN: Final = ("timing", "directory", "filepath", *_SELDOM)
 
@@ -89,7 +89,9 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     )
     units: EnumProperty(name="Units", description="Units of the positions in the file", items=_UNITS)
     up_axis: EnumProperty(name="Up Axis", description="Which axis of the file points up", items=_UP_AXES)
-    layout: EnumProperty(name="Layout", description="Order of keypoints that are not named in the file", items=_LAYOUTS)
+    keypoints: EnumProperty(
+        name="Layout", description="Order of keypoints that are not named in the file", items=_LAYOUTS
+    )
     rate: FloatProperty(
         name="Rate",
         description="Frames per second of the recording; 0 uses the rate in the file, or 30 if the file has none",
@@ -148,7 +150,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
             if bpy.app.background or not self.options.is_invoke:
                 raise
             if isinstance(error, LayoutError):
-                return self._ask("The points have no names: choose their layout", layout=error.choices[0])
+                return self._ask("The points have no names: choose their layout", keypoints=error.choices[0])
             count = len(error.names)
             return self._ask(f"There are {count} performers: choose whose markers to import", performer=error.names[0])
         timing = self.timing
@@ -199,7 +201,9 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         from ....retarget.files.any_file import holds_poses, read_recorded
         from ...capture.import_markers import choose_performer, part_of
 
-        units, up_axis, layout = (None if told == "AUTO" else told for told in (self.units, self.up_axis, self.layout))
+        units, up_axis, layout = (
+            None if told == "AUTO" else told for told in (self.units, self.up_axis, self.keypoints)
+        )
         rate = self.rate or None
         if self.holds == "ARMATURE" or (self.holds == "AUTO" and holds_poses(path)):
             return read_recorded(path, up_axis, rate).part(self.first, self.last, self.step)

@@ -61,6 +61,8 @@ class FABRIK_PT_take(MotionTab, Panel):
 
     def draw(self, context: Context) -> None:
         layout, rig = self.layout, rig_at_hand(context)
+        layout.use_property_split = True
+        layout.use_property_decorate = False
         sentence, step = next_in_motion(context, rig)
         draw_lines(layout, sentence, "INFO")
         layout.operator(FABRIK_OT_import_markers.bl_idname, icon="IMPORT")
