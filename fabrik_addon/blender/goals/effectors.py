@@ -48,7 +48,7 @@ def check_effectors(scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
         _check_bone(rig, effector)
         if effector.kind == "TARGET":
             if effector.target is None:
-                raise RigError(f"Effector {effector.name!r} has no target (was it deleted?): choose one")
+                raise RigError(f"Target {effector.name!r} has no object (was it deleted?): choose one")
             _check_object(scene, rig, effector.name, effector.target, effector.target_bone)
         if effector.bend_target is not None:
             _check_object(scene, rig, effector.name, effector.bend_target, effector.bend_bone)
@@ -57,10 +57,10 @@ def check_effectors(scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
 def _check_bone(rig: bpy.types.Object, effector: FabrikEffector) -> None:
     """Raise RigError where the effector's bone is not there, such as after a renaming."""
     if not effector.bone:
-        raise RigError(f"Effector {effector.name!r} has no bone: choose one")
+        raise RigError(f"Target {effector.name!r} has no bone: choose one")
     if effector.bone not in rig.pose.bones:
         raise RigError(
-            f"Effector {effector.name!r}: {rig.name!r} has no bone {effector.bone!r} (was it renamed?): choose it again"
+            f"Target {effector.name!r}: {rig.name!r} has no bone {effector.bone!r} (was it renamed?): choose it again"
         )
 
 
@@ -70,11 +70,11 @@ def _check_object(
     """Raise RigError where an effector can't go by an object, or by a bone of it."""
     if not is_in_scene(scene, target):
         raise RigError(
-            f"Effector {effector!r}: its target {target.name!r} is not in scene {scene.name!r}: choose another"
+            f"Target {effector!r}: its object {target.name!r} is not in scene {scene.name!r}: choose another"
         )
     reason = why_no_target(rig, target, bone)
     if reason:
-        raise RigError(f"Effector {effector!r}: {reason}")
+        raise RigError(f"Target {effector!r}: {reason}")
 
 
 def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) -> str:
@@ -170,7 +170,7 @@ def remove_effector(rig: bpy.types.Object, index: int) -> str:
     """Remove an effector, keeping its target object; returns its name. Raises RigError where there is none there."""
     kept = rig_settings(rig)
     if not 0 <= index < len(kept.effectors):
-        raise RigError(f"{rig.name!r} has no effector number {index}: choose one in the list")
+        raise RigError(f"{rig.name!r} has no target or pin with number {index}: choose one in the list")
     name: str = kept.effectors[index].name
     kept.effectors.remove(index)
     kept.active_effector = min(kept.active_effector, max(len(kept.effectors) - 1, 0))
@@ -258,10 +258,10 @@ def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
         if effector.bone in roles and roles[effector.bone].part in _GROUP_OF
     }
     if not groups:
-        raise RigError(f"No effector of {rig.name!r} is on a bone with a known name: set priorities by hand")
+        raise RigError(f"No target or pin of {rig.name!r} is on a bone with a known name: set priorities by hand")
     order = [group for group, _ in _GROUPS if group in groups.values()]
     for place, group in groups.items():
         effectors[place].priority = order.index(group)
     left = [effector.name for place, effector in enumerate(effectors) if place not in groups]
     alone = [f"Not changed, because their bone names are unknown: {', '.join(map(repr, left))}"] if left else []
-    return f"{len(groups)} effectors have priorities in this order: {', '.join(order)}", alone
+    return f"{len(groups)} targets and pins have priorities in this order: {', '.join(order)}", alone

@@ -182,11 +182,11 @@ def _goals_of(
             continue
         if effector.rotation_weight > 0.0:
             raise RigError(
-                f"Effector {name!r} can't copy the rotation of {effector.target_bone!r}, a bone of the "
-                "same rig: turn Copy Rotation off"
+                f"Target {name!r} can't copy the rotation of {effector.target_bone!r}, a bone of the "
+                "same rig: turn Rotation off"
             )
         if effector.target_bone == effector.bone or not turned.any():
-            raise RigError(f"Effector {name!r}: its target moves with bone {effector.bone!r}: choose another")
+            raise RigError(f"Target {name!r}: its object moves with bone {effector.bone!r}: choose another")
     by_markers = any(isinstance(each, FabrikMarker) for each in own)
     slides = {} if by_markers else solved_slides(rig, goals.bone_names)
     tree = stretched(rig, goals.tree, except_for=slides)
@@ -210,8 +210,8 @@ def _why_nothing_moves(rig: bpy.types.Object, goals: Sequence[Goals]) -> str:
     """Why none of the effectors can be moved."""
     alone = [sentence for goal in goals for sentence in goal.left_alone]
     if alone:
-        return f"No bone that can rotate moves an effector of {rig.name!r} ({alone[-1]}): choose other bones"
-    return f"The effectors of {rig.name!r} are at the root's head, which no bone can move: choose others"
+        return f"No bone that can rotate moves a target or pin of {rig.name!r} ({alone[-1]}): choose other bones"
+    return f"The targets and pins of {rig.name!r} are at the root's head, which no bone can move: choose others"
 
 
 def root_mode(

@@ -98,7 +98,7 @@ class FrameResult:
 
     @property
     def line(self) -> str:
-        """The result in one line and the scene's units, such as "5 of 5 effectors met, worst 0.2 mm"."""
+        """The result in one line and the scene's units, such as "5 of 5 targets met, worst 0.2 mm"."""
         unseen = int(np.isnan(self.errors).sum())
         if unseen == len(self.errors):
             return "No target is seen on this frame: the pose was not changed"
@@ -106,7 +106,7 @@ class FrameResult:
         worst = length_text(float(np.nanmax(self.errors)))
         worst += f": {self.why}" if self.why and self.met < seen else ""
         worst += f", {unseen} not seen" if unseen else ""
-        return f"{self.met} of {seen} effectors met, worst {worst}"
+        return f"{self.met} of {seen} targets met, worst {worst}"
 
 
 def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: str = "PRESENT") -> FrameResult:

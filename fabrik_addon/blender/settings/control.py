@@ -74,7 +74,7 @@ class FabrikControl(PropertyGroup):
     shares_turn: StringProperty(name="Shares Rotation", description="A second control that partly rotates this one")
     share: FloatProperty(name="Share", description="Fraction of the second control's rotation", subtype="FACTOR")
     moves_with: StringProperty(name="Moves With", description="The control that this control's head follows")
-    stands_for: StringProperty(name="Stands For", description="The deform bone that is dragged instead of the control")
+    stands_for: StringProperty(name="Deform Bone", description="The deform bone that is dragged instead of the control")
     limb: StringProperty(name="Limb", description="The IK/FK switch of the limb that this control moves on IK")
 
 
@@ -87,7 +87,7 @@ class FabrikSwitch(PropertyGroup):
 
     fk: FloatProperty(name="FK", description="Value of the switch for FK")
     ik: FloatProperty(name="IK", description="Value of the switch for IK")
-    only_ik: BoolProperty(name="Only IK", description="The rig has no FK for this limb, so it is always on IK")
+    only_ik: BoolProperty(name="IK Only", description="The rig has no FK for this limb, so it is always on IK")
     stretches: BoolProperty(
         name="Stretches", description="The limb's IK stretches its bones, and stretching can't be turned off"
     )

@@ -113,7 +113,7 @@ _PROPERTIES: Final = {
     ),
     "mass": _Property(
         MASS,
-        "Share of the body's mass carried by the bone; a negative value estimates it from the bone's name or size",
+        "The bone's share of the body's mass; a negative value estimates it from the bone's name or size",
         number,
         (-1.0, 1.0, -1.0, 0.5),
         "NONE",

@@ -66,7 +66,7 @@ class CalibrationOptions:
     )
     reference: IntVectorProperty(
         name="Reference",
-        description="First and last frame to calibrate from. If both are 0, the frames that show the most markers",
+        description="First and last frame to calibrate from. If both are 0, the frames with the most markers are used",
         size=2,
     )
 

@@ -127,7 +127,7 @@ def why_no_solve(rig: bpy.types.Object) -> str:
     if not len(seen(rig).effectors):
         return f"{rig.name!r} has no target: select a bone in Pose mode and add one"
     if not enabled_effectors(rig):
-        return f"All effectors of {rig.name!r} are disabled: enable one"
+        return f"All targets and pins of {rig.name!r} are disabled: enable one"
     return ""
 
 

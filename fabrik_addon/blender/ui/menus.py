@@ -39,7 +39,7 @@ _MOTION: Final = ((FABRIK_OT_import_markers, FABRIK_OT_match_markers, FABRIK_OT_
 
 
 class FABRIK_MT_menu(Menu):
-    """All that is done with a rig, for those who look in menus"""
+    """Pose and animate a rig with FABRIK"""
 
     bl_idname = "FABRIK_MT_menu"
     bl_label = "FABRIK"

@@ -21,7 +21,7 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
         return reason
     kept = seen(rig)
     if may_be_control_rig(rig):
-        return "Constraints move its bones: set up a control rig, then drag controls"
+        return "Constraints move the rig's bones: set up a control rig, then drag controls"
     if any(effector.kind == "TARGET" for effector in kept.effectors):
         return _next_with_targets(rig)
     if rig.mode != "POSE":
@@ -63,7 +63,7 @@ def _without_a_take(rig: bpy.types.Object | None) -> tuple[str, str]:
     kept = None if rig is None else seen(rig).retarget
     if rig is not None and kept is not None and kept.source is not None:
         if may_be_control_rig(rig):
-            return "Constraints move its bones: set up a control rig first", FABRIK_OT_use_control_rig.bl_idname
+            return "Constraints move the rig's bones: set up a control rig first", FABRIK_OT_use_control_rig.bl_idname
         if kept.brought == kept.source.name:
             return "Retargeted: see the result below", FABRIK_OT_retarget.bl_idname
         return "Press Retarget Animation to copy the source's motion to the rig", FABRIK_OT_retarget.bl_idname

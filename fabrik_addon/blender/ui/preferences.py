@@ -22,7 +22,7 @@ class FabrikPreferences(AddonPreferences):
     bl_idname = PACKAGE
 
     met: _color("met", "Met", "Targets that are met")
-    missed: _color("missed", "Missed", "Targets and pins that are missed, and by how much")
+    missed: _color("missed", "Missed", "Targets and pins that are missed, and their distance")
     pinned: _color("pinned", "Pins", "Pins that are met")
     bend: _color("bend", "Pole Targets", "Pole targets of limbs")
     free: _color("free", "Limits", "Range of rotation of bones")

@@ -15,7 +15,7 @@ class FABRIK_WT_drag(WorkSpaceTool):
     bl_context_mode = "POSE"
     bl_idname = "fabrik.drag_tool"
     bl_label = "FABRIK Drag"
-    bl_description = "Drag a bone, and the rig follows within its limits while pinned bones stay in place"
+    bl_description = "Drag a bone. The rig follows within its limits, and pinned bones stay in place"
     bl_icon = "ops.armature.extrude_cursor"
     bl_keymap = (
         (FABRIK_OT_drag.bl_idname, {"type": "LEFTMOUSE", "value": "CLICK_DRAG"}, {"properties": [("pick", True)]}),

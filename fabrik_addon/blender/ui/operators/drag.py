@@ -34,7 +34,7 @@ _KEPT: Final = ("root", *get_annotations(DragOptions))
 
 
 class FABRIK_OT_drag(DragOptions, OnRig, Operator):
-    """Drag a bone, and the rig follows within its limits while pinned bones stay in place"""
+    """Drag a bone. The rig follows within its limits, and pinned bones stay in place"""
 
     bl_idname = "fabrik.drag"
     bl_label = "Drag Bone"

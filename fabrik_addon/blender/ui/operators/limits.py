@@ -67,8 +67,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
     mass: FloatProperty(
         name="Mass",
-        description="Share of the body's mass carried by the bone; a negative value estimates it from the "
-        "bone's name or size",
+        description="The bone's share of the body's mass; a negative value estimates it from the bone's name or size",
         min=-1.0,
         soft_max=0.5,
         options=_ASIDE,

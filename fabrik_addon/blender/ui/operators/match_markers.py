@@ -68,7 +68,7 @@ class FABRIK_OT_match_markers(OnRig, Operator):
 
 
 class FABRIK_OT_follow_take(OnRig, Operator):
-    """Use another take in the panels below. What the rig has of this take is kept"""
+    """Use another take in the panels below. The settings of the current take are kept"""
 
     bl_idname = "fabrik.follow_take"
     bl_label = "Choose Take"

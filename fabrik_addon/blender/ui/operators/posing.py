@@ -74,7 +74,7 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
 
     clamp: BoolProperty(
         name="Clamp Pose",
-        description="Rotate bones that are outside their limits inside first, so that solving does not",
+        description="First rotate bones that exceed their limits inside them, because solving would rotate them too",
         options=ASIDE,
     )
 
