@@ -163,7 +163,7 @@ def _keep_shape_beside(curve: bpy.types.FCurve, frame: float) -> None:
 def write_layer(armature: bpy.types.Object, old: Motion, new: NewChannels) -> int:
     """Put what changes of a motion on a new NLA track above all others; how many bones have changed.
 
-    The present action becomes a strip below it.
+    The current action becomes a strip below it.
 
     Raises RigError, with nothing changed, for a bone whose rotation can't be layered.
     """

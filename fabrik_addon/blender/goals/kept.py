@@ -83,7 +83,7 @@ def _standing(rig: bpy.types.Object, goals: Goals, channels: Channels, rows: Seq
 
 
 def _made_of(rig: bpy.types.Object, channels: Channels, posed: _Posed) -> _Key | None:
-    """All that the goals of a rig are made of, but what is posed; None where the rig has other bones."""
+    """All that the goals of a rig are made of, but what is posed; None if the rig has other bones."""
     bones, pose_bones = rig.data.bones, rig.pose.bones
     if len(bones) != len(posed.turned):
         return None

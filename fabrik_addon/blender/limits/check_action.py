@@ -172,7 +172,7 @@ def _mend_by_controls(
 
 
 def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
-    """The limits of those of some bones that have one; raises RigError where none has."""
+    """The limits of those of some bones that have one; raises RigError if none has."""
     limits = {bone.name: limit for bone in bones if (limit := read_limit(bone)) is not None}
     if not limits:
         raise RigError("None of these bones has a limit: set one first")

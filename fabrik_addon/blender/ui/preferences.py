@@ -17,7 +17,7 @@ def _color(name: str, label: str, description: str) -> object:
 
 
 class FabrikPreferences(AddonPreferences):
-    """What holds for all files."""
+    """The extension's preferences."""
 
     bl_idname = PACKAGE
 
@@ -29,7 +29,7 @@ class FabrikPreferences(AddonPreferences):
     binds: _color("binds", "At a Limit", "Limits that currently block a bone's rotation")
 
     def draw(self, context: Context) -> None:
-        """Draw all of it."""
+        """Draw the preferences."""
         layout = self.layout
         layout.operator(FABRIK_OT_guide.bl_idname, icon="HELP")
         layout.label(text="Keys in Pose Mode", icon="KEYINGSET")

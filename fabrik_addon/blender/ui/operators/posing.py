@@ -1,4 +1,4 @@
-"""Into Pose mode, posing the present frame, and between poses, keys and targets."""
+"""Enters Pose mode, poses the current frame, and sets keys and targets from poses."""
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty
