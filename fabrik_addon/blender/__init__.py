@@ -1,1 +1,1 @@
-"""Everything that touches Blender: reading and writing rigs, operators, panels, drawing."""
+"""All code that uses Blender: reading and writing rigs, operators, panels, drawing."""

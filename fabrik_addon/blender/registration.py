@@ -1,7 +1,7 @@
-"""Everything that Blender is told of when the extension is switched on, and told to forget when it is off.
+"""Registers everything with Blender when the extension is enabled, and unregisters it when it is disabled.
 
-Blender waits for this at its every start. So all that is imported here only says what there is (settings, operators,
-panels, handlers) and imports what does the work, and numpy, inside the functions that call it: when it is first used.
+Blender waits for this at every start. So the modules that are imported here only declare settings, operators, panels
+and handlers. They import numpy and the code that does the work inside their functions, on first use.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ CLASSES = (
     *guide.CLASSES,
     *preferences.CLASSES,
 )
-# What else is switched on and off, each by itself.
+# Modules with their own start and stop functions.
 PARTS: Final[tuple[Any, ...]] = (
     translations,
     stiffness_slider,
@@ -45,14 +45,14 @@ PARTS: Final[tuple[Any, ...]] = (
     tool,
     menus,
 )
-# Goals are there in Pose mode as well as while targets are moved in Object mode.
+# Goals are drawn in Pose mode, and while targets are moved in Object mode.
 GOAL_POPOVERS = ("VIEW3D_PT_overlay_bones", "VIEW3D_PT_overlay_object")
-# Blender gives a handle that has to be handed back; it is here only while the extension is on.
+# Blender returns a handle that must be passed back; it is stored only while the extension is enabled.
 _COMMANDS: list[object] = []
 
 
 def register() -> None:
-    """Switch everything on."""
+    """Register everything."""
     for cls in CLASSES:
         translations.use_context(cls)
         bpy.utils.register_class(cls)
@@ -78,7 +78,7 @@ def register() -> None:
         drawing_handlers.GOALS_SWITCH,
         BoolProperty(
             name="Targets and Pins",
-            description="Show targets, pins and pole targets of rigs, and their distance from the effectors",
+            description="Show targets, pins and pole targets of rigs, and the distance of bones from them",
             default=True,
             translation_context=translations.CONTEXT,
         ),
@@ -95,7 +95,7 @@ def register() -> None:
 
 
 def unregister() -> None:
-    """Switch everything off, in reverse."""
+    """Unregister everything, in reverse order."""
     while _COMMANDS:
         bpy.utils.unregister_cli_command(_COMMANDS.pop())
     live.stop()
@@ -114,7 +114,7 @@ def unregister() -> None:
 
 
 def _commands() -> dict[str, Callable[[list[str]], int]]:
-    """What `blender --command fabrik_…` runs."""
+    """The commands of `blender --command fabrik_…`."""
     return {"bake": _bake_command, "retarget": _retarget_command, "worker": _worker_command}
 
 
@@ -134,7 +134,7 @@ def _retarget_command(arguments: list[str]) -> int:
 
 
 def _worker_command(_arguments: list[str]) -> int:
-    """`blender --command fabrik_worker`: takes of another process, which has been called with `--jobs`."""
+    """`blender --command fabrik_worker`: processes takes for another process that was called with `--jobs`."""
     from .bake.command_line import BAKE, serve_takes
     from .retarget.command_line import COMMAND
 

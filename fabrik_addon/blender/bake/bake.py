@@ -156,6 +156,6 @@ def _chosen(
         kept = tuple(bone for bone in tree.bones if bone in names)
         chosen.append(replace(tree, bones=kept, travels=choice == "MAPPED" or root in wanted))
     if not any(tree.bones for tree in chosen):
-        what = "selected" if choice == "SELECTED" else "followed by a marker or an effector"
+        what = "selected" if choice == "SELECTED" else "followed by a marker, a target or a pin"
         raise BakeError(f"No bone to key is {what}: choose All Solved")
     return tuple(chosen)

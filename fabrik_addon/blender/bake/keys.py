@@ -206,7 +206,7 @@ def _written(writing: Writing, tree: BakedTree) -> tuple[set[str], set[str]]:
 
 
 def off_their_keys(writing: Writing) -> list[str]:
-    """Sentences on bones of a control rig that do not stand as they were solved; the scene goes to other frames.
+    """Sentences about bones of a control rig that do not stand as they were solved; the scene goes to other frames.
 
     Bones may differ if keys are reduced or only some bones get keys.
     """

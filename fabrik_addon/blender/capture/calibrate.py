@@ -65,7 +65,7 @@ _TRIED: Final = 20
 
 
 def check_fittable(rig: bpy.types.Object) -> None:
-    """Raise RigError where a rig's bones can't be edited."""
+    """Raise RigError if a rig's bones can't be edited."""
     if rig.override_library is not None or rig.data.library is not None or rig.data.override_library is not None:
         raise RigError(
             f"The bones of {rig.name!r} are linked from another file: set Proportions to an option other than Fit Rig"

@@ -18,7 +18,7 @@ _MOST: Final = 0.9
 _LOOSE: Final = 0.01
 # Shares of a turn: what is nearer to none or to all is that.
 _NONE: Final = 0.02
-# Metres by radian, as a share of the rig's size: a lever of less moves nothing that could be told.
+# Meters by radian, as a share of the rig's size: a lever of less moves nothing that could be told.
 _NO_ARM: Final = 1e-4
 
 

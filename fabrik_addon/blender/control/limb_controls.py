@@ -25,7 +25,7 @@ _NEW: Final = 0.1
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
 # Radians from straight on, or half of what a limb is bent by at rest: Blender's IK is off by 0.01 mm, which turns a
-# limb of half a metre by 0.2 degrees where it is bent by 1. It is 0.6 mm shorter for it.
+# limb of half a meter by 0.2 degrees where it is bent by 1. It is 0.6 mm shorter for it.
 _STRAIGHT: Final = 0.1
 # A share of a trial's way: bones that become longer or shorter by more are stretched (Rigify's by a tenth to a fifth).
 _STRETCH: Final = 0.03

@@ -19,7 +19,7 @@ from ..settings.control import FabrikControlRig
 class ControlPose:
     """What C controls' channels are to hold: ([F,] C, 4) local rotations; place: ([F,] 3) the place control's location.
 
-    place is None where the body is not to be moved.
+    place is None if the body is not to be moved.
     """
 
     rotations: FloatArray

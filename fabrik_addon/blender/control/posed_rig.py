@@ -59,14 +59,14 @@ class PlainRig:
         self.rig = rig
 
     def trees(self, *, at_rest: bool = False) -> list[Tree]:
-        """The bones that are solved and their present pose, as `rig.armature.read_trees`; of a control rig the body's.
+        """The bones that are solved and their current pose, as `rig.armature.read_trees`; of a control rig the body's.
 
         The body stands as it was last evaluated. Raises RigError as that does.
         """
         return plain.read_trees(self.rig, at_rest=at_rest)
 
     def pose(self) -> Channels:
-        """The present pose as channels, as if the bones of a body had some of their own."""
+        """The current pose as channels, as if the bones of a body had some of their own."""
         return plain.read_channels(self.rig)
 
     def local(self, bones: Iterable[str]) -> dict[str, FloatArray]:
@@ -167,7 +167,7 @@ class PlainRig:
         root_location: FloatArray | None = None,
         bones: Sequence[int] | None = None,
     ) -> list[str]:
-        """Pose bones once, each in its own rotation mode; sentences on those that their controls can't bring there.
+        """Pose bones once, each in its own rotation mode; sentences about those that their controls can't bring there.
 
         Args:
             context: where the rig is evaluated, to look how it came out.
@@ -177,7 +177,7 @@ class PlainRig:
             bones: places in the skeleton of the bones to turn; all of them when None.
 
         Raises:
-            RigError: naming what cannot be written: a linked armature, or a bone that is not there.
+            RigError: naming what cannot be written: a linked armature, or a bone that does not exist.
         """
         check_editable(self.rig)
         check_bones(self.rig, *skeleton.names)
@@ -217,7 +217,7 @@ class PlainRig:
         return {*bones}, _paths(bones, moved)
 
     def off(self, context: bpy.types.Context, skeleton: Skeleton, wanted: FloatArray, frames: IntArray) -> list[str]:
-        """Go to some of F frames and look whether bones are at (F, J, 4, 4); a sentence on each that is not.
+        """Go to some of F frames and look whether bones are at (F, J, 4, 4); a sentence about each that is not.
 
         The scene is left on another frame.
         """
@@ -373,7 +373,7 @@ class ControlRig(PlainRig):
         return bool(row.switch) and any(staying(self.rig, self._kept, (row.switch,), baked=baked))
 
     def _locked_control(self, bone: str, *, baked: bool = False) -> tuple[bpy.types.PoseBone, FloatArray] | None:
-        """`_control_of` where it has locks; None where the limb stays on IK, on which they mean nothing."""
+        """`_control_of` where it has locks; None if the limb stays on IK, on which they mean nothing."""
         found = self._control_of(bone)
         if found is None or not (any(found[0].lock_rotation) or found[0].lock_rotation_w):
             return None
@@ -382,7 +382,7 @@ class ControlRig(PlainRig):
     def _control_of(self, bone: str) -> tuple[bpy.types.PoseBone, FloatArray] | None:
         """The control that rotates against what is above it as a bone of the body does; (4,) its axes in the bone's.
 
-        None where there is none, or where the two follow others, so that nobody knows what the channels mean.
+        None if there is none, or where the two follow others, so that nobody knows what the channels mean.
         """
         rig, kept = self.rig, self._kept
         row = kept.carriers.get(bone)

@@ -158,9 +158,10 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
     """Find the bones of a rig's body and the controls that carry them, and keep that on the armature.
 
     Controls that were chosen by hand before stay. Pose, keys and properties of the rig are as before. Returns a line
-    for people, and a sentence on the bones that no control carries, or none that brings them where they are posed to.
+    for people, and a sentence about the bones that no control carries, or none that brings them where they are posed
+    to.
 
-    Raises RigError, with nothing changed, where the rig has no bones that constraints own, or no control.
+    Raises RigError, with nothing changed, if the rig has no bones that constraints own, or no control.
     """
     check_rig(rig)
     check_editable(rig)

@@ -92,7 +92,7 @@ class Trials:
 def try_controls(
     context: bpy.types.Context, rig: bpy.types.Object, controls: Sequence[str], after: dict[str, int]
 ) -> Trials:
-    """Turn each control by a little, from the present pose, and put it back.
+    """Turn each control by a little, from the current pose, and put it back.
 
     Those that constraints move at present turn nothing. after: for each bone the bits of those that may follow it.
     """

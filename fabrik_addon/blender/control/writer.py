@@ -23,13 +23,13 @@ from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
 from .model import ControlModel
 from .switches import hand_over, keyed_switches, set_along
 
-# A share of a metre: a location that would change by less is kept to the bit.
+# A share of a meter: a location that would change by less is kept to the bit.
 _LEAST_MOVE: Final = 1e-7
 # Once the body stands nearly right, looking again at how what carries the controls stands mends the rest.
 _MENDS: Final = 3
 # Gauss-Newton steps for limbs that bend at several joints, in a move of the mouse; on release there are more.
 _STEPS_OF_A_MOVE: Final = 3
-# What a bone may be off by, in metres and radians (0.05 degrees), before it is worth a word.
+# What a bone may be off by, in meters and radians (0.05 degrees), before it is worth a word.
 MOST_OFF: Final = (1e-4, 8.7e-4)
 # As a share of the body's size: what is built in other units, without a scale, is in single precision all the same.
 _MOST_OFF_OF_SIZE: Final = 6e-5
@@ -40,7 +40,7 @@ _LOOKED_AT = 9
 
 
 class Deviation(NamedTuple):
-    """A bone that does not stand where it should, by metres and radians."""
+    """A bone that does not stand where it should, by meters and radians."""
 
     bone: str
     distance: float
@@ -116,7 +116,7 @@ class ControlWriter:
         self._place_limbs(exactly=exactly, most=None if exactly else _STEPS_OF_A_MOVE)
 
     def settle(self) -> list[str]:
-        """Look where the body is, and correct what differs; a sentence on each bone that can't be corrected."""
+        """Look where the body is, and correct what differs; a sentence about each bone that can't be corrected."""
         if self._wanted is None or self._model is None:
             return []
         if not self.changed() and not self.switched():
@@ -170,7 +170,7 @@ class ControlWriter:
         hand_over(self._rig, self._kept, {path: self._kept.switches[path].ik for path in self.limbs})
 
     def leave_ik(self) -> list[str]:
-        """Let those limbs that are not where they were wanted go to FK, if they may; a sentence on each."""
+        """Let those limbs that are not where they were wanted go to FK, if they may; a sentence about each."""
         off = {self._kept.carriers[each.bone].switch: each for each in sorted(self.deviations(), key=_distance)}
         left = []
         for path in [path for path in self.limbs if path in off and self.may_leave_ik(path)]:
@@ -265,7 +265,7 @@ def deviations(
 
 
 def said(kept: FabrikControlRig, deviation: Deviation, on_ik: Collection[str] = ()) -> str:
-    """A sentence on a bone that its control can't bring where it should be; on_ik: the switches of limbs on IK."""
+    """A sentence about a bone that its control can't bring where it should be; on_ik: the switches of limbs on IK."""
     row = kept.carriers[deviation.bone]
     control = row.goes_by if row.switch in on_ik and row.goes_by else row.control
     return f"Bone {deviation.bone!r} is off by {_apart(deviation)}: control {control!r} can't move it there"
@@ -331,7 +331,7 @@ def control_channels(
 def _placed(
     rig: bpy.types.Object, writer: ControlWriter, rotations: FloatArray, heads: FloatArray
 ) -> Generator[float, None, tuple[dict[str, FloatArray], list[str]]]:
-    """By IK control (F, 7) its location and rotation over the frames, and sentences on limbs that were taken out.
+    """By IK control (F, 7) its location and rotation over the frames, and sentences about limbs that were taken out.
 
     A limb that is not where it should be on some frame goes to FK, on all of them. The rig is posed, and left so.
     """
@@ -358,9 +358,9 @@ def off_their_channels(
     wanted: FloatArray,
     frames: IntArray,
 ) -> list[str]:
-    """Go to some of F frames and look whether the body stands at (F, J, 4, 4); a sentence on each bone that does not.
+    """Compare the deform bones with (F, J, 4, 4) on some of F frames; a sentence about each that differs.
 
-    The scene is left on another frame.
+    Leaves the scene on another frame.
     """
     worst: dict[str, Deviation] = {}
     for row in np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int)).tolist():

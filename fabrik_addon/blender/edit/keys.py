@@ -164,8 +164,8 @@ def _keep_shape_beside(curve: bpy.types.FCurve, frame: float) -> None:
 def write_layer(armature: bpy.types.Object, old: Motion, new: NewChannels) -> int:
     """Add what changes of a motion to the layer of earlier edits; how many bones have changed.
 
-    That is the topmost NLA track if `write_layer` made it and it was left as it was. Otherwise there is a new track
-    above all others, and the present action becomes a strip below it.
+    This layer is the topmost NLA track, if `write_layer` made it and nothing has changed it since. Otherwise a new
+    track is added above all others, and the current action becomes a strip below it.
 
     Raises RigError, with nothing changed, for a bone whose rotation can't be layered.
     """

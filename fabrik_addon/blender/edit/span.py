@@ -36,7 +36,7 @@ _GOES_BACK: Final = 0.25
 class Spread:
     """How far a change goes: frames before and after.
 
-    frame: the one that is dragged; the present one when None. to: "MARKERS" or "CONTACTS", the next of which on the
+    frame: the one that is dragged; the current one when None. to: "MARKERS" or "CONTACTS", the next of which on the
     timeline is where it ends if there is one; "LAYER" if it goes to a layer of its own.
     """
 

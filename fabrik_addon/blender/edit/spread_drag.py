@@ -243,7 +243,7 @@ def begin_any_drag(
 
 
 def why_no_spread(context: bpy.types.Context, armature: bpy.types.Object) -> str:
-    """What keeps drags from changing keys on other frames; "" where nothing does."""
+    """What keeps drags from changing keys on other frames; "" if nothing does."""
     if not is_animated(armature):
         return f"{armature.name!r} has no keys to edit: bake or key some motion first"
     return "" if is_auto_keying(context) else "Auto Keying is off, so keys can't be changed: enable it"

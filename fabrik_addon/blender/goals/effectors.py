@@ -48,37 +48,37 @@ def check_effectors(scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
         _check_bone(rig, effector)
         if effector.kind == "TARGET":
             if effector.target is None:
-                raise RigError(f"Effector {effector.name!r} has no target (was it deleted?): choose one")
+                raise RigError(f"Target {effector.name!r} has no object (was it deleted?): choose one")
             _check_object(scene, rig, effector.name, effector.target, effector.target_bone)
         if effector.bend_target is not None:
             _check_object(scene, rig, effector.name, effector.bend_target, effector.bend_bone)
 
 
 def _check_bone(rig: bpy.types.Object, effector: FabrikEffector) -> None:
-    """Raise RigError where the effector's bone is not there, such as after a renaming."""
+    """Raise RigError if the effector's bone does not exist, such as after a renaming."""
     if not effector.bone:
-        raise RigError(f"Effector {effector.name!r} has no bone: choose one")
+        raise RigError(f"Target {effector.name!r} has no bone: choose one")
     if effector.bone not in rig.pose.bones:
         raise RigError(
-            f"Effector {effector.name!r}: {rig.name!r} has no bone {effector.bone!r} (was it renamed?): choose it again"
+            f"Target {effector.name!r}: {rig.name!r} has no bone {effector.bone!r} (was it renamed?): choose it again"
         )
 
 
 def _check_object(
     scene: bpy.types.Scene, rig: bpy.types.Object, effector: str, target: bpy.types.Object, bone: str
 ) -> None:
-    """Raise RigError where an effector can't go by an object, or by a bone of it."""
+    """Raise RigError if an effector can't go by an object, or by a bone of it."""
     if not is_in_scene(scene, target):
         raise RigError(
-            f"Effector {effector!r}: its target {target.name!r} is not in scene {scene.name!r}: choose another"
+            f"Target {effector!r}: its object {target.name!r} is not in scene {scene.name!r}: choose another"
         )
     reason = why_no_target(rig, target, bone)
     if reason:
-        raise RigError(f"Effector {effector!r}: {reason}")
+        raise RigError(f"Target {effector!r}: {reason}")
 
 
 def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) -> str:
-    """What keeps an object, or a bone of it, from being a target of a rig; "" where nothing does."""
+    """What keeps an object, or a bone of it, from being a target of a rig; "" if nothing does."""
     if target == rig and not bone:
         return f"{rig.name!r} can't be its own target: choose another object"
     if bone and target.type != "ARMATURE":
@@ -89,7 +89,7 @@ def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) ->
 
 
 def closes(rig: bpy.types.Object, effector: FabrikEffector | FabrikMarker) -> Partner | None:
-    """The point of one of the rig's own bones that an effector is to reach; None where it is something else."""
+    """The point of one of the rig's own bones that an effector is to reach; None if it is something else."""
     goal = goal_of(effector)
     return None if isinstance(goal, Pin) or effector.target is None else partner_of(rig, *goal)
 
@@ -167,10 +167,10 @@ def own_targets(rig: bpy.types.Object) -> list[str]:
 
 
 def remove_effector(rig: bpy.types.Object, index: int) -> str:
-    """Remove an effector, keeping its target object; returns its name. Raises RigError where there is none there."""
+    """Remove an effector, keeping its target object; returns its name. Raises RigError if there is none there."""
     kept = rig_settings(rig)
     if not 0 <= index < len(kept.effectors):
-        raise RigError(f"{rig.name!r} has no effector number {index}: choose one in the list")
+        raise RigError(f"{rig.name!r} has no target or pin with number {index}: choose one in the list")
     name: str = kept.effectors[index].name
     kept.effectors.remove(index)
     kept.active_effector = min(kept.active_effector, max(len(kept.effectors) - 1, 0))
@@ -228,7 +228,7 @@ def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -
 
 
 def _check_marker(scene: bpy.types.Scene, rig: bpy.types.Object, marker: FabrikMarker) -> None:
-    """Raise RigError where a marker's bone or object is gone, such as after a renaming."""
+    """Raise RigError if a marker's bone or object is gone, such as after a renaming."""
     if marker.bone not in rig.pose.bones:
         raise RigError(
             f"Marker {marker.name!r}: {rig.name!r} has no bone {marker.bone!r} (was it renamed?): choose it again"
@@ -247,8 +247,8 @@ def _check_marker(scene: bpy.types.Scene, rig: bpy.types.Object, marker: FabrikM
 def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
     """Give the effectors of a human rig, pins among them, their priorities by the part of the body that they are on.
 
-    Returns a line for people, and a sentence on those that stay as they are since their bones' names say nothing.
-    Raises RigError, with nothing changed, where that is all of them.
+    Returns a line for the user, and a sentence about those that stay as they are since their bones' names say nothing.
+    Raises RigError, with nothing changed, if that is all of them.
     """
     effectors = list(rig_settings(rig).effectors)
     roles = match(bone.name for bone in rig.pose.bones)
@@ -258,10 +258,10 @@ def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
         if effector.bone in roles and roles[effector.bone].part in _GROUP_OF
     }
     if not groups:
-        raise RigError(f"No effector of {rig.name!r} is on a bone with a known name: set priorities by hand")
+        raise RigError(f"No target or pin of {rig.name!r} is on a bone with a known name: set priorities by hand")
     order = [group for group, _ in _GROUPS if group in groups.values()]
     for place, group in groups.items():
         effectors[place].priority = order.index(group)
     left = [effector.name for place, effector in enumerate(effectors) if place not in groups]
     alone = [f"Not changed, because their bone names are unknown: {', '.join(map(repr, left))}"] if left else []
-    return f"{len(groups)} effectors have priorities in this order: {', '.join(order)}", alone
+    return f"{len(groups)} targets and pins have priorities in this order: {', '.join(order)}", alone

@@ -34,8 +34,8 @@ class Goals:
             close loops, the points of other bones.
         limits: those of the bones to be solved, by name.
         slides: those of them that may stretch, with the factors between which they may.
-        bends: E objects, with bones as above, that limbs bend toward; None where they bend as they do.
-        held: bones between root and effectors that are not to be turned, with the reason.
+        bends: E objects, with bones as above, that limbs bend toward; None if they bend as they do.
+        held: bones between root and effectors that must not rotate, with the reason.
         carrier: the bone that the tree hangs on and that something else moves; "" for the armature itself. Places are
             then in the space in which that bone is at rest.
         root_moves: whether a free root may move at all.
@@ -54,7 +54,7 @@ class Goals:
 
     @cached_property
     def turned_by(self) -> BoolArray:
-        """(E, J) whether turning a bone, one that may be turned, moves an effector."""
+        """(E, J) whether rotating a bone, one that may be turned, moves an effector."""
         skeleton = self.tree.skeleton
         turned = np.zeros((len(self.effectors), len(skeleton)), dtype=bool)
         for row, effector in zip(turned, self.effectors, strict=True):
@@ -80,7 +80,7 @@ class Goals:
 
     @property
     def left_alone(self) -> list[str]:
-        """Sentences on the bones between root and effectors that are not turned."""
+        """Sentences about the bones between root and effectors that are not turned."""
         return [f"Bone {name!r} was not changed: {reason}" for name, reason in self.held.items()]
 
     def solver(self, *, free_root: bool) -> Solver:
@@ -103,7 +103,7 @@ class Goals:
 
     @property
     def all_limits(self) -> dict[str, Limit]:
-        """The limits, and those of the bones that are not to be turned."""
+        """The limits, and those of the bones that must not rotate."""
         return {**self.limits, **{name: Fixed() for name in self.held}}
 
 
@@ -114,11 +114,11 @@ def gather_goals(
     *,
     baked: bool = False,
 ) -> list[Goals]:
-    """The enabled effectors, tree by tree; trees without any are left out. Limits are as they are on the present frame.
+    """The enabled effectors, tree by tree; trees without any are left out. Limits are as they are on the current frame.
 
     wanted: markers, or some of the effectors, in place of them. They must have passed `check_effectors` or
-    `check_followed`. baked: the goals are those of a bake. Raises RigError where no bone can move any of them, and
-    LimitPropertyError for a limit that makes no sense.
+    `check_followed`. baked: the goals are those of a bake. Raises RigError if no bone can move any of them, and
+    LimitPropertyError for an invalid limit.
     """
     enabled = enabled_effectors(rig) if wanted is None else wanted
     posed = posed_rig(rig)
@@ -182,11 +182,11 @@ def _goals_of(
             continue
         if effector.rotation_weight > 0.0:
             raise RigError(
-                f"Effector {name!r} can't copy the rotation of {effector.target_bone!r}, a bone of the "
-                "same rig: turn Copy Rotation off"
+                f"Target {name!r} can't copy the rotation of {effector.target_bone!r}, a bone of the "
+                "same rig: turn Rotation off"
             )
         if effector.target_bone == effector.bone or not turned.any():
-            raise RigError(f"Effector {name!r}: its target moves with bone {effector.bone!r}: choose another")
+            raise RigError(f"Target {name!r}: its object moves with bone {effector.bone!r}: choose another")
     by_markers = any(isinstance(each, FabrikMarker) for each in own)
     slides = {} if by_markers else solved_slides(rig, goals.bone_names)
     tree = stretched(rig, goals.tree, except_for=slides)
@@ -210,8 +210,8 @@ def _why_nothing_moves(rig: bpy.types.Object, goals: Sequence[Goals]) -> str:
     """Why none of the effectors can be moved."""
     alone = [sentence for goal in goals for sentence in goal.left_alone]
     if alone:
-        return f"No bone that can rotate moves an effector of {rig.name!r} ({alone[-1]}): choose other bones"
-    return f"The effectors of {rig.name!r} are at the root's head, which no bone can move: choose others"
+        return f"No bone that can rotate moves a target or pin of {rig.name!r} ({alone[-1]}): choose other bones"
+    return f"The targets and pins of {rig.name!r} are at the root's head, which no bone can move: choose others"
 
 
 def root_mode(
@@ -222,7 +222,7 @@ def root_mode(
     Args:
         armature: the rig.
         pinned: whether anything of the tree is held where it is.
-        dragged: the bone that is dragged, "" where none is.
+        dragged: the bone that is dragged, "" if none is.
         top: the uppermost bone that follows it.
         setting: in place of the rig's own.
     """

@@ -13,7 +13,7 @@ from .effectors import remove_effector
 
 
 def pins(armature: bpy.types.Object) -> list[FabrikEffector]:
-    """The pins that hold: switched on, with a weight. Raises RigError where the bone of one is gone."""
+    """The pins that hold: switched on, with a weight. Raises RigError if the bone of one is gone."""
     held = [each for each in rig_settings(armature).effectors if each.kind == "PIN" and each.enabled and each.weight]
     for pin in held:
         if pin.bone not in armature.pose.bones:
@@ -38,7 +38,7 @@ def pin_bones(
         hold_rotation: whether the bone's rotation is held too.
 
     Raises:
-        RigError: before anything is changed, for a bone that is not there or a rig that can't be changed.
+        RigError: before anything is changed, for a bone that does not exist or a rig that can't be changed.
     """
     check_editable(armature)
     check_bones(armature, *bones)

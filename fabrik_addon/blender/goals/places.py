@@ -20,8 +20,8 @@ from .sampling import is_imported, is_seen, sample_steps
 class Places(NamedTuple):
     """Where E effectors are to go, on one frame or on F, in the space of their tree.
 
-    points: ([F,] E, 3), NaN for a marker that is not seen. rotations: ([F,] E, 4) w x y z; None where none counts.
-    bends: ([F,] E, 3) what limbs bend toward, NaN where nothing; None where nothing at all.
+    points: ([F,] E, 3), NaN for a marker that is not seen. rotations: ([F,] E, 4) w x y z; None if none counts.
+    bends: ([F,] E, 3) what limbs bend toward, NaN where nothing; None if nothing at all.
     """
 
     points: FloatArray

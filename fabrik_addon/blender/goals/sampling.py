@@ -21,7 +21,7 @@ Target: TypeAlias = tuple[bpy.types.Object, str]
 # What is filled frame by frame: (F, …), how it is read of a target in the evaluated scene, and the target.
 _Column: TypeAlias = tuple[FloatArray, Callable[[bpy.types.Depsgraph, Target], Any], Target]
 
-# Seconds of work between two looks at the Esc key, and frames at least: after each look one more is evaluated, the one
+# Seconds of work between two checks of the Esc key, and frames at least: after each look one more is evaluated, the one
 # that the scene was on.
 _LOOK_EVERY: Final = 0.1
 _LEAST_FRAMES: Final = 4
@@ -51,7 +51,7 @@ def sample_targets(
             every frame, it is not seen on those without.
 
     Raises:
-        TargetError: naming a target whose bone is not there, or that is not part of the evaluated scene.
+        TargetError: naming a target whose bone does not exist, or that is not part of the evaluated scene.
     """
     positions, _ = finish(sample_steps(scene, targets, (), frames, recorded=recorded))
     return positions
@@ -131,7 +131,7 @@ def _is_there(target: Target, keyed: Iterable[FloatArray], frames: FloatArray) -
 
 
 def _check(target: Target) -> None:
-    """Raise TargetError where a target's bone is not there."""
+    """Raise TargetError if a target's bone does not exist."""
     holder, bone = target
     if bone and (holder.type != "ARMATURE" or bone not in holder.pose.bones):
         raise TargetError(f"Target {holder.name!r} has no bone {bone!r}: choose one that it has")
@@ -208,7 +208,7 @@ def _frame_kept(scene: bpy.types.Scene) -> Iterator[None]:
 
 
 def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
-    """The evaluated state of a scene, in the present view layer where that is one of the scene's."""
+    """The evaluated state of a scene, in the current view layer where that is one of the scene's."""
     if bpy.context.scene == scene:
         return bpy.context.evaluated_depsgraph_get()
     layer = scene.view_layers[0]
@@ -217,7 +217,7 @@ def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
 
 
 def _evaluated_object(graph: bpy.types.Depsgraph, holder: bpy.types.Object) -> bpy.types.Object:
-    """An object as evaluated; raises TargetError where the scene's evaluation leaves it out."""
+    """An object as evaluated; raises TargetError if the scene's evaluation leaves it out."""
     evaluated = holder.evaluated_get(graph)
     if not evaluated.is_evaluated:
         raise TargetError(f"Object {holder.name!r} is not in the view layer or is disabled: enable it first")

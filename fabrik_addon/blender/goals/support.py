@@ -97,7 +97,7 @@ def _vertices(mesh: bpy.types.Object) -> tuple[FloatArray, IntArray]:
 def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support | None:
     """What the center of mass is to stay over: the soles of the feet that are pinned, where their pins hold them.
 
-    Other pinned bones bear weight too, with their tails. None where the rig is not to keep its balance, where too
+    Other pinned bones bear weight too, with their tails. None if the rig is not to keep its balance, where too
     little is pinned to stand on, or where it holds on to something: a pinned hand that is higher than the feet, at a
     wall or a rail, keeps a body from falling whichever way it leans (not if balance is always on).
 
@@ -128,7 +128,7 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
 
 
 def floor_of(armature: bpy.types.Object) -> Floor | None:
-    """The floor that feet, hands, knees and the capsules of a person do not go through; None where there is none."""
+    """The floor that feet, hands, knees and the capsules of a person do not go through; None if there is none."""
     kept = rig_settings(armature)
     if not kept.use_floor:
         return None

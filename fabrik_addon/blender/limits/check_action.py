@@ -1,4 +1,4 @@
-"""Bringing a pose inside limits, and finding and mending where an action breaks those of the bones that it turns."""
+"""Clamps a pose to limits, and finds and fixes frames on which an action exceeds them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,21 +21,21 @@ from ..rig.rotation_modes import to_channels
 from ..settings.limit_properties import read_limit
 from .posed import BoneCurves, rotation_curves, rotations_of_action, whole_frames
 
-# Radians: what is outside by less is so by the rounding of single precision.
+# Radians. A smaller excess is due to rounding in single precision.
 _OUTSIDE: Final = 1e-5
 _ATTEMPTS: Final = 100
-# Radians that do not count: nobody sees so little, and keys are kept in single precision.
+# Radians that are ignored: they are invisible, and keys have single precision.
 _TOLERANCE: Final = radians(0.01)
-# Each round puts keys where the curve still breaks the limit between those of the round before.
+# Each round inserts keys on frames on which the curve still exceeds the limit between the keys of the previous round.
 _ROUNDS: Final = 20
 
 
 def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
-    """Rotate bones that are outside their limits to the nearest rotation inside; locked channels stay as they are.
+    """Rotate bones that are outside their limits to the nearest rotation inside; locked channels don't change.
 
-    The body of a control rig is posed by its controls. Returns a line for people, and sentences on bones that stay
-    outside. Raises RigError where none has a limit, LimitPropertyError for a limit that makes no sense; nothing is
-    changed then.
+    On a control rig, the controls pose the deform bones. Returns a line for the user, and sentences about bones that
+    stay outside. Raises RigError if no bone has a limit, LimitPropertyError for an invalid limit; then nothing is
+    changed.
     """
     rig = cast("bpy.types.Object", bones[0].id_data)
     check_editable(rig)
@@ -50,10 +50,10 @@ def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) 
 def clamp_bones(
     context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit]
 ) -> tuple[list[str], list[str], Changed]:
-    """Bring bones inside limits by their names, as `clamp_pose`.
+    """Clamp bones to limits given by bone name, like `clamp_pose`.
 
-    Returns the bones that were outside, sentences on those that stay there, and by control and channel what those held
-    before that have changed.
+    Returns the bones that were outside, sentences about bones that stay outside, and the former values of changed
+    channels, by control and channel.
     """
     posed = posed_rig(rig)
     legal = {name: _legal(posed, name, rotation, limits[name]) for name, rotation in posed.local(limits).items()}
@@ -64,9 +64,9 @@ def clamp_bones(
 
 
 def _legal(posed: PosedRig, name: str, rotation: FloatArray, limit: Limit) -> FloatArray | str | None:
-    """(4,) the nearest rotation inside a limit that locks allow.
+    """(4,) the nearest rotation within a limit that locks allow.
 
-    None for one that is inside, a sentence where locks leave none.
+    None if the rotation is inside already, a sentence if locks allow no rotation inside.
     """
     if excess(limit, rotation[None])[0] <= _OUTSIDE:
         return None
@@ -74,7 +74,7 @@ def _legal(posed: PosedRig, name: str, rotation: FloatArray, limit: Limit) -> Fl
     legal = legal_rotations(limit, rotation[None])[0]
     if kept is None:
         return legal
-    # Back and forth between limit and locks, until both hold.
+    # Apply limit and locks in turn, until both hold.
     for _ in range(_ATTEMPTS):
         rotation = kept(legal)
         legal = legal_rotations(limit, rotation[None])[0]
@@ -85,12 +85,12 @@ def _legal(posed: PosedRig, name: str, rotation: FloatArray, limit: Limit) -> Fl
 
 @dataclass(frozen=True, eq=False)
 class Breach:
-    """A bone that breaks its limit.
+    """A bone that exceeds its limit.
 
     Attributes:
         bone: its name.
         frames: (N,) the whole frames on which it does.
-        excess: (N,) radians that it is outside.
+        excess: (N,) radians outside the limit.
     """
 
     bone: str
@@ -111,11 +111,10 @@ class Breach:
 def check_action(
     context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
 ) -> list[Breach]:
-    """Where the rig's present action turns bones out of their limits, on the whole frames from first to last key.
+    """The bones that exceed their limits in the rig's current action, on whole frames from the first to the last key.
 
-    Limits are as they are now.
-    Raises RigError where there is no action, no limit, or no curve for a limited bone, and LimitPropertyError for a
-    limit that makes no sense.
+    Uses the limits of the current frame. Raises RigError if there is no action, no limit, or no curve for a limited
+    bone, and LimitPropertyError for an invalid limit.
     """
     limits = _limits(bones)
     found = []
@@ -173,7 +172,7 @@ def _mend_by_controls(
 
 
 def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
-    """The limits of those of some bones that have one; raises RigError where none has."""
+    """The limits of those of some bones that have one; raises RigError if none has."""
     limits = {bone.name: limit for bone in bones if (limit := read_limit(bone)) is not None}
     if not limits:
         raise RigError("None of these bones has a limit: set one first")

@@ -57,9 +57,9 @@ class BoneCurves:
 
 
 def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> list[BoneCurves]:
-    """The curves of those of the bones that the present action turns.
+    """The curves of those of the bones that the current action turns.
 
-    Raises RigError where there is no action, or where it turns none of them.
+    Raises RigError if there is no action, or where it turns none of them.
     """
     animation = rig.animation_data
     if animation is None or animation.action is None:
@@ -95,7 +95,7 @@ def rotations_of_action(
     """How the rig's action rotates those of some bones that it rotates, on whole frames from its first to its last key.
 
     Frames with keys between whole ones count too, unless the rig is a control rig, which is played for this.
-    Raises RigError where there is no action, or where it rotates none of them.
+    Raises RigError if there is no action, or where it rotates none of them.
     """
     posed, names = posed_rig(rig), [bone.name for bone in bones]
     if posed.by_channels:

@@ -1,4 +1,4 @@
-"""Putting the limits of a human's joints on an armature."""
+"""Sets the limits of human joints on an armature."""
 
 from functools import lru_cache
 from typing import TypeAlias
@@ -19,15 +19,15 @@ RestKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]
 
 
 def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
-    """Limit some bones of an armature as a human's joints are; the preset says what was done with each.
+    """Set the limits of human joints on bones of an armature; the returned preset describes the result for each.
 
-    Raises RigError where none of them can be limited and LimitPropertyError where one can't keep its limit; then
-    nothing is changed.
+    Raises RigError if no bone can be limited, and LimitPropertyError if a limit can't be stored; then nothing is
+    changed.
     """
     check_rig(rig)
     rest = read_rest(rig)
     if control_rig(rig) is not None:
-        # People select what they see.
+        # Users select the controls that they see.
         bones = [rig.pose.bones[name] for name in rest]
     preset = human_limits(rest, [bone.name for bone in bones])
     if not preset.limits:
@@ -38,13 +38,13 @@ def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
 
 
 def doubt_of_human(rig: bpy.types.Object) -> str:
-    """A sentence on what tells that an armature is no human's; "" where nothing does."""
+    """Why an armature does not look like a human; "" if it does."""
     why = why_not_human(read_rest(rig))
     return f"{rig.name!r} does not look like a human: {why}" if why else ""
 
 
 def read_rest(rig: bpy.types.Object) -> dict[str, RestBone]:
-    """The bones of an armature at rest, by name; of a control rig those of its body."""
+    """The bones of an armature at rest, by name; on a control rig, its deform bones."""
     return rest_of(*rest_key(rig))
 
 
@@ -73,7 +73,7 @@ def swings_of(key: RestKey) -> dict[str, tuple[str, ...]]:
 
 
 def described(preset: Preset) -> tuple[str, list[str]]:
-    """What a preset has done: a line, and a sentence for each thing that people should know."""
+    """The result of a preset: a line, and sentences about details for the user."""
     line = f"Human limits set on {len(preset.limits)} bones"
     if preset.unknown:
         line += f"; not changed, because of their names: {first_few(preset.unknown)}"

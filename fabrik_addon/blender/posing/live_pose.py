@@ -134,7 +134,7 @@ class LiveSession:
     ) -> tuple[FloatArray, FloatArray]:
         """(J, 4) local rotations and (3,) the root's head for targets on a frame.
 
-        present: how the rig stands, to begin with; None where that is not what a session has made of it.
+        present: how the rig stands, to begin with; None if that is not what a session has made of it.
         """
         last, self.asked = self.asked, (frame, places)
         goes_on, self.goes_on = self.goes_on, False
@@ -196,7 +196,7 @@ def _same(places: Places, others: Places) -> bool:
 def try_pose(
     graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, rigs: dict[int, LiveRig], update: Update
 ) -> str:
-    """Pose a rig that has something to reach; what keeps it from being posed, "" where nothing does.
+    """Pose a rig that has something to reach; what keeps it from being posed, "" if nothing does.
 
     rigs: by their numbers in this run of Blender. update: evaluates the scene, without calling back.
     """

@@ -1,4 +1,4 @@
-"""Posing the present frame so that the effectors meet their targets."""
+"""Posing the current frame so that the effectors meet their targets."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -30,12 +30,12 @@ from .stored_pose import read_stored, store_trees
 _CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3, "rotation_axis_angle": 4}
 # Radians that locked channels may be off by: less cannot be seen, and solving again for it would double the time.
 _KEPT: Final = 1e-4
-# One pose of a tree in which some bones are not to be turned, from (J, 4) local rotations and the (3,) root's head.
+# One pose of a tree in which some bones must not rotate, from (J, 4) local rotations and the (3,) root's head.
 Solve: TypeAlias = Callable[[Tree, Collection[str], FloatArray, FloatArray], Solution]
 
 
 def recall(rig: bpy.types.Object) -> tuple[str, ...]:
-    """What was asked of each tree of a rig whose present pose is the answer; nothing where it is another pose."""
+    """What was asked of each tree of a rig whose current pose is the answer; nothing where it is another pose."""
     answer, *asked = rig_settings(rig).solved.split() or [""]
     return tuple(asked) if answer == _channels(rig) else ()
 
@@ -52,7 +52,7 @@ def asked_of(rig: bpy.types.Object, goals: Goals, places: Places) -> str:
 
 
 def _channels(rig: bpy.types.Object) -> str:
-    """What tells the present pose, by all channels that turn and move bones, from any other one."""
+    """What tells the current pose, by all channels that turn and move bones, from any other one."""
     return _told(read_channel(rig, channel, size).tobytes() for channel, size in _CHANNELS.items())
 
 
@@ -86,9 +86,9 @@ def solve_around_locks(
 class FrameResult:
     """How the effectors of a rig met their targets.
 
-    errors: (E,) world metres, NaN where not seen. met: how many of them are within the solver's tolerance.
-    left_alone: sentences on bones on the way that were not turned. why: what keeps the worst of them from its target,
-    such as "foot.L is at its limit"; "" if unknown.
+    errors: (E,) world meters, NaN where not seen. met: how many of them are within the solver's tolerance.
+    left_alone: sentences about bones on the way that were not turned. why: what keeps the worst of them from its
+    target, such as "foot.L is at its limit"; "" if unknown.
     """
 
     errors: FloatArray
@@ -98,7 +98,7 @@ class FrameResult:
 
     @property
     def line(self) -> str:
-        """The result in one line and the scene's units, such as "5 of 5 effectors met, worst 0.2 mm"."""
+        """The result in one line and the scene's units, such as "5 of 5 targets met, worst 0.2 mm"."""
         unseen = int(np.isnan(self.errors).sum())
         if unseen == len(self.errors):
             return "No target is seen on this frame: the pose was not changed"
@@ -106,7 +106,7 @@ class FrameResult:
         worst = length_text(float(np.nanmax(self.errors)))
         worst += f": {self.why}" if self.why and self.met < seen else ""
         worst += f", {unseen} not seen" if unseen else ""
-        return f"{self.met} of {seen} effectors met, worst {worst}"
+        return f"{self.met} of {seen} targets met, worst {worst}"
 
 
 def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: str = "PRESENT") -> FrameResult:

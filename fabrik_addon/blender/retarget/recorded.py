@@ -1,4 +1,4 @@
-"""A recorded body as an armature with an action, made without an importer of Blender's."""
+"""Makes an armature with an action from a recorded body, without Blender's importers."""
 
 import bpy
 import numpy as np
@@ -22,10 +22,10 @@ def add_recorded(
     start_frame: int = 1,
     scale: float = 1.0,
 ) -> bpy.types.Object:
-    """Make an armature of a recorded body, with its motion as keys of a new action.
+    """Make an armature from a recorded body, with its motion as keys of a new action.
 
-    The active object, its mode and the selection stay. timing, start_frame, scale: as in `import_clip`. Raises
-    RetargetError, with nothing changed, for rates and frames that Blender cannot hold.
+    The active object, its mode and the selection don't change. timing, start_frame, scale: as in `import_clip`. Raises
+    RetargetError, with nothing changed, for rates and frames that exceed Blender's limits.
     """
     if not 0.0 < body.rate <= FASTEST_RATE:
         raise RetargetError(f"{name}: the frame rate is {body.rate:g}: it must be above 0 and at most {FASTEST_RATE:g}")
@@ -53,11 +53,11 @@ def add_recorded(
         thing.select_set(thing in selected)
     action = new_action(rig, name)
     for place, bone_name in enumerate(body.names):
-        # How the bone's own axes lie at rest.
+        # The bone's axes at rest.
         axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
         own = quaternion_from_matrix(axes)
         quaternions = product(product(conjugate(own), body.rotations[:, place]), own)
-        # With signs that make each the nearest to the one before.
+        # Choose signs so that each quaternion is nearest to the previous one.
         flips = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
         rotations = quaternions * np.append(1.0, np.cumprod(flips))[:, None]
         write_curves(action, rig, bone_path(bone_name, "rotation_quaternion"), frames, rotations, bone_name)

@@ -20,7 +20,7 @@ class KeyframeError(FabrikError):
 def new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
     """A new, empty action that animates `owner`. The one it had is kept in the file, even if nothing else uses it.
 
-    Raises KeyframeError where the owner's action cannot be exchanged.
+    Raises KeyframeError if the owner's action cannot be exchanged.
     """
     animation = _animation_data(owner)
     previous = animation.action
@@ -33,7 +33,7 @@ def new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
 
 
 def check_action(owner: bpy.types.Object, *, new: bool) -> None:
-    """Raise KeyframeError, naming the trouble, where the owner's action cannot be exchanged or, not `new`, written."""
+    """Raise KeyframeError, naming the trouble, if the owner's action cannot be exchanged or, not `new`, written."""
     _check_owner(owner)
     animation = owner.animation_data
     if not new and animation is not None and animation.action is not None and not animation.action.is_editable:
@@ -56,7 +56,7 @@ def check_not_shared(owner: bpy.types.Object) -> None:
 def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[str] = ()) -> bpy.types.Action:
     """A new action that animates `owner` as its present one does, except for the data paths `without`.
 
-    The present one is kept in the file as it is. Raises KeyframeError where it cannot be exchanged.
+    The present one is kept in the file as it is. Raises KeyframeError if it cannot be exchanged.
     """
     animation = _animation_data(owner)
     previous = animation.action
@@ -77,7 +77,7 @@ def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[s
 def current_or_new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
     """The action that animates `owner`, with a slot for it; a new one called `name` where there is none.
 
-    Raises KeyframeError where the action cannot be written, such as one linked from another file.
+    Raises KeyframeError if the action cannot be written, such as one linked from another file.
     """
     animation = _animation_data(owner)
     action = animation.action
@@ -92,7 +92,7 @@ def current_or_new_action(owner: bpy.types.Object, name: str) -> bpy.types.Actio
 def new_strip_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
     """A new, empty action made for `owner` and not assigned to it, to become a strip once it has its keys.
 
-    Raises KeyframeError where the owner's animation cannot be changed.
+    Raises KeyframeError if the owner's animation cannot be changed.
     """
     _check_owner(owner)
     action = bpy.data.actions.new(name)
@@ -103,12 +103,12 @@ def new_strip_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
 def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.NlaStrip:
     """Play an action as an NLA strip on a track of its own, above all others, on the frames that its keys are on.
 
-    The owner's present action, which would hide every strip, becomes a strip below it, as Blender's Push Down does.
+    The owner's current action, which would hide every strip, becomes a strip below it, as Blender's Push Down does.
     """
     animation = _animation_data(owner)
     present = animation.action
     if present is not None and present != action:
-        # Make the present action a strip that plays just as it does: as much, blended and going on beyond its ends.
+        # Make the current action a strip that plays just as it does: as much, blended and going on beyond its ends.
         slot, influence = animation.action_slot, animation.action_influence
         blend_type, extrapolation = animation.action_blend_type, animation.action_extrapolation
         animation.action = None
@@ -122,7 +122,7 @@ def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.Nl
 
 
 def channels_of(action: bpy.types.Action, owner: bpy.types.Object) -> Any:
-    """The channel bag with the curves and groups of `action` for `owner`, made where it is not there yet."""
+    """The channel bag with the curves and groups of `action` for `owner`, made where it does not exist yet."""
     layer = action.layers[0] if action.layers else action.layers.new("Layer")
     strip: Any = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
     return strip.channelbag(_own_slot(action, owner), ensure=True)
@@ -151,7 +151,7 @@ def _new_strip(
 
 
 def _check_owner(owner: bpy.types.Object) -> None:
-    """Raise KeyframeError where the owner cannot be animated as things are."""
+    """Raise KeyframeError if the owner cannot be animated as things are."""
     if owner.library is not None:
         raise KeyframeError(f"{owner.name!r} is linked from another file: make a library override first")
     if owner.animation_data is not None and owner.animation_data.use_tweak_mode:

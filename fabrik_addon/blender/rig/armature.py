@@ -1,4 +1,4 @@
-"""From an armature object to the solver's trees of bones and their present pose; what keeps one from being read."""
+"""From an armature object to the solver's trees of bones and their current pose; what keeps one from being read."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class Channels(NamedTuple):
 
 
 def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tree]:
-    """The bones and the present pose of an armature object, one tree per root bone.
+    """The bones and the current pose of an armature object, one tree per root bone.
 
     at_rest: leave the present locations out, so that every head is where it is at rest.
 
@@ -290,7 +290,7 @@ def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str],
     """The bones of a tree from one bone down, at rest in such a way that they stand at (J, 4, 4) now.
 
     What carries the top bone stays as it is, so its rest frame is the frame that it is carried in; frozen bones have
-    the frame in which they stand. Bones that constraints own, and those below them, are not there.
+    the frame in which they stand. Bones that constraints own, and those below them, do not exist.
     """
     skeleton = tree.skeleton
     first = skeleton.index(top)
@@ -319,7 +319,7 @@ def _part(tree: Tree, members: Sequence[int], *, at_rest: bool) -> Tree:
 
 
 def _rest_of_pose(posed: FloatArray, carried: FloatArray, skeleton: Skeleton) -> FloatArray:
-    """(N, 4, 4) a rest pose from which the present rotations lead to the present pose."""
+    """(N, 4, 4) a rest pose from which the present rotations lead to the current pose."""
     rest = carried.copy()
     for bone, parent in enumerate(skeleton.parents):
         if parent < 0:

@@ -1,4 +1,4 @@
-"""Putting back what was: the frame, the mode, and the pose, poses that nobody has keyed included."""
+"""Putting back what was: the frame, the mode, and the pose, poses that no one has keyed included."""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress

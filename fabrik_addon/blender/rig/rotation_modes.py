@@ -60,7 +60,7 @@ def to_channels(
 
     Returns:
         The property's name and its values (F, ..., n): axis-angle with the angle first, Euler angles as X, Y, Z.
-        A quaternion stays in its neighbour's hemisphere, angles go on beyond half a turn.
+        A quaternion stays in its neighbor's hemisphere, angles go on beyond half a turn.
 
     Raises:
         FabrikError: for an unknown mode.

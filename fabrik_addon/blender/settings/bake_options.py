@@ -29,11 +29,11 @@ ACTIONS = (
 SOURCES = (
     ("AUTO", "Automatic", "Follow the mapped markers if there are any, otherwise the targets"),
     ("MARKERS", "Markers", "Follow the mapped markers"),
-    ("EFFECTORS", "Targets", "Follow the effectors' targets"),
+    ("EFFECTORS", "Targets", "Follow the targets"),
 )
 BAKED_BONES = (
     ("SOLVED", "All Solved", "Key every bone that was rotated to meet the targets"),
-    ("MAPPED", "With Markers", "Key only bones that have a marker or an effector"),
+    ("MAPPED", "With Markers", "Key only bones that have a marker, a target or a pin"),
     ("SELECTED", "Selected", "Key only solved bones that are selected"),
 )
 ROOT_MOTIONS = (
@@ -62,12 +62,12 @@ class KeyOptions:
     action: EnumProperty(name="Action", description="Which action the keyframes are written to", items=ACTIONS)
     bones: EnumProperty(name="Bones", description="Which bones get keys", items=BAKED_BONES)
     root_motion: EnumProperty(
-        name="Root Motion", description="What carries the motion of a free root", items=ROOT_MOTIONS
+        name="Root Motion", description="Where the motion of a free root is keyed", items=ROOT_MOTIONS
     )
     key_angle: FloatProperty(
         name="Simplify",
-        description="Remove keys while no bone rotates by more than this angle, and none moves farther than its tail "
-        "would; 0 keeps a key on every frame",
+        description="Remove keys as long as rotations change by at most this angle, and locations by at most the "
+        "bone's length times this angle; 0 keeps a key on every frame",
         subtype="ANGLE",
         default=0.0,
         min=0.0,
@@ -109,7 +109,7 @@ class RetargetOptions:
 
     places: FloatProperty(
         name="Match Positions",
-        description="Keep rotations at 0, match hand and foot positions at 1",
+        description="0 keeps rotations; 1 matches the positions of hands and feet",
         subtype="FACTOR",
         default=1.0,
         min=0.0,
@@ -117,8 +117,8 @@ class RetargetOptions:
     )
     hands_in_world: FloatProperty(
         name="Hands in World",
-        description="Scale the distance of the hands from the body to the arm length at 0; use the source's "
-        "hand positions at 1, so that hands stay on objects",
+        description="0 scales the distance of the hands from the body to the arm length; 1 uses the source's hand "
+        "positions, so that hands stay on objects",
         subtype="FACTOR",
         default=0.0,
         min=0.0,
@@ -164,13 +164,13 @@ class FabrikBonePair(PropertyGroup):
 
     source: StringProperty(name="Source Bone", description="The source bone whose rotation this bone follows")
     before: StringProperty(
-        name="Before",
-        description="If the chains have different numbers of bones, the bone's rotation is between this "
-        "source bone's rotation and the other's",
+        name="Blend From",
+        description="A second source bone, used if the chains have different numbers of bones. The rotation is a "
+        "blend of both source bones",
     )
     share: FloatProperty(
         name="Share",
-        description="Blend factor from the first source bone to the second",
+        description="Blend factor from the bone in Blend From (0) to the source bone (1)",
         subtype="FACTOR",
         default=1.0,
         min=0.0,

@@ -74,7 +74,7 @@ class FabrikControl(PropertyGroup):
     shares_turn: StringProperty(name="Shares Rotation", description="A second control that partly rotates this one")
     share: FloatProperty(name="Share", description="Fraction of the second control's rotation", subtype="FACTOR")
     moves_with: StringProperty(name="Moves With", description="The control that this control's head follows")
-    stands_for: StringProperty(name="Stands For", description="The deform bone that is dragged instead of the control")
+    stands_for: StringProperty(name="Deform Bone", description="The deform bone that is dragged instead of the control")
     limb: StringProperty(name="Limb", description="The IK/FK switch of the limb that this control moves on IK")
 
 
@@ -87,7 +87,7 @@ class FabrikSwitch(PropertyGroup):
 
     fk: FloatProperty(name="FK", description="Value of the switch for FK")
     ik: FloatProperty(name="IK", description="Value of the switch for IK")
-    only_ik: BoolProperty(name="Only IK", description="The rig has no FK for this limb, so it is always on IK")
+    only_ik: BoolProperty(name="IK Only", description="The rig has no FK for this limb, so it is always on IK")
     stretches: BoolProperty(
         name="Stretches", description="The limb's IK stretches its bones, and stretching can't be turned off"
     )
@@ -131,7 +131,7 @@ CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikAlong, FabrikContro
 
 
 def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:
-    """What is kept of a rig as a control rig; None where it is none, or is not to be used as one."""
+    """What is kept of a rig as a control rig; None if it is none, or is not to be used as one."""
     kept: FabrikControlRig = seen(rig).control
     return kept if kept.use and len(kept.carriers) else None
 
@@ -166,6 +166,6 @@ def moves(constraint: Any) -> bool:
 
 
 def may_be_control_rig(rig: bpy.types.Object) -> bool:
-    """Whether constraints move bones of a rig, and nobody has looked yet for the controls that carry them."""
+    """Whether constraints move bones of a rig, and no one has looked yet for the controls that carry them."""
     kept: FabrikControlRig = seen(rig).control
     return not len(kept.carriers) and any(moves(each) for bone in rig.pose.bones for each in bone.constraints)

@@ -18,9 +18,9 @@ from .live import poses_live_rigs
 from .overrides import overridable
 
 POINTS = (
-    ("TAIL", "Tail", "Move the bone's tail to the target"),
-    ("HEAD", "Head", "Move the bone's head to the target"),
-    ("OFFSET", "Offset", "Move a fixed point on the bone to the target"),
+    ("TAIL", "Tail", "Use the bone's tail"),
+    ("HEAD", "Head", "Use the bone's head"),
+    ("OFFSET", "Offset", "Use a fixed point on the bone"),
 )
 
 
@@ -69,7 +69,7 @@ class FabrikEffector(PropertyGroup):
         min=0.0,
         soft_max=10.0,
     )
-    enabled: BoolProperty(name="Enabled", description="Use this effector for solving and baking", default=True)
+    enabled: BoolProperty(name="Enabled", description="Use this target or pin for solving and baking", default=True)
     priority: IntProperty(
         name="Priority",
         description="Targets with lower numbers are met first. Higher numbers give way if not all can be met",

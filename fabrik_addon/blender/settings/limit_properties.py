@@ -113,7 +113,7 @@ _PROPERTIES: Final = {
     ),
     "mass": _Property(
         MASS,
-        "Share of the body's mass carried by the bone; a negative value estimates it from the bone's name or size",
+        "The bone's share of the body's mass; a negative value estimates it from the bone's name or size",
         number,
         (-1.0, 1.0, -1.0, 0.5),
         "NONE",
@@ -125,7 +125,7 @@ NUMBERS: Final = (CONE, TWIST, HINGE, WINDOW, SLIDE)
 
 
 class LimitPropertyError(FabrikError):
-    """A limit that makes no sense, or that can't be kept where it is; the sentence names the bone and the property."""
+    """A limit that is invalid or can't be stored where it is; the message names the bone and the property."""
 
 
 def read_limits(armature: bpy.types.Object, bone_names: Collection[str] | None = None) -> dict[str, Limit]:
@@ -140,7 +140,7 @@ def read_limits(armature: bpy.types.Object, bone_names: Collection[str] | None =
 
 
 def read_limit(pose_bone: bpy.types.PoseBone) -> Limit | None:
-    """A bone's limit, None where it is free.
+    """A bone's limit, None if it is free.
 
     Raises LimitPropertyError naming the bone and the property that makes no sense.
     """
@@ -159,7 +159,7 @@ def _plain(value: Any) -> Any:
 
 @lru_cache(maxsize=_LIMITS_KEPT)
 def _limit_of(kind: str, values: tuple[Any, ...]) -> Limit | None:
-    """The limit of a kind whose properties hold such values, None where one is absent; raises what makes no sense."""
+    """The limit of a kind whose properties hold such values, None if one is absent; raises an invalid value."""
     pairs = zip(KINDS[kind].fields, values, strict=True)
     settings = {field: _PROPERTIES[field].convert(value) for field, value in pairs if value is not None}
     return LimitSettings(kind, **settings).limit()
@@ -216,7 +216,7 @@ def read_settings(pose_bone: bpy.types.PoseBone) -> LimitSettings:
 def write_settings(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> None:
     """Keep the values of a limit on a bone: all of a kind's, and of a free bone only those that say something.
 
-    Raises LimitPropertyError for what makes no sense or can't be kept there; then nothing is changed.
+    Raises LimitPropertyError for an invalid value or can't be stored there; then nothing is changed.
     """
     check_writable(pose_bone, settings)
     every = settings.type != FREE or has_limit(pose_bone)
@@ -228,7 +228,7 @@ def write_settings(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> No
 
 
 def check_writable(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> None:
-    """Raise LimitPropertyError where `write_settings` would: to ask about all of several bones before the first."""
+    """Raise LimitPropertyError if `write_settings` would: to ask about all of several bones before the first."""
     try:
         settings.check()
     except LimitError as error:
@@ -241,7 +241,7 @@ def check_writable(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> No
 def clear_limit(pose_bone: bpy.types.PoseBone) -> None:
     """Take a bone's limit away; on a library override, where it would come back, it is "FREE" and keeps its length.
 
-    Raises LimitPropertyError where the bone can't be changed.
+    Raises LimitPropertyError if the bone can't be changed.
     """
     present = [name for name in PROPERTIES if name in held(pose_bone)]
     if not present:
@@ -260,7 +260,7 @@ def clear_limit(pose_bone: bpy.types.PoseBone) -> None:
 
 
 def why_not_writable(pose_bone: bpy.types.PoseBone) -> str:
-    """What keeps a limit from being set on a bone, and what to do; "" where nothing does."""
+    """What keeps a limit from being set on a bone, and what to do; "" if nothing does."""
     rig: Any = pose_bone.id_data
     if rig.library is not None:
         return f"{rig.name!r} is linked from another file: make a library override of it first"

@@ -58,7 +58,7 @@ class LimitSettings:
     mass: float = OWN_MASS
 
     def limit(self) -> "Limit | None":
-        """The limit for the solver, None where there is none; raises LimitError for what makes no sense."""
+        """The limit for the solver, None if there is none; raises LimitError for an invalid value."""
         from ... import core  # noqa: PLC0415
 
         if self.type not in KINDS:
@@ -66,7 +66,7 @@ class LimitSettings:
         return KINDS[self.type].make(core, self)
 
     def check(self) -> None:
-        """Raise LimitError for what makes no sense, in what the kind doesn't use as well."""
+        """Raise LimitError for an invalid value, in what the kind doesn't use as well."""
         for kind in (kind for kind in KINDS if self.window or "window" not in KINDS[kind].fields):
             replace(self, type=kind).limit()
         for field, check in BESIDE_LIMIT.items():
@@ -167,7 +167,7 @@ BESIDE_LIMIT: Final[Mapping[str, Callable[[Any], None]]] = MappingProxyType(
 
 
 def points(window: Sequence[float]) -> tuple[tuple[float, float], ...]:
-    """The (X, Z) leans of a window's corners; raises LimitError where one has no Z."""
+    """The (X, Z) leans of a window's corners; raises LimitError if one has no Z."""
     from ...core import LimitError  # noqa: PLC0415
 
     if len(window) % 2:
@@ -196,7 +196,7 @@ def as_range(ends: Sequence[float]) -> Range:
 def as_window(numbers: Sequence[float]) -> tuple[float, ...]:
     """A window's corners, those brought back that rounding has put just beyond half a turn.
 
-    Raises LimitError where one has no Z.
+    Raises LimitError if one has no Z.
     """
     return flat([_within_reach(point) for point in points(numbers)])
 

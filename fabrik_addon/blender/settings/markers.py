@@ -30,7 +30,7 @@ MARKER_STEP: Final = "fabrik_marker_step"
 # Those of a collection of them: whether somebody stands in it, as for a static trial; that it was there when some rig
 # was matched.
 TAKE_STATIC: Final = "fabrik_static"
-# The frames a second that the scene played when it was imported.
+# The frames per second that the scene played when it was imported.
 TAKE_RATE: Final = "fabrik_rate"
 TAKE_SEEN: Final = "fabrik_seen"
 
@@ -66,7 +66,7 @@ class CalibrationOptions:
     )
     reference: IntVectorProperty(
         name="Reference",
-        description="First and last frame to calibrate from. If both are 0, the frames that show the most markers",
+        description="First and last frame to calibrate from. If both are 0, the frames with the most markers are used",
         size=2,
     )
 

@@ -107,10 +107,8 @@ class FabrikDragSettings(DragOptions, PropertyGroup):
 class FabrikRig(PostureSettings, PropertyGroup):
     """All that the add-on keeps on one armature object."""
 
-    effectors: CollectionProperty(
-        name="Effectors", description="The points of this rig that reach for targets or are pinned", type=FabrikEffector
-    )
-    active_effector: IntProperty(name="Active Effector", description="The effector whose details are shown")
+    effectors: CollectionProperty(name="Effectors", description="The targets and pins of this rig", type=FabrikEffector)
+    active_effector: IntProperty(name="Active Effector", description="The target or pin whose settings are shown")
     root: EnumProperty(
         name="Root",
         description="How the root bone moves when bones are dragged, solved or baked",

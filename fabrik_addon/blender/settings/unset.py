@@ -6,7 +6,7 @@ import bpy
 
 
 class Unset:
-    """What a group of properties holds that nobody has set: numbers, texts, other groups, and lists without items."""
+    """What a group of properties holds that no one has set: numbers, texts, other groups, and lists without items."""
 
     def __init__(self, group: Any) -> None:
         """group: the `Struct` of the group's class."""

@@ -101,7 +101,7 @@ def _is_for(thing: bpy.types.Object, rig: bpy.types.Object) -> bool:
 
 
 def why_no_rig(rig: bpy.types.Object | None) -> str:
-    """What keeps the add-on from working on an object, and what to do; "" where nothing does."""
+    """What keeps the add-on from working on an object, and what to do; "" if nothing does."""
     if rig is None or rig.type != "ARMATURE":
         return "Select an armature"
     if rig.library is not None:
@@ -123,11 +123,11 @@ def of_a_rig(reason: Callable[[bpy.types.Object], str]) -> Callable[[bpy.types.O
 
 @of_a_rig
 def why_no_solve(rig: bpy.types.Object) -> str:
-    """What keeps an object from being solved or baked, and what to do; "" where nothing does."""
+    """What keeps an object from being solved or baked, and what to do; "" if nothing does."""
     if not len(seen(rig).effectors):
         return f"{rig.name!r} has no target: select a bone in Pose mode and add one"
     if not enabled_effectors(rig):
-        return f"All effectors of {rig.name!r} are disabled: enable one"
+        return f"All targets and pins of {rig.name!r} are disabled: enable one"
     return ""
 
 
@@ -142,19 +142,19 @@ def shared_targets(rig: bpy.types.Object) -> list[bpy.types.Object]:
 
 @of_a_rig
 def why_no_own_targets(rig: bpy.types.Object) -> str:
-    """What keeps an object from getting targets of its own, and what to do; "" where nothing does."""
+    """What keeps an object from getting targets of its own, and what to do; "" if nothing does."""
     return "" if shared_targets(rig) else f"{rig.name!r} shares no targets with other rigs: select a rig that does"
 
 
 @of_a_rig
 def why_no_mapped(rig: bpy.types.Object) -> str:
-    """What keeps an object from having markers on its bones, and what to do; "" where nothing does."""
+    """What keeps an object from having markers on its bones, and what to do; "" if nothing does."""
     return "" if mapped_markers(rig) else "No marker is mapped to a bone: match the markers first"
 
 
 @of_a_rig
 def why_no_bake(rig: bpy.types.Object) -> str:
-    """What keeps an object from being baked, and what to do; "" where nothing does."""
+    """What keeps an object from being baked, and what to do; "" if nothing does."""
     return "" if mapped_markers(rig) else why_no_solve(rig)
 
 
@@ -178,7 +178,7 @@ def mapped_markers(rig: bpy.types.Object) -> list[FabrikMarker]:
 def named(things: Iterable[_Thing], name: str, kind: str) -> _Thing | None:
     """The thing of a name, this file's own before linked ones; None for the name "".
 
-    Raises FabrikError where there is none of that name; kind: what it is called then.
+    Raises FabrikError if there is none of that name; kind: what it is called then.
     """
     from ...core.errors import FabrikError  # noqa: PLC0415  operators import this at Blender's start
 

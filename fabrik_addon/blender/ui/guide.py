@@ -1,4 +1,4 @@
-"""The button that opens the user guide, in the tabs' headers and in the preferences."""
+"""The button that opens the user guide, in the headers of the tabs and in the preferences."""
 
 from pathlib import Path
 from typing import Final
@@ -25,7 +25,7 @@ class FABRIK_OT_guide(Operator):
 
 
 def address_of(page: str) -> str:
-    """The address of a page of the guide, below the website that the manifest names."""
+    """The address of a page of the guide, below the website in the manifest."""
     import tomllib  # noqa: PLC0415  Blender's start has no use for it
 
     website: str = tomllib.loads(_MANIFEST.read_text(encoding="utf-8"))["website"]
@@ -33,7 +33,7 @@ def address_of(page: str) -> str:
 
 
 def draw_guide(layout: UILayout, page: str) -> None:
-    """Draw the button, for a panel's header."""
+    """Draw the button in a panel's header."""
     layout.operator(FABRIK_OT_guide.bl_idname, text="", icon="HELP", emboss=False).page = page
 
 

@@ -1,4 +1,4 @@
-"""The one line at the top of each tab: what comes next with the rig at hand."""
+"""The line at the top of each tab, with the next step for the current rig."""
 
 import bpy
 from bpy.types import Context
@@ -15,13 +15,13 @@ from .operators.retargeting.retarget import FABRIK_OT_retarget
 
 
 def next_in_pose(rig: bpy.types.Object | None) -> str:
-    """What comes next where a rig is posed."""
+    """The next step in the Pose tab."""
     reason = why_no_rig(rig)
     if reason or rig is None:
         return reason
     kept = seen(rig)
     if may_be_control_rig(rig):
-        return "Constraints move its bones: set up a control rig, then drag controls"
+        return "Constraints move the rig's bones: set up a control rig, then drag controls"
     if any(effector.kind == "TARGET" for effector in kept.effectors):
         return _next_with_targets(rig)
     if rig.mode != "POSE":
@@ -32,16 +32,16 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
 
 
 def _next_with_targets(rig: bpy.types.Object) -> str:
-    """What comes next where the rig reaches for targets."""
+    """The next step for a rig with targets."""
     if not seen(rig).live:
         return "Turn on Live, then move the targets"
-    # A click in Pose mode selects bones only.
+    # In Pose mode a click selects only bones.
     in_pose_mode = rig.mode == "POSE"
     return "Leave Pose mode (Ctrl Tab) to move targets" if in_pose_mode else "Move the targets to pose the rig"
 
 
 def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str, str]:
-    """What comes next on the way from a recording to keyframes, and the operator that does it or ""."""
+    """The next step from a recording to keyframes, and its operator or ""."""
     takes = imported_takes(context.scene)
     reason = why_no_rig(rig)
     if not takes and (rig is None or not mapped_markers(rig)):
@@ -59,11 +59,11 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str,
 
 
 def _without_a_take(rig: bpy.types.Object | None) -> tuple[str, str]:
-    """What comes next where no markers were imported: other armatures have motion too."""
+    """The next step if no markers were imported: another armature can be the source."""
     kept = None if rig is None else seen(rig).retarget
     if rig is not None and kept is not None and kept.source is not None:
         if may_be_control_rig(rig):
-            return "Constraints move its bones: set up a control rig first", FABRIK_OT_use_control_rig.bl_idname
+            return "Constraints move the rig's bones: set up a control rig first", FABRIK_OT_use_control_rig.bl_idname
         if kept.brought == kept.source.name:
             return "Retargeted: see the result below", FABRIK_OT_retarget.bl_idname
         return "Press Retarget Animation to copy the source's motion to the rig", FABRIK_OT_retarget.bl_idname

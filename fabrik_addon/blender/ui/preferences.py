@@ -17,19 +17,19 @@ def _color(name: str, label: str, description: str) -> object:
 
 
 class FabrikPreferences(AddonPreferences):
-    """What holds for all files."""
+    """The extension's preferences."""
 
     bl_idname = PACKAGE
 
     met: _color("met", "Met", "Targets that are met")
-    missed: _color("missed", "Missed", "Targets and pins that are missed, and by how much")
+    missed: _color("missed", "Missed", "Targets and pins that are missed, and their distance")
     pinned: _color("pinned", "Pins", "Pins that are met")
     bend: _color("bend", "Pole Targets", "Pole targets of limbs")
     free: _color("free", "Limits", "Range of rotation of bones")
     binds: _color("binds", "At a Limit", "Limits that currently block a bone's rotation")
 
     def draw(self, context: Context) -> None:
-        """Draw all of it."""
+        """Draw the preferences."""
         layout = self.layout
         layout.operator(FABRIK_OT_guide.bl_idname, icon="HELP")
         layout.label(text="Keys in Pose Mode", icon="KEYINGSET")

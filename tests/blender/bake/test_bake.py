@@ -378,8 +378,8 @@ class TestWrongInput:
 
     TROUBLES = (
         (without_effectors, "'Rig' has no target: select a bone in Pose mode and add one"),
-        (renamed_bone, "Effector 'shin.L': 'Rig' has no bone 'shin.L' (was it renamed?): choose it again"),
-        (deleted_target, "Effector 'forearm.R' has no target (was it deleted?): choose one"),
+        (renamed_bone, "Target 'shin.L': 'Rig' has no bone 'shin.L' (was it renamed?): choose it again"),
+        (deleted_target, "Target 'forearm.R' has no object (was it deleted?): choose one"),
         (scaled_bone, "Bone 'spine' is scaled"),
         (squashed_object, "Object 'Rig' is scaled non-uniformly"),
         (sliding_bone, "Bone 'thigh.L' has an animated location in frames 1-12"),

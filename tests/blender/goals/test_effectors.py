@@ -118,7 +118,7 @@ def test_remove_takes_the_active_effector_and_keeps_its_target(rig):
 
 def test_remove_names_a_place_that_is_not_there(rig):
     bpy.ops.fabrik.add_effector(bone="head")
-    assert "no effector number 7" in refusal(bpy.ops.fabrik.remove_effector, index=7)
+    assert "no target or pin with number 7" in refusal(bpy.ops.fabrik.remove_effector, index=7)
     assert len(rig.fabrik.effectors) == 1
 
 
@@ -151,7 +151,7 @@ class TestPolls:
         assert reason in refusal(getattr(bpy.ops.fabrik, name))
 
     def test_nothing_to_remove(self, rig):
-        assert "'Rig' has no effector: add one first" in refusal(bpy.ops.fabrik.remove_effector)
+        assert "'Rig' has no target or pin: add one first" in refusal(bpy.ops.fabrik.remove_effector)
 
     @pytest.mark.parametrize("name", ["solve", "bake"])
     def test_no_effector(self, rig, name):
@@ -163,7 +163,7 @@ class TestPolls:
         bpy.ops.fabrik.add_effector(bone="shin.L")
         rig.fabrik.effectors[0].enabled = False
         rig.fabrik.effectors[1].weight = 0.0
-        assert "All effectors of 'Rig' are disabled: enable one" in refusal(getattr(bpy.ops.fabrik, name))
+        assert "All targets and pins of 'Rig' are disabled: enable one" in refusal(getattr(bpy.ops.fabrik, name))
 
 
 def complaint(rig):
@@ -188,31 +188,31 @@ class TestChecks:
 
     def test_no_bone(self, rig, effector):
         effector.bone = ""
-        assert complaint(rig) == "Effector 'forearm.L' has no bone: choose one"
+        assert complaint(rig) == "Target 'forearm.L' has no bone: choose one"
 
     def test_deleted_target(self, rig, effector):
         bpy.data.objects.remove(effector.target)
-        assert complaint(rig) == "Effector 'forearm.L' has no target (was it deleted?): choose one"
+        assert complaint(rig) == "Target 'forearm.L' has no object (was it deleted?): choose one"
 
     def test_target_deleted_in_the_viewport(self, rig, effector):
         scenes.make_active(effector.target)
         bpy.ops.object.delete()
-        assert "Effector 'forearm.L'" in complaint(rig)
+        assert "Target 'forearm.L'" in complaint(rig)
 
     def test_own_rig(self, rig, effector):
         effector.target = rig
-        assert complaint(rig) == "Effector 'forearm.L': 'Rig' can't be its own target: choose another object"
+        assert complaint(rig) == "Target 'forearm.L': 'Rig' can't be its own target: choose another object"
 
     def test_target_bone_on_an_object_without_bones(self, rig, effector):
         effector.target_bone = "tip"
         assert (
             complaint(rig)
-            == "Effector 'forearm.L': 'Target' is not an armature and has no bone 'tip': choose an armature or no bone"
+            == "Target 'forearm.L': 'Target' is not an armature and has no bone 'tip': choose an armature or no bone"
         )
 
     def test_target_bone_that_is_not_there(self, rig, effector):
         effector.target, effector.target_bone = scenes.make_rig(name="Other"), "tip"
-        assert complaint(rig) == "Effector 'forearm.L': 'Other' has no bone 'tip': choose one that it has"
+        assert complaint(rig) == "Target 'forearm.L': 'Other' has no bone 'tip': choose one that it has"
 
     def test_a_switched_off_effector_is_not_looked_at(self, rig, effector):
         effector.enabled, effector.bone = False, "nothing"

@@ -108,7 +108,7 @@ class TestSolving:
 class TestRefusals:
     def test_a_rotation_that_gives_way_can_not_be_taken(self, rig):
         rig.fabrik.effectors[0].hold_rotation = True
-        with pytest.raises(RigError, match="turn Copy Rotation off"):
+        with pytest.raises(RigError, match="turn Rotation off"):
             solve_frame(bpy.context, rig)
 
     def test_a_stick_that_moves_by_itself(self, rig):

@@ -58,7 +58,7 @@ def test_errors_are_world_metres():
     scenes.aim(rig, "forearm.L", scenes.empty_at((50.0, 0.0, 0.0)))
     result = solve_frame(bpy.context, rig)
     assert np.allclose(result.errors, distances(rig), atol=1e-3)
-    assert result.line == f"0 of 1 effectors met, worst {result.errors[0]:.1f} m: out of reach"
+    assert result.line == f"0 of 1 targets met, worst {result.errors[0]:.1f} m: out of reach"
 
 
 def test_what_keeps_a_target_from_being_met_is_said_again_and_in_other_units():
@@ -76,7 +76,7 @@ def test_what_keeps_a_target_from_being_met_is_said_again_and_in_other_units():
 
 def test_line_counts_what_is_met_and_what_is_seen():
     rig = reaching_rig(2)
-    assert solve_frame(bpy.context, rig).line.startswith("5 of 5 effectors met, worst 0 m")
+    assert solve_frame(bpy.context, rig).line.startswith("5 of 5 targets met, worst 0 m")
     hidden = scenes.import_positions(np.full((3, 1, 3), np.nan), ["hidden"])["hidden"]
     scenes.aim(rig, "spine", hidden)
     assert solve_frame(bpy.context, rig).line.endswith("m, 1 not seen")

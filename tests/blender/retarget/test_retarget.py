@@ -68,7 +68,7 @@ def test_a_rig_that_constraints_move_is_to_be_used_as_a_control_rig_first(moving
     assert next_in_motion(bpy.context, rig)[0].startswith("Press Retarget")
     copy = rig.pose.bones["shin.L"].constraints.new("COPY_TRANSFORMS")
     copy.target, copy.subtarget = rig, "head"
-    assert next_in_motion(bpy.context, rig)[0] == "Constraints move its bones: set up a control rig first"
+    assert next_in_motion(bpy.context, rig)[0] == "Constraints move the rig's bones: set up a control rig first"
     assert "Set Up Control Rig" in drawn(panels.motion.armature.FABRIK_PT_from_armature).texts()
 
 

@@ -50,7 +50,7 @@ def test_values_stay_in_their_places(language):
 @pytest.mark.parametrize(
     ("message", "german"),
     [
-        ("'Rig' has no effector: add one first", "'Rig' hat keinen Effektor: erst einen hinzufügen"),
+        ("'Rig' has no target or pin: add one first", "'Rig' hat weder Ziel noch Pin: erst eines hinzufügen"),
         (
             "Bone 'Head' was not changed: constraint 'Aim' moves it",
             "Bone 'Head' bleibt, wie er ist: Constraint 'Aim' bewegt ihn",
@@ -61,8 +61,8 @@ def test_values_stay_in_their_places(language):
             "3 Bones gedreht, 15.4 cm zu kurz: foot.L ist an seiner Grenze, ein Pin ist 2 mm daneben",
         ),
         (
-            "0 of 2 effectors met, worst 3.2 cm: foot.R is pinned, 1 not seen",
-            "0 von 2 Effektoren am Ziel, am weitesten weg 3.2 cm: foot.R ist gepinnt, 1 nicht zu sehen",
+            "0 of 2 targets met, worst 3.2 cm: foot.R is pinned, 1 not seen",
+            "0 von 2 Zielen erreicht, am weitesten weg 3.2 cm: foot.R ist gepinnt, 1 nicht zu sehen",
         ),
         (
             "36 markers of 'walk' calibrated: RMS 2.2 mm, worst C7 3.4 mm, scaled by 1.2",

@@ -12,7 +12,7 @@ from ....core.arrays import FloatArray
 _AXES: Final = "XYZ"
 # A sine: a plane seen at a flatter angle, or an axis nearer to the line of sight, gives no place under the mouse.
 _FLAT: Final = 0.05
-# Pixels, about: one snapping step is the power of ten of a metre below this width.
+# Pixels, about: one snapping step is the power of ten of a meter below this width.
 _SNAP_WIDTH: Final = 100.0
 _SNAP_ANGLE, _FINE_ANGLE = radians(5.0), radians(1.0)
 _FINE: Final = 0.1
@@ -86,7 +86,7 @@ class Typing:
         self.place = (self.place + 1) % count
 
     def values(self, count: int) -> list[float] | None:
-        """The numbers, zero where nothing is typed; None where nothing is typed at all."""
+        """The numbers, zero where nothing is typed; None if nothing is typed at all."""
         if not self.texts:
             return None
         return [_number(self.texts.get(place, "")) for place in range(count)]
@@ -101,7 +101,7 @@ class DragInput:
         axes: (3, 3) the bone's own axes at the start, as columns.
         first: the line of sight at the start, and `ray` at present.
         angle: radians that the mouse has gone around the point, counter-clockwise on the screen.
-        pixel: metres that one pixel is wide at the point.
+        pixel: meters that one pixel is wide at the point.
         rotating: whether the mouse turns the bone instead of moving it.
         base_shift, base_turn: what had been said when it was last changed to that, or back.
         snap, fine: whether to go by steps, and by small ones.
@@ -160,12 +160,12 @@ class DragInput:
 
     @property
     def depth(self) -> FloatArray | None:
-        """(3,) the line of sight, in which the mouse says nothing; None where keys say it."""
+        """(3,) the line of sight, in which the mouse says nothing; None if keys say it."""
         said = self.rotating or self.lock.axis or self.typing.texts or self.base_shift.any()
         return None if said else self.first.direction
 
     def turn(self) -> FloatArray | None:
-        """(3,) rotation vector, in radians and world space, by which the bone is to be turned; None: as it will."""
+        """(3,) rotation vector, in radians and world space, by which the bone is to be rotated; None: as it will."""
         if not self.rotating:
             return self.base_turn
         axis, sign = self._turning_axis()
@@ -222,7 +222,7 @@ def turned_on(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | None:
-    """(3,) where a line of sight meets the plane through a place; None where it hardly does."""
+    """(3,) where a line of sight meets the plane through a place; None if it hardly does."""
     slope = float(ray.direction @ normal)
     if abs(slope) < _FLAT:
         return None
@@ -230,7 +230,7 @@ def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | No
 
 
 def on_axis(ray: Ray, place: FloatArray, axis: FloatArray) -> FloatArray | None:
-    """(3,) the point of the axis through a place that is nearest to a line of sight; None where that lies along it."""
+    """(3,) the point of the axis through a place that is nearest to a line of sight; None if that lies along it."""
     across = np.cross(axis, ray.direction)
     square = float(across @ across)
     if square < _FLAT**2:
@@ -239,7 +239,7 @@ def on_axis(ray: Ray, place: FloatArray, axis: FloatArray) -> FloatArray | None:
 
 
 def snap_step(pixel: float, *, fine: bool) -> float:
-    """Metres of one snapping step, a power of ten that is easy to see where a pixel is so many metres wide."""
+    """Meters of one snapping step, a power of ten that is easy to see where a pixel is so many meters wide."""
     step = 10.0 ** floor(log10(max(pixel, 1e-9) * _SNAP_WIDTH))
     return step * _FINE if fine else step
 

@@ -33,13 +33,13 @@ from .setup import DragSettings, DragSetup
 # at the start, to the bit.
 _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
-# World metres: what is less is not worth a word.
+# World meters: what is less is not worth a word.
 SHOWN: Final = 5e-4
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """How a step went, in world metres.
+    """How a step went, in world meters.
 
     error: how far the dragged point is from where it was dragged to. pin_error: how far a pin is from its place.
     is_on_the_way: whether the same step once more goes on, as joints do not run ahead of what is dragged.
@@ -68,7 +68,8 @@ class Drag:
     """One drag, from the press of the button to its release; made by `begin_drag`.
 
     Attributes:
-        left_alone: sentences on the bones that would have followed, did they not belong to something else; once it is
+        left_alone: sentences about the bones that would have followed, did they not belong to something else; once it
+        is
             finished, also on why auto-keying has set no key.
         notice: what the drag is about to do to the rig besides posing it, in one line; "" for nothing.
         start: (3,) where the dragged point was at the start, in world space.
@@ -76,7 +77,7 @@ class Drag:
     """
 
     def __init__(self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup) -> None:
-        """Take note of how things are. Raises RigError where nothing can follow."""
+        """Take note of how things are. Raises RigError if nothing can follow."""
         bone = next(iter(setup.dragged))
         self._armature, self._dragged, self._setup = armature, tuple(setup.dragged), setup
         self._parts, self._turning_parts = setup.parts(turning=False), setup.parts(turning=True)
@@ -112,7 +113,7 @@ class Drag:
         *,
         settled: bool = False,
     ) -> StepResult:
-        """Pose the rig for the dragged point to be at a place, and for its bone to be turned.
+        """Pose the rig for the dragged point to be at a place, and for its bone to be rotated.
 
         Args:
             location: (3,) in world space.
@@ -163,7 +164,7 @@ class Drag:
     def keep_orientation(self, context: bpy.types.Context, *, keep: bool) -> None:
         """Whether dragged feet and heads keep their orientation from now on.
 
-        The next step goes on from the present pose.
+        The next step goes on from the current pose.
         """
         self._keeper.restore()
         context.view_layer.update()

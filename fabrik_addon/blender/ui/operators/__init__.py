@@ -1,6 +1,6 @@
-"""The operators, all of them thin: ask whether they can run, call one function, report.
+"""The operators. Each checks whether it can run, calls one function, and reports the result.
 
-What they call they import where they call it: Blender is told of all operators at its start, and runs few of them.
+They import this function when they call it, because Blender registers all operators at start but runs few of them.
 """
 
 from . import (

@@ -1,4 +1,4 @@
-"""Measuring where the markers are on the rig."""
+"""Calibrates the markers of a rig."""
 
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
     )
 
     def steps(self, context: Context) -> "Generator[float, None, CalibrationResult]":
-        """The calibration."""
+        """The steps of the calibration."""
         from ...capture.calibrate import calibrate_markers_steps
 
         kept = rig_settings(rig_at_hand(context)).capture
@@ -49,7 +49,7 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         return calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
 
     def done(self, result: "CalibrationResult") -> set[str]:
-        """Say what was found."""
+        """Report the result."""
         for doubt in result.doubts:
             self.report({"WARNING"}, told(doubt))
         self.report({"INFO"}, told(result.line))

@@ -1,4 +1,4 @@
-"""Adding, removing and ordering effectors, and pinning bones."""
+"""Adds, removes and orders targets, and pins bones."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ _PINNING = (
 
 @of_a_rig
 def _why_no_effector(rig: bpy.types.Object) -> str:
-    """What keeps an object from having an effector, and what to do; "" where it has one."""
-    return "" if len(rig_settings(rig).effectors) else f"{rig.name!r} has no effector: add one first"
+    """Why an object has no target or pin, and what to do; "" if it has one."""
+    return "" if len(rig_settings(rig).effectors) else f"{rig.name!r} has no target or pin: add one first"
 
 
 class FABRIK_OT_add_effector(OnRig, Operator):
@@ -73,7 +73,7 @@ class FABRIK_OT_remove_effector(OnRig, Operator):
 
     index: IntProperty(
         name="Index",
-        description="Index of the effector in the list. A negative number means the active effector",
+        description="Index of the target or pin in the list. A negative number means the active one",
         default=-1,
         min=-1,
     )
@@ -82,7 +82,7 @@ class FABRIK_OT_remove_effector(OnRig, Operator):
         from ...goals.effectors import remove_effector
 
         name = remove_effector(rig, rig_settings(rig).active_effector if self.index < 0 else self.index)
-        return f"Removed effector {name!r}", []
+        return f"Removed {name!r}", []
 
 
 class FABRIK_OT_order_effectors(OnRig, Operator):
@@ -130,7 +130,7 @@ class FABRIK_OT_pin(OnBones, Operator):
         return f"Pinned {bones_of(len(bones))}", []
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
-        """The bones named, else the selected ones of all armatures in Pose mode, else the active one; controls too."""
+        """The named bones, else the selected bones of all armatures in Pose mode, else the active one; controls too."""
         from ...settings.selection import named_bones
 
         if self.bones:

@@ -59,11 +59,11 @@ _LAYOUTS = (
 )
 # All files that can be imported.
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
-# Frames a second: rates are kept in single precision.
+# Frames per second; rates have single precision.
 _SAME_RATE: Final = 1e-3
-# What files say themselves, or what their beginnings are for.
+# Properties that the file itself can determine.
 _SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "step", "scale")
-# What is handed on where the dialogue has to be shown again.
+# Properties to pass on if the dialog must be shown again.
 _CHOSEN: Final = ("timing", "directory", "filepath", *_SELDOM)
 
 
@@ -132,14 +132,14 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
             advanced.prop(self, name)
 
     def invoke(self, context: Context, event: Event) -> set[str]:
-        """Show the file browser; a small dialogue where the files are known, as they have been dropped."""
+        """Show the file browser, or a small dialog for dropped files."""
         if self.files or self.properties.is_property_set("filepath"):
             return set(self.invoke_popup(context))
         return set(super().invoke(context, event))
 
     @says_why_not
     def execute(self, context: Context) -> set[str]:
-        """Read every file, then import them: a file that can't be read leaves the scene as it was."""
+        """Read all files, then import them. If a file can't be read, the scene does not change."""
         from ....markers.files.layouts import LayoutError
         from ...capture.clip import scene_rate
         from ...capture.import_markers import SeveralPerformersError
@@ -155,7 +155,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
             return self._ask(f"There are {count} performers: choose whose markers to import", performer=error.names[0])
         timing = self.timing
         if timing == "AUTO":
-            # Another rate would change the speed of what is animated.
+            # Another rate would change the speed of existing animation.
             timing = "KEEP_TIME" if any(action.users for action in bpy.data.actions) else "SET_SCENE_RATE"
         _check_rates([recording for _, recording in recordings], timing)
         before = scene_rate(context.scene)
@@ -167,7 +167,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         return {"FINISHED"}
 
     def _import(self, context: Context, path: Path, recording: "Clip | Recorded", timing: str) -> None:
-        """Add what was read of one file to the scene, and tell what it is."""
+        """Add the data of one file to the scene, and report it."""
         from ....markers.clip import Clip
         from ...capture.import_markers import import_clip
         from ...retarget.recorded import add_recorded
@@ -188,7 +188,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         self.report({"INFO"}, told(_body_summary(path, recording, source.name)))
 
     def _ask(self, message: str, **values: str) -> set[str]:
-        """Begin again with the dialogue, in which a choice is to be made."""
+        """Show the dialog again, because the user must choose something."""
         self.report({"INFO"}, told(message))
         chosen = {name: getattr(self, name) for name in _CHOSEN}
         files = [{"name": file.name} for file in self.files]
@@ -212,7 +212,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
 
 
 def _choose(context: Context, take: bpy.types.Collection) -> None:
-    """Let the rig at hand follow a take from now on, if somebody moves in it."""
+    """Switch the current rig to a take if somebody moves in it."""
     from ...capture.takes import follow_take
 
     rig = rig_at_hand(context)
@@ -221,7 +221,7 @@ def _choose(context: Context, take: bpy.types.Collection) -> None:
 
 
 def _paths(chosen: Any) -> list[Path]:
-    """The files chosen in the browser, or the one that a script named."""
+    """The files that were chosen in the file browser, or the file that a script has set."""
     names = [file.name for file in chosen.files if file.name]
     if names:
         return [Path(bpy.path.abspath(chosen.directory)) / name for name in names]
@@ -241,14 +241,14 @@ def _performers_in(path: Path, _changed: int) -> tuple[str, ...]:
     from ....core.errors import FabrikError
     from ....markers.files.any_file import performers, read_markers
 
-    # What is wrong with a file will be said when it is imported.
+    # The import will report what is wrong with a file.
     with suppress(FabrikError):
         return performers(read_markers(path))
     return ()
 
 
 def _check_rates(clips: "Sequence[Clip | Recorded]", timing: str) -> None:
-    """Raise ImportMarkersError where a scene would have to take on two rates."""
+    """Raise ImportMarkersError if the files would set the scene to two different rates."""
     from ...capture.import_markers import ImportMarkersError
 
     rates = sorted({clip.rate for clip in clips})

@@ -1,4 +1,4 @@
-"""Setting, clearing, copying and mirroring joint limits."""
+"""Sets, clears, copies and mirrors joint limits."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from bpy.types import Context, Operator
 from ...settings.limit_values import BESIDE_LIMIT, LIMIT_AXES, LIMIT_TYPES
 from .base import Bones, Done, OnBones
 
-# What is not given keeps what the bone has, so nothing may be left over from the call before.
+# Options that are not given don't change the bone, so values of the previous call must not remain.
 _ASIDE = {"SKIP_SAVE"}
 
 
@@ -67,8 +67,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
     mass: FloatProperty(
         name="Mass",
-        description="Share of the body's mass carried by the bone; a negative value estimates it from the "
-        "bone's name or size",
+        description="The bone's share of the body's mass; a negative value estimates it from the bone's name or size",
         min=-1.0,
         soft_max=0.5,
         options=_ASIDE,
@@ -139,10 +138,10 @@ class FABRIK_OT_mirror_limits(OnBones, Operator):
 
 
 class _OnPolygon(OnBones):
-    """An operator on a corner of one bone's window."""
+    """An operator on the outline of one bone's polygon limit."""
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
-        """The bone named, else the active one."""
+        """The named bone, else the active bone."""
         from ...settings.selection import chosen_bone
 
         return [chosen_bone(context, rig, self.bones)]
@@ -163,7 +162,7 @@ class FABRIK_OT_add_limit_point(_OnPolygon, Operator):
 
 
 class _OnCorner(_OnPolygon):
-    """An operator on one of its corners."""
+    """An operator on one point of the outline."""
 
     index: IntProperty(name="Index", description="Index of the point, starting at 0", min=0, options=_ASIDE)
 

@@ -1,4 +1,4 @@
-"""Which markers are on which bones: matched by their labels, by hand, or from a file."""
+"""Assigns markers to bones: by their labels, by hand, or from a file."""
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
@@ -14,7 +14,7 @@ _PRESETS = (
     ("AUTO", "Automatic", "Use the marker set that fits the labels best"),
     *((key, preset.title, preset.description) for key, preset in PRESETS.items()),
 )
-# So many labels without a bone are named, and the others counted.
+# This many labels without a bone are named; the others are counted.
 _NAMED = 6
 
 
@@ -68,7 +68,7 @@ class FABRIK_OT_match_markers(OnRig, Operator):
 
 
 class FABRIK_OT_follow_take(OnRig, Operator):
-    """Use another take in the panels below. What the rig has of this take is kept"""
+    """Use another take in the panels below. The settings of the current take are kept"""
 
     bl_idname = "fabrik.follow_take"
     bl_label = "Choose Take"
@@ -91,7 +91,7 @@ def _listed(labels: tuple[str, ...]) -> str:
 
 @of_a_rig
 def _why_no_marker(rig: bpy.types.Object) -> str:
-    """What keeps a listed marker from being put on the active bone, and what to do; "" where nothing does."""
+    """Why a marker can't be assigned to the active bone, and what to do; "" if it can."""
     if not len(rig_settings(rig).capture.markers):
         return "There is no marker in the list: match the markers first"
     return "" if rig.data.bones.active is not None else "No bone is active: click one in Pose mode"

@@ -1,4 +1,4 @@
-"""Into Pose mode, posing the present frame, and between poses, keys and targets."""
+"""Enters Pose mode, poses the current frame, and sets keys and targets from poses."""
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty
@@ -74,7 +74,7 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
 
     clamp: BoolProperty(
         name="Clamp Pose",
-        description="Rotate bones that are outside their limits inside first, so that solving does not",
+        description="First rotate bones that exceed their limits inside them, because solving would rotate them too",
         options=ASIDE,
     )
 

@@ -1,1 +1,1 @@
-"""What is drawn in the viewport."""
+"""Overlays in the viewport."""

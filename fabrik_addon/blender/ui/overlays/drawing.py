@@ -1,6 +1,6 @@
-"""What overlays hand to the graphics card: triangles and lines as plain arrays, and the drawing of them.
+"""Draws triangles and lines of overlays, given as plain arrays, with the graphics card.
 
-`gpu` is imported only where something is drawn, since it does not work without a window.
+`gpu` is imported only when something is drawn, because it does not work without a window.
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ import numpy.typing as npt
 from ....core.arrays import FloatArray, IntArray
 
 Color: TypeAlias = tuple[float, ...]
-# What the graphics card takes.
+# Types for the graphics card.
 Single: TypeAlias = npt.NDArray[np.float32]
-# The width in pixels to (2 L, 3) ends of lines and (2 L, 4) colors.
+# Maps a width in pixels to (2 L, 3) ends of lines and (2 L, 4) colors.
 Lines: TypeAlias = dict[float, tuple[Single, Single]]
 
 
@@ -26,11 +26,11 @@ def _none(columns: int) -> Single:
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """All that is drawn at once, in world space.
+    """Lines and triangles that are drawn together, in world space.
 
     Attributes:
-        lines: their ends, by their width.
-        triangles: (3 T, 3) corners. colors: (3 T, 4) of them.
+        lines: the ends of lines, by width.
+        triangles: (3 T, 3) corners. colors: (3 T, 4) colors of the corners.
     """
 
     lines: Lines
@@ -39,7 +39,7 @@ class Drawing:
 
 
 def draw_over(drawing: Drawing, context: bpy.types.Context) -> None:
-    """Draw the lines of a drawing into the viewport at hand; nothing hides them."""
+    """Draw the lines of a drawing into the current viewport, in front of everything."""
     import gpu  # noqa: PLC0415
 
     gpu.state.blend_set("ALPHA")
@@ -50,7 +50,7 @@ def draw_over(drawing: Drawing, context: bpy.types.Context) -> None:
 
 
 def draw_triangles(drawing: Drawing, share: float) -> None:
-    """Hand the triangles of a drawing, seen by a share, to the graphics card."""
+    """Draw the triangles of a drawing with an opacity factor."""
     import gpu  # noqa: PLC0415
     from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
 
@@ -61,7 +61,7 @@ def draw_triangles(drawing: Drawing, share: float) -> None:
 
 
 def draw_lines(drawing: Drawing, share: float, region: bpy.types.Region) -> None:
-    """Hand the lines of a drawing, seen by a share, to the graphics card."""
+    """Draw the lines of a drawing with an opacity factor."""
     import gpu  # noqa: PLC0415
     from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
 
@@ -74,12 +74,12 @@ def draw_lines(drawing: Drawing, share: float, region: bpy.types.Region) -> None
 
 
 def _faded(points: Single, colors: Single, share: float) -> dict[str, Any]:
-    """Points and colors, seen by a share, as shaders call them."""
+    """Points and colors with an opacity factor, by the names that shaders use."""
     return {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
 
 
 def colored(parts: Iterable[tuple[FloatArray, IntArray, Color]]) -> tuple[Single, Single]:
-    """(N, 3) points and (N, 4) colors of several parts: vertices, rows of indices into them, and a color each."""
+    """(N, 3) points and (N, 4) colors of several parts, each with vertices, rows of vertex indices, and a color."""
     points, colors = [_none(3)], [_none(4)]
     for vertices, rows, rgba in parts:
         points.append(vertices.astype(np.float32)[rows.ravel()])

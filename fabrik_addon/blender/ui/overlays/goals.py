@@ -1,6 +1,6 @@
-"""Goals, pins and bend targets drawn in the viewport, with how far each effector is from its own.
+"""Draws goals, pins and pole targets in the viewport, with the distances of missed goals.
 
-`handlers.py` has them drawn.
+`handlers.py` calls this module.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,23 +30,23 @@ from .support_shapes import support_lines
 _WIDTHS: Final = {Look.MET: 1.25, Look.MISSED: 2.5, Look.PINNED: 1.25, Look.BEND: 1.25}
 _FONT_SIZE: Final = 12.0
 _LABEL_AWAY: Final = 12.0
-# A label's height, as a multiple of its letters'.
+# The height of a label relative to its letters.
 _LINE: Final = 1.3
-# A mark's size, as a share of its bone's length.
+# The size of a mark relative to its bone's length.
 _SIZE: Final = 0.15
-# The marks of the centre of mass, as a share of the support's width.
+# The size of the marks of the center of mass relative to the width of the support.
 _BALANCE_SIZE: Final = 0.06
-# An effector counts as met within this share of the lengths from its root.
+# An effector within this share of its chain's length counts as met.
 _MET: Final = 1e-3
 
 
-# On screen, pixels from the left and the bottom.
+# Pixels from the left and the bottom of the screen.
 _Place: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
 class GoalView:
-    """One goal as it is drawn, in world space: what it is, (3,) points, the mark's size, and whether it is met."""
+    """One goal to draw, in world space: its kind, (3,) points, the size of the mark, and whether it is met."""
 
     goal: Goal
     effector: FloatArray
@@ -56,12 +56,12 @@ class GoalView:
 
     @property
     def error(self) -> float:
-        """World distance from the effector to its goal."""
+        """The world distance from the effector to its goal."""
         return float(np.linalg.norm(self.place - self.effector))
 
 
 def views(rig: bpy.types.Object) -> list[GoalView]:
-    """All that is to be seen of a rig's goals; those without a bone or a target are left out."""
+    """The goals of a rig to draw, without those that have no bone or no target."""
     found: list[GoalView] = []
     scale = metres_per_unit(rig)
     for effector in enabled_effectors(rig):
@@ -72,7 +72,7 @@ def views(rig: bpy.types.Object) -> list[GoalView]:
 
 
 def label(view: GoalView, scene: bpy.types.Scene) -> str:
-    """What is written beside a goal that is missed: how far away its effector is; "" beside others."""
+    """The label of a missed goal, with the distance of its effector; "" for other goals."""
     if view.met or view.goal is Goal.BEND:
         return ""
     text = length_text(view.error, scene)
@@ -90,7 +90,7 @@ def labels(rig: bpy.types.Object, scene: bpy.types.Scene) -> list[tuple[GoalView
 
 
 def lines_of(rig: bpy.types.Object) -> list[Lines]:
-    """All lines that are drawn for a rig: of its goals, of its balance where it keeps that, and of its capsules."""
+    """All lines for a rig: of its goals, of its balance if it is on, and of its capsules."""
     shown = views(rig)
     lines = [
         line for view in shown for line in goal_lines(view.goal, view.effector, view.place, view.size, met=view.met)
@@ -99,7 +99,7 @@ def lines_of(rig: bpy.types.Object) -> list[Lines]:
 
 
 def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
-    """The lines of a rig's capsules, in world space; none unless they are to be shown."""
+    """The lines of a rig's capsules, in world space; none if they are not shown."""
     kept = rig_settings(rig)
     found = fitted(rig) if kept.use_self_collision and kept.show_capsules else None
     world, lines = np.array(rig.matrix_world), []
@@ -111,7 +111,7 @@ def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
 
 
 def balance_lines(rig: bpy.types.Object) -> list[Lines]:
-    """The lines of what a rig stands on and of its centre of mass, in world space; none where it keeps no balance."""
+    """The lines of a rig's support and its center of mass, in world space; none if balance is off."""
     pinned = [effector.bone for effector in enabled_effectors(rig) if effector.kind == "PIN"]
     support = support_of(rig, pinned)
     if support is None:
@@ -126,7 +126,7 @@ def balance_lines(rig: bpy.types.Object) -> list[Lines]:
 
 
 def drawing(lines: Sequence[Lines]) -> Drawing:
-    """Lines as the graphics card takes them."""
+    """Convert lines to arrays for the graphics card."""
     widths = {
         width: colored(
             (each.points, each.ends, color(each.look.value)) for each in lines if _WIDTHS[each.look] == width
@@ -139,7 +139,7 @@ def drawing(lines: Sequence[Lines]) -> Drawing:
 def _views_of(
     rig: bpy.types.Object, effector: FabrikEffector, bone: bpy.types.PoseBone, scale: float
 ) -> Iterator[GoalView]:
-    """An effector's goal, and what its limb bends toward; scale: world metres to an armature unit."""
+    """An effector's goal and pole target; scale: world meters per armature unit."""
     world = rig.matrix_world
     point = np.array(world @ armature_point(bone, effector.point, effector.offset))
     size = _SIZE * bone.length * scale
@@ -154,30 +154,30 @@ def _views_of(
 
 
 def _place(rig: bpy.types.Object, effector: FabrikEffector) -> FloatArray | None:
-    """(3,) where an effector is to be, in the world; None where it has no target."""
+    """(3,) world position of an effector's goal; None if it has no target."""
     if effector.kind == "PIN":
         return np.array(rig.matrix_world @ Vector(effector.pin_location))
     return None if effector.target is None else _object_place(effector.target, effector.target_bone)
 
 
 def _object_place(holder: bpy.types.Object, bone: str) -> FloatArray:
-    """(3,) where an object is, or the head of one of its bones."""
+    """(3,) world position of an object, or of the head of one of its bones."""
     found = holder.pose.bones.get(bone) if bone and holder.pose else None
     world = holder.matrix_world
     return np.array(world.translation if found is None else world @ found.head)
 
 
 def draw_goals(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
-    """Draw the goals of rigs into the viewport at hand, over everything."""
+    """Draw the goals of rigs into the current viewport, in front of everything."""
     lines = [line for rig in rigs for line in lines_of(rig)]
     if lines:
         draw_over(drawing(lines), context)
 
 
 def apart(places: Sequence[_Place], widths: Sequence[float], height: float) -> list[_Place]:
-    """Places of labels on screen, from the left and the bottom, pushed up where one would lie on another.
+    """Screen positions of labels, moved up where they would overlap.
 
-    widths: of the labels. height: of each.
+    widths: the widths of the labels. height: their height.
     """
     found: dict[int, _Place] = {}
     for label in sorted(range(len(places)), key=lambda each: places[each][1]):
@@ -190,7 +190,7 @@ def apart(places: Sequence[_Place], widths: Sequence[float], height: float) -> l
 
 
 def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
-    """Write how far those goals of rigs that are missed are from their effectors into the viewport at hand."""
+    """Draw the distances of missed goals into the current viewport."""
     texts = [row for rig in rigs for row in labels(rig, context.scene)]
     if not texts:
         return

@@ -1,7 +1,7 @@
-"""The overlays in the 3D viewport: their switches, and the handlers through which Blender has them drawn.
+"""The overlays in the 3D viewport: their switches, and their draw handlers.
 
-A handler is there once some rig uses its overlay, and called at every redraw. So it asks at once whether there may be
-anything to draw, and only then imports what draws it.
+A handler is added when a rig uses its overlay, and is called at every redraw. It first checks whether there is anything
+to draw, and only then imports the drawing code.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ GOALS_SWITCH: Final = "fabrik_show_goals"
 
 
 class DrawingHandlers:
-    """Functions that Blender calls to draw into a viewport, each with when ("POST_VIEW", "POST_PIXEL")."""
+    """Functions that Blender calls to draw into a viewport, each with its stage ("POST_VIEW" or "POST_PIXEL")."""
 
     def __init__(self, *draws: tuple[Callable[[], None], str]) -> None:
         self._draws = draws
@@ -30,27 +30,27 @@ class DrawingHandlers:
         self.is_on = False
 
     def start(self) -> None:
-        """Draw from now on, where there are windows."""
+        """Add the handlers, if there are windows."""
         if not (self.is_on or bpy.app.background):
             for draw, kind in self._draws:
                 self._handles.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", kind))
         self.is_on = True
 
     def stop(self) -> None:
-        """Draw no more."""
+        """Remove the handlers."""
         self.is_on = False
         while self._handles:
             bpy.types.SpaceView3D.draw_handler_remove(self._handles.pop(), "WINDOW")
 
 
 def draw_limits_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
-    """The switch in the popover of the viewport's bone overlays."""
+    """Draw the switch in the pop-over of the viewport's bone overlays."""
     if context.mode == "POSE":
         self.layout.prop(context.scene, LIMITS_SWITCH)
 
 
 def draw_goals_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
-    """The switch in the popovers of the viewport's overlays."""
+    """Draw the switch in the pop-overs of the viewport's overlays."""
     self.layout.prop(context.scene, GOALS_SWITCH)
 
 
@@ -63,13 +63,13 @@ def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
 
 
 def shows_limits(context: bpy.types.Context) -> bool:
-    """Whether limits are drawn: where an armature is posed, and their overlay is on."""
+    """Whether limits are drawn: in Pose mode, if their overlay is on."""
     rig = context.active_object
     return context.mode == "POSE" and rig is not None and getattr(context.scene, LIMITS_SWITCH)
 
 
 def _draw_limits() -> None:
-    """Blender's handler: the limits of the active and the selected bones."""
+    """Draw handler: the limits of the active and the selected bones."""
     context: Any = bpy.context
     overlay = context.space_data.overlay
     if overlay.show_overlays and overlay.show_bones and shows_limits(context):
@@ -79,7 +79,7 @@ def _draw_limits() -> None:
 
 
 def _draw_marker_errors() -> None:
-    """Blender's handler: the lines from the active rig's markers to their bones."""
+    """Draw handler: the lines from the active rig's markers to their bones."""
     context: Any = bpy.context
     rig = context.active_object
     if not context.space_data.overlay.show_overlays or rig is None or rig.type != "ARMATURE":
@@ -91,7 +91,7 @@ def _draw_marker_errors() -> None:
 
 
 def _draw_goals() -> None:
-    """Blender's handler: goals, pins and bend targets."""
+    """Draw handler: goals, pins and pole targets."""
     context: Any = bpy.context
     rigs = shown_rigs(context) if context.space_data.overlay.show_overlays else []
     if rigs:
@@ -101,7 +101,7 @@ def _draw_goals() -> None:
 
 
 def _draw_goal_labels() -> None:
-    """Blender's handler: how far goals that are missed are from their effectors."""
+    """Draw handler: the distances of missed goals."""
     context: Any = bpy.context
     rigs = shown_rigs(context) if context.space_data.overlay.show_overlays else []
     if rigs:
@@ -111,7 +111,7 @@ def _draw_goal_labels() -> None:
 
 
 def _draw_motion() -> None:
-    """Blender's handler: trails of the active rig."""
+    """Draw handler: trails of the active rig."""
     context: Any = bpy.context
     rig = shown_motion(context) if context.space_data.overlay.show_overlays else None
     if rig is not None:
@@ -120,7 +120,8 @@ def _draw_motion() -> None:
         draw_motion(context, rig)
 
 
-# By what a rig uses. Without its type in words: `typing` would keep the class, and Blender's module hang at its exit.
+# By the use of a rig. Without a type annotation: `typing` would keep the class, and Blender's module would hang at
+# exit.
 OVERLAYS: Final = {
     "limits": DrawingHandlers((_draw_limits, "POST_VIEW")),
     "errors": DrawingHandlers((_draw_marker_errors, "POST_VIEW")),
@@ -130,18 +131,18 @@ OVERLAYS: Final = {
 
 
 def start() -> None:
-    """Draw what the file uses, and what it will use."""
+    """Add the handlers for the overlays that the file uses or will use."""
     in_use.LISTENERS.extend((_used, ARMATURES.note))
     in_use.listen(_after_load, "load_post", on=True)
     if hasattr(bpy.data, "objects"):
         in_use.note_all(LIMITS_SWITCH)
     elif not bpy.app.background:
-        # Blender hides its data while it switches an extension on.
+        # Blender hides its data while it enables an extension.
         call_later(_note_all, 0.0)
 
 
 def stop() -> None:
-    """Leave nothing behind."""
+    """Remove all handlers."""
     drop_calls()
     in_use.listen(_after_load, "load_post", on=False)
     in_use.LISTENERS.clear()
@@ -149,7 +150,7 @@ def stop() -> None:
 
 
 def catch_up(rig: bpy.types.Object) -> None:
-    """Have effectors of a rig drawn that was appended: nobody tells of that. To be called while Blender draws."""
+    """Add the handlers for an appended rig, because Blender does not report this. Call it while Blender draws."""
     if len(seen(rig).effectors) and not OVERLAYS["effectors"].is_on:
         call_later(_note_all, 0.0)
 
@@ -165,7 +166,7 @@ def _used(use: Use) -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
-    """A file has been opened."""
+    """Handle the opening of a file."""
     _forget()
     in_use.note_all(LIMITS_SWITCH)
 

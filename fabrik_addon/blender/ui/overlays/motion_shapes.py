@@ -1,4 +1,4 @@
-"""The lines of trails, as plain arrays: points, pairs of them, and a color for each pair."""
+"""The lines of trails, as plain arrays: pairs of points, and a color for each pair."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -9,21 +9,21 @@ from ....core.arrays import FloatArray
 from ...edit.paths import Paths
 from .drawing import Lines, Single
 
-# Pixels: a trail's line, a frame's tick, a key's dot, what is held.
+# Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
 TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0
-# Yellow, as pins have it.
+# Yellow, like pins.
 _HELD: Final = (0.94, 0.89, 0.26)
 _WHITE: Final = (1.0, 1.0, 1.0)
-# Okabe and Ito's orange and blue: people who can't tell red from green can tell them apart.
+# Okabe and Ito's orange and blue, which color-blind people can distinguish.
 BEFORE, AFTER = (0.90, 0.62, 0.0), (0.34, 0.71, 0.91)
-# How opaque a trail is at its ends.
+# The opacity of a trail at its ends.
 _FAINT: Final = 0.25
-# Ticks and dots are crosses, as long as this share of a bone and as thick as they are long on the screen.
+# Ticks and dots are crosses. Their length is this share of a bone, and they are as thick as long on the screen.
 _CROSS: Final = 0.01
 
 
 def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) -> Iterator[tuple[float, Single, Single]]:
-    """For each bone its tail's way about a frame: lines, ticks on frames, dots on keys.
+    """The paths of the tails of bones around a frame: lines, ticks on frames, and dots on keys.
 
     Yields the width, (2 L, 3) ends and (2 L, 4) colors.
     """
@@ -47,7 +47,7 @@ def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) ->
 
 
 def held_lines(paths: Paths, bone: str, first: float, last: float) -> tuple[Single, Single]:
-    """(2 L, 3) ends and (2 L, 4) colors of a tail's way where its bone is held, with a cross at either end of it."""
+    """(2 L, 3) ends and (2 L, 4) colors of a tail's path during a hold, with a cross at each end."""
     way = paths.tails[paths.rows(first, last), paths.names.index(bone)]
     pairs = np.repeat(np.arange(len(way)), 2)[1:-1]
     size = 2.0 * _CROSS * float(np.linalg.norm(paths.tails[0] - paths.heads[0], axis=1).max())
@@ -57,14 +57,14 @@ def held_lines(paths: Paths, bone: str, first: float, last: float) -> tuple[Sing
 
 
 def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> tuple[Single, Single]:
-    """Crosses at (P, 3) points, as ends (4 P, 3) of lines and their colors (4 P, 4)."""
+    """Crosses at (P, 3) points: ends (4 P, 3) of lines, and their colors (4 P, 4)."""
     arms = size * np.array([(-1, 0, 0), (1, 0, 0), (0, 0, -1), (0, 0, 1)], dtype=np.float64)
     ends = (points[:, None] + arms).reshape(-1, 3)
     return ends.astype(np.float32), np.repeat(rgba, 4, axis=0).astype(np.float32)
 
 
 def joined(parts: Sequence[tuple[float, Single, Single]]) -> Lines:
-    """All lines of one width together."""
+    """Join the lines of each width."""
     return {
         width: (
             np.concatenate([ends for own, ends, _ in parts if own == width]),

@@ -40,7 +40,7 @@ class MotionTab:
 
 
 class AboutRig:
-    """A panel about the rig at hand, there only while it can be worked on and has what the panel is about."""
+    """A panel about the current rig, there only while it can be worked on and has what the panel is about."""
 
     layout: UILayout
 
@@ -90,7 +90,7 @@ class Rows:
 
 
 def chosen_in(items: Any, place: int) -> Any:
-    """The item of a list that is chosen; None where none is."""
+    """The item of a list that is chosen; None if none is."""
     return items[place] if 0 <= place < len(items) else None
 
 

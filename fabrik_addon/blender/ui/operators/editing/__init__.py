@@ -1,4 +1,4 @@
-"""Operators that change a take over its frames, and that show it."""
+"""Operators that edit and show motion."""
 
 from . import holds, trails
 

@@ -1,4 +1,4 @@
-"""Holding bones where they are, over frames."""
+"""Adds and removes holds."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from ....settings.why_not import named, of_a_rig
 from ...folded import folded
 from ..base import Done, OnRig
 
-# Frames that a hold is long where nothing else is said.
+# The default length of a hold in frames.
 _LENGTH = 20
 
 
 @of_a_rig
 def _why_no_hold(rig: bpy.types.Object) -> str:
-    """What keeps an object from having a hold, and what to do; "" where it has one."""
+    """Why an object has no hold, and what to do; "" if it has one."""
     return "" if len(rig_settings(rig).holds) else f"{rig.name!r} has no hold: add one first"
 
 
@@ -42,7 +42,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
     )
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
-        """Ask for the frames: from this one on, unless they are given."""
+        """Ask for the frames; by default the hold starts at the current frame."""
         given = self.given("first", "last")
         self.first = given.get("first", context.scene.frame_current)
         self.last = given.get("last", self.first + _LENGTH)

@@ -1,4 +1,4 @@
-"""Trails of rigs whose motion only Blender itself can play."""
+"""Updates trails of rigs whose motion only Blender can evaluate."""
 
 import bpy
 from bpy.types import Context, Operator
@@ -11,13 +11,13 @@ from ..base import Done, OnRig
 
 
 def has_to_be_played(rig: bpy.types.Object) -> bool:
-    """Whether strips or controls move a rig, so that its keys alone do not say where its bones are."""
+    """Whether strips or controls move a rig, so that its keys do not determine the positions of its bones."""
     animation = rig.animation_data
     return animation is not None and (animation.action is None or control_rig(rig) is not None)
 
 
 def play_again(context: Context, spread: int) -> None:
-    """Have trails follow a drag that has changed other frames, where keys alone do not tell them."""
+    """Update trails after a drag of other frames if keys do not determine them."""
     rig = shown_motion(context) if spread else None
     if rig is not None and has_to_be_played(rig):
         from ...overlays.motion import work_out
@@ -27,7 +27,7 @@ def play_again(context: Context, spread: int) -> None:
 
 @of_a_rig
 def _why_no_trails(rig: bpy.types.Object) -> str:
-    """What keeps an object's trails from being worked out, and what to do; "" where nothing does."""
+    """Why an object's trails can't be updated, and what to do; "" if they can."""
     return "" if seen(rig).show_trails else f"No trails of {rig.name!r} are shown: turn on Trails first"
 
 

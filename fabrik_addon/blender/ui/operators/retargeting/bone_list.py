@@ -1,4 +1,4 @@
-"""Which bone goes by which of the source: found, saved and loaded."""
+"""Finds, saves and loads the pairs of bones for retargeting."""
 
 import bpy
 from bpy.types import Context, Operator

@@ -47,7 +47,7 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
         layout.prop(kept, "places")
         layout.prop(kept, "contacts")
         if may_be_control_rig(rig):
-            draw_lines(layout, "Constraints move its bones: set up a control rig first", "ERROR")
+            draw_lines(layout, "Constraints move the rig's bones: set up a control rig first", "ERROR")
             layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
         layout.operator(FABRIK_OT_retarget.bl_idname, icon="ARMATURE_DATA")
         mapping = folded(layout, "Bone Mapping", "retarget")

@@ -78,7 +78,7 @@ def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence
 
 
 def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
-    """The type, its sliders, and what makes no sense about them."""
+    """The type, its sliders, and an invalid value about them."""
     settings = read_settings(bone)
     kind = KINDS[settings.type]
     row = layout.row()
@@ -157,7 +157,7 @@ def _draw_buttons(layout: UILayout) -> None:
 
 
 def _trouble(bone: PoseBone) -> str:
-    """What makes no sense about a bone's limit; "" where all is well."""
+    """What makes no sense about a bone's limit; "" if all is well."""
     try:
         read_limit(bone)
         for field in BESIDE_LIMIT:
