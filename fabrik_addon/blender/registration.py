@@ -1,7 +1,7 @@
-"""Everything that Blender is told of when the extension is switched on, and told to forget when it is off.
+"""Registers everything when the extension is enabled, and unregisters it when it is disabled.
 
-Blender waits for this at its every start. So all that is imported here only says what there is (settings, operators,
-panels, handlers) and imports what does the work, and numpy, inside the functions that call it: when it is first used.
+Blender waits for this at every start. So the modules imported here only declare things (settings, operators, panels,
+handlers); they import the code that does the work, and numpy, inside functions when it is first used.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ CLASSES = (
     *guide.CLASSES,
     *preferences.CLASSES,
 )
-# What else is switched on and off, each by itself.
+# Modules with their own register and unregister.
 PARTS: Final[tuple[Any, ...]] = (
     translations,
     stiffness_slider,
@@ -45,14 +45,14 @@ PARTS: Final[tuple[Any, ...]] = (
     tool,
     menus,
 )
-# Goals are there in Pose mode as well as while targets are moved in Object mode.
+# Goals are shown in Pose mode, and while targets are moved in Object mode.
 GOAL_POPOVERS = ("VIEW3D_PT_overlay_bones", "VIEW3D_PT_overlay_object")
-# Blender gives a handle that has to be handed back; it is here only while the extension is on.
+# Handles from Blender that have to be returned; they exist only while the extension is enabled.
 _COMMANDS: list[object] = []
 
 
 def register() -> None:
-    """Switch everything on."""
+    """Register everything."""
     for cls in CLASSES:
         translations.use_context(cls)
         bpy.utils.register_class(cls)
@@ -95,7 +95,7 @@ def register() -> None:
 
 
 def unregister() -> None:
-    """Switch everything off, in reverse."""
+    """Unregister everything, in reverse order."""
     while _COMMANDS:
         bpy.utils.unregister_cli_command(_COMMANDS.pop())
     live.stop()
@@ -114,19 +114,19 @@ def unregister() -> None:
 
 
 def _commands() -> dict[str, Callable[[list[str]], int]]:
-    """What `blender --command fabrik_…` runs."""
+    """The functions of `blender --command fabrik_…`."""
     return {"bake": _bake_command, "retarget": _retarget_command, "worker": _worker_command}
 
 
 def _bake_command(arguments: list[str]) -> int:
-    """`blender --command fabrik_bake`."""
+    """Run `blender --command fabrik_bake`."""
     from .bake.command_line import run_command
 
     return run_command(arguments)
 
 
 def _retarget_command(arguments: list[str]) -> int:
-    """`blender --command fabrik_retarget`."""
+    """Run `blender --command fabrik_retarget`."""
     from .bake.command_line import run_command
     from .retarget.command_line import COMMAND
 
@@ -134,7 +134,7 @@ def _retarget_command(arguments: list[str]) -> int:
 
 
 def _worker_command(_arguments: list[str]) -> int:
-    """`blender --command fabrik_worker`: takes of another process, which has been called with `--jobs`."""
+    """Run `blender --command fabrik_worker`: takes of another process that was called with `--jobs`."""
     from .bake.command_line import BAKE, serve_takes
     from .retarget.command_line import COMMAND
 

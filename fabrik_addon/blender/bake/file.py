@@ -173,7 +173,7 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
 
 
 def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None) -> Clip:
-    """One recording, of one performer."""
+    """Read one recording, of one performer."""
     suffix = path.suffix.lower()
     if suffix in ARMATURE_SUFFIXES:
         raise BakeFileError(f"{path.name}: has an armature but no markers: use the command retarget")

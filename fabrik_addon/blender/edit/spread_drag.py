@@ -36,7 +36,7 @@ from .take import SAME_FRAME, is_animated
 _KNOTS: Final = 16
 # Frames; keys that are at most this far apart are on successive frames.
 _DENSE: Final = 1.5
-# Frames to each side that another frame's drag fades out over where no spread is set.
+# Frames on each side over which a drag fades out if no spread is set.
 _FADES: Final = 10
 AnyDrag: TypeAlias = "Drag | SpreadDrag"
 
@@ -208,12 +208,13 @@ def begin_any_drag(
     settings: DragSettings,
     spread: Spread,
 ) -> AnyDrag:
-    """Take hold of a bone's "TAIL" or "HEAD"; nothing moves yet.
+    """Start dragging a bone by its "TAIL" or "HEAD"; nothing moves yet.
 
-    Where keys may not be changed, or there are none, a spread is a drag of this frame, which says so in `left_alone`.
+    If keys may not be changed, or there are none, a spread drag becomes a drag of this frame, which `left_alone`
+    reports.
 
     Raises:
-        FabrikError: naming what keeps the bone, or another frame, from being dragged; the scene is untouched.
+        FabrikError: naming what prevents the drag of the bone, or of another frame; the scene is unchanged.
     """
     trouble = why_no_spread(context, armature)
     if spread.frame is not None and trouble:
@@ -229,7 +230,7 @@ def begin_any_drag(
 
 
 def why_no_spread(context: bpy.types.Context, armature: bpy.types.Object) -> str:
-    """What keeps drags from changing keys on other frames; "" where nothing does."""
+    """Why drags cannot change keys on other frames; "" if they can."""
     if not is_animated(armature):
         return f"{armature.name!r} has no keys to edit: bake or key some motion first"
     return "" if is_auto_keying(context) else "Auto Keying is off, so keys can't be changed: enable it"

@@ -1,4 +1,4 @@
-"""The goals of a rig, tree by tree: what the solver is asked for."""
+"""The goals of a rig, tree by tree, as input for the solver."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,20 +24,20 @@ from .loops import Partner, carrying_bone, close_loops, turning_bones
 
 @dataclass(frozen=True)
 class Goals:
-    """The effectors of one tree of bones and where they are to go.
+    """The effectors of one tree of bones and their targets.
 
     Attributes:
         tree: the bones and their pose.
-        names: E effector names, for people.
+        names: E effector names, to show.
         effectors: E points on bones, for the solver.
         targets: E objects, each with the name of its bone or "" for the object itself; or pins; or, for effectors that
             close loops, the points of other bones.
-        limits: those of the bones to be solved, by name.
-        slides: those of them that may stretch, with the factors between which they may.
-        bends: E objects, with bones as above, that limbs bend toward; None where they bend as they do.
-        held: bones between root and effectors that are not to be turned, with the reason.
-        carrier: the bone that the tree hangs on and that something else moves; "" for the armature itself. Places are
-            then in the space in which that bone is at rest.
+        limits: by name, those of the bones to be solved.
+        slides: by name, the length factors of those that may stretch.
+        bends: E objects, with bones as above, that are poles of limbs; None without a pole.
+        held: bones between root and effectors that may not rotate, with the reason.
+        carrier: the bone to which the tree is attached and that something else moves; "" for the armature itself.
+            Positions are then in the rest space of that bone.
         root_moves: whether a free root may move at all.
     """
 
@@ -54,7 +54,7 @@ class Goals:
 
     @cached_property
     def turned_by(self) -> BoolArray:
-        """(E, J) whether turning a bone, one that may be turned, moves an effector."""
+        """(E, J) whether rotating a bone, if it may rotate, moves an effector."""
         skeleton = self.tree.skeleton
         turned = np.zeros((len(self.effectors), len(skeleton)), dtype=bool)
         for row, effector in zip(turned, self.effectors, strict=True):
@@ -64,23 +64,23 @@ class Goals:
 
     @cached_property
     def bones(self) -> list[int]:
-        """The bones to be solved, as places in the skeleton: those whose turning moves an effector."""
+        """The bones to be solved, as indices in the skeleton: those whose rotation moves an effector."""
         return [int(bone) for bone in np.flatnonzero(self.turned_by.any(axis=0))]
 
     @property
     def pinned(self) -> list[str]:
-        """The bones that are held where they are."""
+        """The bones that are pinned."""
         pairs = zip(self.effectors, self.targets, strict=True)
         return [effector.bone for effector, target in pairs if isinstance(target, Pin)]
 
     @property
     def bone_names(self) -> list[str]:
-        """The same by name."""
+        """The names of the bones to be solved."""
         return [self.tree.skeleton.names[bone] for bone in self.bones]
 
     @property
     def left_alone(self) -> list[str]:
-        """Sentences on the bones between root and effectors that are not turned."""
+        """Notes on the bones between root and effectors that are not rotated."""
         return [f"Bone {name!r} was not changed: {reason}" for name, reason in self.held.items()]
 
     def solver(self, *, free_root: bool) -> Solver:
@@ -89,13 +89,13 @@ class Goals:
         return Solver(self.tree.skeleton, self.effectors, limits=self.all_limits, slides=self.slides, root=root)
 
     def around(self, tree: Tree, locked: Collection[str]) -> "Goals":
-        """The same goals for a tree that stands otherwise and some of whose bones are locked where they are."""
+        """The same goals for a tree with another pose, some of whose bones are locked."""
         held = {**self.held, **dict.fromkeys(locked, "its rotation is locked")}
         limits = {name: limit for name, limit in self.limits.items() if name not in locked}
         return replace(self, tree=tree, held=held, limits=limits)
 
     def pins_first(self) -> "Goals":
-        """The same goals, of which pins are met before targets with the same number."""
+        """The same goals, with pins met before targets of the same priority."""
         pairs = zip(self.effectors, self.targets, strict=True)
         ranks = [2 * effector.priority + (not isinstance(target, Pin)) for effector, target in pairs]
         ranked = zip(self.effectors, ranks, strict=True)
@@ -103,7 +103,7 @@ class Goals:
 
     @property
     def all_limits(self) -> dict[str, Limit]:
-        """The limits, and those of the bones that are not to be turned."""
+        """The limits, including fixed ones for the bones that may not rotate."""
         return {**self.limits, **{name: Fixed() for name in self.held}}
 
 
@@ -114,11 +114,11 @@ def gather_goals(
     *,
     baked: bool = False,
 ) -> list[Goals]:
-    """The enabled effectors, tree by tree; trees without any are left out. Limits are as they are on the present frame.
+    """The enabled effectors, tree by tree; trees without any are left out. Limits are those of the current frame.
 
-    wanted: markers, or some of the effectors, in place of them. They must have passed `check_effectors` or
-    `check_followed`. baked: the goals are those of a bake. Raises RigError where no bone can move any of them, and
-    LimitPropertyError for a limit that makes no sense.
+    wanted: markers, or some of the effectors, instead of all effectors. They must have passed `check_effectors` or
+    `check_followed`. baked: the goals are those of a bake. Raises RigError if no bone can move any of them, and
+    LimitPropertyError for an invalid limit.
     """
     enabled = enabled_effectors(rig) if wanted is None else wanted
     posed = posed_rig(rig)
@@ -153,7 +153,7 @@ def _goals_of(
     *,
     baked: bool,
 ) -> Goals:
-    """The goals of one tree, limits included."""
+    """The goals of one tree, including limits."""
     skeleton = tree.skeleton
     partners = [closes(rig, effector) for effector in own]
     effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)
@@ -194,9 +194,9 @@ def _goals_of(
 
 
 def limits_of(rig: bpy.types.Object, names: Sequence[str], *, baked: bool = False) -> dict[str, Limit]:
-    """The limits of bones by name; a free one that is a hinge by its locks, or its limb's IK, counts as one.
+    """The limits of bones by name; a free bone that is a hinge by its locks, or its limb's IK, has a hinge limit.
 
-    baked: they are for a bake, in which other limbs stay on IK than in a pose.
+    baked: for a bake, in which other limbs stay on IK than in a pose.
     """
     limits, posed = read_limits(rig, names), posed_rig(rig)
     for name in (name for name in names if name not in limits):
@@ -217,19 +217,19 @@ def _why_nothing_moves(rig: bpy.types.Object, goals: Sequence[Goals]) -> str:
 def root_mode(
     armature: bpy.types.Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None
 ) -> str:
-    """How the root of a tree of bones goes along: "FIXED", "FREE", or "FOLLOW" as by a rope.
+    """How the root of a tree moves: "FIXED", "FREE", or "FOLLOW", as if pulled by a rope.
 
     Args:
         armature: the rig.
-        pinned: whether anything of the tree is held where it is.
-        dragged: the bone that is dragged, "" where none is.
+        pinned: whether anything of the tree is pinned.
+        dragged: the dragged bone, "" for none.
         top: the uppermost bone that follows it.
-        setting: in place of the rig's own.
+        setting: instead of the rig's own.
     """
     chosen: str = setting or rig_settings(armature).root
     if chosen == "AUTO":
         return "FREE" if pinned or (dragged and dragged == top) else "FIXED"
-    # What follows like a rope would leave its pins.
+    # A root that follows like a rope would leave its pins.
     return "FREE" if chosen == "FOLLOW" and (pinned or dragged in {"", top}) else chosen
 
 

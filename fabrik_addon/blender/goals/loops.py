@@ -1,6 +1,6 @@
-"""Closed loops: effectors whose target a bone of the same rig carries that is solved as well, so that both give way.
+"""Closed loops: effectors whose target is on a solved bone of the same rig, so that both sides move.
 
-A target that is held by bones which nothing turns is a place like any other; see `effectors.gather_goals`.
+A target on bones that do not rotate is like any other; see `goals.gather_goals`.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,14 +23,14 @@ class Partner(NamedTuple):
 
 
 def carrying_bone(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> str:
-    """The bone of the rig that a target is, or that it is parented to; "" where there is none."""
+    """The bone of the rig that a target is, or is parented to; "" if there is none."""
     if holder == rig:
         return bone
     return holder.parent_bone if holder.parent == rig and holder.parent_type == "BONE" else ""
 
 
 def partner_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> Partner | None:
-    """The point of a rig's bone that a target is; None where it is none, or moves in the bone's frame by itself."""
+    """The point of a rig's bone that a target is; None if it is not one, or moves relative to the bone."""
     carrier = carrying_bone(rig, holder, bone)
     if not carrier or carrier not in rig.pose.bones:
         return None
@@ -52,9 +52,9 @@ def _is_animated(holder: bpy.types.Object) -> bool:
 def close_loops(
     skeleton: Skeleton, effectors: Sequence[Effector], partners: Sequence[Partner | None], held: Collection[str]
 ) -> list[Effector]:
-    """The effectors, those of them closed into loops whose partners' bones turn with the others.
+    """The effectors, with those closed into loops whose partners' bones rotate too.
 
-    Closing one may turn bones that carry the target of another.
+    Closing a loop may let bones rotate that move the target of another.
     """
     closed = list(effectors)
     for _ in closed:
@@ -76,7 +76,10 @@ def close_loops(
 
 
 def turning_bones(skeleton: Skeleton, effector: Effector) -> set[int]:
-    """The bones, as places in the skeleton, whose turning moves an effector; of a loop, one side against the other."""
+    """The bones, as indices in the skeleton, whose rotation moves an effector.
+
+    For a loop, one side relative to the other.
+    """
     own = _path(skeleton, effector.bone, effector.offset, takes_rotation=effector.rotation_weight > 0.0)
     if effector.target_bone is None:
         return own
@@ -84,7 +87,7 @@ def turning_bones(skeleton: Skeleton, effector: Effector) -> set[int]:
 
 
 def _path(skeleton: Skeleton, name: str, offset: Sequence[float] | None, *, takes_rotation: bool) -> set[int]:
-    """The bones whose turning moves a point of a bone, or that turn the bone where that counts."""
+    """The bones whose rotation moves a point of a bone, or rotates the bone if that counts."""
     bone = skeleton.index(name)
     point = (0.0, float(skeleton.lengths[bone]), 0.0) if offset is None else offset
     path = [int(each) for each in skeleton.path(bone)]

@@ -21,21 +21,20 @@ from ..rig.rotation_modes import to_channels
 from ..settings.limit_properties import read_limit
 from .posed import BoneCurves, rotation_curves, rotations_of_action, whole_frames
 
-# Radians: what is outside by less is so by the rounding of single precision.
+# Radians: less outside a limit is a rounding error of single precision.
 _OUTSIDE: Final = 1e-5
 _ATTEMPTS: Final = 100
-# Radians that do not count: nobody sees so little, and keys are kept in single precision.
+# Radians that are ignored: not visible, and keys are in single precision.
 _TOLERANCE: Final = radians(0.01)
-# Each round puts keys where the curve still breaks the limit between those of the round before.
+# In each round, frames that still violate the limit get keys between those of the round before.
 _ROUNDS: Final = 20
 
 
 def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
-    """Rotate bones that are outside their limits to the nearest rotation inside; locked channels stay as they are.
+    """Rotate bones that exceed their limits to the nearest rotation inside; locked channels do not change.
 
-    The body of a control rig is posed by its controls. Returns a line for people, and sentences on bones that stay
-    outside. Raises RigError where none has a limit, LimitPropertyError for a limit that makes no sense; nothing is
-    changed then.
+    The body of a control rig is posed by its controls. Returns a line to show, and notes on bones that stay outside.
+    Raises RigError if none has a limit, LimitPropertyError for an invalid limit; nothing is changed then.
     """
     rig = cast("bpy.types.Object", bones[0].id_data)
     check_editable(rig)
@@ -50,10 +49,10 @@ def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) 
 def clamp_bones(
     context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit]
 ) -> tuple[list[str], list[str], Changed]:
-    """Bring bones inside limits by their names, as `clamp_pose`.
+    """Clamp bones to limits by name, like `clamp_pose`.
 
-    Returns the bones that were outside, sentences on those that stay there, and by control and channel what those held
-    before that have changed.
+    Returns the bones that were outside, notes on those that stay outside, and by control and channel the former values
+    of those that have changed.
     """
     posed = posed_rig(rig)
     legal = {name: _legal(posed, name, rotation, limits[name]) for name, rotation in posed.local(limits).items()}
@@ -66,7 +65,7 @@ def clamp_bones(
 def _legal(posed: PosedRig, name: str, rotation: FloatArray, limit: Limit) -> FloatArray | str | None:
     """(4,) the nearest rotation inside a limit that locks allow.
 
-    None for one that is inside, a sentence where locks leave none.
+    None if it is already inside; a note if locks allow none.
     """
     if excess(limit, rotation[None])[0] <= _OUTSIDE:
         return None
@@ -74,7 +73,7 @@ def _legal(posed: PosedRig, name: str, rotation: FloatArray, limit: Limit) -> Fl
     legal = legal_rotations(limit, rotation[None])[0]
     if kept is None:
         return legal
-    # Back and forth between limit and locks, until both hold.
+    # Alternate between limit and locks, until both hold.
     for _ in range(_ATTEMPTS):
         rotation = kept(legal)
         legal = legal_rotations(limit, rotation[None])[0]
@@ -85,12 +84,12 @@ def _legal(posed: PosedRig, name: str, rotation: FloatArray, limit: Limit) -> Fl
 
 @dataclass(frozen=True, eq=False)
 class Breach:
-    """A bone that breaks its limit.
+    """A bone that violates its limit.
 
     Attributes:
         bone: its name.
         frames: (N,) the whole frames on which it does.
-        excess: (N,) radians that it is outside.
+        excess: (N,) radians outside the limit.
     """
 
     bone: str
@@ -99,7 +98,7 @@ class Breach:
 
     @property
     def line(self) -> str:
-        """The breach in one line, such as "'shin.L' breaks its limit on frames 3-7, 12: 8.4° on frame 5"."""
+        """The violation in one line, such as "'shin.L' breaks its limit on frames 3-7, 12: 8.4° on frame 5"."""
         worst = int(np.argmax(self.excess))
         runs = np.split(self.frames, np.flatnonzero(np.diff(self.frames) > 1) + 1)
         spans = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
@@ -111,11 +110,10 @@ class Breach:
 def check_action(
     context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
 ) -> list[Breach]:
-    """Where the rig's present action turns bones out of their limits, on the whole frames from first to last key.
+    """Find violations of limits by the rig's current action, on the whole frames from first to last key.
 
-    Limits are as they are now.
-    Raises RigError where there is no action, no limit, or no curve for a limited bone, and LimitPropertyError for a
-    limit that makes no sense.
+    Limits are the current ones. Raises RigError if there is no action, no limit, or no curve for a limited bone, and
+    LimitPropertyError for an invalid limit.
     """
     limits = _limits(bones)
     found = []
@@ -133,11 +131,11 @@ def check_action(
 def mend_action(
     context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
 ) -> tuple[list[Breach], list[Breach]]:
-    """Bring the curves of bones that break their limits inside: what was found, and what could not be mended.
+    """Fix the curves of bones that violate their limits; returns the violations found, and those that remain.
 
-    Keys outside a limit are moved onto it; where the curve still leaves it between keys, frames get keys of their own.
-    On a control rig the controls get keys on the frames on which limits are broken.
-    Raises as `check_action` does, and KeyframeError or RigError where the action or the rig can't be changed.
+    Keys outside a limit are moved onto it; if the curve still leaves it between keys, further frames get keys. On a
+    control rig the controls get keys on the frames with violations. Raises errors like `check_action`, and
+    KeyframeError or RigError if the action or the rig cannot be changed.
     """
     check_editable(rig)
     broken = check_action(context, rig, bones)
@@ -163,7 +161,7 @@ def mend_action(
 def _mend_by_controls(
     context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit], broken: Sequence[Breach]
 ) -> list[str]:
-    """Clamp the pose and key it on all frames on which limits are broken; the names of the controls with keys."""
+    """Clamp the pose and key it on all frames with violations; returns the names of the controls with keys."""
     keyed: dict[str, None] = {}
     for frame in np.unique(np.concatenate([breach.frames for breach in broken])).tolist():
         context.scene.frame_set(frame)
@@ -173,7 +171,7 @@ def _mend_by_controls(
 
 
 def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
-    """The limits of those of some bones that have one; raises RigError where none has."""
+    """The limits of the bones that have one; raises RigError if none has."""
     limits = {bone.name: limit for bone in bones if (limit := read_limit(bone)) is not None}
     if not limits:
         raise RigError("None of these bones has a limit: set one first")
@@ -181,7 +179,7 @@ def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
 
 
 def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
-    """Move the keys of one bone inside, then give frames that are still outside keys of their own."""
+    """Move the keys of one bone inside, then add keys on frames that are still outside."""
     times = curves.times
     held = curves.values(times)
     for index in curves.missing:
@@ -197,7 +195,7 @@ def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
 
 
 def _put_inside(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, frames: FloatArray) -> None:
-    """Key the nearest rotation inside on (K,) frames, its channels as near as can be to what they hold there."""
+    """Key the nearest rotation inside on frames (K,), with channels as near as possible to their values there."""
     if not len(frames):
         return
     mode = curves.bone.rotation_mode

@@ -31,27 +31,27 @@ from ..settings.limit_values import (
 
 Bones = Sequence[bpy.types.PoseBone]
 
-# A first window: this many corners, as far out as the cone allows and within these leans.
+# A new outline has this many corners, as far out as the cone allows and within these swings.
 _CORNERS: Final = 8
 _WINDOW_LEAST: Final = radians(5.0)
 _WINDOW_MOST: Final = radians(45.0)
-# A first hinge: elbows and knees fold by so much from straight; what is bent by less than a degree at rest is straight,
-# and tells no way.
+# A new hinge: elbows and knees fold by this angle from straight; less than a degree of bend at rest is straight and
+# shows no direction.
 _FOLDED: Final = radians(150.0)
 _STRAIGHT: Final = radians(1.0)
 _BOTH_WAYS: Final = radians(90.0)
 Corner: TypeAlias = tuple[float, float]
 Corners: TypeAlias = list[Corner]
 
-# Radians between corners that are the same one.
+# Radians: closer corners are the same.
 _SAME_POINT: Final = 1e-3
 
 
 def set_limits(bones: Bones, **values: Any) -> str:
-    """Change what is given of the bones' limits: `LimitSettings` by name, or low and high; the rest stays as it is.
+    """Change the given values of the bones' limits: `LimitSettings` by name, or low and high; others stay.
 
-    Without a type it stays as well, and a free bone gets the one that the values are for. Returns a line for people.
-    Raises LimitPropertyError or LimitError, with nothing changed, for what makes no sense or can't be kept.
+    Without a type the type stays too, and a free bone gets the type of the values. Returns a line to show. Raises
+    LimitPropertyError or LimitError, with nothing changed, for invalid values or bones that cannot store them.
     """
     wanted = [_changed(bone, values) for bone in bones]
     write_all(bones, wanted)
@@ -64,7 +64,7 @@ def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:
     kept, given = read_settings(bone), dict(values)
     if given.keys() & {"low", "high"}:
         given["hinge"] = given.pop("low", kept.hinge[0]), given.pop("high", kept.hinge[1])
-    # Operators have their numbers in single precision.
+    # Operators pass numbers in single precision.
     tidy: dict[str, Any] = {"cone": as_cone, "twist": as_range, "hinge": as_range, "window": as_window, "slide": tuple}
     given = {name: tidy[name](tuple(value)) if name in tidy else value for name, value in given.items()}
     kind = given.pop("type", "") or (_type_for(given) if kept.type == FREE else kept.type)
@@ -78,15 +78,15 @@ def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:
 
 
 def first_hinge(bone: bpy.types.PoseBone) -> tuple[str, tuple[float, float]]:
-    """Axis and range of a hinge that knows only how the bone is bent against its parent at rest.
+    """Axis and range of a hinge from the bone's bend relative to its parent at rest.
 
-    It goes on bending that way, and straightens as far as straight. Where it is straight, it bends both ways about X.
+    It bends further in that direction, and straightens until straight. If it is straight, it bends both ways about X.
     """
     rest = bone.bone
     if rest.parent is None:
         return "X", (-_BOTH_WAYS, _BOTH_WAYS)
     above = (rest.matrix_local.inverted() @ rest.parent.matrix_local).to_3x3().col[1]
-    # The turn that takes the parent's direction to the bone's own (0, 1, 0): about (-z, 0, x) of the former.
+    # The rotation from the parent's direction to the bone's own (0, 1, 0): about (-z, 0, x) of the former.
     about = {"X": -above.z, "Z": above.x}
     bent = atan2(hypot(above.x, above.z), above.y)
     if bent < _STRAIGHT:
@@ -97,7 +97,7 @@ def first_hinge(bone: bpy.types.PoseBone) -> tuple[str, tuple[float, float]]:
 
 
 def _type_for(values: dict[str, Any]) -> str:
-    """The type of limit that some values are for."""
+    """The type of limit that has these values."""
     if "window" in values:
         return "POLYGON"
     if values.keys() <= set(BESIDE_LIMIT):
@@ -106,7 +106,7 @@ def _type_for(values: dict[str, Any]) -> str:
 
 
 def numbers_in(text: str) -> tuple[float, ...]:
-    """Numbers separated by commas or spaces, in brackets or not. Raises LimitError naming what is no number."""
+    """Numbers separated by commas or spaces, in brackets or not. Raises LimitError naming an invalid one."""
     numbers = []
     for word in text.strip("[]() ").replace(",", " ").split():
         try:
@@ -119,15 +119,15 @@ def numbers_in(text: str) -> tuple[float, ...]:
 
 
 def window_in(cone: Sequence[float]) -> tuple[float, ...]:
-    """An octagon as wide as a cone, or as a moderate one where the cone is wide."""
+    """An octagon as wide as a cone, or a moderate one if the cone is wide."""
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
     return flat(outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False)).tolist())
 
 
 def write_all(bones: Bones, settings: Sequence[LimitSettings | None]) -> None:
-    """Write the limits of several bones, None to free one, or raise LimitPropertyError and write none.
+    """Write the limits of several bones, None to free one; or raise LimitPropertyError and write none.
 
-    Children of those that may stretch are made to keep their size.
+    Children of bones that may stretch are set to keep their size.
     """
     limited = [(bone, wanted) for bone, wanted in zip(bones, settings, strict=True) if wanted is not None]
     stretching = [bone for bone, wanted in limited if wanted.slide != NO_SLIDE]
@@ -143,13 +143,13 @@ def write_all(bones: Bones, settings: Sequence[LimitSettings | None]) -> None:
 
 
 def clear_limits(bones: Bones) -> str:
-    """Take the limits of bones away; returns a line for people."""
+    """Remove the limits of bones; returns a line to show."""
     write_all(bones, [None] * len(bones))
     return f"{_limits(bones)}: free"
 
 
 def copy_limit(source: bpy.types.PoseBone, bones: Bones) -> str:
-    """Give bones the limit of another; returns a line for people. Raises LimitPropertyError, with nothing changed."""
+    """Copy the limit of a bone to others; returns a line to show. Raises LimitPropertyError, with nothing changed."""
     others = [bone for bone in bones if bone != source]
     if not others:
         raise RigError(f"Only {source.name!r} is selected: select more bones to copy its limit to")
@@ -164,16 +164,16 @@ def _limits(bones: Bones) -> str:
 
 
 def present_lean(bone: bpy.types.PoseBone) -> Corner:
-    """The (X, Z) swing of a bone as it is posed, radians."""
+    """The (X, Z) swing of a bone in its current pose, radians."""
     rig = cast("bpy.types.Object", bone.id_data)
     lean = lean_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
     return float(np.asarray(lean.x).item()), float(np.asarray(lean.z).item())
 
 
 def add_point(bone: bpy.types.PoseBone, *, from_pose: bool = False) -> str:
-    """Add a corner to a polygon limit, in the middle of its longest edge or where the bone leans now.
+    """Add a corner to a polygon limit, in the middle of its longest edge or at the bone's current swing.
 
-    Returns a line for people. Raises RigError, with nothing changed, where the outline would cross itself.
+    Returns a line to show. Raises RigError, with nothing changed, if the outline would cross itself.
     """
     settings = _polygon(bone)
     corners = list(points(settings.window))
@@ -183,7 +183,7 @@ def add_point(bone: bpy.types.PoseBone, *, from_pose: bool = False) -> str:
 
 
 def move_point(bone: bpy.types.PoseBone, index: int) -> str:
-    """Move a corner of a polygon limit to where the bone leans now; returns a line for people."""
+    """Move a corner of a polygon limit to the bone's current swing; returns a line to show."""
     settings = _polygon(bone)
     corners = _with_corner(bone, settings, index)
     corners[index] = present_lean(bone)
@@ -192,7 +192,7 @@ def move_point(bone: bpy.types.PoseBone, index: int) -> str:
 
 
 def remove_point(bone: bpy.types.PoseBone, index: int) -> str:
-    """Take a corner from a polygon limit; returns a line for people."""
+    """Remove a corner from a polygon limit; returns a line to show."""
     settings = _polygon(bone)
     corners = _with_corner(bone, settings, index)
     del corners[index]
@@ -210,7 +210,7 @@ def _split(corners: Corners) -> Corners:
 
 
 def _with_lean(bone: bpy.types.PoseBone, corners: Corners) -> Corners:
-    """The corners with the bone's present lean put into the edge that it makes longer by least."""
+    """The corners with the bone's current swing inserted into the edge that it lengthens least."""
     lean = present_lean(bone)
     if any(dist(lean, corner) < _SAME_POINT for corner in corners):
         raise RigError(f"There is already a point at the current swing of {bone.name!r}: rotate the bone first")
@@ -245,7 +245,7 @@ def _polygon(bone: bpy.types.PoseBone) -> LimitSettings:
 
 
 def _with_corner(bone: bpy.types.PoseBone, settings: LimitSettings, index: int) -> Corners:
-    """The corners, one of which has that place; raises RigError where none has."""
+    """The corners, if the index is valid; raises RigError otherwise."""
     corners = list(points(settings.window))
     if not 0 <= index < len(corners):
         raise RigError(

@@ -1,6 +1,6 @@
-"""Limits as wide as what an animation really uses.
+"""Fits limits to an animation.
 
-A hinge where a bone turns about one axis only, else a ball; or, by choice, a polygon around all its leans.
+A hinge if a bone rotates about one axis only, else a ball; or optionally a polygon around all its swings.
 """
 
 from collections.abc import Sequence
@@ -23,23 +23,23 @@ from ..settings.limit_values import ALL_ROUND, AXES, Range, settings_of
 from .editing import write_all
 from .posed import rotations_of_action
 
-# A window has no more corners than this: they are edited by hand.
+# An outline has at most this many corners, since they are edited by hand.
 _MOST_CORNERS: Final = 12
-# Points of the circle that stands for a margin, which they go round outside.
+# Corners of the polygon around the circle of a margin.
 _ROUND: Final = 16
-# Radians: leans on a line, or all alike, still get a window with some area.
+# Radians: swings on a line, or a single one, still get an outline with some area.
 _LEAST_MARGIN: Final = 1e-3
 _FULL_TURN: Final = 2.0 * pi
-# A bone that never turns by more than this does not turn.
+# A bone that never rotates by more than this does not rotate.
 _STILL: Final = 1e-4
 _ROUNDS: Final = 200
 
 
 def window_around(leans: FloatArray, margin: float) -> FloatArray:
-    """(C, 2) corners of a window that holds (F, 2) leans and a margin around them, counter-clockwise.
+    """(C, 2) corners of an outline that contains swings (F, 2) and a margin around them, counter-clockwise.
 
-    At most twelve corners: edges are left out, and the two beside each drawn out to meet, as long as that adds least.
-    Half a turn from rest nothing is outside, so corners stop there.
+    At most twelve corners: edges are removed and their neighbours extended until they meet, as long as that adds least.
+    Corners stop at 180° from rest, since nothing is outside of that.
     """
     angles = 2.0 * pi * np.arange(_ROUND) / _ROUND
     circle = max(margin, _LEAST_MARGIN) / cos(pi / _ROUND) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -57,11 +57,11 @@ def window_around(leans: FloatArray, margin: float) -> FloatArray:
 
 
 def _without(corners: FloatArray, edge: int) -> tuple[float, FloatArray]:
-    """What leaving out the edge from a corner to the next adds to the area, and (2,) where its neighbours meet."""
+    """The area added by removing the edge from a corner to the next, and (2,) where its neighbours meet."""
     before, first, second, after = (corners[(edge + step) % len(corners)] for step in (-1, 0, 1, 2))
     one, other = first - before, after - second
     slant = _cross(one, other)
-    # Neighbours that go apart, or nearly, meet behind or far away.
+    # Neighbours that diverge, or nearly, meet behind or far away.
     if slant <= 1e-9 * float(np.linalg.norm(one) * np.linalg.norm(other)):
         return np.inf, first
     tip = first + one * (_cross(second - first, other) / slant)
@@ -82,12 +82,12 @@ def limits_from_action(
     hinge_tolerance: float,
     shape: str = "FITTED",
 ) -> tuple[str, list[str]]:
-    """Give bones the limits that the rig's present action keeps to, widened by a margin.
+    """Set limits that contain the bones' rotations in the rig's current action, widened by a margin.
 
-    margin: radians on each side. hinge_tolerance: radians that a hinge's turns may be off its axis. shape: "FITTED", a
-    hinge or a ball, or "POLYGON".
-    Returns a line for people, and sentences on bones that were left. Raises RigError where there is no action or it
-    turns none of the bones, LimitPropertyError where a limit can't be kept; nothing is changed then.
+    margin: radians on each side. hinge_tolerance: radians by which a hinge's rotations may deviate from its axis.
+    shape: "FITTED", a hinge or a ball, or "POLYGON". Returns a line to show, and notes on bones that were skipped.
+    Raises RigError if there is no action or it rotates none of the bones, LimitPropertyError if a limit cannot be
+    stored; nothing is changed then.
     """
     found = rotations_of_action(context, rig, bones)
     limits = [fitted_limit(each.rotations, margin, hinge_tolerance, shape) for each in found]
@@ -102,7 +102,7 @@ def limits_from_action(
 def fitted_limit(
     rotations: FloatArray, margin: float = 0.0, hinge_tolerance: float = 0.0, shape: str = "FITTED"
 ) -> Limit:
-    """The limit that holds successive rotations (F, 4), widened by a margin."""
+    """The limit that contains successive rotations (F, 4), widened by a margin."""
     if angle_between(rotations, NO_TURN).max() < _STILL:
         return Fixed()
     quaternions = many.quaternion(rotations)
@@ -121,7 +121,7 @@ def fitted_limit(
 
 
 def _range(angles: FloatArray, margin: float) -> Range:
-    """The range of successive angles, counted on beyond half a turn."""
+    """The range of successive angles, unwrapped beyond 180°."""
     counted = np.unwrap(angles)
     low, high = float(counted.min()) - margin, float(counted.max()) + margin
     if high - low >= _FULL_TURN:
@@ -131,10 +131,10 @@ def _range(angles: FloatArray, margin: float) -> Range:
 
 
 def _half_axes(leans: FloatArray) -> FloatArray:
-    """(4,) half-axes of the quarter ellipses that hold leans (4, F) toward the four sides, small in sum.
+    """(4,) half-axes of quarter ellipses that contain swings (4, F) toward the four sides, with a small sum.
 
-    With u = 1 / half-axis², what has to hold is squares · u <= 1 for each lean. Each lean has a weight, greater the
-    more it is left out; where the sum is least, u = (2 · weights · squares) to the power of -2/3.
+    With u = 1 / half-axis², squares · u <= 1 must hold for each swing. Each swing has a weight that grows while it is
+    outside; the sum is smallest at u = (2 · weights · squares) to the power of -2/3.
     """
     every = np.square(np.maximum(leans.T, 0.0))
     farthest = every.max(axis=0)

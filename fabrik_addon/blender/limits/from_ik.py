@@ -1,7 +1,7 @@
-"""Limits made from what Blender already knows of a bone: its IK limits and locks, and Limit Rotation constraints.
+"""Makes limits from a bone's Blender settings: its IK limits and locks, and Limit Rotation constraints.
 
-All of these are ranges of turns about the bone's own axes. Where one axis alone is open that is a hinge, else a ball:
-a turn about X leans the bone along Z, one about Z along X, one about Y twists it.
+All of these are ranges of rotation about the bone's own axes. If only one axis is free, that is a hinge, else a ball: a
+rotation about X swings the bone along Z, one about Z along X, one about Y twists it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from ..settings.limit_values import ALL_ROUND, Cone, LimitSettings, Range
 from .editing import write_all
 from .to_constraints import is_own
 
-# The range about X, Y and Z, None where an axis is open.
+# The ranges about X, Y and Z, None for a free axis.
 Box: TypeAlias = Sequence[Range | None]
 
 _AXES: Final = "xyz"
@@ -28,10 +28,10 @@ _NOTHING: Final = 1e-6
 
 
 def limits_from_ik(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
-    """Give bones the limits that their IK settings and Limit Rotation constraints together stand for.
+    """Set the limits that correspond to the bones' IK settings and Limit Rotation constraints together.
 
-    Returns a line for people, and sentences on what was left. Raises RigError where there is nothing to take over and
-    LimitPropertyError where a limit can't be kept; nothing is changed then.
+    Returns a line to show, and notes on what was skipped. Raises RigError if there is nothing to convert and
+    LimitPropertyError if a limit cannot be stored; nothing is changed then.
     """
     found: list[tuple[bpy.types.PoseBone, LimitSettings]] = []
     left = [sentence for bone in bones for sentence in _left_constraints(bone)]
@@ -52,7 +52,7 @@ def limits_from_ik(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]
 
 
 def settings_in(box: Box, kept: LimitSettings) -> LimitSettings | None:
-    """The limit for ranges about X, Y and Z, None where all are open; raises LimitError where there is none like it."""
+    """The limit for ranges about X, Y and Z, None if all are free; raises LimitError if there is no such limit."""
     still = [ends is not None and max(map(abs, ends)) < _NOTHING for ends in box]
     if all(ends is None for ends in box):
         return None
@@ -85,7 +85,7 @@ def _beside(other: Range | None) -> Range:
 
 
 def _common(ranges: Sequence[Range | None]) -> Range | None:
-    """What several ranges have in common."""
+    """The intersection of several ranges."""
     closed = [ends for ends in ranges if ends is not None]
     if not closed:
         return None
@@ -102,20 +102,20 @@ def _ik_box(bone: Any) -> Box:
 
 
 def _constraint_box(constraint: Any) -> Box:
-    """The ranges of a Limit Rotation constraint; one of a full turn is none."""
+    """The ranges of a Limit Rotation constraint; a full turn is no limit."""
     limited = _ranges(constraint, "", "use_limit_")
     return [ends if ends and ends[1] - ends[0] < _FULL_TURN - _NOTHING else None for ends in limited]
 
 
 def _ranges(owner: Any, prefix: str, use: str) -> Box:
-    """The ranges about X, Y and Z that a bone or a constraint has in use."""
+    """The ranges about X, Y and Z that a bone or a constraint uses."""
     ends = [sorted((getattr(owner, f"{prefix}min_{axis}"), getattr(owner, f"{prefix}max_{axis}"))) for axis in _AXES]
     used = [getattr(owner, f"{use}{axis}") for axis in _AXES]
     return [(low, high) if limited else None for (low, high), limited in zip(ends, used, strict=True)]
 
 
 def _active_constraints(bone: bpy.types.PoseBone) -> Iterator[Any]:
-    """The Limit Rotation constraints that do something, without the one that comes from our limit."""
+    """The active Limit Rotation constraints, without the one made from our limit."""
     for constraint in bone.constraints:
         counts = not constraint.mute and constraint.influence > 0.0 and not is_own(constraint)
         if constraint.type == "LIMIT_ROTATION" and counts:
@@ -127,7 +127,7 @@ def _local_constraints(bone: bpy.types.PoseBone) -> list[Any]:
 
 
 def _left_constraints(bone: bpy.types.PoseBone) -> Iterator[str]:
-    """A sentence for each constraint that is not taken over."""
+    """A note on each constraint that is not converted."""
     for constraint in _active_constraints(bone):
         where = f"Constraint {constraint.name!r} of bone {bone.name!r} was skipped"
         if constraint.owner_space != "LOCAL":

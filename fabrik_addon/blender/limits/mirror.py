@@ -1,7 +1,7 @@
-"""Limits of one side of the body on the other.
+"""Mirrors limits to the other side of the body.
 
-A mirrored bone's rest frame is the mirror image of the first one's, with one axis turned back so that it is a proper
-frame again: local X where the roll is mirrored too. What a lean or a turn becomes follows from the two rest frames.
+A mirrored bone's rest frame is the mirror image of the first one's, with one axis flipped so that it is right-handed:
+local X if the roll is mirrored too. The mirrored swings and rotations follow from the two rest frames.
 """
 
 from collections.abc import Sequence
@@ -22,18 +22,18 @@ from .editing import write_all
 _Pair: TypeAlias = tuple[bpy.types.PoseBone, bpy.types.PoseBone]
 
 _PLANE: Final = (0, 2)
-# Toward +X, +Z, -X and -Z, as the angles of a cone are.
+# Toward +X, +Z, -X and -Z, like the angles of a cone.
 _WAYS: Final = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])
-# Axes that are this near to those of the mirror image count as mirrored.
+# Axes this close to those of the mirror image count as mirrored.
 _NEAR: Final = cos(radians(10.0))
 
 
 def mirror_limits(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
-    """Give the bones of the other side the limits of these, and free those whose counterparts are free.
+    """Copy the bones' limits, mirrored, to the other side, and free bones whose counterparts are free.
 
-    Returns a line for people, and sentences on bones that were left. Raises RigError or LimitPropertyError, with
-    nothing changed, where no bone has another side, a limit makes no sense or can't be kept, or both bones of a pair
-    are given and the active one doesn't say from which side to which.
+    Returns a line to show, and notes on bones that were skipped. Raises RigError or LimitPropertyError, with nothing
+    changed, if no bone has another side, if a limit is invalid or cannot be stored, or if both bones of a pair are
+    given and the active one does not show the direction.
     """
     pairs = _pairs(rig, bones)
     if not pairs:
@@ -55,7 +55,7 @@ def mirror_limits(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) ->
 
 
 def opposite_bone(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.PoseBone | None:
-    """The bone of the other side, by the names that Blender knows, also behind a prefix such as `mixamorig:`."""
+    """The bone of the other side, by Blender's naming rules, also after a prefix such as `mixamorig:`."""
     prefix, colon, name = bone.name.rpartition(":")
     for flipped in (bpy.utils.flip_name(bone.name), prefix + colon + bpy.utils.flip_name(name)):
         if flipped != bone.name and flipped in rig.pose.bones:
@@ -64,7 +64,7 @@ def opposite_bone(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.
 
 
 def _pairs(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[_Pair]:
-    """The bones with those of the other side; where both are given, the active bone's side comes first."""
+    """The bones with those of the other side; if both are given, the active bone's side comes first."""
     given = {bone.name for bone in bones}
     pairs = [(bone, other) for bone in bones if (other := opposite_bone(rig, bone)) is not None]
     active = active_bone(rig)
@@ -78,12 +78,12 @@ def _pairs(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[_
 
 
 def _place(bone: bpy.types.PoseBone) -> float:
-    """Where a bone's middle is across the armature: positive on one side, negative on the other."""
+    """The position of a bone's middle across the armature: positive on one side, negative on the other."""
     return float(bone.bone.head_local.x + bone.bone.tail_local.x)
 
 
 def _mirrored_axes(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> IntArray | None:
-    """(2, 2) the mirror images of the bone's X and Z along the other one's; None where they are off its axes."""
+    """(2, 2) the mirror images of the bone's X and Z along the other one's; None if they are not aligned."""
     rest, other_rest = (np.array(each.bone.matrix_local)[:3, :3] for each in (bone, other))
     images = other_rest.T @ np.diag((-1.0, 1.0, 1.0)) @ rest
     plane = images[np.ix_(_PLANE, _PLANE)]
@@ -92,7 +92,7 @@ def _mirrored_axes(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> IntAr
 
 
 def _settings(bone: bpy.types.PoseBone, axes: IntArray | None) -> LimitSettings | None:
-    """The mirror image of a bone's limit, None where it has none."""
+    """The mirror image of a bone's limit, None if it has none."""
     settings = read_settings(bone)
     if axes is None or not (has_limit(bone) or settings != LimitSettings()):
         return None
@@ -113,7 +113,7 @@ def _settings(bone: bpy.types.PoseBone, axes: IntArray | None) -> LimitSettings 
 
 
 def _turning(axis: str, axes: IntArray) -> tuple[str, int]:
-    """The axis that turns are about in the mirror, and their sign: a reflection makes them go the other way round."""
+    """The mirrored axis of rotation, and its sign: a reflection reverses rotations."""
     if axis == "Y":
         return axis, -1
     image = axes[:, "XZ".index(axis)]

@@ -1,4 +1,4 @@
-"""Putting the limits of a human's joints on an armature."""
+"""Applies the limits of a human's joints to an armature."""
 
 from functools import lru_cache
 from typing import TypeAlias
@@ -19,15 +19,15 @@ RestKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]
 
 
 def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
-    """Limit some bones of an armature as a human's joints are; the preset says what was done with each.
+    """Apply human joint limits to some bones; the returned preset lists what was done with each.
 
-    Raises RigError where none of them can be limited and LimitPropertyError where one can't keep its limit; then
-    nothing is changed.
+    Raises RigError if none of them can be limited and LimitPropertyError if one cannot store its limit; then nothing is
+    changed.
     """
     check_rig(rig)
     rest = read_rest(rig)
     if control_rig(rig) is not None:
-        # People select what they see.
+        # People select the bones that they see.
         bones = [rig.pose.bones[name] for name in rest]
     preset = human_limits(rest, [bone.name for bone in bones])
     if not preset.limits:
@@ -38,18 +38,18 @@ def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
 
 
 def doubt_of_human(rig: bpy.types.Object) -> str:
-    """A sentence on what tells that an armature is no human's; "" where nothing does."""
+    """A sentence on why an armature is not a human's; "" if it may be one."""
     why = why_not_human(read_rest(rig))
     return f"{rig.name!r} does not look like a human: {why}" if why else ""
 
 
 def read_rest(rig: bpy.types.Object) -> dict[str, RestBone]:
-    """The bones of an armature at rest, by name; of a control rig those of its body."""
+    """The bones of an armature at rest, by name; for a control rig those of its body."""
     return rest_of(*rest_key(rig))
 
 
 def rest_key(rig: bpy.types.Object) -> RestKey:
-    """What tells them: names, parents' names, (J, 4, 4) matrices column by column and (J,) lengths."""
+    """A key for the bones at rest: names, parents' names, (J, 4, 4) matrices column by column and (J,) lengths."""
     bones, above = rig.data.bones, solved_parents(rig)
     matrices, lengths = np.empty((len(bones), 16), dtype=np.float32), np.empty(len(bones), dtype=np.float32)
     bones.foreach_get("matrix_local", matrices.ravel())
@@ -60,7 +60,7 @@ def rest_key(rig: bpy.types.Object) -> RestKey:
 
 
 def rest_of(names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, lengths: bytes) -> dict[str, RestBone]:
-    """The bones that are meant by such a key."""
+    """The bones of a `rest_key`."""
     frames = np.frombuffer(matrices, dtype=np.float32).reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
     rows = zip(names, parents, frames, np.frombuffer(lengths, dtype=np.float32).tolist(), strict=True)
     return {name: RestBone(parent, frame[:3, 3], frame[:3, :3], length) for name, parent, frame, length in rows}
@@ -73,7 +73,7 @@ def swings_of(key: RestKey) -> dict[str, tuple[str, ...]]:
 
 
 def described(preset: Preset) -> tuple[str, list[str]]:
-    """What a preset has done: a line, and a sentence for each thing that people should know."""
+    """A line on the result of a preset, and a note for each special case."""
     line = f"Human limits set on {len(preset.limits)} bones"
     if preset.unknown:
         line += f"; not changed, because of their names: {first_few(preset.unknown)}"

@@ -1,7 +1,7 @@
-"""Limit Rotation constraints from joint limits, so that rotating by hand is held too.
+"""Makes Limit Rotation constraints from joint limits, so that hand posing is limited too.
 
-Such a constraint is a box of Euler angles, which only for a hinge is the limit itself. Elsewhere it is the smallest box
-that holds all that the limit allows: it lets through a little more, and never moves a pose that is inside.
+Such a constraint is a box of Euler angles, which equals the limit only for a hinge. Otherwise it is the smallest box
+that contains the limit: it allows slightly more, and never moves a pose that is inside.
 """
 
 from collections.abc import Sequence
@@ -26,30 +26,30 @@ CONSTRAINT_NAME: Final = "FABRIK Limit"
 
 _CLOSED: Final = (0.0, 0.0)
 _FULL_TURN: Final = 2.0 * pi
-# A box this near to all round leaves nothing out that is worth a constraint.
+# A box this close to a full turn is not worth a constraint.
 _NEARLY: Final = 0.1
-# With Y turned about first, the twist is a part of the angle about Y alone.
+# With Y as the first axis, the twist is part of the angle about Y alone.
 _ORDERS: Final = ("YXZ", "YZX")
-# Where the angles are larger in sum, the same rotation has another triple of angles, and Blender may take that.
+# If the sum of angles is larger, the same rotation has another triple of angles, and Blender may use that.
 _OTHER_ANGLES: Final = 1.5 * pi
-# Places along a side of a limit, and along its edge.
+# Samples along a side of a limit, and along its edge.
 _PLACES: Final = 32
 _EDGE_PLACES: Final = 256
 
 
 class EulerBox(NamedTuple):
-    """Ranges of the angles about X, Y and Z in an Euler order, None where an axis is open."""
+    """Ranges of the angles about X, Y and Z in an Euler order, None for a free axis."""
 
     order: str
     ranges: tuple[Range | None, Range | None, Range | None]
 
 
 def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
-    """Put the constraint for its limit on each bone, and take it from those that are free.
+    """Add the constraint for its limit to each bone, and remove it from those that are free.
 
-    On a control rig it goes on the control that rotates the bone on FK. Returns a line for people, and sentences on
-    bones without a control that rotates as they do. Only the constraint of our own is touched. Raises
-    LimitPropertyError or RigError with nothing changed.
+    On a control rig the constraint is on the control that rotates the bone on FK. Returns a line to show, and notes on
+    bones without a control that rotates like them. Other constraints do not change. Raises LimitPropertyError or
+    RigError with nothing changed.
     """
     rig = cast("bpy.types.Object", bones[0].id_data)
     check_editable(rig)
@@ -74,17 +74,17 @@ def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, lis
 
 
 def own_constraint(bone: bpy.types.PoseBone) -> Any | None:
-    """The bone's constraint that comes from its limit."""
+    """The bone's constraint made from its limit."""
     return next(filter(is_own, bone.constraints), None)
 
 
 def is_own(constraint: Any) -> bool:
-    """Whether a constraint is one that comes from a limit; Blender numbers it where its name is taken."""
+    """Whether a constraint was made from a limit; Blender numbers it if its name is taken."""
     return constraint.type == "LIMIT_ROTATION" and constraint.name.split(".")[0] == CONSTRAINT_NAME
 
 
 def euler_box(limit: Limit | None) -> EulerBox:
-    """The smallest box that holds what a limit allows; open on all sides for a free bone."""
+    """The smallest box that contains a limit; free on all axes for a free bone."""
     if limit is None:
         return EulerBox("XYZ", (None, None, None))
     if isinstance(limit, Ball | Polygon):
@@ -97,14 +97,14 @@ def euler_box(limit: Limit | None) -> EulerBox:
 
 
 def _box_of_leans(limit: Ball | Polygon, order: str) -> EulerBox:
-    """The box of a limit in an order that turns about Y first."""
+    """The box of a limit in an order whose first axis is Y."""
     angles = _angles(order, _rotations(replace(limit, twist=_CLOSED), np.zeros(1)))
     low, high = angles.min(axis=0), angles.max(axis=0)
     low[1], high[1] = low[1] + limit.twist[0], high[1] + limit.twist[1]
     if np.maximum(abs(low), abs(high)).sum() > _OTHER_ANGLES - _NEARLY:
         angles = _angles(order, _rotations(limit, np.linspace(0.0, 1.0, _PLACES)))
         low, high = angles.min(axis=0), angles.max(axis=0)
-    # The middle one of three Euler angles stays within a right angle of zero by itself.
+    # The middle one of three Euler angles is always within 90° of zero.
     whole = [0.5 * _FULL_TURN if axis == order[1] else _FULL_TURN for axis in "XYZ"]
     ends = zip(low.tolist(), high.tolist(), whole, strict=True)
     x, y, z = (None if b - a > most - _NEARLY else (a, b) for a, b, most in ends)
@@ -112,7 +112,7 @@ def _box_of_leans(limit: Ball | Polygon, order: str) -> EulerBox:
 
 
 def _angles(order: str, rotations: FloatArray) -> FloatArray:
-    """(N, 3) the Euler angles that Blender takes for rotations (N, 4): of the two triples, the smaller in sum."""
+    """(N, 3) the Euler angles that Blender uses for rotations (N, 4): of two triples, the one with the smaller sum."""
     return to_channels(order, rotations[None])[1][0]
 
 
@@ -156,7 +156,7 @@ def _constrain(constraint: Any, box: EulerBox) -> None:
 
 
 def _remove_constraint(bone: bpy.types.PoseBone) -> None:
-    """Take our own constraint away; one that a library has can only be muted."""
+    """Remove our own constraint; one from a library can only be muted."""
     constraint = own_constraint(bone)
     if constraint is None:
         return

@@ -1,1 +1,1 @@
-"""Motion of another armature, or of a file, onto a rig."""
+"""Retargets the motion of another armature, or of a file, to a rig."""

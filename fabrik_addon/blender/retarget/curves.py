@@ -1,4 +1,4 @@
-"""An armature's poses read from its curves, many frames at once, where nothing else moves it."""
+"""Reads an armature's poses from its curves, many frames at once, if nothing else moves it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,16 +13,16 @@ from ..goals.sampling import is_simple, is_still
 from ..rig.keyframes import bone_path, channel_values, curves
 from ..rig.rotation_modes import from_channels, property_name
 
-# How far a scale may be from 1, as importers round it.
+# How far a scale may be from 1, since importers round it.
 _UNSCALED: Final = 1e-5
 _Curves: TypeAlias = Mapping[str, Sequence[bpy.types.FCurve]]
 
 
 @dataclass(frozen=True, eq=False)
 class PlainPoses:
-    """What curves say of the bones of an armature on F frames.
+    """The poses of an armature on F frames, from its curves.
 
-    source: the armature. moved: of each of its bones the (F, 4) rotations and (F, 3) locations, in its own frame.
+    source: the armature. moved: for each of its bones the (F, 4) rotations and (F, 3) locations, in its own frame.
     """
 
     source: bpy.types.Object
@@ -30,7 +30,7 @@ class PlainPoses:
 
     @classmethod
     def of(cls, source: bpy.types.Object, frames: IntArray) -> "PlainPoses | None":
-        """Those of an armature; None where constraints, drivers, strips or scales have a part in how it stands."""
+        """The poses of an armature; None if constraints, drivers, strips or scales affect it."""
         animation, bones = source.animation_data, source.pose.bones
         if not is_still((source, "")) or source.data.pose_position != "POSE" or source.data.animation_data is not None:
             return None
@@ -49,7 +49,7 @@ class PlainPoses:
         return cls(source, [_moved(bones[bone.name], by_path, frames) for bone in source.data.bones])
 
     def matrices(self, part: slice) -> FloatArray:
-        """(F, N, 4, 4) the bones in armature space on some of the frames."""
+        """(F, N, 4, 4) matrices of the bones in armature space on some of the frames."""
         places: dict[str, int] = {}
         posed = np.empty((len(self.moved[0][0][part]), len(self.moved), 4, 4))
         for place, (bone, (turned, shifted)) in enumerate(zip(self.source.data.bones, self.moved, strict=True)):
@@ -66,17 +66,17 @@ class PlainPoses:
 
 
 def _moved(bone: bpy.types.PoseBone, by_path: _Curves, frames: IntArray) -> tuple[FloatArray, FloatArray]:
-    """(F, 4) how a bone is turned from its rest, and (F, 3) shifted."""
+    """(F, 4) a bone's rotation from rest, and (F, 3) its translation."""
     turned = _values(bone, property_name(bone.rotation_mode), by_path, frames)
     shifted = np.zeros((len(frames), 3)) if bone.bone.use_connect else _values(bone, "location", by_path, frames)
     return from_channels(bone.rotation_mode, turned), shifted
 
 
 def _values(bone: bpy.types.PoseBone, channel: str, by_path: _Curves, frames: IntArray) -> FloatArray:
-    """(F, n) what a channel holds; without keys what it does now."""
+    """(F, n) the values of a channel; without keys its current value."""
     return channel_values(getattr(bone, channel), by_path.get(bone_path(bone.name, channel), ()), frames)
 
 
 def _inherits_all(bone: bpy.types.Bone) -> bool:
-    """Whether a bone goes with its parent as bones do where nobody has changed that."""
+    """Whether a bone inherits everything from its parent, which is Blender's default."""
     return bone.use_inherit_rotation and bone.use_local_location and bone.inherit_scale == "FULL"

@@ -1,4 +1,4 @@
-"""What the operator and the command line call: a source by its name or its file."""
+"""Entry points of operator and command line: retarget a source by its name or its file."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from .retarget import retarget_object_steps
 from .source import check_source
 
 _log = logging.getLogger(__name__)
-# How files are read: the add-on, "" for Blender itself, the operator, and what it is told.
+# How files are read: the add-on, "" for Blender itself, the operator, and its arguments.
 _USD: Final = ("", "wm.usd_import", {"set_frame_range": False})
 _IMPORTERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     ".bvh": ("io_anim_bvh", "import_anim.bvh", {"update_scene_fps": True}),
@@ -47,11 +47,11 @@ def retarget_from(
     up_axis: str | None = None,
     rate: float | None = None,
 ) -> Steps:
-    """Bring the motion of an armature or a file onto a rig, in small steps.
+    """Retarget the motion of an armature or a file to a rig, in small steps.
 
     frames: the first and the last, None for the source's. how: values of `RetargetOptions`. bake: those of
-    `BakeSettings`. pairs: which bone goes by which; found where there are none. up_axis, rate: for files of poses, as
-    in `read_recorded`. What is imported of a file is gone afterwards.
+    `BakeSettings`. pairs: the bone mapping; found automatically if empty. up_axis, rate: for files of poses, see
+    `read_recorded`. Imported data is removed afterwards.
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
     with nullcontext(check_source(source, rig)) if path is None else imported(context, path, up_axis, rate) as armature:
@@ -74,9 +74,9 @@ def retarget_from(
 def imported(
     context: bpy.types.Context, path: Path, up_axis: str | None = None, rate: float | None = None
 ) -> Iterator[bpy.types.Object]:
-    """The armature of a file, which is gone afterwards; the scene keeps the file's rate only if all goes well.
+    """The armature of a file, which is removed afterwards; the scene only keeps the file's rate on success.
 
-    Raises RetargetError where there is none.
+    Raises RetargetError if there is none.
     """
     render, before = context.scene.render, set(bpy.data.user_map())
     scene_rate = render.fps, render.fps_base
@@ -103,7 +103,7 @@ def imported(
 
 @contextmanager
 def _as_it_was(context: bpy.types.Context) -> Iterator[None]:
-    """Object mode meanwhile; afterwards mode, selection, active object and range of the scene are as before."""
+    """Object mode inside the block; afterwards mode, selection, active object and range of the scene are restored."""
     scene, selected = context.scene, list(context.selected_objects)
     span = scene.frame_start, scene.frame_end
     with in_object_mode(context):
@@ -116,7 +116,7 @@ def _as_it_was(context: bpy.types.Context) -> Iterator[None]:
 
 
 def _import(path: Path) -> None:
-    """Read a file into the scene; raises RetargetError where Blender can't."""
+    """Import a file into the scene; raises RetargetError if Blender cannot."""
     if not path.is_file():
         raise RetargetError(f"{path}: there is no such file: choose another")
     addon, name, choices = _IMPORTERS[path.suffix.lower()]
@@ -131,13 +131,13 @@ def _import(path: Path) -> None:
         said = [line for line in str(trouble).splitlines() if line.strip() and not line.startswith("Location:")]
         why = said[-1].removeprefix("Error: ").strip()
         if why == "KeyboardInterrupt":
-            # Ctrl-C, which would end this take alone.
+            # Ctrl-C, which would otherwise only end this take.
             raise KeyboardInterrupt from None
         raise RetargetError(f"{path.name}: cannot be read ({why}): export it again") from None
 
 
 def _armature_of(brought: Iterable[bpy.types.ID], path: Path) -> bpy.types.Object:
-    """The armature among what a file has brought, one that moves where there is one; it gets the file's name."""
+    """The armature among imported data, an animated one if possible; it gets the file's name."""
     things = [thing for thing in brought if isinstance(thing, bpy.types.Object) and thing.type == "ARMATURE"]
     things = [thing for thing in things if len(thing.data.bones)]
     if not things:
@@ -148,14 +148,14 @@ def _armature_of(brought: Iterable[bpy.types.ID], path: Path) -> bpy.types.Objec
 
 
 def check_animated(source: bpy.types.Object) -> None:
-    """Raise RetargetError where nothing moves a source: neither keys nor drivers, constraints, strips or a parent."""
+    """Raise RetargetError if nothing moves a source: neither keys nor drivers, constraints, strips or a parent."""
     animated = source.animation_data is not None or source.parent is not None or len(source.constraints)
     if not animated and not any(len(bone.constraints) for bone in source.pose.bones):
         raise RetargetError(f"{source.name!r} has no animation: choose an animated armature")
 
 
 def source_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[int, int]:
-    """The first and the last whole frame of a source's keys; the scene's where it has none of its own."""
+    """The first and last whole frame of a source's keys; the scene's if it has none of its own."""
     keyed = [curve.keyframe_points for curve in curves(source) if len(curve.keyframe_points)]
     if not keyed:
         return scene.frame_start, scene.frame_end
@@ -163,10 +163,10 @@ def source_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[int,
 
 
 def is_file(source: str) -> bool:
-    """Whether a source is named as a file that can be read."""
+    """Whether a source is the name of a file that can be read."""
     return Path(source).suffix.lower() in _IMPORTERS or is_recorded(Path(source))
 
 
 def is_recorded(path: Path) -> bool:
-    """Whether a file is named as one that our own readers read."""
+    """Whether a file has a suffix that our own readers read."""
     return path.suffix.lower() in SUFFIXES

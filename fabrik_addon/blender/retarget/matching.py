@@ -1,4 +1,4 @@
-"""The rig's list of bones: which goes by which of the source."""
+"""The rig's list of bones, with the source bone that each follows."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from .source import check_source, sample_source
 
 
 def match_bones(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Pair, ...]:
-    """Fill the rig's list by names; raises RetargetError where its source is none or nothing matches."""
+    """Fill the rig's list by names; raises RetargetError if there is no source or nothing matches."""
     source = check_source(rig_settings(rig).retarget.source, rig)
     frame = np.array([context.scene.frame_current])
     motion, _ = finish(sample_source(context, source, rig, frame))
@@ -37,19 +37,19 @@ def set_pairs(rig: bpy.types.Object, pairs: Iterable[Pair]) -> None:
 
 
 def pairs_of(rig: bpy.types.Object) -> list[Pair]:
-    """What the rig's list says, without what is switched off."""
+    """The enabled pairs of the rig's list."""
     listed = rig_settings(rig).retarget.pairs
     return [Pair(one.name, one.source, one.before, one.share) for one in listed if one.enabled and one.source]
 
 
 def checked_pairs(pairs: Sequence[Pair], rig: bpy.types.Object, source: bpy.types.Object) -> Sequence[Pair] | None:
-    """The pairs, None for none; raises MapError where one names a bone that is not there."""
+    """The pairs, None for none; raises MapError if one names an unknown bone."""
     check_bone_map(pairs, rig.data.bones.keys(), source.data.bones.keys())
     return pairs or None
 
 
 def save_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
-    """Write the list to a file; how many bones it has."""
+    """Write the list to a file; returns its number of bones."""
     pairs = pairs_of(rig)
     if not pairs:
         raise RetargetError(f"{rig.name!r} has no mapped bones: press Map Bones first")
@@ -58,7 +58,7 @@ def save_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
 
 
 def load_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
-    """Take the list from a file; how many bones it has. Raises MapError where it names a bone that is not there."""
+    """Read the list from a file; returns its number of bones. Raises MapError if it names an unknown bone."""
     pairs = read_bone_map(path)
     source = rig_settings(rig).retarget.source
     named = [name for pair in pairs for name in (pair.source, pair.before)]

@@ -1,4 +1,4 @@
-"""A recorded body as an armature with an action, made without an importer of Blender's."""
+"""Makes an armature with an action from a recorded body, without Blender's importers."""
 
 import bpy
 import numpy as np
@@ -24,7 +24,7 @@ def add_recorded(
 ) -> bpy.types.Object:
     """Make an armature of a recorded body, with its motion as keys of a new action.
 
-    The active object, its mode and the selection stay. timing, start_frame, scale: as in `import_clip`. Raises
+    The active object, its mode and the selection stay. timing, start_frame, scale: see `import_clip`. Raises
     RetargetError, with nothing changed, for rates and frames that Blender cannot hold.
     """
     if not 0.0 < body.rate <= FASTEST_RATE:
@@ -53,7 +53,7 @@ def add_recorded(
         thing.select_set(thing in selected)
     action = new_action(rig, name)
     for place, bone_name in enumerate(body.names):
-        # How the bone's own axes lie at rest.
+        # The bone's own axes at rest.
         axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
         own = quaternion_from_matrix(axes)
         quaternions = product(product(conjugate(own), body.rotations[:, place]), own)

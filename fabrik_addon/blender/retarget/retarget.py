@@ -1,4 +1,4 @@
-"""Another armature's motion onto a rig: sampled, brought over, and keyed by the bake's writer."""
+"""Retargets another armature's motion to a rig: sampled, transferred, and keyed by the bake's writer."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ from ..settings.rig import rig_settings
 from .source import check_source, sample_source
 
 _SAMPLING_ENDS: Final = 0.3
-# A place that is given is as good as a pin: the root moves.
+# A given location is like a pin: the root moves.
 _GIVEN: Final = Pin((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))
 
 
@@ -41,9 +41,9 @@ def retarget_object_steps(
     how: RetargetSettings,
     pairs: Sequence[Pair] | None = None,
 ) -> Steps:
-    """Key the rig's bones by the motion of another armature, in small steps as a bake.
+    """Key the rig's bones by the motion of another armature, in small steps like a bake.
 
-    pairs: which bone goes by which; found when None.
+    pairs: the bone mapping; found automatically when None.
     """
     check_source(source, rig)
     find = partial(_found_steps, source=source, how=how, pairs=pairs)
@@ -75,9 +75,9 @@ def _found_steps(
 
 
 def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
-    """The tree of bones that has the hips, or the first bone of the pairs; all heads where they are at rest.
+    """The tree of bones that has the hips, or the first bone of the pairs; all heads are at their rest locations.
 
-    Raises RetargetError where several trees have hips, and no pairs say which is meant.
+    Raises RetargetError if several trees have hips, and there are no pairs to choose one.
     """
     trees = sorted(posed_rig(rig).trees(at_rest=True), key=lambda tree: -len(tree.skeleton))
     if pairs:
@@ -89,14 +89,14 @@ def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
 
 
 def _named_hips(tree: Tree) -> str:
-    """The bone that is called hips in a tree with legs, "" where none is."""
+    """The bone named hips in a tree with legs, "" if there is none."""
     roles = match(tree.skeleton.names)
     legs = any(role.part == "thigh" for role in roles.values())
     return next((name for name, role in roles.items() if legs and role.part == "hips"), "")
 
 
 def _goals_of(rig: bpy.types.Object, tree: Tree) -> Goals:
-    """The limits of a tree, and the bones of it that are not to be turned."""
+    """The limits of a tree, and its bones that may not rotate."""
     names = tree.skeleton.names
     posed = posed_rig(rig)
     held = {**posed.frozen, **posed.owned}
@@ -113,9 +113,9 @@ def _goals_of(rig: bpy.types.Object, tree: Tree) -> Goals:
 
 
 def _baked(goals: Goals, found: Retargeted, scale: FloatArray, frames: Sequence[int]) -> BakedTree:
-    """The poses to write, inside the limits, of the bones that follow one of the source's.
+    """The poses to write, inside the limits, of the bones that follow a source bone.
 
-    frames: the scene's, with which the reference is named.
+    frames: the scene's, used to name the reference.
     """
     bones = tuple(pair.bone for pair in found.pairs if pair.bone not in goals.held)
     legal = legal_pose(goals.tree.skeleton, goals.limits, found.solution.rotations)

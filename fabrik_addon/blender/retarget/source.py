@@ -1,4 +1,4 @@
-"""What an armature does over frames, as Blender shows it: constraints, drivers and NLA included."""
+"""Samples an armature over frames as Blender shows it: constraints, drivers and NLA included."""
 
 from collections.abc import Generator
 from typing import Final
@@ -15,7 +15,7 @@ from ..rig.armature import nearest_rotations
 from ..rig.spaces import object_scale
 from .curves import PlainPoses
 
-# Frames between two looks at the Esc key: evaluated one by one, or read from curves all at once.
+# Number of frames between two checks of the Esc key: if evaluated one by one, or if read from curves all at once.
 _EVALUATED: Final = 20
 _READ: Final = 500
 
@@ -23,9 +23,9 @@ _READ: Final = 500
 def sample_source(
     context: bpy.types.Context, source: bpy.types.Object, rig: bpy.types.Object, frames: IntArray
 ) -> Generator[float, None, tuple[Motion, FloatArray]]:
-    """The motion of an armature object on F frames, world space, and (F, 4, 4) the rig's; yields the share done.
+    """The motion of an armature object on F frames, world space, and (F, 4, 4) of the rig; yields the share done.
 
-    Read from the curves where nothing else moves the source; else the scene is evaluated on each frame.
+    Read from the curves if nothing else moves the source; else the scene is evaluated on each frame.
     """
     bones = source.data.bones
     heads, rotations = np.empty((len(frames), len(bones), 3)), np.empty((len(frames), len(bones), 4))
@@ -71,7 +71,7 @@ def _evaluated(
     worlds: FloatArray,
     own: FloatArray,
 ) -> FloatArray:
-    """(F, N, 4, 4) the source's bones in its space, as evaluated; writes (F, 4, 4) where it and the rig stand."""
+    """(F, N, 4, 4) the source's bones in its space, as evaluated; writes world matrices (F, 4, 4) of it and the rig."""
     posed = np.empty((len(frames), len(source.data.bones), 16), dtype=np.float32)
     for place, frame in enumerate(frames.tolist()):
         context.scene.frame_set(frame)
@@ -80,12 +80,12 @@ def _evaluated(
         worlds[place], own[place] = evaluated.matrix_world, rig.matrix_world
     rows = {bone.name: row for row, bone in enumerate(source.pose.bones)}
     order = np.array([rows[bone.name] for bone in source.data.bones])
-    # Blender hands matrices over column by column.
+    # Blender returns matrices column by column.
     return posed[:, order].reshape(len(frames), -1, 4, 4).swapaxes(2, 3).astype(np.float64)
 
 
 def check_source(source: bpy.types.Object | str | None, rig: bpy.types.Object) -> bpy.types.Object:
-    """The source; raises RetargetError where it can't be one for a rig."""
+    """The source; raises RetargetError if it cannot be one for a rig."""
     if source is None or source == "":
         raise RetargetError("There is no source: choose the armature to retarget from")
     if isinstance(source, str):

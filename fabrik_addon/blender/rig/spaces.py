@@ -1,4 +1,4 @@
-"""Points on bones and the spaces that they are in: a bone's own, the armature's, the world."""
+"""Points on bones and their spaces: a bone's own, the armature's, the world."""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias
@@ -14,12 +14,12 @@ BONE_HEAD: Final[Offset] = (0.0, 0.0, 0.0)
 
 
 def as_array(matrix: Matrix) -> FloatArray:
-    """(4, 4) the numbers of a matrix of Blender's: row by row, a fifth of the time that numpy takes one by one."""
+    """(4, 4) a Blender matrix as an array; row by row, which takes a fifth of the time of np.array."""
     return np.array([row[:] for row in matrix.row])
 
 
 def bone_offset(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Offset:
-    """(3,) the "TAIL", the "HEAD", or the "OFFSET" given, in the bone's own frame, measured from its head."""
+    """(3,) the "TAIL", the "HEAD", or the given "OFFSET", in the bone's own frame, from its head."""
     if point == "OFFSET":
         x, y, z = offset
         return x, y, z
@@ -27,28 +27,28 @@ def bone_offset(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = 
 
 
 def armature_point(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Vector:
-    """Where such a point of a bone is in armature space, as the pose was last evaluated."""
+    """The position of such a point of a bone in armature space, in the last evaluated pose."""
     return bone.matrix @ Vector(bone_offset(bone, point, offset))
 
 
 def metres_per_unit(armature: bpy.types.Object) -> float:
-    """World metres to one unit of an armature's space."""
+    """World metres in one unit of an armature's space."""
     return float(object_scale(as_array(armature.matrix_world)))
 
 
 def length_text(length: float, scene: bpy.types.Scene | None = None) -> str:
-    """A world length in the units of a scene, by default the present one, to 0.1 mm: such as "1.23 cm"."""
+    """A world length in the units of a scene, by default the current one, to 0.1 mm: such as "1.23 cm"."""
     units = (scene or bpy.context.scene).unit_settings
     metres = round(length * units.scale_length, 4)
     return str(bpy.utils.units.to_string(units.system, "LENGTH", metres, precision=3, split_unit=False)).strip()
 
 
 def object_scale(world_matrices: FloatArray) -> FloatArray:
-    """(...) uniform scale of (..., 4, 4) object matrices: world metres to one armature unit."""
+    """(...) uniform scale of (..., 4, 4) object matrices: world metres in one armature unit."""
     return np.cbrt(np.abs(np.linalg.det(world_matrices[..., :3, :3])))
 
 
 def world_to_armature(points: FloatArray, world_matrices: FloatArray) -> FloatArray:
-    """([F,] E, 3) world points in the space of the armature whose matrices are ([F,] 4, 4)."""
+    """([F,] E, 3) world points in the space of an armature with matrices ([F,] 4, 4)."""
     into = np.linalg.inv(world_matrices)
     return points @ np.swapaxes(into[..., :3, :3], -1, -2) + into[..., None, :3, 3]

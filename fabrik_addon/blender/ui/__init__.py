@@ -1,1 +1,1 @@
-"""What people see: operators, panels, overlays, tool, keys. Nothing but `registration` imports it."""
+"""The user interface: operators, panels, overlays, tool, keys. Only `registration` imports it."""

@@ -1,4 +1,4 @@
-"""What people have chosen in the add-on's preferences; its own values where the add-on is used from a checkout."""
+"""Values of the add-on's preferences; their defaults if the add-on is used from a checkout."""
 
 from typing import Any, Final, TypeAlias
 
@@ -8,7 +8,7 @@ from ...package import PACKAGE
 
 Rgba: TypeAlias = tuple[float, float, float, float]
 
-# Those of goals are of Okabe and Ito's palette, which people who can't tell red from green can tell apart.
+# The colors of goals are from Okabe and Ito's palette, which people with red-green color blindness can tell apart.
 COLORS: Final[dict[str, Rgba]] = {
     "met": (0.34, 0.71, 0.91, 1.0),
     "missed": (0.95, 0.40, 0.0, 1.0),
@@ -20,13 +20,13 @@ COLORS: Final[dict[str, Rgba]] = {
 
 
 def preferences() -> Any:
-    """The add-on's preferences; None where it was not switched on as an add-on."""
+    """The add-on's preferences; None if it was not enabled as an add-on."""
     addon: Any = bpy.context.preferences.addons.get(PACKAGE)
     return None if addon is None else addon.preferences
 
 
 def color(name: str) -> Rgba:
-    """A colour of the overlays, red, green, blue and alpha from 0 to 1."""
+    """A color of the overlays: red, green, blue and alpha from 0 to 1."""
     chosen = preferences()
     if chosen is None:
         return COLORS[name]

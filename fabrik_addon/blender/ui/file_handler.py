@@ -1,4 +1,4 @@
-"""Files of motion capture dragged onto the 3D viewport."""
+"""Motion-capture files dropped onto the 3D viewport."""
 
 from bpy.types import Context, FileHandler
 

@@ -25,7 +25,7 @@ class FABRIK_OT_guide(Operator):
 
 
 def address_of(page: str) -> str:
-    """The address of a page of the guide, below the website that the manifest names."""
+    """The address of a page of the guide, below the manifest's website."""
     import tomllib  # noqa: PLC0415  Blender's start has no use for it
 
     website: str = tomllib.loads(_MANIFEST.read_text(encoding="utf-8"))["website"]

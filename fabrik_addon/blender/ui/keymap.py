@@ -1,4 +1,4 @@
-"""Keys in Pose mode, where Blender's own keymap uses neither F nor P for anything."""
+"""Keys in Pose mode, where Blender's own keymap does not use F and P."""
 
 from typing import Any, Final
 
@@ -10,20 +10,20 @@ from .operators.effectors import FABRIK_OT_pin
 
 KEYMAP: Final = "Pose"
 KEYS: Final[tuple[tuple[str, Any], ...]] = ((FABRIK_OT_drag.bl_idname, "F"), (FABRIK_OT_pin.bl_idname, "P"))
-# Keymaps that have another use for them: here F is Frame Selected, and P is Set Parent.
+# Keymaps that already use them: here F is Frame Selected, and P is Set Parent.
 WITHOUT_KEYS: Final = frozenset({"Industry_Compatible"})
 
-# What Blender gives for a key, to be handed back; here only while the extension is on.
+# Keymap items to be removed; they exist only while the extension is enabled.
 _ITEMS: Final[list[tuple[bpy.types.KeyMap, bpy.types.KeyMapItem]]] = []
 
 
 def keys_for(keymap: str) -> tuple[tuple[str, Any], ...]:
-    """The operators and their keys, beside one of Blender's keymaps."""
+    """The operators and their keys for one of Blender's keymaps."""
     return () if keymap in WITHOUT_KEYS else KEYS
 
 
 def start() -> None:
-    """Listen to the keys from now on, where there is a keyboard."""
+    """Add the keys, unless Blender runs without a window."""
     keys = bpy.context.window_manager.keyconfigs.addon
     if keys is None:
         return
@@ -33,7 +33,7 @@ def start() -> None:
 
 
 def draw_keys(layout: UILayout, context: Context) -> None:
-    """Draw the keys as the preferences' own keymaps are drawn, to be changed there."""
+    """Draw the keys like those in the preferences' keymaps, to be changed there."""
     import rna_keymap_ui  # noqa: PLC0415  Blender's own, which only its preferences need
 
     config: Any = context.window_manager.keyconfigs.user
@@ -48,7 +48,7 @@ def draw_keys(layout: UILayout, context: Context) -> None:
 
 
 def stop() -> None:
-    """Listen no more."""
+    """Remove the keys."""
     while _ITEMS:
         keymap, item = _ITEMS.pop()
         keymap.keymap_items.remove(item)

@@ -1,16 +1,16 @@
-"""How each marker of a rig's list is, in one word."""
+"""The state of each marker of a rig's list, in one word."""
 
 from typing import Any, Final
 
 from ..settings.markers import FabrikMarker
 
-# Metres of a marker's error from which on it is worth a look, and from which on something is wrong.
+# Metres of a marker's error from which it is fair, and from which it is bad.
 FAIR: Final = 0.02
 BAD: Final = 0.05
 
 
 def marker_state(rig: Any, marker: FabrikMarker) -> str:
-    """One of GONE (its object or bone is not there), FREE (on no bone), OFF, READY (not baked yet), GOOD, FAIR, BAD."""
+    """One of GONE (no such object or bone), FREE (on no bone), OFF, READY (not baked yet), GOOD, FAIR, BAD."""
     if marker.target is None or (marker.bone and marker.bone not in rig.data.bones):
         return "GONE"
     if not marker.bone:

@@ -1,4 +1,4 @@
-"""Menus: Pose > FABRIK, Object > FABRIK and their context menus, where search (F3) finds the operators too."""
+"""Menus: Pose > FABRIK, Object > FABRIK and their context menus, where search (F3) also finds the operators."""
 
 from typing import Final
 
@@ -45,7 +45,7 @@ class FABRIK_MT_menu(Menu):
     bl_label = "FABRIK"
 
     def draw(self, context: Context) -> None:
-        """Draw the operators that the mode has a use for, and motion's."""
+        """Draw the operators of the mode, and those of motion."""
         posing = _POSING if context.mode == "POSE" else ((FABRIK_OT_pose_mode,), *_POSING[1:])
         for place, group in enumerate((*posing, *_MOTION)):
             if place:
@@ -55,14 +55,14 @@ class FABRIK_MT_menu(Menu):
 
 
 def _draw_entry(self: Menu, context: Context) -> None:
-    """The line in Blender's menus, where there is a rig."""
+    """Draw the line in Blender's menus, if there is a rig."""
     if not why_no_rig(rig_at_hand(context)):
         self.layout.separator()
         self.layout.menu(FABRIK_MT_menu.bl_idname)
 
 
 def _draw_import(self: Menu, _context: Context) -> None:
-    """The line in File > Import."""
+    """Draw the line in File > Import."""
     suffixes = ", ".join(MOTION_SUFFIXES)
     self.layout.operator(
         FABRIK_OT_import_markers.bl_idname, text=said("Motion Capture ({suffixes})", suffixes=suffixes), translate=False
@@ -78,13 +78,13 @@ ENTRIES: Final = (
 
 
 def start() -> None:
-    """Put the lines into Blender's menus."""
+    """Add the lines to Blender's menus."""
     for menu, draw in ENTRIES:
         getattr(bpy.types, menu).append(draw)
 
 
 def stop() -> None:
-    """Take them out again."""
+    """Remove them."""
     for menu, draw in ENTRIES:
         getattr(bpy.types, menu).remove(draw)
 

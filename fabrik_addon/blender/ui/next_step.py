@@ -1,4 +1,4 @@
-"""The one line at the top of each tab: what comes next with the rig at hand."""
+"""The line at the top of each tab: the next step with the current rig."""
 
 import bpy
 from bpy.types import Context
@@ -15,7 +15,7 @@ from .operators.retargeting.retarget import FABRIK_OT_retarget
 
 
 def next_in_pose(rig: bpy.types.Object | None) -> str:
-    """What comes next where a rig is posed."""
+    """The next step of posing."""
     reason = why_no_rig(rig)
     if reason or rig is None:
         return reason
@@ -32,7 +32,7 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
 
 
 def _next_with_targets(rig: bpy.types.Object) -> str:
-    """What comes next where the rig reaches for targets."""
+    """The next step of a rig with targets."""
     if not seen(rig).live:
         return "Turn on Live, then move the targets"
     # A click in Pose mode selects bones only.
@@ -59,7 +59,7 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str,
 
 
 def _without_a_take(rig: bpy.types.Object | None) -> tuple[str, str]:
-    """What comes next where no markers were imported: other armatures have motion too."""
+    """The next step if no markers were imported, since other armatures have motion too."""
     kept = None if rig is None else seen(rig).retarget
     if rig is not None and kept is not None and kept.source is not None:
         if may_be_control_rig(rig):

@@ -17,7 +17,7 @@ def _color(name: str, label: str, description: str) -> object:
 
 
 class FabrikPreferences(AddonPreferences):
-    """What holds for all files."""
+    """Preferences for all files."""
 
     bl_idname = PACKAGE
 

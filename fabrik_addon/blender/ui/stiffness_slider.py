@@ -1,6 +1,6 @@
-"""The stiffness of the active bone and of the selected ones as one slider, whether or not they have the property yet.
+"""The stiffness of the active and selected bones as one slider, even before they have the property.
 
-Blender draws sliders only on what is there. This one keeps nothing: it reads and writes the bones' own property.
+Blender only draws sliders of existing properties. This one stores nothing: it reads and writes the bones' own property.
 """
 
 from contextlib import suppress
@@ -16,7 +16,7 @@ STIFFNESS_SLIDER: Final = "fabrik_stiffness_of_selected"
 
 
 def start() -> None:
-    """Put it on objects, where what is changed can be undone."""
+    """Add it to objects, so that changes can be undone."""
     slider = FloatProperty(
         name="Stiffness",
         description="How strongly the active and selected bones keep their rotation while others rotate; 0 "
@@ -33,12 +33,12 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Take it off again."""
+    """Remove it."""
     delattr(bpy.types.Object, STIFFNESS_SLIDER)
 
 
 def _stiffness(rig: bpy.types.Object) -> float:
-    """The active bone's; 0 where there is none or where it makes no sense."""
+    """The active bone's stiffness; 0 if there is none or if it is invalid."""
     from ..settings.limit_properties import read_settings
     from ..settings.selection import active_bone
 
@@ -47,7 +47,7 @@ def _stiffness(rig: bpy.types.Object) -> float:
 
 
 def _stiffen(rig: bpy.types.Object, stiffness: float) -> None:
-    """Give it to the active bone and the selected ones, but those that can't keep it."""
+    """Set it on the active and selected bones, except those that cannot store it."""
     from ..settings.limit_properties import LimitPropertyError, read_settings, write_settings
     from ..settings.selection import active_bone, selected_bones
 
@@ -55,6 +55,6 @@ def _stiffen(rig: bpy.types.Object, stiffness: float) -> None:
         return
     bones = {bone.name: bone for bone in (*selected_bones(bpy.context, rig), active_bone(rig)) if bone}
     for bone in bones.values():
-        # The panel says of the active one why it can't.
+        # The panel shows why the active bone cannot.
         with suppress(LimitPropertyError):
             write_settings(bone, replace(read_settings(bone), stiffness=stiffness))

@@ -23,7 +23,7 @@ class FABRIK_WT_drag(WorkSpaceTool):
 
     @staticmethod
     def draw_settings(context: Context, layout: UILayout, _tool: WorkSpaceTool) -> None:
-        """How bones are dragged, in the tool's header."""
+        """Draw the settings of drags, in the tool's header."""
         if why_no_rig(context.object):
             return
         kept = rig_settings(context.object)
@@ -35,12 +35,12 @@ class FABRIK_WT_drag(WorkSpaceTool):
 
 
 def start() -> None:
-    """Put the tool into the toolbar, where there are windows."""
+    """Add the tool to the toolbar, if there are windows."""
     if not bpy.app.background:
         bpy.utils.register_tool(FABRIK_WT_drag, after={"builtin.transform"}, separator=True)
 
 
 def stop() -> None:
-    """Take it out again."""
+    """Remove it."""
     if not bpy.app.background:
         bpy.utils.unregister_tool(FABRIK_WT_drag)

@@ -1,4 +1,4 @@
-"""Which point of a trail the mouse is on."""
+"""Finds the point of a trail under the mouse."""
 
 from typing import Final
 
@@ -9,16 +9,16 @@ from ...core.arrays import FloatArray
 from ..posing.drag.view import DragView
 from ..settings.unset import seen
 
-# Pixels from the mouse to a point that it takes hold of.
+# Pixels within which the mouse picks a point.
 _NEAR: Final = 10.0
 
 
 def nearest_on_trails(
     context: bpy.types.Context, rig: bpy.types.Object, view: DragView, mouse: FloatArray
 ) -> tuple[str, int] | None:
-    """The bone and the frame of the trail's point that the mouse (2,) is on; None where it is on none.
+    """The bone and the frame of the trail's point under the mouse (2,); None if there is none.
 
-    The present frame's is none: that is the bone itself.
+    The point on the current frame is excluded: that is the bone itself.
     """
     if not seen(rig).show_trails or context.mode != "POSE":
         return None

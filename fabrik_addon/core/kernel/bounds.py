@@ -11,10 +11,10 @@ from .capsules import Capsules, Contacts, Place, SelfCollision
 from .joint_limits import ConstraintRows, Holder
 from .posture import Away, PostureTerm
 
-# Points that are farther from the floor, as a share of the body's size, and capsules from each other, do not come to it
+# Points farther from the floor, and capsules farther from each other, than these shares of the body's size do not meet
 # in a step.
 _NEAR_FLOOR, _NEAR_CAPSULES = 0.3, 0.05
-# Keys of these sides, beyond those of all joints.
+# Keys of these rows, beyond those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
 # Metres: less room for the center of mass counts as none.
@@ -120,7 +120,7 @@ class Bounds:
         self._shifted = share
 
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
-        """Those that a step could pass, with gaps in units of length, and where they press."""
+        """The rows that a step could violate, with gaps in units of length, and their contact points."""
         size = self._posture.size
         found = [
             self._floor_rows(pose, motions, _NEAR_FLOOR * size),
@@ -144,7 +144,7 @@ class Bounds:
         posture, count = self._posture, len(self._normals)
         if not count:
             return ConstraintRows.none(self._bodies.columns), Contacts.none()
-        # Limbs that hang count where they are, but do not swing out for the sake of balance.
+        # Hanging limbs count where they are, but do not swing out to keep balance.
         shifts = self._bodies.shifts(pose, motions, away.balanced, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         out = self._out(away)
@@ -160,7 +160,7 @@ class Bounds:
         )
 
     def _out(self, away: Away) -> FloatArray:
-        """(N,) how far the center of mass is beyond each side of the support."""
+        """(N,) how far the center of mass is beyond each side of the support, units of length."""
         ahead = self._normals @ self._posture.centre_of_mass(away)
         return np.asarray(ahead - self._reaches + self._shifted * self._too_wide)
 
@@ -171,11 +171,11 @@ class Bounds:
         return self.capsules.holder(key) or Holder("BALANCE")
 
     def depth(self, pose: Pose) -> float:
-        """How deep the deepest point is below the floor or in the body itself."""
+        """The largest depth of a point below the floor or of the body in itself."""
         return float(max(self._below(pose).max(initial=0.0), self.capsules.depths(pose).max(initial=0.0)))
 
     def cost(self, pose: Pose, away: Away, price: float) -> float:
-        """What it costs to be through the floor or in itself, at a price a unit of length, and out of balance."""
+        """The cost of depths below the floor and in the body, at `price` per unit of length, and of imbalance."""
         cost = price * float(self.capsules.depths(pose).sum() + self._below(pose).sum())
         if len(self._normals):
             out = np.maximum(self._out(away), 0.0)
@@ -184,7 +184,7 @@ class Bounds:
         return cost
 
     def _below(self, pose: Pose) -> FloatArray:
-        """(n,) how far points are below the floor."""
+        """(n,) depths of points below the floor, units of length."""
         return np.maximum(self._heights - pose.points(self._on, self._points) @ self._normal, 0.0)
 
 

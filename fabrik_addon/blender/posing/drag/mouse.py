@@ -1,4 +1,4 @@
-"""What mouse and keys say during a drag: a shift and a turn in world space. Plain numbers, so it needs no window."""
+"""Converts mouse and keys during a drag to a translation and a rotation in world space. Needs no window."""
 
 from dataclasses import dataclass, field
 from math import atan2, degrees, floor, log10, pi, radians
@@ -10,9 +10,9 @@ from mathutils import Quaternion, Vector
 from ....core.arrays import FloatArray
 
 _AXES: Final = "XYZ"
-# A sine: a plane seen at a flatter angle, or an axis nearer to the line of sight, gives no place under the mouse.
+# A sine: a plane seen at a flatter angle, or an axis closer to the line of sight, gives no position under the mouse.
 _FLAT: Final = 0.05
-# Pixels, about: one snapping step is the power of ten of a metre below this width.
+# Pixels: a snapping step is the largest power of ten of a metre below about this width.
 _SNAP_WIDTH: Final = 100.0
 _SNAP_ANGLE, _FINE_ANGLE = radians(5.0), radians(1.0)
 _FINE: Final = 0.1
@@ -28,11 +28,11 @@ class Ray:
 
 @dataclass
 class Lock:
-    """Axes that a drag is locked to.
+    """The axes to which a drag is locked.
 
     Attributes:
         axis: "X", "Y", "Z", or "" for none.
-        is_plane: the drag keeps to the plane across the axis instead.
+        is_plane: the drag stays in the plane perpendicular to the axis instead.
         is_local: the axis is the bone's instead of the world's.
     """
 
@@ -41,14 +41,14 @@ class Lock:
     is_local: bool = False
 
     def press(self, axis: str, *, plane: bool) -> "Lock":
-        """The lock after a key has been pressed: the world's axis, the same key again the bone's, and again none."""
+        """The lock after a key press: first the world's axis, the same key again the bone's, and again none."""
         if (axis, plane) != (self.axis, self.is_plane):
             return Lock(axis, plane)
         return Lock() if self.is_local else Lock(axis, plane, is_local=True)
 
     @property
     def fields(self) -> list[int]:
-        """The axes along which a drag may go, 0 to 2."""
+        """The axes along which a drag may move, 0 to 2."""
         if not self.axis:
             return [0, 1, 2]
         number = _AXES.index(self.axis)
@@ -62,13 +62,13 @@ class Lock:
 
 @dataclass
 class Typing:
-    """Numbers typed during a drag, one for each axis that is open; Tab goes from one to the next."""
+    """Numbers typed during a drag, one for each free axis; Tab goes to the next."""
 
     texts: dict[int, str] = field(default_factory=dict)
     place: int = 0
 
     def type(self, character: str) -> None:
-        """A digit or a point goes to the end; a minus turns the sign."""
+        """A digit or a point is appended; a minus changes the sign."""
         text = self.texts.get(self.place, "")
         if character == "-":
             self.texts[self.place] = text[1:] if text.startswith("-") else f"-{text}"
@@ -76,17 +76,17 @@ class Typing:
             self.texts[self.place] = text + character
 
     def erase(self) -> None:
-        """Take the last character away; with none left the mouse counts again."""
+        """Remove the last character; without characters the mouse is used again."""
         text = self.texts.pop(self.place, "")[:-1]
         if text:
             self.texts[self.place] = text
 
     def next(self, count: int) -> None:
-        """Go on to the next of some numbers."""
+        """Go to the next of `count` numbers."""
         self.place = (self.place + 1) % count
 
     def values(self, count: int) -> list[float] | None:
-        """The numbers, zero where nothing is typed; None where nothing is typed at all."""
+        """The numbers, zero where nothing is typed; None if nothing is typed at all."""
         if not self.texts:
             return None
         return [_number(self.texts.get(place, "")) for place in range(count)]
@@ -94,17 +94,17 @@ class Typing:
 
 @dataclass
 class DragInput:
-    """All that has been said since a drag began.
+    """All input since a drag began.
 
     Attributes:
         place: (3,) the dragged point at the start, world space.
         axes: (3, 3) the bone's own axes at the start, as columns.
-        first: the line of sight at the start, and `ray` at present.
-        angle: radians that the mouse has gone around the point, counter-clockwise on the screen.
-        pixel: metres that one pixel is wide at the point.
-        rotating: whether the mouse turns the bone instead of moving it.
-        base_shift, base_turn: what had been said when it was last changed to that, or back.
-        snap, fine: whether to go by steps, and by small ones.
+        first: the line of sight at the start, and `ray` the current one.
+        angle: radians that the mouse has moved around the point, counter-clockwise on the screen.
+        pixel: metres per pixel at the point.
+        rotating: whether the mouse rotates the bone instead of moving it.
+        base_shift, base_turn: the input when it last changed between moving and rotating.
+        snap, fine: whether to move in steps, and in small ones.
     """
 
     place: FloatArray
@@ -122,19 +122,19 @@ class DragInput:
     typing: Typing = field(default_factory=Typing)
 
     def press_axis(self, axis: str, *, plane: bool) -> None:
-        """X, Y or Z was pressed."""
+        """Handle X, Y or Z."""
         self.lock = self.lock.press(axis, plane=plane)
         self.typing = Typing()
 
     def rotate(self, rotating: bool) -> None:
-        """R or G was pressed: what has been said so far stays, and the mouse goes on from there."""
+        """Handle R or G: the input so far stays, and the mouse continues from there."""
         self.base_shift, self.base_turn = self.shift(), self.turn()
         self.rotating, self.angle, self.first = rotating, 0.0, self.ray
         self.lock, self.typing = Lock(), Typing()
 
     @property
     def frame(self) -> FloatArray:
-        """(3, 3) the axes that the lock speaks of, as columns."""
+        """(3, 3) the axes of the lock, as columns."""
         return self.axes if self.lock.is_local else np.eye(3)
 
     @property
@@ -143,7 +143,7 @@ class DragInput:
         return 1 if self.rotating else len(self.lock.fields)
 
     def shift(self) -> FloatArray:
-        """(3,) how far the dragged point is to go, in world space."""
+        """(3,) translation of the dragged point, world space."""
         if self.rotating:
             return self.base_shift
         open_axes = self.lock.fields
@@ -160,12 +160,12 @@ class DragInput:
 
     @property
     def depth(self) -> FloatArray | None:
-        """(3,) the line of sight, in which the mouse says nothing; None where keys say it."""
+        """(3,) the line of sight, along which the mouse has no effect; None if keys set it."""
         said = self.rotating or self.lock.axis or self.typing.texts or self.base_shift.any()
         return None if said else self.first.direction
 
     def turn(self) -> FloatArray | None:
-        """(3,) rotation vector, in radians and world space, by which the bone is to be turned; None: as it will."""
+        """(3,) rotation vector of the bone, in radians and world space; None: it rotates freely."""
         if not self.rotating:
             return self.base_turn
         axis, sign = self._turning_axis()
@@ -177,7 +177,7 @@ class DragInput:
         return axis * angle if self.base_turn is None else turned_on(self.base_turn, axis * angle)
 
     def _turning_axis(self) -> tuple[FloatArray, float]:
-        """(3,) the axis that the bone is turned about, and whether the mouse goes along or against a turn about it."""
+        """(3,) the axis of the bone's rotation, and the sign of the mouse's rotation about it."""
         toward_viewer = -self.first.direction
         if not self.lock.axis:
             return toward_viewer, 1.0
@@ -185,12 +185,12 @@ class DragInput:
         return axis, 1.0 if axis @ toward_viewer >= 0.0 else -1.0
 
     def go_around(self, before: FloatArray, after: FloatArray, share: float = 1.0) -> None:
-        """The mouse has gone from (2,) to (2,), in pixels from the dragged point on the screen."""
+        """Handle mouse movement from (2,) to (2,), in pixels relative to the dragged point on the screen."""
         change = atan2(after[1], after[0]) - atan2(before[1], before[0])
         self.angle += share * ((change + pi) % (2.0 * pi) - pi)
 
     def _under(self, ray: Ray) -> FloatArray:
-        """(3,) the place under the mouse."""
+        """(3,) the position under the mouse."""
         if self.lock.axis:
             axis = self.frame[:, _AXES.index(self.lock.axis)]
             found = on_plane(ray, self.place, axis) if self.lock.is_plane else on_axis(ray, self.place, axis)
@@ -200,13 +200,13 @@ class DragInput:
         return self.place if straight is None else straight
 
     def __str__(self) -> str:
-        """What is going on, for the viewport's header."""
+        """The state of the drag, for the viewport's header."""
         typed = self.typing.texts.get(self.typing.place)
         turn = self.turn()
         if self.rotating and turn is not None:
             amount = f"Rotate {degrees(float(np.linalg.norm(turn))):.1f}°"
         else:
-            # Adding zero takes the sign from a rounded zero.
+            # Adding zero removes the sign of a rounded zero.
             own = np.round(self.frame.T @ self.shift(), 4) + 0.0
             parts = [f"{_AXES[each]} {own[each]:.4f}" for each in self.lock.fields]
             amount = f"Move {'  '.join(parts)}  ({np.linalg.norm(own):.4f} m)"
@@ -215,14 +215,14 @@ class DragInput:
 
 
 def turned_on(first: FloatArray, second: FloatArray) -> FloatArray:
-    """(3,) the rotation vector of two turns, one after the other."""
+    """(3,) the rotation vector of two rotations, one after the other."""
     rotations = [Quaternion(Vector(each.tolist()), float(np.linalg.norm(each))) for each in (first, second)]
     axis, angle = (rotations[1] @ rotations[0]).to_axis_angle()
     return np.array(axis * angle, dtype=np.float64)
 
 
 def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | None:
-    """(3,) where a line of sight meets the plane through a place; None where it hardly does."""
+    """(3,) where a line of sight meets the plane through a point; None if they are nearly parallel."""
     slope = float(ray.direction @ normal)
     if abs(slope) < _FLAT:
         return None
@@ -230,7 +230,7 @@ def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | No
 
 
 def on_axis(ray: Ray, place: FloatArray, axis: FloatArray) -> FloatArray | None:
-    """(3,) the point of the axis through a place that is nearest to a line of sight; None where that lies along it."""
+    """(3,) the point of the axis through a point that is nearest to a line of sight; None if they are parallel."""
     across = np.cross(axis, ray.direction)
     square = float(across @ across)
     if square < _FLAT**2:
@@ -239,13 +239,13 @@ def on_axis(ray: Ray, place: FloatArray, axis: FloatArray) -> FloatArray | None:
 
 
 def snap_step(pixel: float, *, fine: bool) -> float:
-    """Metres of one snapping step, a power of ten that is easy to see where a pixel is so many metres wide."""
+    """Metres of one snapping step: a power of ten that is easy to see at `pixel` metres per pixel."""
     step = 10.0 ** floor(log10(max(pixel, 1e-9) * _SNAP_WIDTH))
     return step * _FINE if fine else step
 
 
 def _number(text: str) -> float:
-    """What has been typed so far as a number; zero while it is none yet."""
+    """The typed text as a number; zero if it is not one yet."""
     try:
         return float(text)
     except ValueError:

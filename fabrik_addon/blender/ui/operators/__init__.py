@@ -1,6 +1,7 @@
-"""The operators, all of them thin: ask whether they can run, call one function, report.
+"""The operators, all of them thin: check whether they can run, call one function, report.
 
-What they call they import where they call it: Blender is told of all operators at its start, and runs few of them.
+They import the code that they call inside functions, since Blender registers all operators at start and runs few of
+them.
 """
 
 from . import (

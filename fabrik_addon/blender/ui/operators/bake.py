@@ -1,4 +1,4 @@
-"""Baking, with a progress bar and Esc where there is a window."""
+"""Baking; with a window, it shows progress and stops on Esc."""
 
 from collections.abc import Callable
 from inspect import get_annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ReportsBake:
-    """An operator whose steps end with the result of a bake."""
+    """An operator whose steps return the result of a bake."""
 
     frame_start: IntProperty(
         name="Start", description="First frame. Defaults to the first frame of the range or source"
@@ -32,7 +32,7 @@ class ReportsBake:
     report: Callable[[set[str], str], None]
 
     def done(self, result: "BakeResult") -> set[str]:
-        """Say how it went."""
+        """Report the result."""
         for warning in (*result.warnings, *result.report.doubts):
             self.report({"WARNING"}, told(warning))
         self.report({"INFO"}, "{}: {} ({})".format(*map(told, result.lines)))

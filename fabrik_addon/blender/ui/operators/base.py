@@ -1,6 +1,6 @@
-"""What operators share: polls that say why not, the bones that are meant, and one way of reporting.
+"""Shared by operators: polls that give reasons, the bones to work on, and reporting.
 
-An operator has `run`, which calls one function and says what was done and what was left.
+An operator has `run`, which calls one function and returns a line on the result and notes.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from bpy.types import Context, Event
 from ...settings.why_not import rig_at_hand, why_no_rig
 from ..translations import told
 
-# A line on what was done, and a sentence for each thing that was left.
+# A line on the result, and notes.
 Done: TypeAlias = tuple[str, Sequence[str]]
 Bones: TypeAlias = Sequence[bpy.types.PoseBone]
 
@@ -24,10 +24,7 @@ _Runs: TypeAlias = Callable[..., set[str]]
 
 
 def says_why_not(method: _Runs) -> _Runs:
-    """An operator's `execute`, `invoke` or `modal` that says in one line what keeps it from going on.
-
-    That is where a FabrikError tells.
-    """
+    """Make an operator's `execute`, `invoke` or `modal` report a FabrikError in one line."""
 
     def guarded(self: Any, *arguments: Any) -> set[str]:
         from ....core.errors import FabrikError
@@ -38,7 +35,7 @@ def says_why_not(method: _Runs) -> _Runs:
             self.report({"ERROR"}, told(str(error)))
             return {"CANCELLED"}
 
-    # Blender counts what a method takes.
+    # Blender checks the number of a method's arguments.
     @wraps(method)
     def at_once(self: Any, context: Context) -> set[str]:
         return guarded(self, context)
@@ -51,14 +48,14 @@ def says_why_not(method: _Runs) -> _Runs:
 
 
 class OnRig:
-    """An operator on the rig at hand, as a rule the active armature.
+    """An operator on the current rig, usually the active armature.
 
     Attributes:
-        why_not: says what keeps an object from being worked on, "" where nothing does; the button's tooltip tells.
+        why_not: returns why an object cannot be used, "" if it can; shown in the button's tooltip.
     """
 
     bl_options: Any = {"REGISTER", "UNDO"}
-    # What operators have from Blender.
+    # Attributes that operators get from Blender.
     report: Callable[[set[str], str], None]
     poll_message_set: Callable[[str], None]
     properties: Any
@@ -66,7 +63,7 @@ class OnRig:
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Where nothing is against it."""
+        """Whether nothing prevents it."""
         reason: str = cls.why_not(rig_at_hand(context))
         if reason:
             cls.poll_message_set(told(reason))
@@ -74,7 +71,7 @@ class OnRig:
 
     @says_why_not
     def execute(self, context: Context) -> set[str]:
-        """Do it and say so, or say in one line why not."""
+        """Run and report the result, or report in one line why not."""
         done, left = self.run(context, rig_at_hand(context))
         for sentence in left:
             self.report({"WARNING"}, told(sentence))
@@ -82,11 +79,11 @@ class OnRig:
         return {"FINISHED"}
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Do it."""
+        """Do the work."""
         raise NotImplementedError
 
     def given(self, *names: str) -> dict[str, Any]:
-        """Those of its properties that were given, by a script or in a dialogue, with their values."""
+        """The properties that were set, by a script or in a dialog, with their values."""
         return {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
 
 
@@ -107,17 +104,17 @@ class OnBones(OnRig):
     )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Do it with the bones that are meant."""
+        """Run with the chosen bones."""
         return self.run_on(context, rig, self.chosen(context, rig))
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
-        """The bones that it is about."""
+        """The bones to work on."""
         from ...settings.selection import chosen_bones
 
         return chosen_bones(context, rig, self.bones)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Do it."""
+        """Do the work."""
         raise NotImplementedError
 
 
@@ -127,5 +124,5 @@ def chosen_path(operator: Any) -> Path:
 
 
 def bones_of(number: int) -> str:
-    """So many bones in words."""
+    """A number of bones in words."""
     return f"{number} bone" if number == 1 else f"{number} bones"

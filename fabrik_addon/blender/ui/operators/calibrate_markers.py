@@ -1,4 +1,4 @@
-"""Measuring where the markers are on the rig."""
+"""Calibration: measures the markers' offsets on the rig."""
 
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,7 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         return calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
 
     def done(self, result: "CalibrationResult") -> set[str]:
-        """Say what was found."""
+        """Report the result."""
         for doubt in result.doubts:
             self.report({"WARNING"}, told(doubt))
         self.report({"INFO"}, told(result.line))

@@ -1,4 +1,4 @@
-"""Dragging a bone: by the mouse in a viewport, or by keyword anywhere."""
+"""Dragging a bone: by the mouse in a viewport, or by keywords anywhere."""
 
 from functools import partial
 from inspect import get_annotations
@@ -27,9 +27,9 @@ _CONFIRM: Final = frozenset({"RET", "NUMPAD_ENTER", "SPACE"})
 _CANCEL: Final = frozenset({"ESC", "RIGHTMOUSE"})
 _SHIFTS: Final = frozenset({"LEFT_SHIFT", "RIGHT_SHIFT", "LEFT_CTRL", "RIGHT_CTRL"})
 _PRECISE: Final = 0.1
-# Seconds between two steps while the mouse rests and joints are still on the way.
+# Seconds between two steps while the mouse rests and joints catch up.
 _PAUSE: Final = 1.0 / 60.0
-# What the rig's settings say unless it is given.
+# Options that default to the rig's settings.
 _KEPT: Final = ("root", *get_annotations(DragOptions))
 
 
@@ -82,7 +82,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
 
     @says_why_not
     def execute(self, context: Context) -> set[str]:
-        """Drag by so much, in one go."""
+        """Drag by the given amount, in one step."""
         import numpy as np
 
         drag = self._begin(context)
@@ -96,7 +96,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
 
     @says_why_not
     def invoke(self, context: Context, event: Event) -> set[str]:
-        """Take hold of the bone; from then on it follows the mouse."""
+        """Start the drag; the bone then follows the mouse."""
         from ...posing.drag.view import DragView, has_view
         from ...settings.selection import SelectionKeeper
         from ..overlays.drag_lines import draw_locks
@@ -134,7 +134,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
 
     @says_why_not
     def modal(self, context: Context, event: Event) -> set[str]:
-        """Follow the mouse and the keys; nothing else gets through to the scene meanwhile."""
+        """Handle mouse and keys; no other event reaches the scene meanwhile."""
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
@@ -156,7 +156,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         return {"RUNNING_MODAL"}
 
     def cancel(self, context: Context) -> None:
-        """Put everything back; Blender calls it too, such as when its window closes."""
+        """Restore everything; Blender also calls it, for example when the window closes."""
         from ...posing import live
 
         if self._watch.why_lost():
@@ -167,7 +167,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         self._clear(context)
 
     def draw(self, _context: Context) -> None:
-        """What can still be changed afterwards."""
+        """Draw the options that can still be changed afterwards."""
         layout = self.layout
         layout.use_property_split = True
         for name in ("translation", "rotation", "point", "reach", "bones", "root", "keep_orientation", "spread"):
@@ -176,7 +176,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
             row.prop(self, name)
 
     def _begin(self, context: Context) -> "AnyDrag":
-        """Take hold of the bone that is meant, with the settings given or else the rig's."""
+        """Start dragging the chosen bone, with the given settings or else the rig's."""
         from ...edit.span import Spread
         from ...edit.spread_drag import begin_any_drag
         from ...posing.drag.setup import DragSettings
@@ -198,7 +198,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         return begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _given_turn(self) -> "FloatArray | None":
-        """(3,) the rotation vector of the turn asked for; None where none is."""
+        """(3,) the rotation vector to apply; None for none."""
         import numpy as np
 
         if not self.given("rotation"):
@@ -207,13 +207,13 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         return np.array(axis * angle)
 
     def _is_none_chosen(self, context: Context) -> bool:
-        """Whether neither a script nor the selection says which bone is meant, so that the mouse does."""
+        """Whether neither a script nor the selection chooses the bone, so that the mouse does."""
         from ...settings.selection import selected_bones
 
         return not self.bone and not selected_bones(context, rig_at_hand(context))
 
     def _pick(self, context: Context) -> None:
-        """Make the bone under the mouse the active one, and take hold of its nearer end."""
+        """Make the bone under the mouse active, and drag its nearer end."""
         import numpy as np
 
         from ...rig.armature import RigError
@@ -233,7 +233,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         self.point = "HEAD" if distances[1] < distances[0] and bone.parent is not None else "TAIL"
 
     def _pick_trail(self, context: Context) -> bool:
-        """Take hold of the point of a trail that is under the mouse, if one is there."""
+        """Drag the point of a trail under the mouse, if there is one."""
         from ..trail_pick import nearest_on_trails
 
         found = nearest_on_trails(context, rig_at_hand(context), self._view, self._mouse)
@@ -243,7 +243,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         return found is not None
 
     def _first_input(self) -> "DragInput":
-        """Nothing said yet."""
+        """The input at the start."""
         from ...posing.drag.mouse import DragInput
 
         place, ray = self._drag.start, self._view.ray(self._mouse)
@@ -256,12 +256,12 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         return event.value == "PRESS" and event.type in _CONFIRM
 
     def _heeds(self, event: Event) -> bool:
-        """Take in what an event says; whether that changes anything."""
+        """Handle an event; returns whether it changes the input."""
         if event.type == "TIMER":
             return self._timer is not None
         if event.type in {"MOUSEMOVE", "INBETWEEN_MOUSEMOVE"}:
             self._move(event)
-            # Those between come with the one that ends them; once is enough.
+            # Intermediate mouse moves come with the last one, so one step is enough.
             return event.type == "MOUSEMOVE"
         if event.type in _SHIFTS:
             self._input.snap, self._input.fine = event.ctrl, event.shift
@@ -269,7 +269,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         return event.value == "PRESS" and self._key(event)
 
     def _key(self, event: Event) -> bool:
-        """Take in a key; whether it says anything."""
+        """Handle a key; returns whether it has a meaning."""
         said = self._input
         if event.type in {"X", "Y", "Z"}:
             said.press_axis(event.type, plane=event.shift and not said.rotating)
@@ -286,7 +286,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         return True
 
     def _move(self, event: Event) -> None:
-        """The mouse has moved; with Shift it counts for a tenth."""
+        """Handle a mouse move; with Shift it counts a tenth."""
         said, now = self._input, self._view.mouse(event)
         said.snap, said.fine = event.ctrl, event.shift
         share = _PRECISE if event.shift and not event.ctrl else 1.0
@@ -300,17 +300,17 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         self._seen = now
 
     def _step(self, context: Context) -> None:
-        """Pose the rig for what has been said so far."""
+        """Pose the rig for the current input."""
         said = self._input
         result = self._drag.step(said.place + said.shift(), said.turn(), said.depth)
-        # As the point has gone, so that repeating the drag by its numbers gives this pose.
+        # The point's real movement, so that repeating the drag by its numbers gives this pose.
         self.translation = said.shift() + (0.0 if said.depth is None else result.deeper * said.depth)
         self._line = result.line
         self._go_on(context, goes_on=result.is_on_the_way)
         self._show(context)
 
     def _toggle_orientation(self, context: Context) -> None:
-        """Keep the orientation of what is dragged, or let it go; drags over time turn as they will."""
+        """Keep the dragged bones' orientation, or release it; in drags over time bones rotate freely."""
         from ...posing.drag.session import Drag
 
         if isinstance(self._drag, Drag):
@@ -319,7 +319,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
             self._step(context)
 
     def _go_on(self, context: Context, *, goes_on: bool) -> None:
-        """Whether to step on while the mouse rests."""
+        """Start or stop the timer that continues while the mouse rests."""
         manager = context.window_manager
         if goes_on and self._timer is None:
             self._timer = manager.event_timer_add(_PAUSE, window=context.window)
@@ -337,12 +337,12 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         return ended
 
     def _show(self, context: Context) -> None:
-        """What is going on, in the viewport's header."""
+        """Show the state in the viewport's header."""
         context.area.header_text_set("   ".join([f"{self.bone}: {told(str(self._input))}", told(self._line)]))
         context.area.tag_redraw()
 
     def _clear(self, context: Context) -> None:
-        """Take watch, lines and texts away."""
+        """Remove watch, lines and texts."""
         self._watch.stop()
         self._go_on(context, goes_on=False)
         self._lines.stop()

@@ -20,7 +20,7 @@ _PINNING = (
 
 @of_a_rig
 def _why_no_effector(rig: bpy.types.Object) -> str:
-    """What keeps an object from having an effector, and what to do; "" where it has one."""
+    """Why an object has no effector, and what to do; "" if it has one."""
     return "" if len(rig_settings(rig).effectors) else f"{rig.name!r} has no effector: add one first"
 
 
@@ -130,7 +130,7 @@ class FABRIK_OT_pin(OnBones, Operator):
         return f"Pinned {bones_of(len(bones))}", []
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
-        """The bones named, else the selected ones of all armatures in Pose mode, else the active one; controls too."""
+        """The named bones, else the selected ones of all armatures in Pose mode, else the active one; controls too."""
         from ...settings.selection import named_bones
 
         if self.bones:

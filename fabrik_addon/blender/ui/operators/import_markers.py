@@ -1,4 +1,4 @@
-"""File > Import > Motion Capture, and the same by dragging files onto the viewport."""
+"""File > Import > Motion Capture, also by dropping files onto the viewport."""
 
 import os
 from collections.abc import Sequence
@@ -57,13 +57,13 @@ _LAYOUTS = (
     ("AUTO", "Automatic", "Detect the layout from the names in the file, or from the number of points and the limbs"),
     *((key, title, "Read unnamed points in this order") for key, title in LAYOUTS.items()),
 )
-# All files that can be imported.
+# The suffixes of all files that can be imported.
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
-# Frames a second: rates are kept in single precision.
+# Frames a second, since rates are in single precision.
 _SAME_RATE: Final = 1e-3
 # What files say themselves, or what their beginnings are for.
 _SELDOM: Final = ("holds", "units", "up_axis", "layout", "rate", "start_frame", "first", "last", "step", "scale")
-# What is handed on where the dialogue has to be shown again.
+# Options that are kept when the dialog is shown again.
 _CHOSEN: Final = ("timing", "directory", "filepath", *_SELDOM)
 
 
@@ -130,14 +130,14 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
             advanced.prop(self, name)
 
     def invoke(self, context: Context, event: Event) -> set[str]:
-        """Show the file browser; a small dialogue where the files are known, as they have been dropped."""
+        """Show the file browser; a small dialog if files were dropped."""
         if self.files or self.properties.is_property_set("filepath"):
             return set(self.invoke_popup(context))
         return set(super().invoke(context, event))
 
     @says_why_not
     def execute(self, context: Context) -> set[str]:
-        """Read every file, then import them: a file that can't be read leaves the scene as it was."""
+        """Read every file, then import them, so that a file that cannot be read leaves the scene unchanged."""
         from ....markers.files.layouts import LayoutError
         from ...capture.clip import scene_rate
         from ...capture.import_markers import SeveralPerformersError
@@ -153,7 +153,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
             return self._ask(f"There are {count} performers: choose whose markers to import", performer=error.names[0])
         timing = self.timing
         if timing == "AUTO":
-            # Another rate would change the speed of what is animated.
+            # Another rate would change the speed of existing animation.
             timing = "KEEP_TIME" if any(action.users for action in bpy.data.actions) else "SET_SCENE_RATE"
         _check_rates([recording for _, recording in recordings], timing)
         before = scene_rate(context.scene)
@@ -165,7 +165,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         return {"FINISHED"}
 
     def _import(self, context: Context, path: Path, recording: "Clip | Recorded", timing: str) -> None:
-        """Add what was read of one file to the scene, and tell what it is."""
+        """Add the data of one file to the scene, and report it."""
         from ....markers.clip import Clip
         from ...capture.import_markers import import_clip
         from ...retarget.recorded import add_recorded
@@ -186,7 +186,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         self.report({"INFO"}, told(_body_summary(path, recording, source.name)))
 
     def _ask(self, message: str, **values: str) -> set[str]:
-        """Begin again with the dialogue, in which a choice is to be made."""
+        """Show the dialog again to ask for a choice."""
         self.report({"INFO"}, told(message))
         chosen = {name: getattr(self, name) for name in _CHOSEN}
         files = [{"name": file.name} for file in self.files]
@@ -208,7 +208,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
 
 
 def _choose(context: Context, take: bpy.types.Collection) -> None:
-    """Let the rig at hand follow a take from now on, if somebody moves in it."""
+    """Let the current rig follow a take from now on, if a person moves in it."""
     from ...capture.takes import follow_take
 
     rig = rig_at_hand(context)
@@ -217,7 +217,7 @@ def _choose(context: Context, take: bpy.types.Collection) -> None:
 
 
 def _paths(chosen: Any) -> list[Path]:
-    """The files chosen in the browser, or the one that a script named."""
+    """The files chosen in the browser, or the one given by a script."""
     names = [file.name for file in chosen.files if file.name]
     if names:
         return [Path(bpy.path.abspath(chosen.directory)) / name for name in names]
@@ -225,7 +225,7 @@ def _paths(chosen: Any) -> list[Path]:
 
 
 def performers_at_hand(chosen: Any, context: Context) -> list[str]:
-    """Those of the files at hand, to choose from: what the file browser shows as chosen, else what was dropped."""
+    """The performers in the files chosen in the browser, or in the dropped ones."""
     params: Any = getattr(context.space_data, "params", None)
     paths = _paths(chosen) if params is None else [Path(os.fsdecode(params.directory)) / params.filename]
     return [name for path in paths if path.is_file() for name in _performers_in(path, path.stat().st_mtime_ns)]
@@ -233,18 +233,18 @@ def performers_at_hand(chosen: Any, context: Context) -> list[str]:
 
 @lru_cache(maxsize=16)
 def _performers_in(path: Path, _changed: int) -> tuple[str, ...]:
-    """Those of one file, which is read once and not at each keystroke; _changed: when it was written, nanoseconds."""
+    """The performers in one file, which is read only once; _changed: when it was written, nanoseconds."""
     from ....core.errors import FabrikError
     from ....markers.files.any_file import performers, read_markers
 
-    # What is wrong with a file will be said when it is imported.
+    # Problems with a file are reported when it is imported.
     with suppress(FabrikError):
         return performers(read_markers(path))
     return ()
 
 
 def _check_rates(clips: "Sequence[Clip | Recorded]", timing: str) -> None:
-    """Raise ImportMarkersError where a scene would have to take on two rates."""
+    """Raise ImportMarkersError if a scene would have to get two rates."""
     from ...capture.import_markers import ImportMarkersError
 
     rates = sorted({clip.rate for clip in clips})

@@ -1,4 +1,4 @@
-"""Operators whose work takes a while: in small steps where there is a window, with progress and Esc."""
+"""Operators with long work: with a window, in small steps with progress and Esc."""
 
 import time
 from collections.abc import Generator
@@ -13,20 +13,20 @@ from ..translations import said, told
 from .base import OnRig, says_why_not
 from .watch import Watch
 
-# Seconds of work between two looks at the window, and between two calls.
+# Seconds of work between two updates of the window, and between two calls.
 _WORK = 0.1
 _PAUSE = 0.001
 _PERCENT = 100
 
 
 class InSteps(OnRig):
-    """What such an operator has beside its own: `steps` that it takes, and `done` with what they return.
+    """A base for such an operator, which has `steps`, and `done` that receives their result.
 
     Nothing may have changed in the scene until the last step.
     """
 
     doing: ClassVar[str]
-    """What it is doing, for the status bar."""
+    """The name of the work, for the status bar."""
     _steps: Generator[float, None, Any]
     _timer: Timer
     _watch: Watch
@@ -36,18 +36,18 @@ class InSteps(OnRig):
         raise NotImplementedError
 
     def done(self, result: Any) -> set[str]:
-        """Report the result; what the operator returns."""
+        """Report the result; returns the operator's return value."""
         raise NotImplementedError
 
     @says_why_not
     def execute(self, context: Context) -> set[str]:
-        """Work straight through."""
+        """Do all of the work at once."""
         from ....markers.steps import finish
 
         return self.done(finish(self.steps(context)))
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
-        """Begin while the window stays alive."""
+        """Start the work while the window stays responsive."""
         if bpy.app.background or context.window is None:
             return self.execute(context)
         from ....core.errors import FabrikError
@@ -68,7 +68,7 @@ class InSteps(OnRig):
         return {"RUNNING_MODAL"}
 
     def modal(self, context: Context, event: Event) -> set[str]:
-        """Go on a little, or stop on Esc; nothing else gets through to the scene meanwhile."""
+        """Continue a little, or stop on Esc; no other event reaches the scene meanwhile."""
         from ....core.errors import FabrikError
 
         if event.type == "ESC":
@@ -95,14 +95,14 @@ class InSteps(OnRig):
         return {"RUNNING_MODAL"}
 
     def cancel(self, context: Context) -> None:
-        """Stop without having changed anything; Blender calls it too, such as when its window closes."""
-        # What the work would put back may be gone.
+        """Stop without changes; Blender also calls it, for example when the window closes."""
+        # What the work would restore may no longer exist.
         with suppress(ReferenceError):
             self._steps.close()
         self._clear(context)
 
     def _work(self) -> float:
-        """Work for a moment; the share done."""
+        """Work for a moment; returns the share done."""
         until = time.perf_counter() + _WORK
         share = next(self._steps)
         while time.perf_counter() < until:
@@ -110,7 +110,7 @@ class InSteps(OnRig):
         return share
 
     def _show(self, context: Context, share: float) -> None:
-        """The share done, in the status bar and at the pointer."""
+        """Show the share done in the status bar and at the pointer."""
         percent = int(_PERCENT * share)
         context.window_manager.progress_update(percent)
         line = said(
@@ -122,7 +122,7 @@ class InSteps(OnRig):
         context.workspace.status_text_set(line)
 
     def _clear(self, context: Context) -> None:
-        """Take watch, timer, progress and status text away."""
+        """Remove watch, timer, progress and status text."""
         self._watch.stop()
         context.window_manager.event_timer_remove(self._timer)
         context.window_manager.progress_end()

@@ -1,4 +1,4 @@
-"""Limits from what a rig already has or as a human's, and limits at work beyond the solver."""
+"""Limits from a rig's existing settings or for human joints, and use of limits beyond the solver."""
 
 from math import radians
 from typing import TYPE_CHECKING
@@ -87,7 +87,7 @@ class FABRIK_OT_check_action(OnBones, Operator):
     mend: BoolProperty(name="Fix Violations", description="Insert keys to clamp the animation to the limits")
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
-        """The bones named, else the selected ones, else all."""
+        """The named bones, else the selected ones, else all."""
         from ...settings.selection import selected_bones
 
         if self.bones:
@@ -131,7 +131,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
     )
 
     def invoke(self, context: Context, event: Event) -> set[str]:
-        """Ask first where the rig is no human's."""
+        """Ask first if the rig does not look like a human's."""
         from ...limits.preset import doubt_of_human
 
         doubt = "" if self.anyway else doubt_of_human(rig_at_hand(context))
@@ -143,7 +143,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         return self.execute(context)
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
-        """The bones named, else the selected ones if only they are meant, else all."""
+        """The named bones, else the selected ones if only they are wanted, else all."""
         if self.bones or self.only_selected:
             return super().chosen(context, rig)
         return list(rig.pose.bones)
@@ -159,7 +159,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
 
 
 def _summary(found: "Sequence[Breach]", what: str) -> str:
-    """How many bones and frames."""
+    """The number of bones and frames, as a text."""
     if not found:
         return "The action is within all limits"
     frames = {int(frame) for breach in found for frame in breach.frames}

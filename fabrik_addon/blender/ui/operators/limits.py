@@ -9,7 +9,7 @@ from bpy.types import Context, Operator
 from ...settings.limit_values import BESIDE_LIMIT, LIMIT_AXES, LIMIT_TYPES
 from .base import Bones, Done, OnBones
 
-# What is not given keeps what the bone has, so nothing may be left over from the call before.
+# Options that are not set keep the bone's values, so none may remain from the call before.
 _ASIDE = {"SKIP_SAVE"}
 
 
@@ -87,7 +87,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
                 self.layout.prop(self, name)
 
     def _given(self) -> dict[str, Any]:
-        """The keywords given."""
+        """The given keywords."""
         names = ("type", "cone", "twist", "axis", "low", "high", "window", *BESIDE_LIMIT)
         given = self.given(*names)
         if "window" in given:
@@ -139,10 +139,10 @@ class FABRIK_OT_mirror_limits(OnBones, Operator):
 
 
 class _OnPolygon(OnBones):
-    """An operator on a corner of one bone's window."""
+    """An operator on a corner of one bone's outline."""
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
-        """The bone named, else the active one."""
+        """The named bone, else the active one."""
         from ...settings.selection import chosen_bone
 
         return [chosen_bone(context, rig, self.bones)]

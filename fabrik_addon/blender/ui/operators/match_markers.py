@@ -1,4 +1,4 @@
-"""Which markers are on which bones: matched by their labels, by hand, or from a file."""
+"""Mapping markers to bones: by their labels, by hand, or from a file."""
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
@@ -14,7 +14,7 @@ _PRESETS = (
     ("AUTO", "Automatic", "Use the marker set that fits the labels best"),
     *((key, preset.title, preset.description) for key, preset in PRESETS.items()),
 )
-# So many labels without a bone are named, and the others counted.
+# At most this many labels without a bone are named, and the others counted.
 _NAMED = 6
 
 
@@ -91,7 +91,7 @@ def _listed(labels: tuple[str, ...]) -> str:
 
 @of_a_rig
 def _why_no_marker(rig: bpy.types.Object) -> str:
-    """What keeps a listed marker from being put on the active bone, and what to do; "" where nothing does."""
+    """Why a listed marker cannot be assigned to the active bone, and what to do; "" if it can."""
     if not len(rig_settings(rig).capture.markers):
         return "There is no marker in the list: match the markers first"
     return "" if rig.data.bones.active is not None else "No bone is active: click one in Pose mode"

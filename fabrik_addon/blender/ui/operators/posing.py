@@ -1,4 +1,4 @@
-"""Into Pose mode, posing the present frame, and between poses, keys and targets."""
+"""Operators for Pose mode, posing the current frame, keys and targets."""
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty

@@ -12,7 +12,7 @@ from .base import Done, OnRig, chosen_path
 
 @of_a_rig
 def _why_no_report(rig: bpy.types.Object) -> str:
-    """What keeps a rig from having a report; "" where it has one."""
+    """Why a rig has no report; "" if it has one."""
     return "" if rig_settings(rig).capture.report is not None else "There is no report: bake the markers first"
 
 

@@ -1,4 +1,4 @@
-"""The rig that a modal operator works on, while other windows go on."""
+"""The rig of a modal operator, while other windows continue."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ import bpy
 
 
 class Watch:
-    """Whether a rig is still as a modal operator has found it; from its making until `stop`.
+    """Whether a rig is unchanged since a modal operator started; until `stop`.
 
-    Undo leaves references that must not be used, and so does whatever takes bones away.
+    After undo, or after bones were removed, references must not be used.
     """
 
     def __init__(self, rig: bpy.types.Object) -> None:
@@ -19,12 +19,12 @@ class Watch:
             handlers.append(self._note_undo)
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         for handlers in self._histories():
             handlers.remove(self._note_undo)
 
     def why_lost(self) -> str:
-        """What has happened to the rig that ends the work on it; "" where nothing has."""
+        """What has happened to the rig that ends the work on it; "" if nothing has."""
         if self._undone:
             return f"An undo or redo happened while {self.name!r} was being processed"
         try:

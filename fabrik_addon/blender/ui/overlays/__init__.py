@@ -1,1 +1,1 @@
-"""What is drawn in the viewport."""
+"""Drawing in the viewport."""

@@ -1,4 +1,4 @@
-"""The lines that a drag is locked to, drawn through the dragged point."""
+"""Draws the lines of a locked drag through the dragged point."""
 
 from typing import Any, Final
 
@@ -9,13 +9,13 @@ from ....core.arrays import FloatArray
 from ...posing.drag.mouse import DragInput
 from .drawing import Drawing, colored, draw_over
 
-# Pixels from the point on a screen on which one pixel is as wide as at the point: farther than any screen.
+# Pixels from the point on the screen, at the point's scale: farther than any screen.
 _FAR: Final = 10000.0
 _WIDTH: Final = 1.0
 
 
 def locked_lines(said: DragInput) -> list[tuple[int, FloatArray]]:
-    """The axes that are drawn, 0 to 2, and (2, 3) the ends of each one's line; none where nothing is locked."""
+    """The axes to draw, 0 to 2, and (2, 3) the ends of each one's line; none without a lock."""
     if not said.lock.axis:
         return []
     reach = _FAR * said.pixel
@@ -23,7 +23,7 @@ def locked_lines(said: DragInput) -> list[tuple[int, FloatArray]]:
 
 
 def draw_locks(said: DragInput) -> None:
-    """Draw into the viewport at hand."""
+    """Draw into the current viewport."""
     lines = locked_lines(said)
     if not lines:
         return

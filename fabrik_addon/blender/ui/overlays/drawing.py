@@ -1,6 +1,6 @@
-"""What overlays hand to the graphics card: triangles and lines as plain arrays, and the drawing of them.
+"""Triangles and lines for the graphics card as plain arrays, and drawing them.
 
-`gpu` is imported only where something is drawn, since it does not work without a window.
+`gpu` is only imported when something is drawn, since it does not work without a window.
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ import numpy.typing as npt
 from ....core.arrays import FloatArray, IntArray
 
 Color: TypeAlias = tuple[float, ...]
-# What the graphics card takes.
+# Arrays for the graphics card.
 Single: TypeAlias = npt.NDArray[np.float32]
-# The width in pixels to (2 L, 3) ends of lines and (2 L, 4) colors.
+# From the width in pixels to (2 L, 3) ends of lines and (2 L, 4) colors.
 Lines: TypeAlias = dict[float, tuple[Single, Single]]
 
 
@@ -26,10 +26,10 @@ def _none(columns: int) -> Single:
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """All that is drawn at once, in world space.
+    """Everything that is drawn at once, in world space.
 
     Attributes:
-        lines: their ends, by their width.
+        lines: their ends, by width.
         triangles: (3 T, 3) corners. colors: (3 T, 4) of them.
     """
 
@@ -39,7 +39,7 @@ class Drawing:
 
 
 def draw_over(drawing: Drawing, context: bpy.types.Context) -> None:
-    """Draw the lines of a drawing into the viewport at hand; nothing hides them."""
+    """Draw the lines of a drawing into the current viewport, on top of everything."""
     import gpu  # noqa: PLC0415
 
     gpu.state.blend_set("ALPHA")
@@ -50,7 +50,7 @@ def draw_over(drawing: Drawing, context: bpy.types.Context) -> None:
 
 
 def draw_triangles(drawing: Drawing, share: float) -> None:
-    """Hand the triangles of a drawing, seen by a share, to the graphics card."""
+    """Draw the triangles of a drawing with the opacity `share`."""
     import gpu  # noqa: PLC0415
     from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
 
@@ -61,7 +61,7 @@ def draw_triangles(drawing: Drawing, share: float) -> None:
 
 
 def draw_lines(drawing: Drawing, share: float, region: bpy.types.Region) -> None:
-    """Hand the lines of a drawing, seen by a share, to the graphics card."""
+    """Draw the lines of a drawing with the opacity `share`."""
     import gpu  # noqa: PLC0415
     from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
 
@@ -74,7 +74,7 @@ def draw_lines(drawing: Drawing, share: float, region: bpy.types.Region) -> None
 
 
 def _faded(points: Single, colors: Single, share: float) -> dict[str, Any]:
-    """Points and colors, seen by a share, as shaders call them."""
+    """Points and colors with the opacity `share`, under their shader names."""
     return {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
 
 

@@ -1,7 +1,7 @@
-"""What the overlay draws of goals, as plain arrays: made without a window, and tested without one.
+"""The shapes of goals in the overlay, as plain arrays, made without a window.
 
-What a mark stands for is told by its form; color only helps. A target that is met has a diamond, a pin a box, what a
-limb bends toward a pyramid; a target that is missed has a cross, a pin a crossed box, and a thick line leads there.
+Marks are distinguished by shape; color only helps. A met target is a diamond, a pin a box, a pole a pyramid. A missed
+target has a cross, a missed pin a crossed box, and a thick line leads there.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from ....core.arrays import TINY, FloatArray, IntArray
 # Shares of a mark's size.
 _DOT: Final = 0.35
 _DASHES: Final = 12
-# Lines of a circle.
+# Number of lines of a circle.
 _AROUND: Final = 24
 
 _DIAMOND: Final = ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1))
@@ -29,7 +29,7 @@ _CROSS_LINES: Final = ((0, 7), (1, 6), (2, 5), (3, 4))
 
 
 class Goal(Enum):
-    """What is marked."""
+    """The kinds of marks."""
 
     TARGET = "target"
     PIN = "pin"
@@ -37,7 +37,7 @@ class Goal(Enum):
 
 
 class Look(Enum):
-    """How a line looks; the values are the names of its colours."""
+    """The styles of lines; the values are the names of their colors."""
 
     MET = "met"
     MISSED = "missed"
@@ -47,7 +47,7 @@ class Look(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Lines of one look: (N, 3) points, and (L, 2) places of their ends among them."""
+    """Lines of one style: (N, 3) points, and (L, 2) indices of their ends."""
 
     look: Look
     points: FloatArray
@@ -58,11 +58,11 @@ def goal_lines(goal: Goal, effector: FloatArray, place: FloatArray, size: float,
     """The lines for one goal.
 
     Args:
-        goal: what it is.
-        effector: (3,) the point that is to get there; for a bend target, the joint from which a line points to it.
-        place: (3,) where the goal is.
+        goal: its kind.
+        effector: (3,) the point that has the target; for a pole, the joint from which a line points to it.
+        place: (3,) the target.
         size: of the mark.
-        met: whether the point is there.
+        met: whether the point is at the target.
     """
     if goal is Goal.BEND:
         return [_mark(Look.BEND, _PYRAMID, _PYRAMID_LINES, place, size), dashed(Look.BEND, effector, place)]
@@ -74,23 +74,23 @@ def goal_lines(goal: Goal, effector: FloatArray, place: FloatArray, size: float,
 
 
 def diamond(look: Look, place: FloatArray, size: float) -> Lines:
-    """A diamond about a place (3,)."""
+    """A diamond around a point (3,)."""
     return _mark(look, _DIAMOND, _DIAMOND_LINES, place, size)
 
 
 def cross(look: Look, place: FloatArray, size: float) -> Lines:
-    """A cross of four lines about a place (3,)."""
+    """A cross of four lines around a point (3,)."""
     return _mark(look, _CROSS, _CROSS_LINES, place, size)
 
 
 def dashed(look: Look, start: FloatArray, end: FloatArray) -> Lines:
-    """A dashed line from one place (3,) to another."""
+    """A dashed line between two points (3,)."""
     shares = np.linspace(0.0, 1.0, 2 * _DASHES)[:, None]
     return Lines(look, start + shares * (end - start), np.arange(2 * _DASHES).reshape(-1, 2))
 
 
 def capsule(look: Look, ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
-    """A capsule: a ring at each end (2, 3) of its segment, and two outlines along it; aside: (3,) not along it."""
+    """A capsule: a ring at each end (2, 3) of its segment, and two outlines; aside: (3,) not parallel to it."""
     along = ends[1] - ends[0]
     along = along / max(float(np.linalg.norm(along)), TINY)
     first = aside - (aside @ along) * along
@@ -114,5 +114,5 @@ def _mark(
     place: FloatArray,
     size: float,
 ) -> Lines:
-    """A wire body about a place."""
+    """A wireframe around a point."""
     return Lines(look, place + size * np.array(corners, dtype=np.float64), np.array(edges))

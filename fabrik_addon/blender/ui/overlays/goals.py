@@ -1,6 +1,6 @@
-"""Goals, pins and bend targets drawn in the viewport, with how far each effector is from its own.
+"""Draws goals, pins and poles in the viewport, with each effector's distance from its target.
 
-`handlers.py` has them drawn.
+`handlers.py` calls it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ _LABEL_AWAY: Final = 12.0
 _LINE: Final = 1.3
 # A mark's size, as a share of its bone's length.
 _SIZE: Final = 0.15
-# The marks of the centre of mass, as a share of the support's width.
+# The size of the center of mass's marks, as a share of the support's width.
 _BALANCE_SIZE: Final = 0.06
 # An effector counts as met within this share of the lengths from its root.
 _MET: Final = 1e-3
@@ -45,7 +45,7 @@ _Place: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class GoalView:
-    """One goal as it is drawn, in world space: what it is, (3,) points, the mark's size, and whether it is met."""
+    """One goal as drawn, in world space: its kind, (3,) points, the mark's size, and whether it is met."""
 
     goal: Goal
     effector: FloatArray
@@ -55,12 +55,12 @@ class GoalView:
 
     @property
     def error(self) -> float:
-        """World distance from the effector to its goal."""
+        """World distance from the effector to its target."""
         return float(np.linalg.norm(self.place - self.effector))
 
 
 def views(rig: bpy.types.Object) -> list[GoalView]:
-    """All that is to be seen of a rig's goals; those without a bone or a target are left out."""
+    """The drawn goals of a rig; those without a bone or a target are left out."""
     found: list[GoalView] = []
     scale = metres_per_unit(rig)
     for effector in enabled_effectors(rig):
@@ -71,7 +71,7 @@ def views(rig: bpy.types.Object) -> list[GoalView]:
 
 
 def label(view: GoalView, scene: bpy.types.Scene) -> str:
-    """What is written beside a goal that is missed: how far away its effector is; "" beside others."""
+    """The label of a missed goal: its effector's distance; "" for others."""
     if view.met or view.goal is Goal.BEND:
         return ""
     text = length_text(view.error, scene)
@@ -79,7 +79,7 @@ def label(view: GoalView, scene: bpy.types.Scene) -> str:
 
 
 def lines_of(rig: bpy.types.Object) -> list[Lines]:
-    """All lines that are drawn for a rig: of its goals, of its balance where it keeps that, and of its capsules."""
+    """All lines drawn for a rig: of its goals, of its balance if that is on, and of its capsules."""
     shown = views(rig)
     lines = [
         line for view in shown for line in goal_lines(view.goal, view.effector, view.place, view.size, met=view.met)
@@ -88,7 +88,7 @@ def lines_of(rig: bpy.types.Object) -> list[Lines]:
 
 
 def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
-    """The lines of a rig's capsules, in world space; none unless they are to be shown."""
+    """The lines of a rig's capsules, in world space; none if they are hidden."""
     kept = rig_settings(rig)
     found = fitted(rig) if kept.use_self_collision and kept.show_capsules else None
     world, lines = np.array(rig.matrix_world), []
@@ -100,7 +100,7 @@ def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
 
 
 def balance_lines(rig: bpy.types.Object) -> list[Lines]:
-    """The lines of what a rig stands on and of its centre of mass, in world space; none where it keeps no balance."""
+    """The lines of a rig's support and center of mass, in world space; none without balance."""
     pinned = [effector.bone for effector in enabled_effectors(rig) if effector.kind == "PIN"]
     support = support_of(rig, pinned)
     if support is None:
@@ -115,7 +115,7 @@ def balance_lines(rig: bpy.types.Object) -> list[Lines]:
 
 
 def drawing(lines: Sequence[Lines]) -> Drawing:
-    """Lines as the graphics card takes them."""
+    """Lines as a drawing."""
     widths = {
         width: colored(
             (each.points, each.ends, color(each.look.value)) for each in lines if _WIDTHS[each.look] == width
@@ -128,7 +128,7 @@ def drawing(lines: Sequence[Lines]) -> Drawing:
 def _views_of(
     rig: bpy.types.Object, effector: FabrikEffector, bone: bpy.types.PoseBone, scale: float
 ) -> Iterator[GoalView]:
-    """An effector's goal, and what its limb bends toward; scale: world metres to an armature unit."""
+    """An effector's goal, and its limb's pole; scale: world metres in an armature unit."""
     world = rig.matrix_world
     point = np.array(world @ armature_point(bone, effector.point, effector.offset))
     size = _SIZE * bone.length * scale
@@ -143,28 +143,28 @@ def _views_of(
 
 
 def _place(rig: bpy.types.Object, effector: FabrikEffector) -> FloatArray | None:
-    """(3,) where an effector is to be, in the world; None where it has no target."""
+    """(3,) an effector's target in the world; None without one."""
     if effector.kind == "PIN":
         return np.array(rig.matrix_world @ Vector(effector.pin_location))
     return None if effector.target is None else _object_place(effector.target, effector.target_bone)
 
 
 def _object_place(holder: bpy.types.Object, bone: str) -> FloatArray:
-    """(3,) where an object is, or the head of one of its bones."""
+    """(3,) an object's location, or the head of one of its bones, in the world."""
     found = holder.pose.bones.get(bone) if bone and holder.pose else None
     world = holder.matrix_world
     return np.array(world.translation if found is None else world @ found.head)
 
 
 def draw_goals(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
-    """Draw the goals of rigs into the viewport at hand, over everything."""
+    """Draw the goals of rigs into the current viewport, on top of everything."""
     lines = [line for rig in rigs for line in lines_of(rig)]
     if lines:
         draw_over(drawing(lines), context)
 
 
 def apart(places: Sequence[_Place], widths: Sequence[float], height: float) -> list[_Place]:
-    """Places of labels on screen, from the left and the bottom, pushed up where one would lie on another.
+    """Positions of labels on screen, from the left and the bottom, moved up if they would overlap.
 
     widths: of the labels. height: of each.
     """
@@ -179,7 +179,7 @@ def apart(places: Sequence[_Place], widths: Sequence[float], height: float) -> l
 
 
 def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
-    """Write how far those goals of rigs that are missed are from their effectors into the viewport at hand."""
+    """Write the distances of missed goals of rigs into the current viewport."""
     shown = (view for rig in rigs for view in views(rig))
     texts = [(view, text) for view in shown if (text := label(view, context.scene))]
     if not texts:

@@ -1,7 +1,7 @@
-"""The overlays in the 3D viewport: their switches, and the handlers through which Blender has them drawn.
+"""The overlays in the 3D viewport: their switches, and the handlers that draw them.
 
-A handler is there once some rig uses its overlay, and called at every redraw. So it asks at once whether there may be
-anything to draw, and only then imports what draws it.
+A handler exists once some rig uses its overlay, and is called at every redraw. So it first checks whether there may be
+anything to draw, and only then imports the code that draws it.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ GOALS_SWITCH: Final = "fabrik_show_goals"
 
 
 class DrawingHandlers:
-    """Functions that Blender calls to draw into a viewport, each with when ("POST_VIEW", "POST_PIXEL")."""
+    """Functions that Blender calls to draw into a viewport, each with its stage ("POST_VIEW", "POST_PIXEL")."""
 
     def __init__(self, *draws: tuple[Callable[[], None], str]) -> None:
         self._draws = draws
@@ -30,27 +30,27 @@ class DrawingHandlers:
         self.is_on = False
 
     def start(self) -> None:
-        """Draw from now on, where there are windows."""
+        """Start drawing, if there are windows."""
         if not (self.is_on or bpy.app.background):
             for draw, kind in self._draws:
                 self._handles.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", kind))
         self.is_on = True
 
     def stop(self) -> None:
-        """Draw no more."""
+        """Stop drawing."""
         self.is_on = False
         while self._handles:
             bpy.types.SpaceView3D.draw_handler_remove(self._handles.pop(), "WINDOW")
 
 
 def draw_limits_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
-    """The switch in the popover of the viewport's bone overlays."""
+    """Draw the switch in the popover of the viewport's bone overlays."""
     if context.mode == "POSE":
         self.layout.prop(context.scene, LIMITS_SWITCH)
 
 
 def draw_goals_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
-    """The switch in the popovers of the viewport's overlays."""
+    """Draw the switch in the popovers of the viewport's overlays."""
     self.layout.prop(context.scene, GOALS_SWITCH)
 
 
@@ -63,7 +63,7 @@ def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
 
 
 def shows_limits(context: bpy.types.Context) -> bool:
-    """Whether limits are drawn: where an armature is posed, and their overlay is on."""
+    """Whether limits are drawn: in Pose mode, with their overlay on."""
     rig = context.active_object
     return context.mode == "POSE" and rig is not None and getattr(context.scene, LIMITS_SWITCH)
 
@@ -91,7 +91,7 @@ def _draw_marker_errors() -> None:
 
 
 def _draw_goals() -> None:
-    """Blender's handler: goals, pins and bend targets."""
+    """Blender's handler: goals, pins and poles."""
     context: Any = bpy.context
     rigs = shown_rigs(context) if context.space_data.overlay.show_overlays else []
     if rigs:
@@ -101,7 +101,7 @@ def _draw_goals() -> None:
 
 
 def _draw_goal_labels() -> None:
-    """Blender's handler: how far goals that are missed are from their effectors."""
+    """Blender's handler: the distances of missed goals."""
     context: Any = bpy.context
     rigs = shown_rigs(context) if context.space_data.overlay.show_overlays else []
     if rigs:
@@ -120,7 +120,7 @@ def _draw_motion() -> None:
         draw_motion(context, rig)
 
 
-# By what a rig uses. Without its type in words: `typing` would keep the class, and Blender's module hang at its exit.
+# By feature. Without a type annotation: `typing` would keep the class, and Blender's module would hang at exit.
 OVERLAYS: Final = {
     "limits": DrawingHandlers((_draw_limits, "POST_VIEW")),
     "errors": DrawingHandlers((_draw_marker_errors, "POST_VIEW")),
@@ -130,18 +130,18 @@ OVERLAYS: Final = {
 
 
 def start() -> None:
-    """Draw what the file uses, and what it will use."""
+    """Draw what the file uses, now and later."""
     in_use.LISTENERS.extend((_used, ARMATURES.note))
     in_use.listen(_after_load, "load_post", on=True)
     if hasattr(bpy.data, "objects"):
         in_use.note_all(LIMITS_SWITCH)
     elif not bpy.app.background:
-        # Blender hides its data while it switches an extension on.
+        # Blender hides its data while it enables an extension.
         call_later(_note_all, 0.0)
 
 
 def stop() -> None:
-    """Leave nothing behind."""
+    """Remove all handlers."""
     drop_calls()
     in_use.listen(_after_load, "load_post", on=False)
     in_use.LISTENERS.clear()
@@ -149,7 +149,7 @@ def stop() -> None:
 
 
 def catch_up(rig: bpy.types.Object) -> None:
-    """Have effectors of a rig drawn that was appended: nobody tells of that. To be called while Blender draws."""
+    """Draw effectors of an appended rig, which no handler reports. Called while Blender draws."""
     if len(seen(rig).effectors) and not OVERLAYS["effectors"].is_on:
         call_later(_note_all, 0.0)
 
@@ -165,7 +165,7 @@ def _used(use: Use) -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
-    """A file has been opened."""
+    """Handle an opened file."""
     _forget()
     in_use.note_all(LIMITS_SWITCH)
 

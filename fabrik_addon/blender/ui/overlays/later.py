@@ -1,4 +1,4 @@
-"""What drawing must not do itself is done a moment later, by timers that go with the add-on."""
+"""Timers for work that must not be done while drawing; they are removed with the add-on."""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,7 +11,7 @@ _TIMERS: Final[list[Callable[[], float | None]]] = []
 
 
 def call_later(timer: Callable[[], float | None], seconds: float) -> None:
-    """Have Blender call a timer."""
+    """Let Blender call a timer."""
     if timer not in _TIMERS:
         _TIMERS.append(timer)
     if not bpy.app.timers.is_registered(timer):
@@ -19,7 +19,7 @@ def call_later(timer: Callable[[], float | None], seconds: float) -> None:
 
 
 def drop_calls() -> None:
-    """Have none called any more."""
+    """Remove all timers."""
     while _TIMERS:
         timer = _TIMERS.pop()
         if bpy.app.timers.is_registered(timer):

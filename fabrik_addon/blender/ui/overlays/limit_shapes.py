@@ -1,7 +1,7 @@
-"""What the overlay draws of a joint limit, as plain arrays: made without a window, and tested without one.
+"""The shapes of a joint limit in the overlay, as plain arrays, made without a window.
 
-Everything is in the frame that the limit is in: the bone's rest frame as its parent carries it, at the bone's head. The
-bone's tail moves on a sphere about it, and so do the shapes.
+Everything is in the limit's frame: the bone's rest frame on its posed parent, at the bone's head. The bone's tail moves
+on a sphere around it, and so do the shapes.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,9 @@ from ....core.limits.swing_twist import lean_of, twist_of
 
 _BACKEND: Final = scalar.BACKEND
 _FULL_TURN: Final = 2.0 * pi
-# Radians to a limit at which a joint is shown as standing at it; poses are in single precision.
+# Radians to a limit at which a joint is shown as being at it, since poses are in single precision.
 _AT_LIMIT: Final = 2e-3
-# Points along a cone's rim, a multiple of four; rings from rest to the rim; points along an arc of a whole turn.
+# Points along a cone's rim, a multiple of four; rings from rest to the rim; points along an arc of a full turn.
 _RIM_POINTS: Final = 48
 _RINGS: Final = 10
 _ARC_POINTS: Final = 72
@@ -38,7 +38,7 @@ _LOCK_SIZE: Final = 0.12
 
 
 class Kind(Enum):
-    """What a shape is of."""
+    """The kinds of shapes."""
 
     RANGE = "range"
     GUIDE = "guide"
@@ -47,11 +47,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A part of what is drawn.
+    """A part of the drawing.
 
     Attributes:
-        kind: where the bone may be, lines that help to see how that lies in space, or where the bone is.
-        binds: whether the bone stands at this limit, or beyond it. Then a marker is a cross; else it is a diamond.
+        kind: the range, lines that help to see it in space, or the bone's current rotation.
+        binds: whether the bone is at this limit, or beyond it. Then a marker is a cross; else it is a diamond.
         vertices: (N, 3) points in the limit's frame, in the unit of the bone's length.
         triangles: (T, 3) vertex indices of a surface.
         lines: (L, 2) vertex indices of its outline, or of a marker.
@@ -68,8 +68,8 @@ def shapes_of(limit: Limit, rotation: npt.ArrayLike, length: float) -> list[Shap
     """The shapes for a bone with a limit.
 
     Args:
-        limit: what the bone's local rotation may be.
-        rotation: (4,) what it is, w x y z.
+        limit: the bone's limit.
+        rotation: (4,) its local rotation, w x y z.
         length: the bone's length.
     """
     turn = _BACKEND.Quaternion(np.asarray(rotation, dtype=np.float64).tolist())
@@ -78,14 +78,14 @@ def shapes_of(limit: Limit, rotation: npt.ArrayLike, length: float) -> list[Shap
 
 
 def directions(x: FloatArray, z: FloatArray) -> FloatArray:
-    """(..., 3) where local Y points at leans (x, z) (...)."""
+    """(..., 3) directions of local Y at swings x and z (...), radians."""
     angle = np.hypot(x, z)
     scale = np.sinc(angle / pi)
     return np.stack([x * scale, np.cos(angle), z * scale], axis=-1)
 
 
 def _ball_shapes(limit: Ball, turn: Quaternion) -> list[Shape]:
-    """The part of the sphere that the tail may be on, its rim, where the tail is; and the range of twist."""
+    """The part of the sphere that the tail may be on, its rim, the tail; and the range of twist."""
     twist = _twist_shapes(limit.twist, turn)
     if min(limit.angles) >= pi:
         return twist
@@ -94,16 +94,16 @@ def _ball_shapes(limit: Ball, turn: Quaternion) -> list[Shape]:
 
 
 def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
-    """The same for a window."""
+    """The shapes of a polygon limit, like those of a ball."""
     binds = _stands(Polygon(limit.window), turn)
     return [*_polygon_patch(limit, binds), _marker(turn, binds), *_twist_shapes(limit.twist, turn)]
 
 
 def _ball_patch(limit: Ball, binds: bool) -> list[Shape]:
-    """Rings about rest out to the ellipse, and lines along the four ways to it."""
+    """Rings around rest out to the ellipse, and lines along the four directions to it."""
     rings = np.arange(1, _RINGS + 1)[:, None, None] / _RINGS * limit.outline(_RIM_POINTS)
     points = directions(*np.concatenate([np.zeros((1, 2)), rings.reshape(-1, 2)]).T)
-    # Vertex 0 stands for a whole ring at rest.
+    # Vertex 0 represents a whole ring at rest.
     index = np.concatenate(
         [np.zeros((1, _RIM_POINTS), dtype=np.int64), 1 + np.arange(rings.size // 2).reshape(_RINGS, -1)]
     )
@@ -118,7 +118,7 @@ def _ball_patch(limit: Ball, binds: bool) -> list[Shape]:
 
 
 def _polygon_patch(limit: Polygon, binds: bool) -> list[Shape]:
-    """The window cut into triangles, and its outline."""
+    """The outline, and its area cut into triangles."""
     corners = np.array(limit.shape.points)
     cut = tessellate_polygon([[_BACKEND.Vector((x, z, 0.0)) for x, z in corners]])
     triangles = corners[np.array(cut, dtype=np.int64)]
@@ -131,33 +131,33 @@ def _polygon_patch(limit: Polygon, binds: bool) -> list[Shape]:
 
 
 def _quartered(triangles: FloatArray) -> FloatArray:
-    """(4 N, 3, 2) from triangles (N, 3, 2)."""
+    """(4 N, 3, 2) triangles from (N, 3, 2)."""
     a, b, c = np.moveaxis(triangles, 1, 0)
     ab, bc, ca = (a + b) / 2.0, (b + c) / 2.0, (c + a) / 2.0
     return np.concatenate([np.stack(parts, axis=1) for parts in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))])
 
 
 def _halved(edges: FloatArray) -> FloatArray:
-    """(2 N, 2, 2) from edges (N, 2, 2)."""
+    """(2 N, 2, 2) edges from (N, 2, 2)."""
     start, end = np.moveaxis(edges, 1, 0)
     middle = (start + end) / 2.0
     return np.concatenate([np.stack([start, middle], axis=1), np.stack([middle, end], axis=1)])
 
 
 def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
-    """A fan about the middle of the bone, as it leans now, and a pointer; nothing where twist is free."""
+    """A fan around the middle of the bone in its current swing, and a pointer; nothing if twist is free."""
     low, high = twist
     if high - low >= _FULL_TURN:
         return []
     lean = lean_of(_BACKEND, turn)
     swing = _BACKEND.exp_map(_BACKEND.Vector((lean.z, 0.0, -lean.x)))
-    # Where no twist is open the bone always stands at both ends: only one that is twisted is shown so.
+    # Without any range of twist the bone is always at both ends, so only a twisted one is shown that way.
     binds = _stands(Ball(pi, twist), turn) if high > low else _moved(Ball(pi, twist), turn)
     return _round_shapes(low, high, twist_of(_BACKEND, turn, 0.5 * (low + high)), swing, binds=binds)
 
 
 def _round_shapes(low: float, high: float, now: Scalar, swing: Quaternion, *, binds: bool) -> list[Shape]:
-    """A fan square to the bone from one twist to another, counted from local Z, and a pointer to the present one."""
+    """A fan perpendicular to the bone between two twists, from local Z, and a pointer to the current one."""
     center = np.array([0.0, _TWIST_PLACE, 0.0])
     arc = _arc(low, high)
     rim = center + _TWIST_RADIUS * np.stack([np.sin(arc), np.zeros_like(arc), np.cos(arc)], axis=1)
@@ -167,7 +167,7 @@ def _round_shapes(low: float, high: float, now: Scalar, swing: Quaternion, *, bi
 
 
 def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
-    """A fan in the plane that the bone turns in, and where the tail is; about Y a range of twist."""
+    """A fan in the plane of the bone's rotation, and the tail; about Y a range of twist."""
     low, high = (limit.low, limit.high) if limit.bounded else (-pi, pi)
     binds = _stands(limit, turn)
     if limit.axis == "Y":
@@ -182,7 +182,7 @@ def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
 
 
 def _fixed_shapes(limit: Fixed, turn: Quaternion) -> list[Shape]:
-    """A square about the head. A fixed bone always stands at its limit: only one that is turned is shown so."""
+    """A square around the head. A fixed bone is always at its limit, so only a rotated one is shown that way."""
     binds = _moved(limit, turn)
     corners = _LOCK_SIZE * np.array([[1.0, 0.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
     lines = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2], [1, 3]])
@@ -208,7 +208,7 @@ def _fan(center: FloatArray, rim: FloatArray, binds: bool, *, closed: bool) -> S
 
 
 def _marker(turn: Quaternion, binds: bool) -> Shape:
-    """A line from the head to the tail; there a diamond, or a cross where the limit binds."""
+    """A line from the head to the tail; there a diamond, or a cross if the limit is active."""
     s = _MARKER_SIZE
     ends = np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     if binds:
@@ -222,7 +222,7 @@ def _marker(turn: Quaternion, binds: bool) -> Shape:
 
 
 def _turned(shape: Shape, turn: Any) -> Shape:
-    """A shape turned about the head."""
+    """A shape rotated about the head."""
     matrix = np.array(turn.to_matrix())
     return Shape(shape.kind, shape.binds, shape.vertices @ matrix.T, shape.triangles, shape.lines)
 
@@ -242,7 +242,7 @@ def _none(width: int) -> IntArray:
     return np.zeros((0, width), dtype=np.int64)
 
 
-# How each kind of limit is drawn.
+# The function that draws each kind of limit.
 _SHAPES: Final[dict[type[Limit], Callable[[Any, Quaternion], list[Shape]]]] = {
     Ball: _ball_shapes,
     Polygon: _polygon_shapes,

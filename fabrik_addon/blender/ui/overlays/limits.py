@@ -1,6 +1,6 @@
-"""The limits of the active and the selected bones, drawn in the viewport while they are posed.
+"""Draws the limits of the active and the selected bones in the viewport while they are posed.
 
-`handlers.py` has it drawn; `gpu` is imported only then, since it does not work without a window.
+`handlers.py` calls it; `gpu` is only imported then, since it does not work without a window.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ from .limit_shapes import Kind, Shape, shapes_of
 
 _Numbers = tuple[float, ...]
 
-# Of the lines that show where a bone is; one that binds has a cross besides its colour.
+# The color of lines that show the bone; one at a limit has a cross besides its color.
 _WHITE: Final = (1.0, 1.0, 1.0)
-# How much is seen of surfaces and lines of a kind; how much of that for bones that are not active, and through a mesh.
+# Opacity of surfaces and lines by kind; factors on it for bones that are not active, and through a mesh.
 _SURFACE_ALPHA: Final = {Kind.RANGE: 0.14, Kind.GUIDE: 0.0, Kind.MARKER: 1.0}
 _LINE_ALPHA: Final = {Kind.RANGE: 1.0, Kind.GUIDE: 0.45, Kind.MARKER: 1.0}
 _BESIDE: Final = 0.5
@@ -31,7 +31,7 @@ _THROUGH: Final = 0.3
 # Pixels.
 _LINE_WIDTH: Final = {Kind.RANGE: 2.0, Kind.GUIDE: 1.0, Kind.MARKER: 1.5}
 _BINDING_WIDTH: Final = 2.0
-# Bones whose shapes are kept from one redraw to the next.
+# Number of bones whose shapes are cached between redraws.
 _KEPT: Final = 512
 
 
@@ -45,7 +45,7 @@ def shown_bones(context: bpy.types.Context) -> list[bpy.types.PoseBone]:
 
 
 def shapes_of_bone(bone: bpy.types.PoseBone) -> list[Shape]:
-    """The shapes of a bone's limit in world space; none for a free bone, or for a limit that makes no sense."""
+    """The shapes of a bone's limit in world space; none for a free bone, or for an invalid limit."""
     try:
         limit = read_limit(bone)
     except LimitPropertyError:
@@ -60,7 +60,7 @@ def shapes_of_bone(bone: bpy.types.PoseBone) -> list[Shape]:
 
 @lru_cache(maxsize=_KEPT)
 def _shapes_at(limit: Limit, rotation: _Numbers, length: float, frame: tuple[_Numbers, ...]) -> list[Shape]:
-    """The shapes of a limit whose frame stands at a matrix in the world; most redraws show what the one before did."""
+    """The shapes of a limit with a world matrix; cached, since most redraws repeat the one before."""
     matrix = np.array(frame)
     return [
         Shape(shape.kind, shape.binds, _moved(shape.vertices, matrix), shape.triangles, shape.lines)
@@ -69,7 +69,7 @@ def _shapes_at(limit: Limit, rotation: _Numbers, length: float, frame: tuple[_Nu
 
 
 def carried_frame(bone: bpy.types.PoseBone) -> Matrix:
-    """A bone's rest frame as its parent carries it now, at the bone's head: what limits are measured from."""
+    """A bone's rest frame on its posed parent, at the bone's head: the frame from which limits are measured."""
     rest = bone.bone.matrix_local
     turn = rest.to_3x3()
     if bone.parent is not None and bone.bone.use_inherit_rotation:
@@ -81,7 +81,7 @@ def carried_frame(bone: bpy.types.PoseBone) -> Matrix:
 
 
 def gather(bones: Sequence[bpy.types.PoseBone], active: bpy.types.PoseBone | None) -> tuple[Drawing, Drawing]:
-    """The drawings of some bones' ranges, and of where they are; what is of the active bone or binds stands out."""
+    """The drawings of some bones' ranges, and of the bones; the active bone and active limits are emphasized."""
     shares = [
         (shape, 1.0 if bone == active or shape.binds else _BESIDE) for bone in bones for shape in shapes_of_bone(bone)
     ]
@@ -90,7 +90,7 @@ def gather(bones: Sequence[bpy.types.PoseBone], active: bpy.types.PoseBone | Non
 
 
 def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
-    """One drawing of shapes, each seen by a share."""
+    """One drawing of shapes, each with an opacity."""
     surfaces = (
         (shape.vertices, shape.triangles, (*_color(shape), share * _SURFACE_ALPHA[shape.kind]))
         for shape, share in shares
@@ -107,14 +107,14 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
 
 
 def draw_limits(context: bpy.types.Context) -> None:
-    """Draw into the viewport at hand."""
+    """Draw into the current viewport."""
     bones = shown_bones(context)
     if bones:
         _draw_now(*gather(bones, context.active_pose_bone), context.region)
 
 
 def _draw_now(ranges: Drawing, markers: Drawing, region: bpy.types.Region) -> None:
-    """Hand the drawings to the graphics card. A mesh hides no marker, and what it hides of a range shows faintly."""
+    """Draw both. A mesh hides no marker, and the hidden part of a range is faint."""
     import gpu  # noqa: PLC0415  not to be had without a window
 
     gpu.state.blend_set("ALPHA")
@@ -144,5 +144,5 @@ def _width(shape: Shape) -> float:
 
 
 def _moved(points: FloatArray, matrix: FloatArray) -> FloatArray:
-    """(N, 3) points in the space that a matrix (4, 4) leads to."""
+    """(N, 3) points transformed by a matrix (4, 4)."""
     return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])

@@ -1,6 +1,6 @@
-"""A line from each marker to the point of its bone, drawn in the viewport.
+"""Draws a line from each marker to the point of its bone in the viewport.
 
-`handlers.py` has them drawn.
+`handlers.py` calls it.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ from ...settings.why_not import mapped_markers
 from ..marker_state import BAD, FAIR
 from .drawing import Drawing, colored, draw_over
 
-# Blue, yellow and vermilion can be told apart by people who can't tell red from green; worse lines are thicker too.
+# Blue, yellow and vermilion, which people with red-green color blindness can tell apart; worse lines are also thicker.
 _LEVELS: Final = (((0.30, 0.66, 1.0, 1.0), 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), ((1.0, 0.25, 0.10, 1.0), 4.0))
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorLines:
-    """Lines of one colour: (2 L, 3) ends in world space, RGBA, and a width in pixels."""
+    """Lines of one color: (2 L, 3) ends in world space, RGBA, and a width in pixels."""
 
     ends: FloatArray
     color: tuple[float, float, float, float]
@@ -32,7 +32,7 @@ class ErrorLines:
 
 
 def error_lines(rig: bpy.types.Object, frame: float) -> list[ErrorLines]:
-    """The lines of a rig's markers that are seen on the frame, as rig and markers stand now; one entry a colour."""
+    """The lines of a rig's markers that are seen on the frame, in the current pose; one entry for each color."""
     pairs = list(_pairs(rig, frame))
     if not pairs:
         return []
@@ -46,7 +46,7 @@ def error_lines(rig: bpy.types.Object, frame: float) -> list[ErrorLines]:
 
 
 def _pairs(rig: bpy.types.Object, frame: float) -> Iterator[tuple[Vector, Vector]]:
-    """Where each marker is, and the point of its bone."""
+    """Each marker's position, and the point of its bone."""
     for marker in mapped_markers(rig):
         holder: Any = marker.target
         bone: Any = rig.pose.bones.get(marker.bone)
@@ -61,7 +61,7 @@ def _pairs(rig: bpy.types.Object, frame: float) -> Iterator[tuple[Vector, Vector
 
 
 def draw_errors(rig: bpy.types.Object, context: bpy.types.Context) -> None:
-    """Draw the lines of a rig's markers into the viewport at hand; nothing hides them."""
+    """Draw the lines of a rig's markers into the current viewport, on top of everything."""
     lines = error_lines(rig, context.scene.frame_current_final)
     draw_over(
         Drawing({each.width: colored([(each.ends, np.arange(len(each.ends)), each.color)]) for each in lines}), context

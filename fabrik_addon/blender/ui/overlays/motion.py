@@ -14,9 +14,9 @@ from .drawing import Drawing, Lines, draw_over
 from .later import call_later, shown_motion
 from .motion_shapes import HELD, held_lines, joined, trail_lines
 
-# Seconds after which trails are worked out again: more than from one key of a bone to the next.
+# Seconds after which trails are computed again: longer than between the keys of two bones.
 _PAUSE: Final = 0.3
-# The active rig's; drawn things are kept while nothing that they are drawn of changes.
+# The active rig's; drawings are cached until something that they depend on changes.
 KEEPER = PathKeeper()
 _DRAWN: dict[tuple[object, ...], Drawing] = {}
 
@@ -27,7 +27,7 @@ def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | N
     paths, state = KEEPER.paths(rig, frame)
     if paths is None:
         if not KEEPER.is_current(rig, frame):
-            # Other frames must not be gone to while Blender draws.
+            # The frame must not change while Blender draws.
             call_later(refresh_trails, _PAUSE)
         return None
     bones = trail_bones(context, rig, paths)
@@ -41,7 +41,7 @@ def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | N
 
 
 def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths) -> list[str]:
-    """The bones that have trails: the selected ones, where trails are on."""
+    """The bones that have trails: the selected ones, if trails are on."""
     if not rig_settings(rig).show_trails:
         return []
     chosen = dict.fromkeys(solved_bone(rig, bone.name) for bone in selected_bones(context, rig))
@@ -49,14 +49,14 @@ def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths)
 
 
 def work_out(context: bpy.types.Context, rig: bpy.types.Object) -> bool:
-    """Have Blender play the frames that are shown, of a rig whose paths nothing else says; whether there are any."""
+    """Let Blender play the shown frames of a rig whose paths need it; returns whether there are any."""
     return KEEPER.sample(rig, context.scene.frame_current, float(rig_settings(rig).trail_frames)) is not None
 
 
 def refresh_trails() -> float | None:
-    """Work out the trails of the active rig if its keys have changed; a timer, which waits while anything is going on.
+    """Compute the trails of the active rig again if its keys have changed; a timer, which waits while operators run.
 
-    Seconds until it is to be called again.
+    Returns the seconds until the next call.
     """
     context = bpy.context
     rig = shown_motion(context)
@@ -72,7 +72,7 @@ def refresh_trails() -> float | None:
 
 
 def trail_points(context: bpy.types.Context, rig: bpy.types.Object) -> list[tuple[str, FloatArray, FloatArray]]:
-    """For each bone with a trail its name, (F,) frames, and (F, 3) where its tail is in world space."""
+    """For each bone with a trail its name, (F,) frames, and (F, 3) its tail in world space."""
     frame = context.scene.frame_current_final
     paths, _ = KEEPER.paths(rig, frame)
     if paths is None:
@@ -100,7 +100,7 @@ def _lines(
 
 
 def draw_motion(context: bpy.types.Context, rig: bpy.types.Object) -> None:
-    """Draw into the viewport at hand, over everything."""
+    """Draw into the current viewport, on top of everything."""
     drawing = drawing_of(context, rig)
     if drawing is not None:
         draw_over(drawing, context)

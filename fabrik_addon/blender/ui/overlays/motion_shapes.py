@@ -11,10 +11,10 @@ from .drawing import Lines, Single
 
 # Pixels: a trail's line, a frame's tick, a key's dot, what is held.
 TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0
-# Yellow, as pins have it.
+# Yellow, like pins.
 _HELD: Final = (0.94, 0.89, 0.26)
 _WHITE: Final = (1.0, 1.0, 1.0)
-# Okabe and Ito's orange and blue: people who can't tell red from green can tell them apart.
+# Okabe and Ito's orange and blue, which people with red-green color blindness can tell apart.
 BEFORE, AFTER = (0.90, 0.62, 0.0), (0.34, 0.71, 0.91)
 # How opaque a trail is at its ends.
 _FAINT: Final = 0.25
@@ -47,7 +47,7 @@ def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) ->
 
 
 def held_lines(paths: Paths, bone: str, first: float, last: float) -> tuple[Single, Single]:
-    """(2 L, 3) ends and (2 L, 4) colors of a tail's way where its bone is held, with a cross at either end of it."""
+    """(2 L, 3) ends and (2 L, 4) colors of a tail's path during a hold, with a cross at either end of it."""
     way = paths.tails[paths.rows(first, last), paths.names.index(bone)]
     pairs = np.repeat(np.arange(len(way)), 2)[1:-1]
     size = 2.0 * _CROSS * float(np.linalg.norm(paths.tails[0] - paths.heads[0], axis=1).max())
@@ -57,7 +57,7 @@ def held_lines(paths: Paths, bone: str, first: float, last: float) -> tuple[Sing
 
 
 def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> tuple[Single, Single]:
-    """Crosses at (P, 3) points, as ends (4 P, 3) of lines and their colors (4 P, 4)."""
+    """Crosses at points (P, 3), as ends (4 P, 3) of lines and their colors (4 P, 4)."""
     arms = size * np.array([(-1, 0, 0), (1, 0, 0), (0, 0, -1), (0, 0, 1)], dtype=np.float64)
     ends = (points[:, None] + arms).reshape(-1, 3)
     return ends.astype(np.float32), np.repeat(rgba, 4, axis=0).astype(np.float32)

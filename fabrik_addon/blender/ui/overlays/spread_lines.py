@@ -1,4 +1,4 @@
-"""The way of what is dragged over time, before and after, drawn while it is dragged."""
+"""Draws the path of a point dragged over time, before and after the drag."""
 
 from typing import Final
 
@@ -15,13 +15,13 @@ _WIDTHS: Final = (1.25, 2.5)
 
 
 def lines_of(before: FloatArray, after: FloatArray) -> Drawing:
-    """The two ways, (F, 3) each, as the graphics card takes them."""
+    """The two paths, (F, 3) each, as a drawing."""
     pairs = np.repeat(np.arange(len(before)), 2)[1:-1].reshape(-1, 2)
     ways = zip(_WIDTHS, (before, after), (_BEFORE, _AFTER), strict=True)
     return Drawing({width: colored([(way, pairs, color)]) for width, way, color in ways})
 
 
 def draw_ways(drag: object) -> None:
-    """Draw into the viewport at hand, where a drag is over time."""
+    """Draw into the current viewport, if a drag is over time."""
     if isinstance(drag, SpreadDrag):
         draw_over(lines_of(*drag.ways()), bpy.context)

@@ -1,7 +1,7 @@
-"""What the overlay draws of a body's balance, as plain arrays: what it stands on, and where its centre of mass is.
+"""The shapes of a body's balance in the overlay, as plain arrays: its support and its center of mass.
 
-The outline of the support, the centre of mass as a diamond, and a plumb line from there down to the plane of the
-support. It ends in a diamond while that is inside; outside it ends in a cross, and thick lines show both.
+The outline of the support, the center of mass as a diamond, and a plumb line from there down to the plane of the
+support. It ends in a diamond if that is inside; outside it ends in a cross, and thick lines show both.
 """
 
 import numpy as np
@@ -11,12 +11,12 @@ from .goal_shapes import Lines, Look, cross, dashed, diamond
 
 
 def support_lines(corners: FloatArray, up: FloatArray, centre: FloatArray, size: float) -> list[Lines]:
-    """The lines for one body.
+    """The lines for one body, in world space.
 
     Args:
         corners: (N, 3) of its support, a convex outline.
         up: (3,) away from the ground, of length 1.
-        centre: (3,) its centre of mass.
+        centre: (3,) its center of mass.
         size: of the marks.
     """
     foot = centre - ((centre - corners.mean(axis=0)) @ up) * up
@@ -29,7 +29,7 @@ def support_lines(corners: FloatArray, up: FloatArray, centre: FloatArray, size:
 
 
 def is_inside(corners: FloatArray, up: FloatArray, point: FloatArray) -> bool:
-    """Whether a point (3,) is above or below a convex outline (N, 3), wound either way round."""
+    """Whether a point (3,) is above or below a convex outline (N, 3), in either winding."""
     edges = np.roll(corners, -1, axis=0) - corners
     sides = np.cross(edges, point - corners) @ up
     return bool((sides >= 0.0).all() or (sides <= 0.0).all())

@@ -1,4 +1,4 @@
-"""Holding bones where they are, over frames."""
+"""Holding bones in place over frames."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from ....settings.why_not import named, of_a_rig
 from ...folded import folded
 from ..base import Done, OnRig
 
-# Frames that a hold is long where nothing else is said.
+# Default length of a hold in frames.
 _LENGTH = 20
 
 
 @of_a_rig
 def _why_no_hold(rig: bpy.types.Object) -> str:
-    """What keeps an object from having a hold, and what to do; "" where it has one."""
+    """Why an object has no hold, and what to do; "" if it has one."""
     return "" if len(rig_settings(rig).holds) else f"{rig.name!r} has no hold: add one first"
 
 
@@ -42,7 +42,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
     )
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
-        """Ask for the frames: from this one on, unless they are given."""
+        """Ask for the frames, by default from the current one on."""
         given = self.given("first", "last")
         self.first = given.get("first", context.scene.frame_current)
         self.last = given.get("last", self.first + _LENGTH)
@@ -55,7 +55,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
         for name in ("first", "last", "ease"):
             layout.prop(self, name)
         layout.prop_search(self, "target", context.scene, "objects")
-        # Of two of a name Blender has the file's own first among its data, as `run` will, but not in a scene.
+        # Of two with the same name, Blender prefers the file's own among its data, as `run` does, but not in a scene.
         target: bpy.types.Object | None = bpy.data.objects.get(self.target)
         if target is not None and target.type == "ARMATURE":
             layout.prop_search(self, "target_bone", target.data, "bones")

@@ -11,7 +11,7 @@ from ..base import Done, OnRig
 
 
 def has_to_be_played(rig: bpy.types.Object) -> bool:
-    """Whether strips or controls move a rig, so that its keys alone do not say where its bones are."""
+    """Whether strips or controls move a rig, so that its keys alone do not give the bones' positions."""
     animation = rig.animation_data
     return animation is not None and (animation.action is None or control_rig(rig) is not None)
 
@@ -27,7 +27,7 @@ def play_again(context: Context, spread: int) -> None:
 
 @of_a_rig
 def _why_no_trails(rig: bpy.types.Object) -> str:
-    """What keeps an object's trails from being worked out, and what to do; "" where nothing does."""
+    """Why an object's trails cannot be computed, and what to do; "" if they can."""
     return "" if seen(rig).show_trails else f"No trails of {rig.name!r} are shown: turn on Trails first"
 
 

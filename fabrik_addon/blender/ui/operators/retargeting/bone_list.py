@@ -1,4 +1,4 @@
-"""Which bone goes by which of the source: found, saved and loaded."""
+"""The bone mapping: found, saved and loaded."""
 
 import bpy
 from bpy.types import Context, Operator

@@ -1,4 +1,4 @@
-"""Bringing another armature's motion onto the rig at hand."""
+"""Retargets another armature's motion to the current rig."""
 
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Any
@@ -45,7 +45,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, KeyOptions, Operator):
         given = self.given("frame_start", "frame_end")
         frames = [given.get(end, getattr(chosen, end, None)) for end in ("frame_start", "frame_end")]
         source = bpy.data.objects.get(self.source) or self.source or kept.retarget.source
-        # The list is that of the rig's own source.
+        # The list belongs to the rig's own source.
         pairs = pairs_of(rig) if source == kept.retarget.source else ()
         return retarget_from(context, rig, source, frames, how, {**bake, "action_name": self.action_name}, pairs)
 

@@ -1,4 +1,4 @@
-"""The Motion tab's other way: motion from another armature."""
+"""Motion tab: motion from another armature."""
 
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
@@ -28,7 +28,7 @@ class FABRIK_UL_bone_pairs(Rows, UIList):
 
 
 class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
-    """Another armature's motion onto the rig."""
+    """Retarget another armature's motion to the rig."""
 
     bl_label = "Retarget"
     bl_order = 50
@@ -36,7 +36,7 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
 
     @classmethod
     def shows(cls, _rig: bpy.types.Object) -> bool:
-        """Where there is another armature."""
+        """If there is another armature."""
         return len(bpy.data.armatures) > 1
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:

@@ -1,4 +1,4 @@
-"""The Motion tab's first step: recordings into the scene, and which of them is meant."""
+"""Motion tab, first step: imports recordings, and chooses one of them."""
 
 from typing import Any, Final
 
@@ -50,13 +50,13 @@ class FABRIK_MT_takes(Menu):
 
 
 class FABRIK_PT_take(MotionTab, Panel):
-    """What comes next, and the scene's recordings."""
+    """The next step, and the scene's recordings."""
 
     bl_order = 0
     bl_label = "Takes"
 
     def draw_header_preset(self, _context: Context) -> None:
-        """Draw the way to the guide."""
+        """Draw the link to the guide."""
         draw_guide(self.layout, "markers")
 
     def draw(self, context: Context) -> None:

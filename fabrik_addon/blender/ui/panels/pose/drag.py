@@ -1,4 +1,4 @@
-"""The Pose tab's first panel: what comes next, dragging and pinning, the root, and posing by targets."""
+"""Pose tab, first panel: the next step, dragging and pinning, the root, and posing by targets."""
 
 import bpy
 from bpy.types import Context, Panel, UILayout
@@ -16,18 +16,18 @@ from ...operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_pin
 from ...overlays.handlers import catch_up
 from ..base import PoseTab, draw_lines
 
-# What a new user is to press first is as large as that beside Blender's buttons.
+# Scale of the button that a new user presses first.
 _LARGE = 1.6
 
 
 class FABRIK_PT_drag(PoseTab, Panel):
-    """What comes next, and what poses the rig."""
+    """The next step, and tools that pose the rig."""
 
     bl_order = 0
     bl_label = "Drag and Solve"
 
     def draw_header_preset(self, _context: Context) -> None:
-        """Draw the way to the guide."""
+        """Draw the link to the guide."""
         draw_guide(self.layout, "drag")
 
     def draw(self, context: Context) -> None:
