@@ -133,10 +133,10 @@ class DragPose:
 
 
 class _State:
-    """A pose of the bodies with its targets; what it costs and how it may change is worked out where it is asked for.
+    """A pose of the bodies with its targets; its costs and derivatives are computed when they are first used.
 
     Attributes:
-        residual: (E + O, 3) what is missing to the targets.
+        residual: (E + O, 3) differences from the effectors to their targets.
     """
 
     def __init__(self, solver: "DragSolver", pose: Pose, wanted: Wanted) -> None:
@@ -160,7 +160,7 @@ class _State:
 
     @cached_property
     def merit(self) -> float:
-        """What a step is to lessen."""
+        """The function that a step has to reduce."""
         solver = self._solver
         return (
             solver.posture.value(self.away)
@@ -171,7 +171,7 @@ class _State:
 
     @cached_property
     def model(self) -> "_Model":
-        """What a step goes by."""
+        """The quadratic model that gives a step."""
         solver, pose = self._solver, self.pose
         motions = solver.bodies.motions(pose)
         mass, gradient = solver.posture.equations(self.away, pose, motions)
@@ -242,8 +242,7 @@ class DragSolver:
         Args:
             skeleton: J bones.
             effectors: E points on bones. Goals with a lower priority number are kept before others; weights multiply
-                the
-                force at which a goal is released.
+                the force at which a goal is released.
             masses: of the J bones.
             limits: bone name to joint limit.
             still: names of bones that keep their local rotation.
@@ -252,8 +251,7 @@ class DragSolver:
             support: the area above which the center of mass stays.
             locks: by index of a bone, its allowed local rotations.
             hang_from: the pose whose limb tilts are kept by limbs without goals, which stay above the floor; None:
-                these are
-                rigid.
+                these are rigid.
             collision: capsules that must not overlap.
         """
         led = participants(skeleton, with_partners(effectors))
@@ -539,10 +537,10 @@ class DragSolver:
         return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
 
     def _lead(self, wanted: Wanted) -> None:
-        """Shift the body over what it stands on, and ease limbs, by how far targets have been led.
+        """Shift the body over its support, and bend limbs at ease, by how far targets have moved.
 
-        That is how far they are from where the preferred pose has their effectors. A limb at ease bends its hinge, and
-        the joint above the other way by half as much: a person's leg as it leaves the ground.
+        That is their distance from the effectors in the preferred pose. A limb at ease bends its hinge, and the joint
+        above in the opposite direction by half as much, like a person's leg as it leaves the ground.
         """
         led = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         led = np.minimum(1.0, led / (_SHIFTED * self.size))
@@ -562,7 +560,7 @@ class DragSolver:
     def _find_eases(self) -> list[tuple[int, FloatArray, IntArray]]:
         """Hinges that are less bent in the preferred pose than at ease.
 
-        The bone, the rotation vector (3,) that bends it to that, and the effectors that lead its limb.
+        The bone, the rotation vector (3,) that bends it to ease, and the effectors that move its limb.
         """
         found: list[tuple[int, FloatArray, IntArray]] = []
         for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
@@ -598,7 +596,7 @@ class DragSolver:
         residual = state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
-        # What gives way is not met: stiffness along it would be a force.
+        # A constraint with compliance is not met exactly: stiffness along it would be a force.
         firm = constraints.compliance == 0.0
         held = np.concatenate([rows[met], self.size * constraints.rows[active & firm]])
         asked = np.concatenate([residual[met], self.size * constraints.gaps[active & firm]])

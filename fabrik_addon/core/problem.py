@@ -237,8 +237,7 @@ class Problem:
 
         Returns:
             (P, J, 4) local rotations, (P, E, 3) the effectors relative to the root's head, and (P, O, 3, 3) the
-            orientations
-            of those whose rotation counts.
+            orientations of those whose rotation counts.
         """
         poses = spread_poses(self.skeleton, self.limits)
         pose = self.bodies.pose(poses[:, self.bones], np.zeros((len(poses), 3)))

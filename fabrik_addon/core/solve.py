@@ -64,11 +64,9 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
         start_location: (3,) or (F, 3) the root's head at the start, armature space; at rest when None.
         root: "FIXED" keeps the root's head, "FREE" lets it move (a single effector pulls the whole rig along).
         target_rotations: (E, 4) or (F, E, 4) quaternions w x y z in armature space for the effectors' bones, weighted
-            by
-            their rotation_weight; NaN: none.
+            by their rotation_weight; NaN: none.
         bend_targets: (E, 3) or (F, E, 3) poles in armature space, toward which the limbs that end at the effectors
-            bend;
-            NaN: none.
+            bend; NaN: none.
         options: tolerance and method.
 
     Raises:
@@ -107,7 +105,7 @@ class Solver:
 
     @cached_property
     def _one_chain(self) -> ChainSolver | None:
-        """The short way to one pose, where there is nothing but a chain without limits, and its root is fixed."""
+        """The fast path for one pose, if the problem is a chain without limits, and its root is fixed."""
         problem = self.problem
         backend = one_pose_backend() if problem.is_chain and not problem.free_root else array
         return None if backend is array else ChainSolver(problem, backend)
@@ -216,7 +214,7 @@ def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
 
 
 def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, Targets, FloatArray]:
-    """A start and its targets, as seen from (F, 3) where the root is or, if free, will be."""
+    """A start and its targets, relative to (F, 3) where the root is or, if free, will be."""
     origins = start.roots
     if problem.free_root:
         seen = ~np.isnan(targets.positions)

@@ -1,4 +1,4 @@
-"""From what followed which control to the bones of a body, the controls that carry them, and what those go with."""
+"""Finds the bones of a body, their controls and what those follow, from trials of the controls."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -30,7 +30,7 @@ _ALONG: Final = 0.9994
 _STRAIGHT: Final = 0.1
 # Share of a trial's movement: a bone whose length changes by more is stretched (Rigify's by a tenth to a fifth).
 _STRETCH: Final = 0.03
-# A share of a trial's angle: a bone that is rotated by the same but for so much is rotated rigidly.
+# Share of a trial's angle: a bone whose rotation differs by less is rotated rigidly.
 _RIGID: Final = 0.02
 _AXES: Final = 3
 
@@ -76,10 +76,10 @@ def find_limb_controls(
 def _stop_stretching(
     context: bpy.types.Context, kept: FabrikControlRig, limbs: Mapping[str, LimbOnIk], after: Mapping[str, int]
 ) -> None:
-    """Note of limbs that their IK stretches the bones that let it, where without that they keep their lengths.
+    """Record which bones let IK stretch their limb, if they keep their lengths without that.
 
-    That is Blender's own setting of bones, IK Stretch, not one of the rig's. Some show it only when they are bent more
-    than a trial bends them.
+    This is Blender's bone setting IK Stretch, not a setting of the rig. Some limbs stretch only when they are bent more
+    than in a trial.
     """
     for path, limb in limbs.items():
         mine = _bits(limb.rig, limb.bones)
@@ -90,7 +90,7 @@ def _stop_stretching(
                 row.fk, row.ik = bone.ik_stretch, 0.0
         kept.switches[path].stretches = False
         hand_over(limb.rig, kept, {path: kept.switches[path].ik})
-    # A paw need not be at rest where its controls are: Rigify rotates the heel to have it there.
+    # A paw's rest pose may differ from that of its controls: Rigify rotates the heel to match.
     rests = [np.array([limb.rig.data.bones[name].matrix_local for name in limb.bones]) for limb in limbs.values()]
     bring_limbs(context.view_layer.update, list(limbs.values()), rests)
     context.view_layer.update()

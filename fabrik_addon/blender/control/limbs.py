@@ -63,9 +63,9 @@ _IN_PLANE: Final = 3e-4
 # A pole is the right one if rotating it leaves less than this share of the angle.
 _FOLLOWS: Final = 0.5
 _MOST_TURNS: Final = 3
-# Shares of a control's way: bones that go with one so far along all axes are the limb's end, and so are those that it
-# does not rotate (by less times their length), though a leg that is all but straight lags by 6 %. The bone above a paw
-# lags by 3 % and is rotated by 10 %.
+# Shares of a control's movement: bones that follow it this far along all axes are the limb's end, and so are those that
+# it does not rotate (by less times their length). An almost straight leg lags by 6 %, though. The bone above a paw lags
+# by 3 % and is rotated by 10 %.
 _CARRIED: Final = 0.99
 _LAGGING: Final = 0.9
 _ROTATED: Final = 0.01
@@ -75,16 +75,16 @@ Update: TypeAlias = Callable[[], object]
 
 
 class LimbOnIk:
-    """One limb that is on IK: its bones, its controls' channels, and what those do.
+    """A limb on IK: its bones, its controls' channels, and their effects.
 
     Attributes:
         bones, controls: their names.
-        columns: for each free channel its control's place among these, and which of the control's six it is.
-        goes_by: by name of a bone the control that it goes with. end: (B,) which bones are the limb's end.
-        heels: by name of a bone above the end the control that rotates it, as a paw's heel does.
-        lengths: (B,) the bones'. size: the limb's. units: (6,) the steps of a trial.
-        jacobian: (6 B, C) what a trial's step of each of C channels does to B bones, as `differences`.
-        pole: the control that rotates the limb about the line from its root to its end, "" while it is not known.
+        columns: for each free channel the index of its control, and which of the control's six channels it is.
+        goes_by: by bone name, the control that it follows. end: (B,) whether bones belong to the limb's end.
+        heels: by name of a bone above the end, the control that rotates it, such as a paw's heel.
+        lengths: (B,) of the bones. size: of the limb. units: (6,) the steps of a trial.
+        jacobian: (6 B, C) effects of a trial's step of C channels on B bones, as `differences`.
+        pole: the control that rotates the limb about the line from its root to its end, "" while unknown.
     """
 
     def __init__(self, rig: bpy.types.Object, bones: Sequence[str], controls: Sequence[str]) -> None:
@@ -149,9 +149,9 @@ class LimbOnIk:
         return self.controls[int(np.argmax(self.carried.sum(axis=1)))]
 
     def hold(self, goes_by: Mapping[str, str]) -> None:
-        """Say which bone goes by the IK control, the last one; with that from which bone on the limb is its end.
+        """Set the bone that follows the IK control, the last one, and with it where the limb's end begins.
 
-        Those above it go by heels.
+        Bones above the end follow heels.
         """
         self.heels = dict(goes_by)
         self.goes_by = dict([self.heels.popitem()] if goes_by else [])
@@ -162,7 +162,7 @@ class LimbOnIk:
     def end_error(self, wanted: FloatArray) -> float:
         """How far the bones that IK controls and heels hold are from their (B, 4, 4) matrices, as a length."""
         off = np.abs(self.differences(wanted, self.stands()).reshape(len(self.bones), 6))
-        # Where a heel's bone is, is up to how long IK makes it.
+        # The position of a heel's bone depends on the length that IK gives it.
         turned = [off[self.bones.index(bone), 3:] for bone in self.heels]
         return float(np.concatenate([*turned, *(off[self.bones.index(bone)] for bone in self.goes_by), [0.0]]).max())
 
@@ -207,12 +207,12 @@ class LimbOnIk:
 
     @property
     def is_simple(self) -> bool:
-        """Whether IK control, heel and pole say where all of it is: above them it bends at one joint, as arms do."""
+        """Whether IK control, heel and pole determine the whole limb: above them it bends at one joint, as arms do."""
         return bool(self.goes_by) and self._first_held <= _ONE_JOINT
 
     @property
     def _first_held(self) -> int:
-        """The place of the first bone that a heel or an IK control holds; the last one's where none is known."""
+        """The index of the first bone that a heel or an IK control holds; that of the last bone if none is known."""
         return min((self.bones.index(bone) for bone in (*self.heels, *self.goes_by)), default=len(self.bones) - 1)
 
     @cached_property

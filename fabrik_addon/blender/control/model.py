@@ -105,7 +105,7 @@ class ControlModel:
         self._turned, self._at_rest = turned[..., :count, :, :], at_rest[:count]
         self._offsets = _back(stands[..., self._bodies, :, :]) @ self._turned
         self._back = _back(stands)
-        # ([F,] C, 3, 3) what the channels of controls turn them by.
+        # ([F,] C, 3, 3) rotations by the controls' channels.
         present = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
         if over is not None:
             present = np.tile(present, (len(over.location), 1, 1))

@@ -46,7 +46,7 @@ def leave_out_unruly(
         for name in blamed:
             # Its children get another parent from now on.
             doubted |= {row.name for row in kept.carriers if row.parent == name} | set(_above(kept, name))
-            # Take a bone from the body: what hangs on it hangs on what it hung on.
+            # Remove a bone from the body; its children get its parent.
             parent, control = kept.carriers[name].parent, kept.carriers[name].control
             if control != kept.place:
                 _let_go(kept, control)
@@ -299,7 +299,7 @@ def _tried(
     fk, ik = table({**values, **mine}), table({**values, **{each: 1.0 - value for each, value in mine.items()}})
     _set(rig, values)
     carriers = find_carriers(fk, bones, by_hand)
-    # The innermost control that turns the whole body along moves it.
+    # The innermost control that rotates the whole body moves it.
     turned = fk.follows
     columns = [fk.bones.index(carrier.bone) for carrier in carriers]
     whole = [row for row in range(len(fk.controls)) if turned[row, columns].mean() > _MOST] if columns else []
@@ -420,7 +420,7 @@ def _has(switch: Switch, carrier: Carrier) -> bool:
 
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
-    """The path of the switch that hands a bone over, or what its control is parented to, such as a paw's toes."""
+    """The path of the switch that hands a bone over, or that of its control's parent, such as for a paw's toes."""
     names, parents = found.bones.names, found.bones.parents
     body = {name for each in found.carriers for name in (each.bone, each.control)}
     above, bone = [], parents[names.index(carrier.control)]

@@ -86,7 +86,7 @@ class ControlWriter:
         led = dict.fromkeys(row.switch for row in posed if row.switch)
         self.limbs = limbs_that_stay(armature, kept, led, known, baked=baked)
         self.on_fk = {path: kept.switches[path].fk for path in led if baked or path not in self.limbs}
-        # Of limbs that nothing poses, and what hangs on them unposed, the rig decides.
+        # The rig decides about limbs without a posed bone, and bones below them.
         names, self._left = {row.name for row in posed}, set[str]()
         for row in rows:
             if row.name not in names and ((row.switch and row.switch not in led) or row.parent in self._left):

@@ -1,4 +1,4 @@
-"""Where a rig's bones are over the frames of its take, kept until a key changes: for trails."""
+"""The paths of a rig's bones over the frames of its take, cached until a key changes; for trails."""
 
 from dataclasses import dataclass, field
 from typing import Final

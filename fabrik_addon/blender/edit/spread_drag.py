@@ -150,7 +150,7 @@ class SpreadDrag:
             if effector.bone not in self._dragged:
                 continue
             targets[:, place] += self._shifts(effector.bone, shift, rows)
-            # A root that goes where it is dragged keeps its rotation.
+            # A root that can be moved directly keeps its rotation.
             leads = self._span.model.free_root and effector.bone == self._span.model.skeleton.names[0]
             if turn is None and not leads:
                 rotations[:, place] = np.nan

@@ -1,4 +1,4 @@
-"""The effectors kept on an armature: making, ordering and checking them, and what each of them goes to."""
+"""The effectors stored on an armature: making, ordering and checking them, and their targets."""
 
 from collections.abc import Sequence
 from types import MappingProxyType

@@ -113,7 +113,7 @@ def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Co
 
 
 def _has_gaps(target: Target, *, recorded: bool) -> bool:
-    """Whether a target is seen only where it has keys; a marker without an action has been made into a plain object."""
+    """Whether a target is only seen near its keys; a marker without an action has been made into a plain object."""
     animation = target[0].animation_data
     return animation is not None and animation.action is not None if is_imported(target) else recorded
 

@@ -1,4 +1,4 @@
-"""What a rig stands on, its floor, and the capsules of its body that do not go into each other, as its settings say."""
+"""A rig's support for balance, its floor, and the capsules that must not overlap, from its settings."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Bringing a pose inside limits, and finding and mending where an action breaks those of the bones that it turns."""
+"""Clamps poses to limits, and finds and fixes violations of limits in an action."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Setting, clearing and copying the limits of bones; the corners of polygon limits, each of which is a lean."""
+"""Sets, clears and copies the limits of bones; edits the corners of polygon limits, each of which is a swing."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -59,8 +59,7 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object, bones: str = "PO
         context: its scene and selection are used.
         rig: the armature.
         bones: "POSED", those changed by drags since the last key and posed by effectors; "WHOLE", all that can be
-            keyed,
-            on a control rig the controls that its limbs are on; or "SELECTED".
+            keyed, on a control rig the controls that its limbs are on; or "SELECTED".
 
     Raises:
         FabrikError: with nothing keyed, if there is nothing to key, the action cannot be written, or the active keying

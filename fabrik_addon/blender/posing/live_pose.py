@@ -1,6 +1,6 @@
-"""The pose of a live rig: solved for its targets as they are now, and written where it is another than the present.
+"""Solves a live rig for its current targets, and writes the pose if it differs from the current one.
 
-While a frame stays, it goes on from the last pose; on another frame, from its base. So a frame has the same pose
+On the same frame it continues from the last pose, on another frame from its base. So a frame has the same pose
 whichever frame was posed before it.
 """
 
@@ -130,7 +130,7 @@ class LiveSession:
         goes_on, self.goes_on = self.goes_on, False
         rebased = not all(np.array_equal(new, old) for new, old in zip(base, self._base, strict=True))
         if rebased:
-            # Stay near another pose; what is not solved is as it has it.
+            # Stay near another pose, which bones that are not solved take over.
             rotations, location = base[0].copy(), self._session.location if self._free else base[1]
             rotations[self._goals.bones] = self._session.rotations[self._goals.bones]
             self._base = base
@@ -181,9 +181,9 @@ def _same(places: Places, others: Places) -> bool:
 def try_pose(
     graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, rigs: dict[int, LiveRig], update: Update
 ) -> str:
-    """Pose a rig that has something to reach; what keeps it from being posed, "" where nothing does.
+    """Pose a rig that has targets; returns what prevents it, "" if nothing does.
 
-    rigs: by their numbers in this run of Blender. update: evaluates the scene, without calling back.
+    rigs: by session number. update: evaluates the scene, without calling back.
     """
     try:
         if not why_no_solve(rig):

@@ -141,7 +141,7 @@ def keys(curve: bpy.types.FCurve) -> FloatArray:
 
 
 def values_at(curve: bpy.types.FCurve, frames: FloatArray | IntArray, known: FloatArray | None = None) -> FloatArray:
-    """(F,) what a curve says: by its keys where the frames are on them or straight lines join them, else evaluated.
+    """(F,) values of a curve: from keys, or lines between them, if possible; else evaluated.
 
     known: (K, 2) its keys, if they have been read.
     """

@@ -1,8 +1,8 @@
-"""What locks leave of a bone's rotation, and which bones an animator could key at all.
+"""The effect of locks on a bone's rotation, and the bones that an animator can key.
 
-Generated control rigs are full of bones that constraints and drivers move. Those are left alone: a bone with a
-constraint that moves it is the end of what can be solved from below, as nobody knows how it follows what is above it;
-one that is driven, locked or out of sight rides along as it stands.
+Generated control rigs have hundreds of bones that constraints and drivers move. These are not solved. A bone with a
+constraint that moves it ends the part that can be solved from below, since it need not follow its parents; one that is
+driven, locked or hidden follows rigidly.
 """
 
 from collections.abc import Callable, Iterator

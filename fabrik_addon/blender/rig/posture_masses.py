@@ -41,9 +41,9 @@ def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:
 
 
 def trunk_of_animal(armature: bpy.types.Object) -> list[str]:
-    """The bones that carry the limbs of a control rig that stands on four legs; none if it does not.
+    """The bones to which the limbs of a four-legged control rig are attached; none for other rigs.
 
-    Its trunk lies across its limbs, while a person's stands over the legs.
+    Its trunk lies across its limbs, while a person's is above the legs.
     """
     kept = control_rig(armature)
     rows = {} if kept is None else {row.name: row for row in kept.carriers}

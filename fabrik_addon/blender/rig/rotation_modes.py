@@ -60,8 +60,7 @@ def to_channels(
 
     Returns:
         The property's name and its values (F, ..., n): axis-angle with the angle first, Euler angles as X, Y, Z. A
-        quaternion
-        stays in its neighbour's hemisphere; angles continue beyond 180°.
+        quaternion stays in its neighbour's hemisphere; angles continue beyond 180°.
 
     Raises:
         FabrikError: for an unknown mode.
@@ -73,7 +72,7 @@ def to_channels(
     if rotation_mode == "QUATERNION":
         return name, unit * _running_signs(unit, NO_TURN if before is None else before)
     if rotation_mode == "AXIS_ANGLE":
-        # (F, ..., 4) angle and axis; where there is no rotation the axis before is kept.
+        # (F, ..., 4) angle and axis; without rotation the former axis is kept.
         half_sine = np.linalg.norm(unit[..., 1:], axis=-1, keepdims=True)
         angle = 2.0 * np.arctan2(half_sine, unit[..., :1])
         has_axis = half_sine > _NO_AXIS

@@ -88,7 +88,7 @@ class FabrikEffector(PropertyGroup):
 
     @property
     def kind(self) -> str:
-        """Either "PIN", if the point is held where it was pinned, or "TARGET", if it reaches for an object."""
+        """Either "PIN", if the point is held where it was pinned, or "TARGET", if it has a target object."""
         return "PIN" if self.target is None and self.is_property_set("pin_location") else "TARGET"
 
     @property

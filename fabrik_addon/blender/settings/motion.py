@@ -1,4 +1,4 @@
-"""What is kept on a rig of how its motion is edited: holds."""
+"""Data stored on a rig for editing its motion: holds."""
 
 import bpy
 from bpy.props import (

@@ -41,7 +41,7 @@ def _next_with_targets(rig: bpy.types.Object) -> str:
 
 
 def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str, str]:
-    """What comes next on the way from a recording to keyframes, and the operator that does it or ""."""
+    """The next step from a recording to keyframes, and its operator or ""."""
     takes = imported_takes(context.scene)
     reason = why_no_rig(rig)
     if not takes and (rig is None or not mapped_markers(rig)):

@@ -55,8 +55,7 @@ def align_root(
 
     Returns:
         (F, 4) rotation, (F, 3) its center and (F, 3) the target of the center. If one or two points do not determine
-        the
-        rotation, the smallest one is used; without visible targets nothing moves.
+        the rotation, the smallest one is used; without visible targets nothing moves.
     """
     share = (weights / np.maximum(weights.sum(axis=1, keepdims=True), TINY))[..., None]
     middle, wanted = (points * share).sum(axis=1), (targets * share).sum(axis=1)

@@ -19,7 +19,7 @@ _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
 # Metres: less room for the center of mass counts as none.
 _NO_ROOM = 1e-9
-# Compliance of the support per force of 1, the unit of the posture term. It keeps the balance within 1.5 cm.
+# Compliance of the support per force of 1, the unit of the posture term: balance is kept within 1.5 cm.
 _BALANCE_YIELDS = 0.015
 # The share of the distance to the support's edge within which the center of mass moves freely; beyond it the hips move
 # back, as people's do. The second number is the compliance of that; the third, how much of that distance counts for a
@@ -27,9 +27,9 @@ _BALANCE_YIELDS = 0.015
 # hips move 2.3 cm for a hand 70 cm forward and the center of mass 5.4 cm for a hand on the floor; with these 1.4 and
 # 5.7 cm.
 _AT_EASE, _EASE_YIELDS, _LOWERED = 0.37, 0.015, 0.1
-# The most force of each side of the support: balance gives way before goals do, whose caps are 57 for a person. With
+# The largest force of each side of the support: balance gives way before goals do, whose caps are 57 for a person. With
 # 0.5, 0.7, 1 and no cap, hips led out of reach stay up to 8, 12, 18 and 41 mm farther from their target than without
-# balance, and a squat of 45 cm leans the trunk by 12, 18, 18 and 18 degrees.
+# balance, and a squat of 45 cm tilts the trunk by 12, 18, 18 and 18 degrees.
 _MOST_FORCE = 0.7
 
 
@@ -148,7 +148,7 @@ class Bounds:
         shifts = self._bodies.shifts(pose, motions, away.balanced, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         out = self._out(away)
-        # Beyond its most a force stays: each side gives way as if it were as much softer.
+        # Beyond its largest value a force stays constant, so each side gets a larger compliance.
         yielding = np.maximum(self._yielding, out / _MOST_FORCE)
         rows = ConstraintRows.straight(self._normals @ shift, -out, _SUPPORT_KEYS + np.arange(count), yielding)
         masses = len(posture.shares)

@@ -185,7 +185,7 @@ class LeastSquares:
             return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count))
         rows = max(3 * residual.shape[1], _ROWS_HELD) if self._wide else columns
         block = max(1, _BLOCK_NUMBERS // (columns * rows))
-        # Frames whose step knows how forces turn have larger matrices: they get blocks of their own.
+        # Frames whose step includes the derivative of forces have larger matrices, so they get separate blocks.
         kinds = np.flatnonzero(~curved), np.flatnonzero(curved)
         blocks = [kind[first : first + block] for kind in kinds for first in range(0, len(kind), block)]
         if len(blocks) == 1:

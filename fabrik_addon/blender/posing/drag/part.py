@@ -23,8 +23,9 @@ from ..stored_pose import preferred_pose
 
 # A rope that is almost tight stays short of its target (1.4 mm of a metre): the root moves by this share more.
 _SLACK = 0.02
-# What bending the trunk of an animal that is moved as a whole costs. Pinned, and its hips down by 10 cm, a wolf's front
-# legs become 0 % shorter with 1, 7 % with 100, 13 % with 1000; its hind legs 14 %. A horse's 0, 7 and 17 %; 17 %.
+# The cost of bending the trunk of an animal that is moved as a whole. Pinned, and with its hips lowered by 10 cm, a
+# wolf's front legs become 0 % shorter with 1, 7 % with 100, 13 % with 1000; its hind legs 14 %. A horse's 0, 7 and 17
+# %; hind legs 17 %.
 _STIFF = 1000.0
 
 
@@ -123,7 +124,7 @@ class DragPart:
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
         start = self.tree.rotations, self.tree.root_location
         self._preferred = preferred_pose(armature, self.tree, *start, bones=self.turned, moves_root=self.moves_root)
-        # People bend over their feet. An animal's trunk is carried at both ends, and goes along as one piece.
+        # People bend over their feet. An animal's trunk is carried at both ends, and moves as one piece.
         leads = any(grip.is_dragged and grip.effector.bone == tree.skeleton.names[0] for grip in grips)
         self._trunk = trunk_of_animal(armature) if leads and self.moves_root and not self._ropes else []
         self.session = self._begun(armature, follows=follows, hangs=hangs)

@@ -119,10 +119,8 @@ class Drag:
             turn: (3,) rotation vector in radians and world space, relative to the start; None lets the bone rotate
                 freely.
             depth: (3,) the direction in world space along which a person's hips are free, such as the line of sight of
-                the
-                view in which they are dragged: in a squat they move back. Other bones ignore it; a chest, tested the
-                    same
-                way, bent over backward.
+                the view in which they are dragged: in a squat they move back. Other bones ignore it; a chest, tested
+                the same way, bent over backward.
             settled: continue until the joints are at rest, as on release; otherwise a move takes a bounded time.
 
         Raises:

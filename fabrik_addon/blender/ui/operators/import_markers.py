@@ -61,7 +61,7 @@ _LAYOUTS = (
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
 # Frames a second, since rates are in single precision.
 _SAME_RATE: Final = 1e-3
-# What files say themselves, or what their beginnings are for.
+# Options that files usually contain themselves, or that select a part of them.
 _SELDOM: Final = ("holds", "units", "up_axis", "layout", "rate", "start_frame", "first", "last", "step", "scale")
 # Options that are kept when the dialog is shown again.
 _CHOSEN: Final = ("timing", "directory", "filepath", *_SELDOM)

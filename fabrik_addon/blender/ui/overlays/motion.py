@@ -22,7 +22,7 @@ _DRAWN: dict[tuple[object, ...], Drawing] = {}
 
 
 def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | None:
-    """The trails of a rig as the graphics card takes them; None where it has no motion."""
+    """The trails of a rig as a drawing; None if it has no motion."""
     about, frame = rig_settings(rig).trail_frames, context.scene.frame_current_final
     paths, state = KEEPER.paths(rig, frame)
     if paths is None:

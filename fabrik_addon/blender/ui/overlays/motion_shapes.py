@@ -9,7 +9,7 @@ from ....core.arrays import FloatArray
 from ...edit.paths import Paths
 from .drawing import Lines, Single
 
-# Pixels: a trail's line, a frame's tick, a key's dot, what is held.
+# Pixels: a trail's line, a frame's tick, a key's dot, a hold.
 TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0
 # Yellow, like pins.
 _HELD: Final = (0.94, 0.89, 0.26)
@@ -23,7 +23,7 @@ _CROSS: Final = 0.01
 
 
 def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) -> Iterator[tuple[float, Single, Single]]:
-    """For each bone its tail's way about a frame: lines, ticks on frames, dots on keys.
+    """For each bone its tail's path around a frame: lines, ticks on frames, dots on keys.
 
     Yields the width, (2 L, 3) ends and (2 L, 4) colors.
     """

@@ -17,7 +17,7 @@ def has_to_be_played(rig: bpy.types.Object) -> bool:
 
 
 def play_again(context: Context, spread: int) -> None:
-    """Have trails follow a drag that has changed other frames, where keys alone do not tell them."""
+    """Update trails after a drag that has changed other frames, if keys alone do not give them."""
     rig = shown_motion(context) if spread else None
     if rig is not None and has_to_be_played(rig):
         from ...overlays.motion import work_out

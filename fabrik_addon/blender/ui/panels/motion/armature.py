@@ -79,7 +79,7 @@ def _draw_pairs(layout: UILayout, kept: FabrikRetarget) -> None:
 
 
 def _draw_advanced(layout: UILayout, kept: FabrikRetarget) -> None:
-    """What is seldom changed."""
+    """Draw rarely used settings."""
     layout.prop(kept, "hands_in_world")
     layout.prop(kept, "use_reference")
     if kept.use_reference:

@@ -84,7 +84,7 @@ def draw_match(layout: UILayout, rig: bpy.types.Object) -> None:
 
 
 def _draw_advanced(layout: UILayout, marker: FabrikMarker) -> None:
-    """What the marker is, and where on its bone."""
+    """Draw the chosen marker and its position on its bone."""
     layout.prop(marker, "target")
     if marker.target is not None and marker.target.type == "ARMATURE":
         layout.prop_search(marker, "target_bone", marker.target.pose, "bones")

@@ -75,7 +75,7 @@ def _draw_live(layout: UILayout, kept: FabrikRig) -> None:
 
 
 def _draw_options(layout: UILayout, rig: bpy.types.Object) -> None:
-    """What the rest of the rig does, and which bones get keys."""
+    """Draw how the rest of the rig moves, and which bones get keys."""
     kept = rig_settings(rig)
     layout.prop(kept, "root")
     layout.prop(kept.drag, "reach")

@@ -66,7 +66,7 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
 
 
 def _draw_effector(layout: UILayout, rig: bpy.types.Object, effector: FabrikEffector) -> None:
-    """What the chosen target or pin goes to, and below the rest of its settings."""
+    """Draw the target of the chosen target or pin, and below its other settings."""
     if effector.kind == "TARGET":
         layout.prop(effector, "target")
         if effector.target is not None and effector.target.type == "ARMATURE":
