@@ -78,11 +78,12 @@ _PRICE: Final = 3.0
 # pins, smaller misses would decide whether a step is accepted.
 _TOLERANCE: Final = 1e-6
 _MET: Final = 5.0
-# Most steps of one move of the mouse, fewer once all goals are met, and of a pose that settles.
+# The largest number of steps of one move of the mouse, fewer once all goals are met, and of a pose that settles.
 _STEPS, _STEPS_WHEN_MET = 6, 2
 _STEPS_TO_REST: Final = 60
-# Most steps of a frame of a live rig. Each frame starts from the same pose, so frames agree even if they are not yet at
-# rest. With three targets, one out of reach, the energy is within 0.3 % of the minimum after 15 steps.
+# The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
+# they are not yet at rest. With three targets, one out of reach, the energy is within 0.3 % of the minimum after 15
+# steps.
 _STEPS_OF_A_FRAME: Final = 15
 # Radians per step at which joints are at rest, on release and in a move; after a step of this share of the distance
 # from the preferred pose, the rest is not visible.

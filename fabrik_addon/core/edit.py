@@ -60,7 +60,7 @@ _COMPLIANCE: Final = 1e-9
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
 # Radians: own poses that exceed a limit by less are inside.
 _BEYOND: Final = 1e-6
-# Most steps: from the start, and for a move of the mouse, which continues from the last one.
+# The largest number of steps: from the start, and for a move of the mouse, which continues from the last one.
 _MOST_STEPS, _STEPS_FROM_NEAR = 30, 4
 # Frames: the standard deviation of the Gaussian that smooths a change over time. 5 instead of 3 is not smoother.
 _SPREAD: Final = 3.0
@@ -333,7 +333,7 @@ class _Limits:
         self._turns = matrix_from_quaternion(self._beyond)
 
     def clamped(self, local: FloatArray) -> FloatArray:
-        """(F, B, 4) the nearest local rotations inside."""
+        """(F, B, 4) the nearest local rotations inside the limits."""
         if not self._is_beyond:
             return self._limits.clamped(local)
         return product(self._beyond, self._limits.clamped(product(conjugate(self._beyond), local)))

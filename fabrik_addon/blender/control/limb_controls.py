@@ -237,7 +237,7 @@ def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float
     if sizes[1] > _ONE_AXIS * sizes[0] or abs(local[along]) < _ALONG or along == 1:
         return "", 0.0, 0.0
     above, below = (each.col[1].to_3d() for each in (upper, lower))
-    # From straight: its bend at rest.
+    # Measured from straight, so this is the joint's bend at rest.
     bend = float(np.arctan2(above.cross(below).dot(lower.col[along].to_3d()), above.dot(below)))
     least = min(_STRAIGHT, 0.5 * abs(bend))
     low, high = (least - bend, np.pi - bend) if bend > 0.0 else (-np.pi - bend, -bend - least)

@@ -94,7 +94,7 @@ def try_controls(
 ) -> Trials:
     """Rotate each control slightly from the current pose, and put it back.
 
-    Controls that constraints currently move rotate nothing. after: for each bone, bits of those that may follow it.
+    Controls that constraints move have no effect. after: for each bone, bits of those that may follow it.
     """
     bones = list(rig.pose.bones.keys())
     rest = _matrices(context, rig)

@@ -21,12 +21,12 @@ from ..rig.rotation_modes import to_channels
 from ..settings.limit_properties import read_limit
 from .posed import BoneCurves, rotation_curves, rotations_of_action, whole_frames
 
-# Radians: less outside a limit is a rounding error of single precision.
+# Radians: smaller violations are rounding errors of single precision.
 _OUTSIDE: Final = 1e-5
 _ATTEMPTS: Final = 100
 # Radians that are ignored: not visible, and keys are in single precision.
 _TOLERANCE: Final = radians(0.01)
-# In each round, frames that still violate the limit get keys between those of the round before.
+# The largest number of rounds. Each adds keys on frames that still violate the limit.
 _ROUNDS: Final = 20
 
 

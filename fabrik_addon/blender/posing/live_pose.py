@@ -74,7 +74,7 @@ class LiveSession:
     """One tree of bones of a live rig.
 
     Attributes:
-        asked: the frame that was posed last, and its targets; None for targets that were met otherwise.
+        asked: the frame that was posed last, and its targets; the targets are None if they have to be met again.
         is_on_the_way: whether joints lag behind the targets and are catching up.
         goes_on: whether the next pose should be nearer although the targets are at rest.
         limbs: by switch, a control rig's limbs that are placed on IK.

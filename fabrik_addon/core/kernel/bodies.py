@@ -142,7 +142,7 @@ class Bodies:
 
     @cached_property
     def ends(self) -> IntArray:
-        """(B, B) the end of u's arm to a point of l: -1 for the point itself, else the body at whose head it ends.
+        """(B, B) where the lever arm of body u on body l ends: -1 for the moved point, else a body, for its head.
 
         A body that does not inherit rotation is moved by those above it, but not rotated.
         """

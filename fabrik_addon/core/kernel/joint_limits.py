@@ -164,7 +164,7 @@ class JointLimits:
         return result
 
     def clamped(self, local: FloatArray) -> FloatArray:
-        """([F,] B, 4) the nearest local rotations inside."""
+        """([F,] B, 4) the nearest local rotations inside the limits."""
         result = local.copy()
         poses = result.reshape(-1, *local.shape[-2:])
         poses[:, self._fixed] = NO_TURN

@@ -25,7 +25,7 @@ class LimitConstraint(NamedTuple):
     """One side of a limit.
 
     Attributes:
-        normal: in the frame that carries the bone; a small rotation ω comes normal · ω radians closer to the side.
+        normal: in the frame that carries the bone; a small rotation ω reduces the gap by normal · ω radians.
         gap: radians to the side; zero on it.
     """
 

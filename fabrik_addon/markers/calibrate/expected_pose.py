@@ -21,7 +21,7 @@ Kind = Literal["REST", "STANDING", "A_POSE", "T_POSE", "MOVING"]
 
 # Degrees by which the arms are raised to the side in each calibration pose.
 _RAISED: Final[dict[Kind, float]] = {"STANDING": 10.0, "A_POSE": 45.0, "T_POSE": 90.0}
-# A pose counts as one of these if its arms are closer than this to it, and legs and trunk this close to rest (degrees).
+# Degrees: a pose counts as one of these if its arms differ by less, and its legs and trunk differ by less from rest.
 _NEAR: Final = 25.0
 # How far people deviate from a calibration pose, by part (degrees, standard deviation).
 _STILL: Final = {"spine": 4.0, "chest": 4.0, "neck": 5.0, "head": 5.0, "shoulder": 4.0, "foot": 4.0, "toe": 4.0}

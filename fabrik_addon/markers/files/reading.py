@@ -1,4 +1,4 @@
-"""Shared by the readers of marker files: bytes, units, names, and missing samples."""
+"""Helpers shared by the readers of marker files: bytes, units, names, and missing samples."""
 
 import itertools
 import logging

@@ -130,7 +130,7 @@ class DragPart:
         self.session = self._begun(armature, follows=follows, hangs=hangs)
 
     def _begun(self, armature: bpy.types.Object, *, follows: bool, hangs: bool) -> DragSolver:
-        """The session, in the current pose."""
+        """The solver of the part, started in the current pose."""
         tree = self.tree
         names = [tree.skeleton.names[bone] for bone in self._solved]
         session = make_solver(

@@ -1,4 +1,4 @@
-"""Shared by operators: polls that give reasons, the bones to work on, and reporting.
+"""Helpers shared by operators: polls that give reasons, the bones to work on, and reporting.
 
 An operator has `run`, which calls one function and returns a line on the result and notes.
 """
@@ -63,7 +63,7 @@ class OnRig:
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Whether nothing prevents it."""
+        """Whether the operator can run."""
         reason: str = cls.why_not(rig_at_hand(context))
         if reason:
             cls.poll_message_set(told(reason))

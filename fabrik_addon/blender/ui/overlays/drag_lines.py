@@ -23,7 +23,7 @@ def locked_lines(said: DragInput) -> list[tuple[int, FloatArray]]:
 
 
 def draw_locks(said: DragInput) -> None:
-    """Draw into the current viewport."""
+    """Draw the locked axes of a drag into the current viewport."""
     lines = locked_lines(said)
     if not lines:
         return

@@ -107,7 +107,7 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
 
 
 def draw_limits(context: bpy.types.Context) -> None:
-    """Draw into the current viewport."""
+    """Draw the limits of the shown bones into the current viewport."""
     bones = shown_bones(context)
     if bones:
         _draw_now(*gather(bones, context.active_pose_bone), context.region)

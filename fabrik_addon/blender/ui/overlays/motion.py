@@ -100,7 +100,7 @@ def _lines(
 
 
 def draw_motion(context: bpy.types.Context, rig: bpy.types.Object) -> None:
-    """Draw into the current viewport, on top of everything."""
+    """Draw a rig's trails into the current viewport, on top of everything."""
     drawing = drawing_of(context, rig)
     if drawing is not None:
         draw_over(drawing, context)

@@ -22,6 +22,6 @@ def lines_of(before: FloatArray, after: FloatArray) -> Drawing:
 
 
 def draw_ways(drag: object) -> None:
-    """Draw into the current viewport, if a drag is over time."""
+    """Draw the paths of a drag over time into the current viewport; nothing for other drags."""
     if isinstance(drag, SpreadDrag):
         draw_over(lines_of(*drag.ways()), bpy.context)

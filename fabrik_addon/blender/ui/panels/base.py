@@ -1,4 +1,4 @@
-"""Shared by panels: the two tabs, the current rig, and texts that fit."""
+"""Helpers shared by panels: the two tabs, the current rig, and texts that fit."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -46,13 +46,13 @@ class AboutRig:
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Whether nothing prevents it; the tab's first panel shows the reason otherwise."""
+        """Whether the panel can be shown; if not, the tab's first panel shows the reason."""
         rig = rig_at_hand(context)
         return not why_no_rig(rig) and cls.shows(rig)
 
     @classmethod
     def shows(cls, _rig: bpy.types.Object) -> bool:
-        """Whether a rig has the panel's subject, since what cannot be used is not shown."""
+        """Whether a rig has something to show in the panel."""
         return True
 
     def draw(self, context: Context) -> None:

@@ -36,7 +36,7 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
 
     @classmethod
     def shows(cls, _rig: bpy.types.Object) -> bool:
-        """If there is another armature."""
+        """Whether there is another armature."""
         return len(bpy.data.armatures) > 1
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:

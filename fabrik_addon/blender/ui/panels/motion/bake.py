@@ -23,7 +23,7 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
-        """If markers are on bones, or there are targets to follow."""
+        """Whether markers are on bones, or there are targets to follow."""
         return not why_no_bake(rig)
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:

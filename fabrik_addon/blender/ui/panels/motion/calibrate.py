@@ -19,7 +19,7 @@ class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
-        """If markers are on bones."""
+        """Whether markers are on bones."""
         return not why_no_mapped(rig)
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:

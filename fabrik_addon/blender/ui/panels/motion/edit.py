@@ -20,7 +20,7 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
-        """If there is an action, or strips."""
+        """Whether the rig has an action or NLA strips."""
         return has_motion(rig)
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:

@@ -49,7 +49,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
-        """If there is a recording."""
+        """Whether there is a recording."""
         return len(seen(rig).capture.markers) > 0 or len(imported_takes(bpy.context.scene)) > 0
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:

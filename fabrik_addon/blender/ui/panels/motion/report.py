@@ -22,7 +22,7 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
-        """If markers were baked."""
+        """Whether markers were baked."""
         return seen(rig).capture.report is not None
 
     def draw_header_preset(self, context: Context) -> None:

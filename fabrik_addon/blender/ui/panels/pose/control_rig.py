@@ -35,7 +35,7 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
-        """If there are controls, or may be."""
+        """Whether the rig has controls, or may have some."""
         return may_be_control_rig(rig) or len(seen(rig).control.carriers) > 0
 
     def draw_header(self, context: Context) -> None:

@@ -47,7 +47,7 @@ class FABRIK_PT_drag(PoseTab, Panel):
 
 
 def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
-    """Drag, Pin and Add Target, or the button to Pose mode; and keys."""
+    """Draw Drag, Pin, Add Target and keys, or the button that enters Pose mode."""
     if may_be_control_rig(rig):
         layout.operator(posing.FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
     buttons = layout.row(align=True)
