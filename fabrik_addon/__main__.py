@@ -28,7 +28,7 @@ def _run() -> None:
     try:
         status = main(register, unregister, [COMMAND])
     except SystemExit as done:
-        # From the parser: help, or wrong arguments.
+        # The parser exits for help, or for wrong arguments.
         status = done.code if isinstance(done.code, int) else status
     except BaseException:
         traceback.print_exc()

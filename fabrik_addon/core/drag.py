@@ -59,7 +59,7 @@ Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 # met with 10, 30 and 100; with 100 joints rotate twice as far in a step. A higher priority has _FIRM times the cap.
 _CAP: Final = 30.0
 _FIRM: Final = 100.0
-# Compliances of goals that are met, and of goals that are ignored.
+# Compliances of goals that are met, and of goals that are ignored in a step.
 _RIGID: Final = 1e-10
 _LOOSE: Final = 1e10
 # The distance that targets move in one stretch, as a share of the body's size, and the largest number of stretches.
@@ -85,15 +85,15 @@ _STEPS_TO_REST: Final = 60
 # they are not yet at rest. With three targets, one out of reach, the energy is within 0.3 % of the minimum after 15
 # steps.
 _STEPS_OF_A_FRAME: Final = 15
-# Radians per step at which joints are at rest, on release and in a move; after a step of this share of the distance
-# from the preferred pose, the rest is not visible.
+# Radians per step below which joints are at rest, on release and during a move. A step below this share of the distance
+# from the preferred pose is not visible.
 _AT_REST, _NEARLY_AT_REST, _REST_SHARE = 1e-5, 2e-3, 0.05
 # In shares of the mass matrix: with more, no step gains anything.
 _MOST_DAMPING: Final = 1e4
 # A goal farther off than this share of the body's size is missed.
 _MISSED: Final = 1e-4
-# A limb is straight if the sine of its joint's bend is smaller, as that of people's knees at rest. It is bent by the
-# second number in radians, and stays bent if that removes the third number as a share of the miss.
+# A limb is straight if the sine of its bend is below the first number, as people's knees are at rest. It is bent by the
+# second, in radians, and stays bent if that removes at least the third as a share of the miss.
 _STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
 # A lock is tested with rotations by the first number (radians); a direction that keeps less than the second share is
 # locked.
@@ -421,7 +421,7 @@ class DragSolver:
         for stretches in range(min(int(far / (_STRETCH * self.size)), _MOST_STRETCHES), 0, -1):
             nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + stretches))
             state = self._step(state.toward(nearer), 0.0)[0].toward(wanted)
-        # While the targets rest, joints continue toward theirs, over several calls.
+        # While the targets do not move, joints continue toward theirs, over several calls.
         most = most or (_STEPS_TO_REST if settled else _STEPS)
         state, steps, is_at_rest = self._minimized(state, most, settled=settled or gone == 0.0)
         missed = self._is_missed(state)
@@ -498,7 +498,8 @@ class DragSolver:
             both[:, body] = product(turns, pose.local[body])
             inside = np.array([self.limits.clamped(each)[body] for each in both])
             far = angle_between(inside, pose.local[body])
-            # If both sides are free always the same one, since rounding would otherwise choose between left and right.
+            # If both sides are free, always choose the same one, since rounding would otherwise choose between left and
+            # right.
             local[body] = inside[int(far[1] > far[0] + _AT_REST)]
         return self._state(local, pose.root, state.wanted)
 
@@ -620,7 +621,7 @@ class DragSolver:
         )
         longest = float(np.abs(found.step[0, : self.bodies.turning]).max(initial=0.0))
         met = found.compliance[0] <= _RIGID
-        # Meeting goals better than necessary costs as much as their forces times the distance.
+        # Meeting goals more exactly than necessary costs their forces times the distance.
         least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
         share = min(1.0, _LONGEST_TURN / max(longest, ROUNDING))
         for _ in range(4):
@@ -713,7 +714,7 @@ class DragSolver:
         rotated = angle_between(first.pose.local, state.pose.local)[~self._free]
         turned = float(rotated.max()) if gone > 0.0 else 0.0
         held = state
-        # First as far as joints may rotate; if that misses goals, as far as joints may move.
+        # First limit how far joints rotate; if that misses goals, only how far they move.
         for far in (max(farthest, _TURNS * self.size * turned), farthest):
             if far <= most:
                 return state

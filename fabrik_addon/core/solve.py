@@ -34,7 +34,7 @@ from .strategy.priorities import meet_groups
 from .strategy.restarts import restart, take_better
 from .strategy.temporal import repair_pops
 
-# A joint that alone could still remove a larger share of the residual is not at rest.
+# A joint is not at rest if it alone could still remove more than this share of the residual.
 _LEFT_TO_DO = 0.05
 
 
@@ -297,7 +297,8 @@ def _why_unmet(problem: Problem, roots: FloatArray, state: State, binding: BoolA
     """(F,) the status of frames on which a target is missed; binding: (F, J) bones whose limits are active."""
     beyond = problem.beyond_lengths(state.wanted.points, state.weights, roots)
     several = (state.weights > 0).sum(axis=1) > 1
-    # Several targets can contradict each other despite a fixed joint; a single target may be missed because of it.
+    # Several targets may contradict each other even with a fixed joint, but a fixed joint may be why a single target is
+    # missed.
     limits = zip(problem.bones, problem.body_limits, strict=True)
     turning = [bone for bone, limit in limits if limit is not None and limit.freedom]
     binds = np.where(several, binding[:, turning].any(axis=1), binding.any(axis=1))

@@ -9,16 +9,17 @@ import numpy as np
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from .trials import Trials
 
-# Bones coincide if they differ by less, as shares of a bone's length, and in direction by this cosine.
+# Two bones coincide if their distance is below this share of their length, and the cosine of their directions above the
+# second number.
 _NEAR: Final = 1e-3
 _ALONG: Final = 1.0 - 1e-5
 # A control that rotates this share of the mesh's bones rotates the whole body.
 _MOST: Final = 0.9
-# A bone that follows its control short of this share of a rotation is also twisted by others.
+# A bone whose rotation falls short of its control's by more than this share is also twisted by others.
 _LOOSE: Final = 0.01
-# Shares of a rotation: closer to none or to all than this counts as that.
+# Shares of a rotation: closer to 0 or 1 than this counts as 0 or 1.
 _NONE: Final = 0.02
-# Metres per radian, as a share of the rig's size: the effect of a shorter lever is not measurable.
+# Metres per radian, as a share of the rig's size: the effect of a shorter lever cannot be measured.
 _NO_ARM: Final = 1e-4
 
 
@@ -67,7 +68,7 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
     parents = _parents(trials, bones, owners, chosen)
     everywhere = trials.follows[:, bones.deform].mean(axis=1) > _MOST
     for control, bone in list(chosen.items()):
-        # Bones between others that only the whole body's control rotates fully are not part of the body: they follow.
+        # A bone between others that only the whole body's control rotates fully is not part of the body; it follows.
         if everywhere[control] and parents[bone] >= 0:
             del chosen[control]
             above = parents.pop(bone)

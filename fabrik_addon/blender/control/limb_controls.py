@@ -17,16 +17,17 @@ from .channels import add_to_channels, free_channels
 from .limbs import LimbOnIk, bring_limbs, try_channels
 from .switches import hand_over
 
-# Share of the largest effect of a trial step: less counts as none.
+# Effects below this share of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3
-# Share of an effect that other controls do not reproduce: less adds nothing, since arcs of two trials differ by their
-# step.
+# A control adds something only if more than this share of its effect cannot be reproduced by other controls. Arcs of
+# two trials already differ by their step.
 _NEW: Final = 0.1
-# The share of a joint's bend that may be about a second axis, and the least cosine of a hinge to a bone's own axis.
+# The largest share of a joint's bend about a second axis, and the least cosine between the hinge and an axis of the
+# bone, for a joint to count as a hinge.
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
-# Radians from straight, or half of a limb's bend at rest. Blender's IK has an error of 0.01 mm, which rotates a limb of
-# half a metre by 0.2 degrees if it is bent by 1; the limb is 0.6 mm shorter then.
+# Radians: a joint must be bent by more than this, or than half its bend at rest. Blender's IK has an error of 0.01 mm,
+# which rotates a limb of half a metre by 0.2 degrees if it is bent by 1; the limb is 0.6 mm shorter then.
 _STRAIGHT: Final = 0.1
 # Share of a trial's movement: a bone whose length changes by more is stretched (Rigify's by a tenth to a fifth).
 _STRETCH: Final = 0.03
@@ -51,7 +52,7 @@ def find_limb_controls(
         limbs.setdefault(row.switch, []).append(row.name)
     limbs.pop("", None)
     carrying = {kept.place, *(row.control for row in kept.carriers)}
-    # The outermost first.
+    # The outermost controls first.
     free = sorted({*candidates} - carrying, key=lambda name: (-after[name].bit_count(), name))
     mine = {path: _placing(rig, kept, limb, free, after) for path, limb in limbs.items()}
     write_switches(rig, {row.name: row.fk for row in kept.switches})

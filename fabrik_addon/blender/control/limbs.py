@@ -25,40 +25,42 @@ from ..settings.control import FabrikControlRig, moves
 from ..settings.rig import rig_settings
 from .channels import add_to_channels, free_channels
 
-# A trial's step, radians or shares of a limb's length. Single precision leaves a thousandth of it as error, and a limb
-# at 99.7 % of its length is not yet pulled straight.
+# A trial's step, in radians or shares of a limb's length. Errors of single precision are a thousandth of it, and it
+# does not pull straight a limb at 99.7 % of its length.
 _TRIED: Final = 0.003
-# Shares of a limb's length: a limb with smaller errors (distance, and angle times bone length) is in place.
+# A limb is in place if its errors are below this share of its length: distances, and angles times bone lengths.
 _PLACED: Final = 4e-5
-# Share of a limb's length: with a larger error the limb is placed from scratch.
+# A limb with an error above this share of its length is placed from scratch.
 _FAR: Final = 0.03
-# New trials are worthwhile if a step from known effects leaves more than this share of the error.
+# Channels are tried again if a step leaves more than this share of the error.
 _GOOD_STEP: Final = 0.5
-# Each step updates the effects, so that the second is better; trials take as many evaluations as there are channels.
+# The number of poor steps before channels are tried again. Each step improves the known effects, while trials take one
+# evaluation for each channel.
 _POOR_STEPS: Final = 2
-# Share of the largest effect of a trial step: less counts as none.
+# Effects below this share of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3
-# Share of a trial's step: smaller effects are lost in single precision.
+# Effects below this share of a trial's step are lost in single precision.
 _TELLING: Final = 0.02
-# Largest step, radians and shares of a limb's length: farther away the trials do not apply.
+# The largest step, in radians and shares of a limb's length, for which the trials are valid.
 _MOST: Final = 0.8
-# A step gains if it leaves less than this share of the error; after this many that do not, the limb is as near as
+# A step gains if it leaves less than this share of the error. After this many steps without gain, a limb is as near as
 # possible.
 _GAIN: Final = 0.9
 _MOST_IDLE: Final = 4
 _SHORTER: Final = 0.3
-# Weight of the limb's end: IK that stretches a limb cannot bring its middle to its solved position.
+# Weight of the limb's end relative to the rest, since IK that stretches a limb cannot bring its middle to the solved
+# position.
 _END: Final = 10.0
-# Share of a trial's movement: directions with a smaller effect are not used, as two controls may be redundant.
+# Directions with an effect below this share of a trial's movement are not used, since two controls may do the same.
 _SAME: Final = 0.01
-# Share of a limb's length: a limb whose joints are closer to the line from root to end has no bend plane.
+# A limb has no bend plane if its joints are closer than this share of its length to the line from root to end.
 _STRAIGHT: Final = 1e-3
-# If the IK control holds the limb, moving it with the end leaves at most this share of the error.
+# An IK control holds the limb if moving it with the end leaves at most this share of the error.
 _NEARER: Final = 0.1
 _MOST_LEADS: Final = 3
 # The index of a limb's end bone if the limb bends at one joint.
 _ONE_JOINT: Final = 2
-# Radians: at the smallest bend that counts, single precision leaves half of this.
+# Radians: half of this is the error of single precision at the smallest bend.
 _IN_PLANE: Final = 3e-4
 # A pole is the right one if rotating it leaves less than this share of the angle.
 _FOLLOWS: Final = 0.5
@@ -345,7 +347,7 @@ def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
         for (limb, each), (held, error) in zip(off, before, strict=True):
             left = limb.end_error(each)
             if left > _NEARER * error and not limb.is_held(each):
-                # The control is not where it holds the limb, so it has to return to its rest relation.
+                # The limb's end does not follow its control, so both return to their rest relation.
                 torn.add(id(limb))
             if left >= error:
                 held.put_back()
@@ -486,5 +488,5 @@ def try_channels(update: Update, limbs: Sequence[LimbOnIk], columns: Sequence[Se
             limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].stands(), here[row])
             held[row].put_back()
     for limb in limbs:
-        # Channels that detach a limb are not used to place it.
+        # Ignore channels that detach a limb from its control.
         limb.jacobian[:, np.abs(limb.jacobian[:3]).max(axis=0) > _SAME * limb.units[0]] = 0.0

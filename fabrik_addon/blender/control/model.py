@@ -74,7 +74,7 @@ class ControlModel:
             for row in frames
         ]
         leaders = list(dict.fromkeys(name for way in ways for name in way[:2] if name in bones and name not in body))
-        # What controls follow: other controls, bones that are not written, or nothing, which is the last.
+        # The leaders of controls: other controls, bones that are not written, or none, which is the last index.
         numbers = {name: number for number, name in enumerate((*self.controls, *leaders))}
         self._first = [numbers.get(first, -1) for first, *_ in ways]
         self._second = [numbers.get(second, -1) for _, second, *_ in ways]
@@ -92,7 +92,7 @@ class ControlModel:
             axes = self._carried(self._turned)[..., self._own, :, :] @ self._frames[..., self._own, :, :]
             self._axes = axes if bone.bone.use_local_location else axes @ self._at_rest[self._own].T
             posed = as_array(bone.matrix) if over is None else over.matrices[self.place]
-            # Its parent may be scaled, and its location with it.
+            # The parent may be scaled, and the location with it.
             self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
 
     def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: Stands | None) -> None:

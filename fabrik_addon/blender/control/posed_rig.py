@@ -331,7 +331,7 @@ class ControlRig(PlainRig):
         kept, found = self._kept, dict[str, list[str]]()
         for switch in kept.switches:
             rows = [row for row in kept.carriers if row.switch == switch.name]
-            # The last: the heel of a paw rotates the bone above it.
+            # The last one, since the heel of a paw rotates the bone above it.
             end = next((row for row in reversed(rows) if row.goes_by in self.rig.pose.bones), None)
             stretches = any(row.switch == switch.name and row.name.endswith(".ik_stretch") for row in kept.along)
             if end is None or switch.stretches or stretches or any(row.name in led for row in rows):

@@ -39,12 +39,12 @@ def leave_out_unruly(
     doubted = {row.name for row in kept.carriers}
     while doubted:
         blamed, doubted = _unruly(context, rig, kept, after, doubted)
-        # Controls chosen by hand stay, right or not.
+        # Keep controls that were chosen by hand, even if they are wrong.
         blamed = {name for name in blamed if kept.carriers[name].found != "HAND"}
         if not blamed:
             break
         for name in blamed:
-            # Its children get another parent from now on.
+            # Test its children again, since they get another parent.
             doubted |= {row.name for row in kept.carriers if row.parent == name} | set(_above(kept, name))
             # Remove a bone from the body; its children get its parent.
             parent, control = kept.carriers[name].parent, kept.carriers[name].control
@@ -98,7 +98,7 @@ def _to_blame(kept: FabrikControlRig, turned: str, off: Sequence[str]) -> Iterat
         # A bone that moves a limb in its own way is removed, in favour of the limb.
         yield turned
     else:
-        # Children of a bone that misses its pose may be right without it.
+        # Children of a bone that misses its pose may be right once it is removed.
         yield from (name for name in off if not set(off) & set(_above(kept, name)))
 
 
@@ -293,7 +293,7 @@ def _tried(
         each: 1.0 - value if _pivoting(other, each) > _pivoting(present, each) else value
         for each, value in values.items()
     }
-    # Controls without a bone of the body, such as a chosen pole, do not change.
+    # Controls that move no bone of the body, such as a chosen pole, are not changed.
     body = find_carriers(table(on_fk), bones, by_hand)
     mine = {each: value for each, value in on_fk.items() if any(_has(each, carrier) for carrier in body)}
     fk, ik = table({**values, **mine}), table({**values, **{each: 1.0 - value for each, value in mine.items()}})

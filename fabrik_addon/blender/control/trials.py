@@ -18,10 +18,10 @@ from .switches import batches
 
 # Radians. Matrices are in single precision, which leaves a thousandth of this for comparing rotations.
 _TURN: Final = 0.02
-# Two rotations are equal if they differ by less than this share; a bone is in place if it moves by less than this share
-# of what the control's rotation would move it at a tenth of the rig's size.
+# Two rotations are equal if they differ by less than this share. A bone is in place if it moves by less than this share
+# of the movement that the control's rotation causes at a distance of a tenth of the rig's size.
 _SAME: Final = 0.01
-# Share of the rotation: less counts as none.
+# Rotations below this share of the control's rotation are ignored.
 _TELLING: Final = 0.1
 # An axis that is not a bone's own, so that all three of a bone's channels are tested.
 TRIED_AXIS: Final = (0.48, 0.6, 0.64)
@@ -82,7 +82,7 @@ class Trials:
         rows = [self.bones.index(name) for name in self.controls]
         arms = self.rest[None, :, :3, 3] - self.rest[rows, None, :3, 3]
         wanted = np.cross(self.turns[:, None], arms)
-        # The rotation is not infinitesimal: the arc deviates from its tangent by as much.
+        # The rotation is not infinitesimal, so this much deviation of the arc from its tangent is allowed.
         loose = (
             _TURN * np.linalg.norm(wanted, axis=-1) + _SAME * _TURN * 0.1 * np.ptp(self.rest[:, :3, 3], axis=0).max()
         )

@@ -23,7 +23,7 @@ from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
 from .model import ControlModel
 from .switches import hand_over, keyed_switches, set_along
 
-# Share of a metre: a location that would change by less stays exactly the same.
+# Share of a metre: if a location changes by less, its value is kept exactly.
 _LEAST_MOVE: Final = 1e-7
 # Rounds of correction: once the body is nearly right, the controls' parents are read again and the rest is corrected.
 _MENDS: Final = 3
@@ -31,7 +31,7 @@ _MENDS: Final = 3
 _STEPS_OF_A_MOVE: Final = 3
 # Errors of a bone, in metres and radians (0.05 degrees), above which a warning is shown.
 MOST_OFF: Final = (1e-4, 8.7e-4)
-# As a share of the body's size, since rigs in other units without a scale are in single precision too.
+# The same as a share of the body's size, since rigs in other units are in single precision too.
 _MOST_OFF_OF_SIZE: Final = 6e-5
 # Radians: a control that rotates by less does not change.
 _STILL = 1e-5
@@ -120,7 +120,7 @@ class ControlWriter:
         if self._wanted is None or self._model is None:
             return []
         if not self.changed() and not self.switched():
-            # Everything has been restored: a drag that returned to its start.
+            # Everything has been restored: the drag returned to its start.
             return []
         for mended in range(_MENDS):
             self._update()

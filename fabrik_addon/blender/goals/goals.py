@@ -134,7 +134,7 @@ def gather_goals(
     moved = [goal for goal in goals if goal.bones]
     if not moved:
         raise RigError(_why_nothing_moves(rig, goals))
-    # A goal that is carried by bones that reach for goals would run away for ever.
+    # A target moved by bones that have targets would run away forever.
     solved = {name for goal in moved for name in goal.bone_names}
     for goal in moved:
         for target in (*goal.targets, *goal.bends):
@@ -176,7 +176,7 @@ def _goals_of(
         carrier=carrier,
         root_moves=root.name not in here and posed_rig(rig).may_move(root.name),
     )
-    # Something has to be able to close a loop and to open it, and it can take over no rotation.
+    # A loop needs bones that can close and open it, and cannot have a target rotation.
     for name, effector, turned in zip(goals.names, goals.effectors, goals.turned_by, strict=True):
         if effector.target_bone is None:
             continue

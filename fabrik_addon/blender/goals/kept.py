@@ -40,7 +40,7 @@ class KeptGoals:
     def __init__(self) -> None:
         self._key: _Key | None = None
         self._posed: _Posed
-        # With the indices of their bones among those of the rig.
+        # Each with the indices of its bones among those of the rig.
         self._goals: list[tuple[Goals, list[int]]] = []
 
     def gather(self, rig: bpy.types.Object) -> list[tuple[Goals, Tree]]:
@@ -49,7 +49,7 @@ class KeptGoals:
         The trees of the goals themselves may have a former pose.
         """
         if not posed_rig(rig).by_channels:
-            # Its body has been evaluated, which no property shows.
+            # A body's pose comes from the evaluation, which no property shows.
             return [(goals, goals.tree) for goals in _gathered(rig)]
         channels = read_channels(rig)
         if self._key is None or _made_of(rig, channels, self._posed) != self._key:

@@ -21,14 +21,14 @@ Target: TypeAlias = tuple[bpy.types.Object, str]
 # Data filled frame by frame: (F, …), a function that reads it from a target in the evaluated scene, and the target.
 _Column: TypeAlias = tuple[FloatArray, Callable[[bpy.types.Depsgraph, Target], Any], Target]
 
-# Seconds of work between two checks of the Esc key, and the least number of frames: after each check one more frame is
-# evaluated, the scene's own.
+# Seconds of work, and the least number of frames, between two checks of the Esc key. Each check evaluates the scene's
+# own frame once more.
 _LOOK_EVERY: Final = 0.1
 _LEAST_FRAMES: Final = 4
 
 # A marker is seen between two keys at most this many steps of its recording apart.
 _SEEN_STEPS: Final = 1.5
-# How far from a key, in steps, still counts as on it, since subframes are in single precision.
+# A frame this close to a key, in steps, is on it, since subframes are in single precision.
 _ON_KEY: Final = 0.01
 # Keys of a recording are usually at most this far apart, in frames.
 _RECORDED_STEP: Final = 1.5

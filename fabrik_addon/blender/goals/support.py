@@ -25,12 +25,11 @@ from ..settings.rig import rig_settings
 _RIGS_FITTED: Final = 8
 # Of larger meshes only every second vertex is read, or every third and so on, since reading groups takes 1 µs a vertex.
 _MOST_VERTICES: Final = 20_000
-# Soles are only computed again if bones have changed, since the overlay asks at each redraw. Number of rigs in the
-# cache.
+# Number of rigs whose soles are cached until bones change, since the overlay needs them at each redraw.
 _RIGS_KEPT: Final = 8
 _OUTLINE: Final = 3
-# A pinned bone whose end is at most this far above the soles, in lengths of a foot's bone, bears weight: a paw, a hand
-# on the floor. A higher one holds on.
+# A pinned bone bears weight if its end is at most this far above the soles, in lengths of a foot's bone: a paw, a hand
+# on the floor. A higher one holds on to something.
 _LOW: Final = 1.0
 
 

@@ -25,8 +25,8 @@ from ..settings.why_not import enabled_effectors
 from . import live
 from .stored_pose import store_pose
 
-# Shares of a limb's length: the least distance of its middle from its line to show the side of its bend, and the
-# distance at which a pole on that line is placed.
+# Shares of a limb's length: a limb bends to a side if its middle is at least this far from its line, and a pole on that
+# line is placed this far away.
 _BENT = 1e-3
 _AWAY = 0.5
 # Degrees: a smaller violation of a limit is not reported.

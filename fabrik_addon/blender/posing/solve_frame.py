@@ -192,7 +192,7 @@ def _solve_by_posture(
     )
     asked, present = (places.points, places.rotations), (goals.tree.rotations, goals.tree.root_location)
     found = session.solve_anew(*asked, from_far=True)
-    # Solve again only to find the reason.
+    # Solve again, only to find what keeps targets from being met.
     if stays:
         errors = session.misses(*present, *asked)[: len(goals.effectors)]
         found = DragPose(*present, errors, np.full(len(errors), np.nan), 0)

@@ -126,8 +126,8 @@ def _import(path: Path) -> None:
     try:
         getattr(getattr(bpy.ops, group), operator)(filepath=str(path), **choices)
     except (RuntimeError, AttributeError) as trouble:
-        # Some Blenders are built without USD: they have no such operator.
-        # Of what went wrong inside an importer Blender hands on all of Python's traceback, and where that was.
+        # Blenders without USD have no such operator. For an error inside an importer, Blender returns the whole Python
+        # traceback.
         said = [line for line in str(trouble).splitlines() if line.strip() and not line.startswith("Location:")]
         why = said[-1].removeprefix("Error: ").strip()
         if why == "KeyboardInterrupt":

@@ -57,7 +57,7 @@ def add_recorded(
         axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
         own = quaternion_from_matrix(axes)
         quaternions = product(product(conjugate(own), body.rotations[:, place]), own)
-        # With signs that make each the nearest to the one before.
+        # Signs that make each quaternion nearest to the one before.
         flips = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
         rotations = quaternions * np.append(1.0, np.cumprod(flips))[:, None]
         write_curves(action, rig, bone_path(bone_name, "rotation_quaternion"), frames, rotations, bone_name)

@@ -107,7 +107,7 @@ def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.Nl
     animation = _animation_data(owner)
     present = animation.action
     if present is not None and present != action:
-        # Make the present action a strip that plays just as it does: as much, blended and going on beyond its ends.
+        # Make the current action a strip that plays exactly the same: its influence, blending and extrapolation.
         slot, influence = animation.action_slot, animation.action_influence
         blend_type, extrapolation = animation.action_blend_type, animation.action_extrapolation
         animation.action = None

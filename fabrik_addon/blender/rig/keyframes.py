@@ -178,7 +178,7 @@ def keys_beside(curve: bpy.types.FCurve, frame: float) -> tuple[float, float]:
 def scale_values(curve: bpy.types.FCurve, factor: float, shift: float | FloatArray) -> None:
     """Multiply the values of a curve's K keys and handles by a factor, and add one number or (K,) to them."""
     points, automatic = curve.keyframe_points, _enum_value("handle_left_type", "AUTO_CLAMPED")
-    # Blender works out automatic handles itself.
+    # Blender computes automatic handles itself.
     handles = [
         side
         for side in ("handle_left", "handle_right")

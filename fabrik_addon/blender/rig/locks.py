@@ -152,8 +152,8 @@ def unkeyable_bones(rig: bpy.types.Object) -> dict[str, str]:
         for name in (bones.keys() if driven else ())
         if any(bone_path(name, channel) in driven for channel in ROTATION_CHANNELS)
     ]
-    # The bones that can't be seen in Pose mode: hidden themselves, or in hidden collections only.
-    # Blender 5.0 has pose bones hidden, older ones the armature's.
+    # The bones that are hidden in Pose mode: themselves, or by all of their collections. In Blender 5.0 pose bones can
+    # be hidden, in older versions the armature's bones.
     has_own = "hide" in bpy.types.PoseBone.bl_rna.properties
     own = flagged(rig.pose.bones if has_own else rig.data.bones, "hide")
     shown: set[str] = set()

@@ -16,10 +16,10 @@ from ...human.naming_schemes import match
 from ..settings.control import control_rig, solved_parents
 from ..settings.limit_properties import read_beside
 
-# Names are only matched again if bones have changed, since the overlay asks at each redraw. Number of rigs in the
-# cache.
+# Number of rigs whose masses are cached until bones change, since the overlay needs them at each redraw.
 _RIGS_KEPT: Final = 8
-# Limbs at either end of a trunk, and the cosine of its angle to them from which on it does not lie across.
+# The number of limbs at each end of an animal's trunk, and the cosine between trunk and limbs from which it is upright
+# instead.
 _PAIR: Final = 2
 _ACROSS: Final = 0.5
 

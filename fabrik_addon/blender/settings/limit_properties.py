@@ -297,7 +297,7 @@ def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str
 
 def _put(pose_bone: bpy.types.PoseBone, field: str, value: Any) -> None:
     """Set one property. An outline without points is not created."""
-    # Python floats also for whole numbers, since Blender would create integers.
+    # Use Python floats for whole numbers too, since Blender would create integers.
     plain = value if isinstance(value, str) else float(value) if isinstance(value, (float, int)) else None
     kept = tuple(map(float, value)) if plain is None else plain
     if kept != () and put(pose_bone, _PROPERTIES[field].name, kept):

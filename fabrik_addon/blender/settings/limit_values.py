@@ -18,7 +18,7 @@ AXES: Final = ("X", "Y", "Z")
 ALL_ROUND: Final = (-pi, pi)
 WHOLE_CONE: Final = (pi, pi, pi, pi)
 NO_SLIDE: Final = (1.0, 1.0)
-# The mass value that means: from the bone's name or size.
+# This mass means that the mass follows from the bone's name or size.
 OWN_MASS: Final = -1.0
 
 _FULL_TURN: Final = 2.0 * pi

@@ -56,7 +56,7 @@ class PostureSettings:
     solved_from: CollectionProperty(
         name="Pose before Solving", description="The pose from which the current pose was solved", type=FabrikStoredBone
     )
-    # A key of the solved pose.
+    # A key of the pose that the last solve gave.
     solved = Moment()
     balance: EnumProperty(
         name="Balance", description="Keep the center of mass over the supporting feet", items=BALANCES

@@ -12,8 +12,8 @@ from ..rotations import NO_TURN
 
 _STRAIGHT = 1e-3
 _BEND = 0.1
-# The nearest of this many poses are starts that any limits allow. A robot's hand on five hinges reached its position
-# and rotation on 396 of 400 frames with 256 of them, on 399 with 512, on all with 1,024.
+# Number of poses, of which the nearest are tried as starts. A robot's hand on five hinges reached its position and
+# rotation on 396 of 400 frames with 256 of them, on 399 with 512, on all with 1,024.
 _SPREAD_POSES = 1024
 _TOWARD_START = 1e-6
 

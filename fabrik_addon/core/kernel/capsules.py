@@ -22,7 +22,7 @@ from .joint_limits import ConstraintRows, Holder
 # Keys of these rows, beyond those of joints, floor and support. Each pair has five.
 _KEYS = 3_000_000
 _KINDS = 5
-# An end whose closest point is within this share of the segment from the pair's closest points adds no row.
+# An end adds no row if its closest point is within this share of the segment from that of the pair.
 _SAME = 0.15
 # An end counts if its gap exceeds the pair's by at most this share of the distance at which capsules are near.
 _BESIDE = 0.2

@@ -17,7 +17,7 @@ from ..errors import LimitError
 from ..readers import numbers, shown
 
 Range = tuple[float, float]
-# Radians. The sine of a larger angle has an error of more than 1e-10.
+# Radians: the sine of a larger angle has an error of more than 1e-10.
 _WIDEST: Final = 1e6
 
 

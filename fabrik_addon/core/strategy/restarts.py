@@ -55,7 +55,7 @@ def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, b
     part.pose = problem.bodies.pose(local, part.pose.root, part.pose.factors)
     part.iterations[:] = 0
     attempt(problem, part, bending=False, most_steps=_STEPS)
-    # Of those that meet the targets the first one, since otherwise rounding would choose.
+    # If several meet the targets, take the first one, since otherwise rounding would choose.
     residual = problem.goals.residual(part.pose, part.wanted)
     costs = np.where(part.unmet(residual), part.cost(residual), 0.0).reshape(len(batch), count)
     state.iterations[frames] += part.iterations.reshape(costs.shape).sum(axis=0)

@@ -21,7 +21,7 @@ from ...rig.posture_masses import masses_of, trunk_of_animal
 from ..posture_session import make_solver
 from ..stored_pose import preferred_pose
 
-# A rope that is almost tight stays short of its target (1.4 mm of a metre): the root moves by this share more.
+# A nearly tight rope stays short of its target (by 1.4 mm of a metre), so the root moves by this share more.
 _SLACK = 0.02
 # The cost of bending the trunk of an animal that is moved as a whole. Pinned, and with its hips lowered by 10 cm, a
 # wolf's front legs become 0 % shorter with 1, 7 % with 100, 13 % with 1000; its hind legs 14 %. A horse's 0, 7 and 17

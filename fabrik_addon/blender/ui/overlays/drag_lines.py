@@ -9,7 +9,7 @@ from ....core.arrays import FloatArray
 from ...posing.drag.mouse import DragInput
 from .drawing import Drawing, colored, draw_over
 
-# Pixels from the point on the screen, at the point's scale: farther than any screen.
+# Pixels at the point's scale: farther from the point than any screen reaches.
 _FAR: Final = 10000.0
 _WIDTH: Final = 1.0
 

@@ -31,7 +31,7 @@ _RINGS: Final = 10
 _ARC_POINTS: Final = 72
 # How often the edges of a polygon's triangles are halved.
 _HALVINGS: Final = 3
-# Shares of the bone's length.
+# Position, radius and pointer length of the twist fan, as shares of the bone's length.
 _TWIST_PLACE, _TWIST_RADIUS, _TWIST_POINTER = 0.5, 0.22, 0.27
 _MARKER_SIZE: Final = 0.045
 _LOCK_SIZE: Final = 0.12

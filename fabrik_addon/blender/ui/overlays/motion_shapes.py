@@ -11,7 +11,7 @@ from .drawing import Lines, Single
 
 # Pixels: a trail's line, a frame's tick, a key's dot, a hold.
 TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0
-# Yellow, like pins.
+# Yellow, the color of pins.
 _HELD: Final = (0.94, 0.89, 0.26)
 _WHITE: Final = (1.0, 1.0, 1.0)
 # Okabe and Ito's orange and blue, which people with red-green color blindness can tell apart.

@@ -27,7 +27,7 @@ MESSAGE: Final = "Message"
 _JOINTS: Final = ("; ", ": ", ", ")
 # The prefix of English locales; a Blender without a window or without languages has none.
 _ENGLISH: Final = "en_"
-# Panels translate their lines at each redraw.
+# Number of translated lines in the cache, since panels translate them at each redraw.
 _KEPT: Final = 1024
 
 
