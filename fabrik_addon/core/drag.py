@@ -145,12 +145,12 @@ class _State:
         self.residual = solver.goals.residual(pose, wanted)
 
     def toward(self, wanted: Wanted) -> "_State":
-        """The same pose with other targets."""
+        """Copy this state with other targets."""
         return _State(self._solver, self.pose, wanted)
 
     @cached_property
     def away(self) -> Away:
-        """How far the pose is from the preferred one."""
+        """The difference of the pose from the preferred one."""
         return self._solver.posture.away(self.pose)
 
     @cached_property
@@ -187,10 +187,10 @@ class _State:
 
 
 class _Model(NamedTuple):
-    """How a state changes along the D columns, to first order.
+    """Linearization of a state in the D columns.
 
-    mass: (D, D) the Gauss-Newton matrix of all terms: posture, and limbs that hang. gradient: (D,) theirs.
-    rows: (3 (E + O), D) of the goals. constraints: all others, with their contacts.
+    mass: (D, D) the Gauss-Newton matrix of the terms of posture and of limbs that hang. gradient: (D,) of the same
+    terms. rows: (3 (E + O), D) of the goals. constraints: all others, with their contacts.
     """
 
     motions: Motions
@@ -560,9 +560,10 @@ class DragSolver:
         self.posture = PostureTerm(self.bodies, self.masses, rotations, self.preferred[1], self._free)
 
     def _find_eases(self) -> list[tuple[int, FloatArray, IntArray]]:
-        """Hinges that are less bent in the preferred pose than at ease.
+        """Hinges that are less bent in the preferred pose than in a relaxed limb.
 
-        The bone, the rotation vector (3,) that bends it to ease, and the effectors that move its limb.
+        Each with its bone, the rotation vector (3,) that bends it as in a relaxed limb, and the effectors that move its
+        limb.
         """
         found: list[tuple[int, FloatArray, IntArray]] = []
         for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():

@@ -112,7 +112,7 @@ class Solver:
 
     @cached_property
     def _chains(self) -> ChainSolver:
-        """The same for many poses, or with a target toward which it bends."""
+        """The fast path for many poses, or for a chain with a pole."""
         return ChainSolver(self.problem, array)
 
     def solve(

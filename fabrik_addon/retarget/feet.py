@@ -198,7 +198,7 @@ class FootPlan:
 
 
 def leading(needed: FloatArray, step: float) -> FloatArray:
-    """(F, ...) the least values that are at least those needed and change by at most a step from frame to frame."""
+    """(F, ...) the least values that are not below `needed` and change by at most `step` from frame to frame."""
     ramp = (step * np.arange(len(needed))).reshape(-1, *[1] * (needed.ndim - 1))
     after = np.maximum.accumulate(needed + ramp, axis=0) - ramp
     before = np.maximum.accumulate((needed - ramp)[::-1], axis=0)[::-1] + ramp

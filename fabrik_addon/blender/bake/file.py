@@ -206,7 +206,7 @@ def _put_on_bones(
 def _calibrate(
     context: bpy.types.Context, rig: bpy.types.Object, request: BakeFileRequest, static: Clip | None
 ) -> CalibrationResult:
-    """Calibrate, with a static recording that is in the file only for this time."""
+    """Calibrate the rig; a static recording is imported first, and removed from the file afterwards."""
     other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES")
     try:
         return calibrate_markers(

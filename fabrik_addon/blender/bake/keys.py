@@ -40,7 +40,7 @@ class _Track:
 
 @dataclass(frozen=True)
 class Writing:
-    """What is to be written: F frames, the solved trees, (F, 4, 4) world matrices of the armature.
+    """The poses to write: F frames, the solved trees, and (F, 4, 4) world matrices of the armature.
 
     take: the name of the motion, or "".
     """

@@ -121,7 +121,7 @@ def _owners(trials: Trials, bones: RigBones) -> IntArray:
 def _representative(
     trials: Trials, bones: RigBones, owners: IntArray, control: int, members: Sequence[int], taken: set[int]
 ) -> int:
-    """The bone that represents those that a control rotates.
+    """Of the bones that a control rotates, the one that represents them.
 
     In this order: one rotated about its own head, the topmost, one that also follows twist, the longest, one below a
     bone of the body, one of the mesh.

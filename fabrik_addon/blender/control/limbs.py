@@ -162,7 +162,10 @@ class LimbOnIk:
             self.end[row] = any(bone in (name, *parents) for bone in goes_by)
 
     def end_error(self, wanted: FloatArray) -> float:
-        """How far the bones that IK controls and heels hold are from their (B, 4, 4) matrices, as a length."""
+        """The largest difference of the bones that IK controls and heels hold from their matrices (B, 4, 4), as a length.
+
+
+        """
         off = np.abs(self.differences(wanted, self.stands()).reshape(len(self.bones), 6))
         # The position of a heel's bone depends on the length that IK gives it.
         turned = [off[self.bones.index(bone), 3:] for bone in self.heels]
@@ -257,7 +260,7 @@ class LimbOnIk:
         return np.array([steps[place, axis] for place, axis in self.columns]) / units
 
     def learn(self, steps: FloatArray, change: FloatArray) -> None:
-        """Learn that steps (C,) of the channels changed the differences by (6 B,): Broyden's update."""
+        """Update the Jacobian (Broyden) after steps (C,) of the channels changed the differences by (6 B,)."""
         square = float(steps @ steps)
         if square > _TELLING**2:
             self.jacobian += np.outer(change - self.jacobian @ steps, steps) / square

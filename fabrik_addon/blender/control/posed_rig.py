@@ -134,7 +134,7 @@ class PlainRig:
         return hinge_of_locks(self.rig.pose.bones[bone])
 
     def limited(self, bone: str) -> bpy.types.PoseBone | None:
-        """The bone on which a limit of hand posing belongs: itself, or its control with the same axes."""
+        """The bone that stores a limit of hand posing: the bone itself, or its control if both have the same axes."""
         return self.rig.pose.bones[bone]
 
     def may_move(self, root: str) -> bool:

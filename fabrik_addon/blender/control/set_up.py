@@ -68,7 +68,7 @@ def _unruly(
     after: dict[str, int],
     doubted: set[str],
 ) -> tuple[set[str], set[str]]:
-    """The bones to remove from the body, of some bones, and those to test again without them."""
+    """Test the bones in `doubted`: return those to remove from the body, and those to test again without them."""
     blamed: set[str] = set()
     again: set[str] = set()
     places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
@@ -111,7 +111,7 @@ def _above(kept: FabrikControlRig, name: str) -> list[str]:
 
 
 def _let_go(kept: FabrikControlRig, control: str) -> None:
-    """What follows a control that is no longer written follows that control's leader instead."""
+    """Let the followers of a control that is no longer written follow that control's leader instead."""
     if control not in kept.controls:
         return
     left = kept.controls[control]

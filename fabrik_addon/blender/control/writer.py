@@ -201,7 +201,7 @@ class ControlWriter:
         return deviations(self._rig, self._kept, [self._skeleton.names[row] for row in rows], self._wanted[rows])
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
-        """By (bone, channel), the values at the start of those that have changed."""
+        """The former values of all changed channels, by (bone, channel)."""
         return {key: values for held in self._held for key, values in held.changed().items()}
 
     def switched(self) -> dict[str, float]:
@@ -246,7 +246,7 @@ class ControlWriter:
 def deviations(
     rig: bpy.types.Object, kept: FabrikControlRig, names: Sequence[str], wanted: FloatArray
 ) -> list[Deviation]:
-    """Of J bones of a body, those that miss their matrices (J, 4, 4), armature space."""
+    """The bones of a body that miss their matrices (J, 4, 4), armature space."""
     posed = np.array([as_array(rig.pose.bones[name].matrix) for name in names])
     distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)
     turns = np.swapaxes(nearest_rotations(posed[:, :3, :3]), 1, 2) @ wanted[:, :3, :3]

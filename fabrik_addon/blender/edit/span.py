@@ -117,7 +117,7 @@ def make_span(
 
 @dataclass(frozen=True)
 class Extent:
-    """The frames in which a change is whole, from one to another, and those at which it ends."""
+    """The first and last frame of a change at full strength, and the frames at which it fades to nothing."""
 
     whole: tuple[float, float]
     ends: tuple[float, float]

@@ -89,13 +89,13 @@ class Goals:
         return Solver(self.tree.skeleton, self.effectors, limits=self.all_limits, slides=self.slides, root=root)
 
     def around(self, tree: Tree, locked: Collection[str]) -> "Goals":
-        """The same goals for a tree with another pose, some of whose bones are locked."""
+        """Copy these goals for a tree in another pose; the bones in `locked` may not rotate."""
         held = {**self.held, **dict.fromkeys(locked, "its rotation is locked")}
         limits = {name: limit for name, limit in self.limits.items() if name not in locked}
         return replace(self, tree=tree, held=held, limits=limits)
 
     def pins_first(self) -> "Goals":
-        """The same goals, with pins met before targets of the same priority."""
+        """Copy these goals so that pins are met before targets of the same priority."""
         pairs = zip(self.effectors, self.targets, strict=True)
         ranks = [2 * effector.priority + (not isinstance(target, Pin)) for effector, target in pairs]
         ranked = zip(self.effectors, ranks, strict=True)

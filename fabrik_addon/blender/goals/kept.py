@@ -28,7 +28,7 @@ _BONE_FLAGS: Final = ("use_inherit_rotation", "use_local_location", "use_connect
 
 
 class _Posed(NamedTuple):
-    """(N,) the bones whose rotation is solved, and those whose location is."""
+    """Per bone (N,): whether its rotation is solved, and whether its location is."""
 
     turned: BoolArray
     moved: BoolArray

@@ -118,14 +118,14 @@ class _Samples(NamedTuple):
         return self.points[goal]
 
     def _world(self, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
-        """(F, 4, 4) matrices of a goal; their rotation is only valid if it counts."""
+        """(F, 4, 4) matrices of a goal; the rotation is only valid if the goal has a target rotation."""
         if isinstance(goal, (Pin, Partner)):
             return armature @ _own_matrix(goal)
         return self.turned[goal] if goal in self.turned else np.tile(np.eye(4), (len(armature), 1, 1))
 
 
 def _turning(goals: Goals) -> list[Target | Pin | Partner]:
-    """The goals of a tree whose rotation counts."""
+    """The goals of a tree that have a target rotation."""
     pairs = zip(goals.targets, goals.effectors, strict=True)
     return [goal for goal, effector in pairs if effector.rotation_weight > 0.0]
 

@@ -106,7 +106,7 @@ class LiveSession:
             self.asked = before.asked[0], None
 
     def fits(self, rig: bpy.types.Object, goals: Goals) -> bool:
-        """Whether it was made for these goals of a rig in its current state, or for equal ones."""
+        """Whether this pose was made for the same goals of a rig in its current state."""
         if goals is self._goals:
             return self._stands_by == stands_by(rig)
         if self._key != depends_on(rig, goals) or not self._goals.tree.skeleton.is_like(goals.tree.skeleton):

@@ -44,7 +44,7 @@ class _Move:
 
 
 def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bool = False) -> tuple[int, list[str]]:
-    """Move targets, poles and pins to the current pose, including rotations that count.
+    """Move targets, poles and pins to the current pose, and set the target rotations in use.
 
     clamp: first rotate bones that exceed their limits inside. Returns how many have been moved, and notes on targets
     that cannot be moved and on bones outside their limits. Raises a FabrikError, with nothing moved, if none can be.

@@ -173,7 +173,7 @@ def _unlocked(armature: bpy.types.Object, channels: Iterable[tuple[str, str]]) -
 def _by_set(
     context: bpy.types.Context, armature: bpy.types.Object, keying_set: Any, bones: Iterable[str]
 ) -> Iterator[tuple[str, str, int]]:
-    """The same for the properties that a keying set has of some bones: a built-in rule, or a list made by the user."""
+    """The channels that a keying set has for some bones: (bone, data path, array index), -1 for all."""
     rule = keying_set.type_info
     for bone in bones:
         if rule is not None:

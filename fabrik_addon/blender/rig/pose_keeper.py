@@ -115,7 +115,7 @@ def write_switch(rig: bpy.types.Object, path: str, value: float) -> None:
 
 
 def write_switches(rig: bpy.types.Object, values: Mapping[str, float]) -> None:
-    """Set those of some numbers that have another value."""
+    """Write the values that differ from the current ones."""
     for path, value in values.items():
         if read_switch(rig, path) != value:
             write_switch(rig, path, value)

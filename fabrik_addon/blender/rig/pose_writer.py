@@ -74,7 +74,7 @@ class HeldChannels:
     """The locations and rotations of some bones, to restore them and to find changes."""
 
     def __init__(self, armature: bpy.types.Object, names: Iterable[str]) -> None:
-        """Record them."""
+        """Record the channels' current values."""
         self._armature = armature
         self._held = {
             (name, channel): tuple(getattr(armature.pose.bones[name], channel))
@@ -134,7 +134,7 @@ class PoseWriter:
             root.location = root_location_channel(root, head).tolist()
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
-        """By (bone, channel), the values at the start of those that have changed."""
+        """The former values of all changed channels, by (bone, channel)."""
         return self._held.changed()
 
     def settle(self) -> list[str]:

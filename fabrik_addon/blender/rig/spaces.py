@@ -27,7 +27,7 @@ def bone_offset(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = 
 
 
 def armature_point(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Vector:
-    """The position of such a point of a bone in armature space, in the last evaluated pose."""
+    """The position of a bone's point (see `bone_offset`) in armature space, in the last evaluated pose."""
     return bone.matrix @ Vector(bone_offset(bone, point, offset))
 
 

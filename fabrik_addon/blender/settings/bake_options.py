@@ -77,14 +77,14 @@ class KeyOptions:
 
 @overridable
 class BakeOptions:
-    """How the poses of a bake are found. A mixin too."""
+    """How the poses of a bake are found. A mixin like `KeyOptions`."""
 
     source: EnumProperty(name="Bake From", description="What the rig follows while baking", items=SOURCES)
 
 
 @overridable
 class MarkerOptions:
-    """How a bake handles markers that are missing, swapped or noisy, and feet. A mixin too."""
+    """How a bake handles feet, and markers that are missing, swapped or noisy. A mixin like `KeyOptions`."""
 
     gaps: EnumProperty(name="Gaps", description="How to pose bones while their markers are not seen", items=GAPS)
     robust: BoolProperty(

@@ -18,7 +18,7 @@ LISTENERS: Final[list[Callable[[Use], None]]] = []
 
 
 def listen(handler: Callable[..., None], *names: str, on: bool) -> None:
-    """Have Blender call a handler, or no longer. names: those of lists in `bpy.app.handlers`."""
+    """Add a handler to lists in `bpy.app.handlers`, or remove it. names: of the lists."""
     for handlers in (getattr(bpy.app.handlers, name) for name in names):
         if on != (handler in handlers):
             (handlers.append if on else handlers.remove)(handler)

@@ -137,7 +137,7 @@ class FabrikMarker(PropertyGroup):
 
     @property
     def is_certain(self) -> bool:
-        """Whether it has a bone that is not a guess."""
+        """Whether the marker has a bone, and the bone is not a guess."""
         return bool(self.bone) and self.guess < 0.0
 
 

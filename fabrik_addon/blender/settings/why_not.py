@@ -30,7 +30,7 @@ class Armatures:
         self._count = 0
 
     def in_file(self) -> list[bpy.types.Object]:
-        """All of them; none as long as no rig has effectors or markers."""
+        """All armatures in the file; none as long as no rig has effectors or markers."""
         if not self._is_needed:
             return []
         # A script may have added or removed some without an evaluation of the scene.
@@ -42,7 +42,7 @@ class Armatures:
         return self._found
 
     def visible(self) -> list[bpy.types.Object]:
-        """Those visible in the context's view layer."""
+        """The armatures visible in the context's view layer."""
         return [rig for rig in self.in_file() if rig.visible_get()]
 
     def note(self, use: Use) -> None:

@@ -84,7 +84,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Remove them."""
+    """Remove the menu's entries."""
     for menu, draw in ENTRIES:
         getattr(bpy.types, menu).remove(draw)
 

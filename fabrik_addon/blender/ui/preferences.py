@@ -29,7 +29,7 @@ class FabrikPreferences(AddonPreferences):
     binds: _color("binds", "At a Limit", "Limits that currently block a bone's rotation")
 
     def draw(self, context: Context) -> None:
-        """Draw all of it."""
+        """Draw the preferences."""
         layout = self.layout
         layout.operator(FABRIK_OT_guide.bl_idname, icon="HELP")
         layout.label(text="Keys in Pose Mode", icon="KEYINGSET")

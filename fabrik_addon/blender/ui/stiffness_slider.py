@@ -16,7 +16,7 @@ STIFFNESS_SLIDER: Final = "fabrik_stiffness_of_selected"
 
 
 def start() -> None:
-    """Add it to objects, so that changes can be undone."""
+    """Add the stiffness property to objects, so that changes can be undone."""
     slider = FloatProperty(
         name="Stiffness",
         description="How strongly the active and selected bones keep their rotation while others rotate; 0 "
@@ -33,7 +33,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Remove it."""
+    """Remove the stiffness property."""
     delattr(bpy.types.Object, STIFFNESS_SLIDER)
 
 
@@ -47,7 +47,7 @@ def _stiffness(rig: bpy.types.Object) -> float:
 
 
 def _stiffen(rig: bpy.types.Object, stiffness: float) -> None:
-    """Set it on the active and selected bones, except those that cannot store it."""
+    """Set the stiffness of the active and selected bones, except those that cannot store it."""
     from ..settings.limit_properties import LimitPropertyError, read_settings, write_settings
     from ..settings.selection import active_bone, selected_bones
 

@@ -41,6 +41,6 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Remove it."""
+    """Remove the tool."""
     if not bpy.app.background:
         bpy.utils.unregister_tool(FABRIK_WT_drag)

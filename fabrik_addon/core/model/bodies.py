@@ -102,7 +102,7 @@ class Reaches:
 
 
 def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
-    """The reach of every effector; those that close loops have no bound here."""
+    """The reach of every effector; infinite for an effector that closes a loop."""
     links = [_links(skeleton, effector) for effector in effectors]
     far = np.array([sum(link) for link in links])
     near = np.array([max(0.0, 2.0 * max(link) - sum(link)) for link in links])

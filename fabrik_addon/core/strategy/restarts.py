@@ -23,7 +23,7 @@ _CLEAR_GAIN = 0.95
 
 
 def take_better(problem: Problem, state: State, frames: IntArray, found: State, share: float = 1.0) -> None:
-    """Take over, for frames (N,), those of N poses that meet the targets or come nearer.
+    """Replace the poses of frames (N,) by new ones where those meet the targets or come nearer.
 
     share: the largest Σ weight · distance² of a new pose, relative to the current one.
     """
@@ -65,7 +65,7 @@ def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, b
 
 
 def _stuck(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
-    """Those of some frames that another start pose may bring nearer to their targets."""
+    """Those of `frames` (N,) that another start pose may bring nearer to their targets."""
     options = problem.options
     if not (options.finish and options.restarts and problem.limited) or options.plain or not len(frames):
         return frames[:0]

@@ -118,7 +118,7 @@ def _closing_line(report: Report) -> str:
 
 
 def _counts(report: Report) -> str:
-    """Such as "FITTED 149, UNSEEN 2"."""
+    """The number of frames of each status, for example "FITTED 149, UNSEEN 2"."""
     return ", ".join(f"{name} {count}" for name, count in report.status_counts().items())
 
 

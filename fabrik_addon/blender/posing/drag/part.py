@@ -49,7 +49,7 @@ class Grip:
 
     @property
     def is_dragged(self) -> bool:
-        """Whether it is dragged rather than held."""
+        """Whether the grip is dragged rather than held."""
         return bool(self.shift_factors.any())
 
 

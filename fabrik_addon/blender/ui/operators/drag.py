@@ -286,7 +286,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         return True
 
     def _move(self, event: Event) -> None:
-        """Handle a mouse move; with Shift it counts a tenth."""
+        """Handle a mouse move; with Shift the bone moves a tenth as far."""
         said, now = self._input, self._view.mouse(event)
         said.snap, said.fine = event.ctrl, event.shift
         share = _PRECISE if event.shift and not event.ctrl else 1.0

@@ -20,9 +20,9 @@ _PERCENT = 100
 
 
 class InSteps(OnRig):
-    """A base for such an operator, which has `steps`, and `done` that receives their result.
+    """Base of an operator that works in steps: `steps` is a generator, and `done` receives its result.
 
-    Nothing may have changed in the scene until the last step.
+    The scene may only be changed in the last step.
     """
 
     doing: ClassVar[str]

@@ -94,7 +94,7 @@ def _ball_shapes(limit: Ball, turn: Quaternion) -> list[Shape]:
 
 
 def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
-    """The shapes of a polygon limit, like those of a ball."""
+    """The shapes of a polygon limit: as for a ball limit, with its outline as the edge."""
     binds = _stands(Polygon(limit.window), turn)
     return [*_polygon_patch(limit, binds), _marker(turn, binds), *_twist_shapes(limit.twist, turn)]
 
@@ -182,7 +182,7 @@ def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
 
 
 def _fixed_shapes(limit: Fixed, turn: Quaternion) -> list[Shape]:
-    """A square around the head. A fixed bone is always at its limit, so only a rotated one is shown that way."""
+    """A square around the head; if the bone is rotated, it is beyond its limit, and gets a marker."""
     binds = _moved(limit, turn)
     corners = _LOCK_SIZE * np.array([[1.0, 0.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
     lines = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2], [1, 3]])

@@ -112,7 +112,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Unregister them."""
+    """Unregister the translations."""
     bpy.app.translations.unregister(__name__)
 
 

@@ -63,7 +63,7 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
 
 
 def _draw_pairs(layout: UILayout, kept: FabrikRetarget) -> None:
-    """Which bone follows which bone of the source."""
+    """Draw the bone mapping: for each of the source's bones, the bone that follows it."""
     buttons = layout.row(align=True)
     buttons.operator(FABRIK_OT_match_bones.bl_idname, icon="VIEWZOOM")
     buttons.operator(FABRIK_OT_load_bone_map.bl_idname, text="", icon="FILE_FOLDER")

@@ -11,7 +11,7 @@ from ..base import AboutRig, MotionTab, draw_lines
 
 
 class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
-    """How a recorded person is fitted to the rig."""
+    """Settings that fit the rig to a recorded person."""
 
     bl_label = "Calibration"
     bl_order = 20

@@ -15,7 +15,7 @@ from .match import active_marker
 
 
 class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
-    """How well the last bake met the markers."""
+    """The report of the last bake from markers."""
 
     bl_label = "Report"
     bl_order = 40

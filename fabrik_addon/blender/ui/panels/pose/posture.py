@@ -11,7 +11,7 @@ from ..base import AboutRig, PoseTab, draw_lines
 
 
 class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
-    """Which of all poses that meet the goals is chosen, for dragging, live posing and solving."""
+    """Settings that choose among all poses that meet the goals, for dragging, live posing and solving."""
 
     bl_order = 20
     bl_label = "Posture"
