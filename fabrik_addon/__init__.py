@@ -1,6 +1,6 @@
 """FABRIK for Blender: poses rigs and bakes animation from motion-capture markers.
 
-`core` and `markers` work in plain Python; Blender is imported when the add-on is registered, and not before.
+`core` and `markers` work in plain Python; Blender is only imported when the add-on is registered.
 """
 
 from .package import PACKAGE as PACKAGE
@@ -14,7 +14,7 @@ def register() -> None:
 
 
 def unregister() -> None:
-    """Take away all that `register` added."""
+    """Remove everything that `register` added."""
     from .blender import registration
 
     registration.unregister()

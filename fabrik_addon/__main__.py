@@ -7,13 +7,13 @@ import traceback
 
 
 def _stop_early(*_arguments: object) -> None:
-    """Ctrl-C before there is anything to stop."""
+    """Handle Ctrl-C before there is anything to stop."""
     os.write(2, f"fabrik_{''.join(sys.argv[1:2])}: stopped; nothing was written\n".encode(errors="replace"))
     os._exit(130)
 
 
 def _run() -> None:
-    """Carry out the command and leave with its exit status."""
+    """Run the command and exit with its status."""
     try:
         from .blender.bake.batch import leave
         from .blender.bake.command_line import main
@@ -28,7 +28,7 @@ def _run() -> None:
     try:
         status = main(register, unregister, [COMMAND])
     except SystemExit as done:
-        # Of the parser: help, or a wrong call.
+        # The parser exits for help, or for wrong arguments.
         status = done.code if isinstance(done.code, int) else status
     except BaseException:
         traceback.print_exc()

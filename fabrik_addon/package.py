@@ -1,7 +1,6 @@
-"""What Blender knows the extension by, and keeps its preferences under.
+"""The name of this package, which is also the key of its preferences in Blender.
 
-The package around this one where it is installed (`bl_ext.user_default.fabrik`), this one where it is imported from a
-checkout.
+Installed as an extension it is the outer package (`bl_ext.user_default.fabrik`); imported from a checkout, this one.
 """
 
 PACKAGE = __package__.rpartition(".")[0] or __package__

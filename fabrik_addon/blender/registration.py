@@ -119,14 +119,14 @@ def _commands() -> dict[str, Callable[[list[str]], int]]:
 
 
 def _bake_command(arguments: list[str]) -> int:
-    """`blender --command fabrik_bake`."""
+    """Run `blender --command fabrik_bake`."""
     from .bake.command_line import run_command
 
     return run_command(arguments)
 
 
 def _retarget_command(arguments: list[str]) -> int:
-    """`blender --command fabrik_retarget`."""
+    """Run `blender --command fabrik_retarget`."""
     from .bake.command_line import run_command
     from .retarget.command_line import COMMAND
 

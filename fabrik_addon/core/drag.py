@@ -1,17 +1,17 @@
-"""A rig that is posed again and again, each pose going on from the last: dragging, live posing and Solve.
+"""Poses a rig repeatedly, each pose continuing from the last: dragging, live posing and Solve.
 
 Each pose is a local minimum of one problem:
 
     minimize  posture(x) + Σ c · |goal(x) − target|   subject to joint limits, floor, support and locks
 
 The distance itself is the penalty, not its square. So a goal is met exactly as long as the force that holds it is below
-its cap c, and beyond that it is let go smoothly: its force stays at the cap (an exact penalty function, the elastic
+its cap c, and beyond that it is released smoothly: its force stays at the cap (an exact penalty function, the elastic
 mode of Gill, Murray and Saunders, *SNOPT*, SIAM Review 47, 2005). Pins are goals with a large cap; a lower priority is
 a smaller one.
 
-A step is one quadratic program (see `optimize/qp.py`) with the Hessian of the Lagrangian. Goals are equality
-rows whose compliance grows until the force is the cap. Then the pose is brought back onto the goals that are met, and a
-merit function accepts or shortens the step. Forces and the active set are carried over to the next pose.
+A step is one quadratic program (see `optimize/qp.py`) with the Hessian of the Lagrangian. Goals are equality rows whose
+compliance grows until the force is the cap. The pose is then corrected onto the goals that are met, and a merit
+function accepts or shortens the step. Forces and the active set are kept for the next pose.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -51,62 +51,65 @@ from .rotations import (
 from .solution import Solution
 from .solve import Solver
 
-# What a lock lets a local rotation (4,) be: the allowed rotation that is nearest.
+# A lock: from a local rotation (4,) to the nearest allowed one.
 Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 
-# The force at which a goal is let go, as a share of the body's size; the posture's own force is 1 for each unit of
+# The force at which a goal is released, as a share of the body's size; the posture's own force is 1 for each unit of
 # length that the whole mass is moved. Of a hand dragged far out of reach and back, 155, 194 and 207 of 271 steps are
 # met with 10, 30 and 100; with 100 joints rotate twice as far in a step. A higher priority has _FIRM times the cap.
 _CAP: Final = 30.0
 _FIRM: Final = 100.0
-# Compliances of goals that are met, and of goals that have no say.
+# Compliances of goals that are met, and of goals that are ignored in a step.
 _RIGID: Final = 1e-10
 _LOOSE: Final = 1e10
-# A share of the body's size that targets go in one step, and how many stretches there are at most.
+# The distance that targets move in one stretch, as a share of the body's size, and the largest number of stretches.
 _STRETCH, _MOST_STRETCHES = 0.06, 12
-# Radians that a joint rotates in one step: beyond, the linear model says little.
+# Radians: the largest rotation of a joint in one step, since the linear model is inaccurate beyond it.
 _LONGEST_TURN: Final = 0.5
-# Stiffness along rows that are met. It changes no step, but the matrix need be positive definite only along the rest.
+# Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite along the
+# rest.
 _ALONG: Final = 10.0
-# How clearly positive definite, as a share of the mass matrix, and to what it is raised at least where it is not. With
-# a margin of 0.2 steps near a flat optimum converge by a fifth each, with this one quadratically.
+# The margin of positive definiteness, as a share of the mass matrix, and the least value to which smaller curvature is
+# raised. With a margin of 0.2 steps near a flat optimum converge by a fifth each, with this one quadratically.
 _MARGIN, _RAISED = 0.005, 0.1
 # The price of a unit of length below the floor, in caps of a goal.
 _PRICE: Final = 3.0
-# A share of the longest path: goals are met to this. They count as met up to _MET times as far off: with the caps of
-# pins less would decide whether a step is accepted.
+# Goals are met to this share of the longest path. They count as met up to _MET times that: otherwise, with the caps of
+# pins, smaller misses would decide whether a step is accepted.
 _TOLERANCE: Final = 1e-6
 _MET: Final = 5.0
-# Steps of one move of the mouse, fewer once all goals are met or the merit falls by less than this share of what it has
-# fallen, and of a pose that settles.
+# The largest number of steps of one move of the mouse. It takes fewer, but at least the second number, once all goals are
+# met or the merit falls by less than this share of what it has fallen.
 _STEPS, _STEPS_WHEN_MET, _FALLS = 6, 2, 0.05
 _STEPS_TO_REST: Final = 60
-# Steps of a frame of a live rig. Each frame begins from the same pose, so frames agree however near to rest they are.
-# With three targets, one out of reach, the energy is within 0.3 % of the lowest after 15 steps.
+# The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
+# they are not yet at rest. With three targets, one out of reach, the energy is within 0.3 % of the minimum after 15
+# steps.
 _STEPS_OF_A_FRAME: Final = 15
-# Radians at which joints rest, on release and in a move; nobody sees what is left after a step that is this share of
-# the way from the preferred pose.
+# Radians per step below which joints are at rest, on release and during a move. A step below this share of the distance
+# from the preferred pose is not visible.
 _AT_REST, _NEARLY_AT_REST, _REST_SHARE = 1e-5, 2e-3, 0.05
-# In shares of the mass matrix: with more no step gains anything.
+# In shares of the mass matrix: with more, no step gains anything.
 _MOST_DAMPING: Final = 1e4
-# A share of the body's size: a goal that is farther off is missed.
+# A goal farther off than this share of the body's size is missed.
 _MISSED: Final = 1e-4
-# A limb whose joint is bent by less, as a sine, is straight: knees of people at rest are. It is bent by so many
-# radians, and stays so where that gains this share of what is missing.
+# A limb is straight if the sine of its bend is below the first number, as people's knees are at rest. It is bent by the
+# second, in radians, and stays bent if that removes at least the third as a share of the miss.
 _STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
-# A lock is tried with rotations by so many radians; a direction of which less than this share is left is locked.
+# A lock is tested with rotations by the first number (radians); a direction that keeps less than the second share is
+# locked.
 _TRY, _OPEN = 1e-4, 0.5
-# While a drag is eased, no joint goes farther in a move than this many times as far as the targets, and this share of
-# the body's size; near the border of reach a body would run ahead of the mouse. Knees go 7 cm for the first centimeter
-# that hips on straight legs are lowered.
+# While a drag is eased, no joint moves farther than this many times as far as the targets, plus this share of the
+# body's size; near the limit of reach a body would otherwise run ahead of the mouse. Knees move 7 cm for the first
+# centimeter that hips on straight legs are lowered.
 _FOLLOWS, _LEAST_WAY, _CATCHES_UP = 4.0, 5e-4, 1e-2
-# To keep goals met joints may go this many times as far.
+# To keep goals met, joints may move this many times as far.
 _ABOUT: Final = 1.1
-# A body that begins beside what it stands on is shifted over it while a target goes this share of the body's size.
+# A body that starts off its support is shifted over it while a target moves this share of the body's size.
 _SHIFTED: Final = 0.1
-# A rotation by a radian counts as this share of the body's size: a person's bone rotates by 8 degrees a centimeter.
+# A rotation by a radian counts as this share of the body's size: a person's bone rotates by 8 degrees per centimeter.
 _TURNS: Final = 0.17
-# What bears a smaller share of the force on targets that are out of reach does not keep the body from them.
+# A constraint with less than this share of the force on unreachable targets does not hold the body back.
 _HOLDS: Final = 0.05
 
 
@@ -118,9 +121,9 @@ class DragPose:
         rotations: (J, 4) local rotations, w x y z.
         root_location: (3,) the root's head in armature space.
         errors: (E,) distances from the targets.
-        rotation_errors: (E,) radians, NaN where no rotation counts.
-        steps: how many quadratic programs were solved.
-        is_held_back: whether the joints have not caught up yet; the same targets again bring them nearer.
+        rotation_errors: (E,) radians; NaN without a target rotation.
+        steps: the number of quadratic programs solved.
+        is_held_back: whether joints still lag behind; calling with the same targets again brings them nearer.
     """
 
     rotations: FloatArray
@@ -132,10 +135,10 @@ class DragPose:
 
 
 class _State:
-    """A pose of the bodies with its targets; what it costs and how it may change is worked out where it is asked for.
+    """A pose of the bodies with its targets; its costs and derivatives are computed when they are first used.
 
     Attributes:
-        residual: (E + O, 3) what is missing to the targets.
+        residual: (E + O, 3) differences from the effectors to their targets.
     """
 
     def __init__(self, solver: "DragSolver", pose: Pose, wanted: Wanted) -> None:
@@ -143,12 +146,12 @@ class _State:
         self.residual = solver.goals.residual(pose, wanted)
 
     def toward(self, wanted: Wanted) -> "_State":
-        """The same pose with other targets."""
+        """Copy this state with other targets."""
         return _State(self._solver, self.pose, wanted)
 
     @cached_property
     def away(self) -> Away:
-        """How far the pose is from the preferred one."""
+        """The difference of the pose from the preferred one."""
         return self._solver.posture.away(self.pose)
 
     @cached_property
@@ -159,7 +162,7 @@ class _State:
 
     @cached_property
     def merit(self) -> float:
-        """What a step is to lessen."""
+        """The function that a step has to reduce."""
         solver = self._solver
         return (
             solver.posture.value(self.away)
@@ -170,7 +173,7 @@ class _State:
 
     @cached_property
     def model(self) -> "_Model":
-        """What a step goes by."""
+        """The quadratic model that gives a step."""
         solver, pose = self._solver, self.pose
         motions = solver.bodies.motions(pose)
         mass, gradient = solver.posture.equations(self.away, pose, motions)
@@ -185,10 +188,10 @@ class _State:
 
 
 class _Model(NamedTuple):
-    """How a state changes along the D columns, to first order.
+    """Linearization of a state in the D columns.
 
-    mass: (D, D) the Gauss-Newton matrix of all terms: posture, and limbs that hang. gradient: (D,) theirs.
-    rows: (3 (E + O), D) of the goals. constraints: all others, with their contacts.
+    mass: (D, D) the Gauss-Newton matrix of the terms of posture and of limbs that hang. gradient: (D,) of the same
+    terms. rows: (3 (E + O), D) of the goals. constraints: all others, with their contacts.
     """
 
     motions: Motions
@@ -200,13 +203,13 @@ class _Model(NamedTuple):
 
 
 class _Active(NamedTuple):
-    """The constraints that held the last pose: their keys (N,) and multipliers (N,)."""
+    """The active constraints of the last pose: their keys (N,) and multipliers (N,)."""
 
     keys: npt.NDArray[np.int64]
     multipliers: FloatArray
 
     def of(self, constraints: ConstraintRows) -> FloatArray:
-        """(K,) the multipliers of constraints, zero where they were not active."""
+        """(K,) the multipliers of constraints, zero for those that were not active."""
         return np.asarray((constraints.keys[:, None] == self.keys) @ self.multipliers)
 
 
@@ -215,10 +218,10 @@ _NONE_ACTIVE: Final = _Active(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 class DragSolver:
-    """One skeleton with its effectors and masses, made ready once for pose after pose.
+    """A skeleton with its effectors and masses, prepared once to be posed repeatedly.
 
     Attributes:
-        rotations: (J, 4) and location: (3,) the present pose.
+        rotations: (J, 4) local rotations and location: (3,) the root's head, armature space, of the current pose.
     """
 
     def __init__(  # noqa: PLR0913  each is a part of the problem
@@ -240,17 +243,18 @@ class DragSolver:
 
         Args:
             skeleton: J bones.
-            effectors: E points on bones. Goals of a smaller priority are kept before those of a larger one; weights
-                multiply the force at which a goal is let go.
+            effectors: E points on bones. Goals with a lower priority number are kept before others; weights multiply
+                the force at which a goal is released.
             masses: of the J bones.
             limits: bone name to joint limit.
-            still: names of bones that keep their local rotation, whatever it is.
+            still: names of bones that keep their local rotation.
             root: "FIXED" or "FREE".
-            floor: what points do not go below.
-            support: what the center of mass stays over.
-            locks: by index of a bone, what its local rotation may be.
-            hang_from: limbs without goals hang as in that pose, or follow, and keep to the floor; None has them rigid.
-            collision: capsules that do not go into each other.
+            floor: the points that stay above the floor.
+            support: the area above which the center of mass stays.
+            locks: by index of a bone, its allowed local rotations.
+            hang_from: the pose whose limb tilts are kept by limbs without goals, which stay above the floor; None:
+                these are rigid.
+            collision: capsules that must not overlap.
         """
         led = participants(skeleton, with_partners(effectors))
         bones = sorted(
@@ -276,7 +280,7 @@ class DragSolver:
         self.begin(*self.preferred)
 
     def _hang(self, start: HangFrom) -> HangingTerm | None:
-        """The term of the limbs that hang; None if none does."""
+        """The term of the limbs that hang; None if there are none."""
         bodies, shares = self.bodies, self.masses.hanging
         if shares is None:
             return None
@@ -293,11 +297,11 @@ class DragSolver:
 
     @property
     def size(self) -> float:
-        """The length that forces and thresholds are shares of."""
+        """The length to which forces and thresholds are relative."""
         return self.posture.size
 
     def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
-        """From now on stay near a pose: (J, 4) local rotations and the root's head at (3,)."""
+        """Prefer a pose from now on: (J, 4) local rotations and the root's head at (3,), armature space."""
         self.preferred = np.asarray(rotations, dtype=np.float64), np.asarray(location, dtype=np.float64)
         self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free)
         self.bounds.prefer(self.posture, *self.preferred)
@@ -306,13 +310,16 @@ class DragSolver:
         self._eased = np.zeros(len(self._eases))
 
     def lock(self, locks: Mapping[int, Lock]) -> None:
-        """From now on keep to these locks, by index of a bone."""
+        """Use these locks from now on, by index of a bone."""
         place = {int(bone): body for body, bone in enumerate(self.bodies.bones)}
         pairs = [(place[bone], lock) for bone, lock in locks.items() if bone in place]
         self._locked = [(body, lock) for body, lock in pairs if self.bodies.counts[body]]
 
     def begin(self, rotations: FloatArray, location: FloatArray) -> None:
-        """Be in a pose, (J, 4) and (3,), that nothing led to. Capsules that overlap in it may go on doing so."""
+        """Start from a pose, (J, 4) local rotations and root (3,), without history.
+
+        Capsules that overlap in it may stay so.
+        """
         self.bounds.capsules.allow(self.bodies.pose(rotations[self.bodies.bones], location))
         self._restart(rotations, location)
 
@@ -329,15 +336,15 @@ class DragSolver:
         self._bends_straight = True
 
     def go_on_from(self, rotations: FloatArray, location: FloatArray) -> None:
-        """Be in another pose, (J, 4) and (3,), with forces and constraints as they are."""
+        """Continue from another pose, (J, 4) local rotations and root (3,), with the current forces and constraints."""
         self.rotations, self.location = rotations, location
 
     def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
-        """(E, 3) where the effectors are in a pose, in armature space."""
+        """(E, 3) the effectors in a pose of rotations (J, 4) and root (3,), armature space."""
         return self.goals.points(self.bodies.pose(rotations[self.bodies.bones], location))[: self.goals.count]
 
     def holding(self) -> Holder | None:
-        """The strongest of what keeps effectors from their targets in the last pose; None if all targets can be met.
+        """The constraint that keeps effectors from their targets most in the last pose; None if all can be met.
 
         Multipliers are compared as forces. That of a joint limit is a torque; its lever is _TURNS of the body's size.
         """
@@ -350,7 +357,8 @@ class DragSolver:
             holder = self.limits.holder(key) or self.bounds.holder(key)
             lever = _TURNS * self.size if holder.kind == "LIMIT" else 1.0
             found[holder] = found.get(holder, 0.0) + multiplier / lever
-        # The floor bears the sum of its points; on a bone that a goal holds as well, it only presses against that.
+        # The floor's force is the sum over its points; on a bone that also has a goal, the floor only presses against
+        # that goal.
         floor = {holder: force for holder, force in found.items() if holder.kind == "FLOOR"}
         for holder in [each for each in floor if Holder("GOAL", each.bone) in found]:
             goal, pressing = Holder("GOAL", holder.bone), floor.pop(holder)
@@ -362,14 +370,14 @@ class DragSolver:
         return strongest if found.get(strongest, 0.0) > _HOLDS * forces[let_go].max() else OUT_OF_REACH
 
     def center_of_mass(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
-        """(3,) in a pose, in armature space."""
+        """(3,) the center of mass in a pose, armature space."""
         pose = self.bodies.pose(rotations[self.bodies.bones], location)
         return self.posture.centre_of_mass(self.posture.away(pose))
 
     def misses(
         self, rotations: FloatArray, location: FloatArray, points: FloatArray, target_rotations: FloatArray | None
     ) -> FloatArray:
-        """(E + O,) units of length and radians by which a pose misses targets and rotations."""
+        """(E + O,) distances in units of length, and angles in radians, from the targets in a pose."""
         wanted = self.goals.wanted(points, target_rotations)
         pose = self.bodies.pose(rotations[self.bodies.bones], location)
         return np.concatenate(self.goals.missed(self.goals.residual(pose, wanted)))
@@ -384,15 +392,15 @@ class DragSolver:
         settled: bool = False,
         most: int | None = None,
     ) -> DragPose:
-        """Go on from the present pose to the one for (E, 3) targets and (E, 4) rotations; NaN asks for nothing.
+        """Continue from the current pose to the one for targets (E, 3) and rotations (E, 4); NaN for none.
 
         Args:
             points: (E, 3) in armature space.
             target_rotations: (E, 4) w x y z in armature space.
-            undecided: (E, 3) a unit direction in which an effector may be anywhere, zeros for none.
-            eased: the joints catch up over several calls where they would run ahead of the targets.
-            settled: go on until the joints rest, however long that takes.
-            most: steps then; None for as many as that takes as a rule.
+            undecided: (E, 3) a unit direction along which an effector is free, zero for none.
+            eased: if joints would run ahead of the targets, let them catch up over several calls.
+            settled: continue until the joints are at rest.
+            most: the largest number of steps; None: the default.
         """
         wanted = self.goals.wanted(
             np.asarray(points, dtype=np.float64),
@@ -404,17 +412,17 @@ class DragSolver:
         gone, self._wanted = self._gone(first), wanted
         state, far = first, gone
         if gone > _STRETCH * self.size:
-            # After a jump the preferred pose may be nearer to the targets than the present one.
+            # After a jump the preferred pose may be nearer to the targets than the current one.
             local, location = self.preferred[0][self.bodies.bones], self.preferred[1]
             preferred = self._state(local, location, wanted)
             if preferred.merit < state.merit:
                 self._forget()
                 state, far = preferred, float(lengths(preferred.residual).max())
-        # A target that jumps is followed in stretches: so far from it the model of a step says little.
+        # A target that jumps is followed in stretches, since the model of a step is inaccurate so far away.
         for stretches in range(min(int(far / (_STRETCH * self.size)), _MOST_STRETCHES), 0, -1):
             nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + stretches))
             state = self._step(state.toward(nearer), 0.0)[0].toward(wanted)
-        # While the targets rest the joints go on to theirs, in as many calls as it takes.
+        # While the targets do not move, joints continue toward theirs, over several calls.
         most = most or (_STEPS_TO_REST if settled else _STEPS)
         state, steps, is_at_rest = self._minimized(state, most, settled=settled or gone == 0.0)
         missed = self._is_missed(state)
@@ -441,23 +449,23 @@ class DragSolver:
         return DragPose(rotations, held.pose.root, errors, rotation_errors, steps, held is not state or not is_at_rest)
 
     def _minimized(self, state: _State, most: int, *, settled: bool) -> tuple[_State, int, bool]:
-        """The state after at most so many steps; how many it took, and whether the joints rest."""
+        """The state after at most `most` steps; their number, and whether the joints are at rest."""
         self._damping = 0.0 if self._damping > _MOST_DAMPING else self._damping
         first = state.merit
         for step in range(1, 1 + most):
             before, last = self._active.keys, state.merit
             state, self._damping, longest = self._step(state, self._damping)
-            # With another active set than before, the model that the step was made by is not that of the new pose.
+            # If the active set has changed, the model of the step no longer holds for the new pose.
             same = np.array_equal(np.sort(before), np.sort(self._active.keys))
             done = np.abs(state.residual[self._compliance <= _RIGID]).max(initial=0.0) <= _MET * self.tolerance
             share = 0.0 if settled else _REST_SHARE
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
             if longest < _AT_REST or self._damping > _MOST_DAMPING:
                 return state, step, True
-            # Close to rest it goes on with the next moves, or once the mouse rests.
+            # Close to rest it continues with the next moves, or once the mouse rests.
             if not settled and longest < rest and done and same:
                 return state, step, longest < _NEARLY_AT_REST
-            # What is left to gain comes with the next moves.
+            # The remaining gain comes with the next moves.
             is_little = last - state.merit < _FALLS * (first - state.merit) or not self._is_missed(state).any()
             if not settled and step >= _STEPS_WHEN_MET and is_little:
                 break
@@ -468,10 +476,10 @@ class DragSolver:
         return np.asarray(lengths(state.residual) > _MISSED * self.size)
 
     def _bent(self, state: _State, missed: BoolArray) -> _State | None:
-        """The state with straight limbs bent a little, if a goal that is missed may be met by that.
+        """The state with straight limbs bent a little, if a missed goal can be met by that.
 
-        In the direction of a straight limb no small rotation moves its end: hips that are pulled down on straight legs
-        would stay where they are. A goal that is pulled away from a joint only stretches the limb.
+        No small rotation moves the end of a straight limb along the limb: hips pulled down on straight legs would not
+        move. A goal that is pulled away from a joint only stretches the limb.
         """
         pose, bodies = state.pose, self.bodies
         upper = pose.heads[1:] - pose.heads[bodies.parents[1:]]
@@ -493,7 +501,8 @@ class DragSolver:
             both[:, body] = product(turns, pose.local[body])
             inside = np.array([self.limits.clamped(each)[body] for each in both])
             far = angle_between(inside, pose.local[body])
-            # Where both sides are free it is always the same one: rounding would bend left and right otherwise.
+            # If both sides are free, always choose the same one, since rounding would otherwise choose between left and
+            # right.
             local[body] = inside[int(far[1] > far[0] + _AT_REST)]
         return self._state(local, pose.root, state.wanted)
 
@@ -505,10 +514,10 @@ class DragSolver:
         from_far: bool = False,
         is_frame: bool = False,
     ) -> DragPose:
-        """The pose for targets as `solve` takes them, from the preferred one, whatever the present one is.
+        """The pose for targets as in `solve`, from the preferred pose instead of the current one.
 
-        from_far: where goals are missed, FABRIK's passes are tried as another start.
-        is_frame: one of many; it takes a bounded time.
+        from_far: if goals are missed, also try a start from FABRIK's passes. is_frame: one of many frames; it takes a
+        bounded time.
         """
         self.begin(*self.preferred)
         most = _STEPS_OF_A_FRAME if is_frame else None
@@ -526,17 +535,17 @@ class DragSolver:
         return found
 
     def _from_far(self, points: npt.ArrayLike, target_rotations: npt.ArrayLike | None) -> Solution:
-        """The pose that FABRIK's passes lead to from the preferred one."""
+        """The pose that FABRIK's passes reach from the preferred one."""
         root = "FREE" if self.bodies.free_root else "FIXED"
         solver = Solver(self.skeleton, self.effectors, limits=self._own_limits, root=root, options=Options(restarts=0))
         rotations, location = self.preferred
         return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
 
     def _lead(self, wanted: Wanted) -> None:
-        """Shift the body over what it stands on, and ease limbs, by how far targets have been led.
+        """Shift the body over its support, and bend limbs at ease, by how far targets have moved.
 
-        That is how far they are from where the preferred pose has their effectors. A limb at ease bends its hinge, and
-        the joint above the other way by half as much: a person's leg as it leaves the ground.
+        That is their distance from the effectors in the preferred pose. A limb at ease bends its hinge, and the joint
+        above in the opposite direction by half as much, like a person's leg as it leaves the ground.
         """
         led = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         led = np.minimum(1.0, led / (_SHIFTED * self.size))
@@ -554,9 +563,10 @@ class DragSolver:
         self.posture = PostureTerm(self.bodies, self.masses, rotations, self.preferred[1], self._free)
 
     def _find_eases(self) -> list[tuple[int, FloatArray, IntArray]]:
-        """Hinges that are less bent in the preferred pose than at ease.
+        """Hinges that are less bent in the preferred pose than in a relaxed limb.
 
-        The bone, the rotation vector (3,) that bends it to that, and the effectors that lead its limb.
+        Each with its bone, the rotation vector (3,) that bends it as in a relaxed limb, and the effectors that move its
+        limb.
         """
         found: list[tuple[int, FloatArray, IntArray]] = []
         for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
@@ -572,7 +582,10 @@ class DragSolver:
         return found
 
     def _gone(self, state: _State) -> float:
-        """How far the farthest target has gone since the last call; a rotation as far as it takes the body's end."""
+        """The largest distance that a target has moved since the last call.
+
+        A rotation counts as far as it moves the body's end.
+        """
         before, wanted = self._wanted, state.wanted
         if before is None:
             errors, turns = self.goals.missed(state.residual)
@@ -584,12 +597,12 @@ class DragSolver:
         return float(max(moved.max(initial=0.0), self.size * turns.max(initial=0.0)))
 
     def _step(self, state: _State, damping: float) -> tuple[_State, float, float]:
-        """The state after one quadratic program, the next damping, and radians that the farthest joint rotates."""
+        """The state after one quadratic program, the next damping, and the largest rotation of a joint, radians."""
         _, mass, gradient, rows, constraints, _ = state.model
         residual = state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
-        # What gives way is not met: stiffness along it would be a force.
+        # A constraint with compliance is not met exactly: stiffness along it would be a force.
         firm = constraints.compliance == 0.0
         held = np.concatenate([rows[met], self.size * constraints.rows[active & firm]])
         asked = np.concatenate([residual[met], self.size * constraints.gaps[active & firm]])
@@ -612,7 +625,7 @@ class DragSolver:
         )
         longest = float(np.abs(found.step[0, : self.bodies.turning]).max(initial=0.0))
         met = found.compliance[0] <= _RIGID
-        # To meet goals better than they need be costs as much as their forces say.
+        # Meeting goals more exactly than necessary costs their forces times the distance.
         least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
         share = min(1.0, _LONGEST_TURN / max(longest, ROUNDING))
         for _ in range(4):
@@ -636,11 +649,11 @@ class DragSolver:
         return stiffness - model.constraints.curvature(multipliers)
 
     def _positive(self, matrix: FloatArray, mass: FloatArray) -> tuple[FloatArray, float]:
-        """(D, D) a matrix that is clearly positive definite, and the most mass that has been added along a direction.
+        """(D, D) a matrix that is positive definite by a margin, and the most mass that was added along a direction.
 
-        Negative curvature, in units of mass, counts as if it were positive: steps along it go downhill, the less the
-        sharper it is, and all other directions stay as they are (modified eigenvalues: Nocedal and Wright, *Numerical
-        Optimization*, section 3.4; Dauphin et al., NeurIPS 2014).
+        Negative curvature, in units of mass, changes its sign: steps along it go downhill, and are shorter the sharper
+        it is. All other directions stay as they are (modified eigenvalues: Nocedal and Wright, *Numerical Optimization*,
+        section 3.4; Dauphin et al., NeurIPS 2014).
         """
         try:
             np.linalg.cholesky(matrix - _MARGIN * mass)
@@ -655,7 +668,7 @@ class DragSolver:
         return matrix, 0.0
 
     def _onto(self, state: _State, program: QuadraticProgram, found: QpStep, share: float, active: BoolArray) -> _State:
-        """The state after a share of a step, back on the goals that are met: they curve away from their tangents."""
+        """The state after a share of a step, corrected onto goals that are met, since they are curved."""
         step, met = share * found.step[0], found.compliance[0] <= _RIGID
         trial, left = self._moved(state, step), (1.0 - share) * state.residual
         longest = float(np.abs(step[: self.bodies.turning]).max(initial=0.0))
@@ -663,7 +676,7 @@ class DragSolver:
             off = np.where(met, (trial.residual - left).ravel(), 0.0)
             if np.abs(off).max(initial=0.0) <= self.tolerance:
                 break
-            # What is let go does not keep its place: its rows yield by as much as they will.
+            # Goals that are released do not keep their positions: their rows give way freely.
             move = program.onto(off[None], np.where(met, _RIGID, _LOOSE)[None], active)[0]
             if np.abs(move[: self.bodies.turning]).max(initial=0.0) > 0.2 + longest:
                 break
@@ -681,14 +694,17 @@ class DragSolver:
         return _State(self, self.bodies.pose(self._within(local), root), wanted)
 
     def _within(self, local: FloatArray) -> FloatArray:
-        """(B, 4) the nearest local rotations inside the joint limits, with locked channels as they are."""
+        """(B, 4) the nearest local rotations inside the joint limits, with locked channels unchanged."""
         inside = self.limits.clamped(local)
         for body, lock in self._locked:
             inside[body] = lock(inside[body])
         return inside
 
     def _unlocked(self, pose: Pose) -> FloatArray | None:
-        """(D, D) the projection of steps onto what the locks leave open to first order; None without locks."""
+        """(D, D) the projection of steps onto the directions that locks leave open, to first order.
+
+        None without locks.
+        """
         if not self._locked:
             return None
         open_steps = np.eye(self.bodies.columns)
@@ -704,13 +720,13 @@ class DragSolver:
         return open_steps
 
     def _held_back(self, first: _State, state: _State, gone: float) -> _State:
-        """The state, or as much of the way to it as the joints may go while the targets have gone so far."""
+        """The state, or as much of the movement to it as joints may make for targets that have moved by `gone`."""
         most = _FOLLOWS * gone + (_LEAST_WAY if gone > 0.0 else _CATCHES_UP) * self.size
         farthest = self._farthest(first, state)
         rotated = angle_between(first.pose.local, state.pose.local)[~self._free]
         turned = float(rotated.max()) if gone > 0.0 else 0.0
         held = state
-        # First as joints may rotate; where goals would be missed by that, as far as joints may go.
+        # First limit how far joints rotate; if that misses goals, only how far they move.
         for far in (max(farthest, _TURNS * self.size * turned), farthest):
             if far <= most:
                 return state
@@ -723,7 +739,7 @@ class DragSolver:
         return self._onto_goals(held, self.caps > 2.0 * self.caps[: self.goals.count].min())
 
     def _farthest(self, first: _State, state: _State) -> float:
-        """How far the joint, or center of mass of a bone, goes that goes farthest from one state to another."""
+        """The largest distance that a joint, or a bone's center of mass, moves between two states."""
         centers, heads = state.away.centres - first.away.centres, (state.pose.heads - first.pose.heads)[~self._free]
         return float(max(lengths(centers).max(), lengths(heads).max()))
 
@@ -750,7 +766,7 @@ class DragSolver:
 def _free_limbs(
     skeleton: Skeleton, led: Collection[int], masses: Masses | None, still: Collection[str], floor: Floor | None
 ) -> set[int]:
-    """The bones that no goal moves, but that hang or meet the floor, and those between them and bones with goals."""
+    """Bones without goals that hang or meet the floor, and those between them and bones with goals."""
     names = set() if floor is None else {name for name, _ in floor.points}
     if masses is not None and masses.hanging is not None:
         names |= {skeleton.names[bone] for bone in np.flatnonzero(masses.hanging)}

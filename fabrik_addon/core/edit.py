@@ -58,15 +58,16 @@ _HELD: Final = 50.0
 _COMPLIANCE: Final = 1e-9
 # Radians: the largest rotation of a joint in a step, and a step below which a frame is finished.
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
-# Radians: own poses that exceed a limit by less are inside.
+# Radians: own poses that exceed a limit by less count as inside.
 _BEYOND: Final = 1e-6
-# Most steps: from the start, and for a move of the mouse, which continues from the last one.
+# The largest number of steps: from the start, and for a move of the mouse, which continues from the last one.
 _MOST_STEPS, _STEPS_FROM_NEAR = 30, 4
 # Frames: the standard deviation of the Gaussian that smooths a change over time. 5 instead of 3 is not smoother.
 _SPREAD: Final = 3.0
-# At least this share of the mass matrix makes the Hessian positive; damping starts with the same share.
+# The smallest share of the mass matrix that is added to make the Hessian positive, and the first damping.
 _MARGIN: Final = 0.2
-# A step that does not reduce the cost is shortened to this share, a few times; then damping grows by the same factor.
+# A step that does not reduce the cost is shortened to this share, at most this many times; then damping grows by the
+# same factor.
 _SHORTER, _MOST_SHORTER = 0.4, 4
 # Capsules farther apart than this share of the size do not meet in a step.
 _NEAR_CAPSULES: Final = 0.05
@@ -333,7 +334,7 @@ class _Limits:
         self._turns = matrix_from_quaternion(self._beyond)
 
     def clamped(self, local: FloatArray) -> FloatArray:
-        """(F, B, 4) the nearest local rotations inside."""
+        """(F, B, 4) the nearest local rotations inside the limits."""
         if not self._is_beyond:
             return self._limits.clamped(local)
         return product(self._beyond, self._limits.clamped(product(conjugate(self._beyond), local)))

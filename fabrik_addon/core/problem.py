@@ -33,7 +33,7 @@ _LEAST_TOLERANCE = 1e-12
 
 
 def one_pose_backend() -> Backend:
-    """What computes one pose: mathutils where there is one, which comes with Blender only."""
+    """The backend for one pose: mathutils if available, which comes with Blender only."""
     try:
         from .backend.scalar import BACKEND  # noqa: PLC0415
     except ImportError:
@@ -138,7 +138,7 @@ class Problem:
 
     @cached_property
     def is_chain(self) -> bool:
-        """Whether points are all it takes: one unlimited rigid chain, one effector at its end, a target in space."""
+        """Whether points are enough: one unlimited rigid chain, one effector at its end, a target in space."""
         return not (self.is_special or self.slides) and is_chain(self.links)
 
     @cached_property
@@ -180,7 +180,7 @@ class Problem:
 
     @cached_property
     def passes_of_one(self) -> Passes:
-        """The same for one pose: two passes of a person take 2 ms in mathutils, in arrays 10."""
+        """The passes for one pose: two passes of a person take 2 ms in mathutils, in arrays 10."""
         backend = one_pose_backend()
         if backend is array:
             return self.passes
@@ -237,8 +237,7 @@ class Problem:
 
         Returns:
             (P, J, 4) local rotations, (P, E, 3) the effectors relative to the root's head, and (P, O, 3, 3) the
-            orientations
-            of those whose rotation counts.
+            orientations of those whose rotation counts.
         """
         poses = spread_poses(self.skeleton, self.limits)
         pose = self.bodies.pose(poses[:, self.bones], np.zeros((len(poses), 3)))

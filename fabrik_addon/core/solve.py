@@ -1,4 +1,4 @@
-"""The door: solve() checks, prepares the problem, and takes each chunk of frames from its start to its solution."""
+"""The public entry point: solve() checks its input, prepares the problem, and solves frames in chunks."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
@@ -34,7 +34,7 @@ from .strategy.priorities import meet_groups
 from .strategy.restarts import restart, take_better
 from .strategy.temporal import repair_pops
 
-# A joint that could still gain a larger share of what is missing, all by itself, is not at rest.
+# A joint is not at rest if it alone could still remove more than this share of the residual.
 _LEFT_TO_DO = 0.05
 
 
@@ -52,24 +52,25 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
     bend_targets: npt.ArrayLike | None = None,
     options: Options | None = None,
 ) -> Solution:
-    """Find the pose in which the effectors meet their targets, for one pose or F frames, each by itself.
+    """Find the pose in which the effectors meet their targets, for one pose or for F frames separately.
 
     Args:
         skeleton: J bones in their rest pose.
         effectors: E points on bones.
         targets: (E, 3) or (F, E, 3) in armature space; a NaN row is not seen on that frame.
         limits: bone name to limit.
-        slides: bone name to (low, high) factors of its length, which changes only where targets cannot be met else.
+        slides: bone name to (min, max) factors of its length, which only changes if targets cannot be met otherwise.
         start: (J, 4) or (F, J, 4) local rotations to start from; rest when None.
-        start_location: (3,) or (F, 3) the root's head at the start; its rest place when None.
-        root: "FIXED" keeps the root's head, "FREE" lets it go where the fit wants it (one effector pulls all along).
-        target_rotations: (E, 4) or (F, E, 4) quaternions w x y z in armature space that effectors' bones are to have,
-            each as much as its rotation_weight says; NaN: none.
-        bend_targets: (E, 3) or (F, E, 3) points toward which the limbs that end at the effectors bend; NaN: none.
+        start_location: (3,) or (F, 3) the root's head at the start, armature space; at rest when None.
+        root: "FIXED" keeps the root's head, "FREE" lets it move (a single effector pulls the whole rig along).
+        target_rotations: (E, 4) or (F, E, 4) quaternions w x y z in armature space for the effectors' bones, weighted
+            by their rotation_weight; NaN: none.
+        bend_targets: (E, 3) or (F, E, 3) poles in armature space, toward which the limbs that end at the effectors
+            bend; NaN: none.
         options: tolerance and method.
 
     Raises:
-        TargetError, LimitError, OptionsError: naming what does not fit or makes no sense.
+        TargetError, LimitError, OptionsError: naming the invalid argument.
     """
     return Solver(skeleton, effectors, limits=limits, slides=slides, root=root, options=options).solve(
         targets,
@@ -81,7 +82,7 @@ def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
 
 
 class Solver:
-    """A problem made ready once, to be solved many times (see `solve` for the arguments)."""
+    """A problem prepared once, to be solved many times (see `solve` for the arguments)."""
 
     def __init__(
         self,
@@ -99,19 +100,19 @@ class Solver:
 
     @property
     def frames_at_once(self) -> int:
-        """How many frames are solved together."""
+        """The number of frames solved together."""
         return self.problem.frames_at_once
 
     @cached_property
     def _one_chain(self) -> ChainSolver | None:
-        """The short way to one pose, where there is nothing but a chain without limits, and its root is fixed."""
+        """The fast path for one pose, if the problem is a chain without limits, and its root is fixed."""
         problem = self.problem
         backend = one_pose_backend() if problem.is_chain and not problem.free_root else array
         return None if backend is array else ChainSolver(problem, backend)
 
     @cached_property
     def _chains(self) -> ChainSolver:
-        """The same for many poses, or with a target toward which it bends."""
+        """The fast path for many poses, or for a chain with a pole."""
         return ChainSolver(self.problem, array)
 
     def solve(
@@ -125,7 +126,7 @@ class Solver:
         bend_targets: npt.ArrayLike | None = None,
         prior: PosePrior | None = None,
     ) -> Solution:
-        """One pose for (E, 3) targets, F poses for (F, E, 3).
+        """Find one pose for targets (E, 3), or F poses for (F, E, 3), armature space; see `solve`.
 
         weights: ([F,] E) instead of the effectors' own. prior: local rotations that are expected.
         """
@@ -199,7 +200,7 @@ def solve_frames(problem: Problem, start: Start, targets: Targets, result: Solut
 
 
 def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
-    """One frame taken from its start to the nearest pose that meets the targets: by least squares alone."""
+    """Solve one frame from its start to the nearest pose that meets the targets, by least squares alone."""
     solution = Solution.empty(problem.skeleton, 1, len(problem.effectors))
     begun, wanted, origins = _prepared(problem, start, targets)
     state = _start_state(problem, begun, wanted)
@@ -213,7 +214,7 @@ def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
 
 
 def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, Targets, FloatArray]:
-    """A start and its targets, as seen from (F, 3) where the root is or, if free, will be."""
+    """A start and its targets, relative to (F, 3) where the root is or, if free, will be."""
     origins = start.roots
     if problem.free_root:
         seen = ~np.isnan(targets.positions)
@@ -224,7 +225,7 @@ def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, 
 
 
 def _start_state(problem: Problem, start: Start, targets: Targets) -> State:
-    """F frames before anything is done."""
+    """F frames in their start pose."""
     goals, frames = problem.goals, len(targets)
     wanted = goals.wanted(targets.positions, targets.rotations)
     weights = goals.weighted(targets.weights, wanted)
@@ -243,7 +244,7 @@ def _start_state(problem: Problem, start: Start, targets: Targets) -> State:
 
 
 def _unfinished(problem: Problem, state: State) -> BoolArray:
-    """(F,) whether the start does not do: something is unmet, a limb is off its pole, or rotations are expected."""
+    """(F,) whether the start is not a solution: a goal is missed, a limb is off its pole, or rotations are expected."""
     if state.prior is not None:
         return np.ones(len(state.weights), dtype=bool)
     unmet = state.unmet(problem.goals.residual(state.pose, state.wanted))
@@ -253,7 +254,7 @@ def _unfinished(problem: Problem, state: State) -> BoolArray:
 
 
 def _slide(problem: Problem, state: State) -> None:
-    """Where not all is met at the lengths nearest to rest, let the slides give way."""
+    """If targets are missed at the lengths nearest to rest, solve with variable lengths."""
     frames = np.flatnonzero(state.unmet(problem.goals.residual(state.pose, state.wanted)))
     if len(frames) and problem.sliding is not None:
         part = state.part(frames)
@@ -265,7 +266,7 @@ def _slide(problem: Problem, state: State) -> None:
 def _write(
     problem: Problem, start: Start, targets: Targets, origins: FloatArray, state: State, result: Solution
 ) -> None:
-    """Put F solved frames into a result that has room for them."""
+    """Write F solved frames into a result with space for them."""
     goals, bones, pose, frames = problem.goals, problem.bones, state.pose, len(targets)
     residual = goals.residual(pose, state.wanted)
     if len(bones) < len(problem.skeleton):
@@ -293,10 +294,11 @@ def _write(
 
 
 def _why_unmet(problem: Problem, roots: FloatArray, state: State, binding: BoolArray) -> IntArray:
-    """(F,) the status of frames on which a target is missed; binding: (F, J) bones whose limits bind."""
+    """(F,) the status of frames on which a target is missed; binding: (F, J) bones whose limits are active."""
     beyond = problem.beyond_lengths(state.wanted.points, state.weights, roots)
     several = (state.weights > 0).sum(axis=1) > 1
-    # Targets that disagree do so with a fixed joint on the way, too; a single target may be missed because of it.
+    # Several targets may contradict each other even with a fixed joint, but a fixed joint may be why a single target is
+    # missed.
     limits = zip(problem.bones, problem.body_limits, strict=True)
     turning = [bone for bone, limit in limits if limit is not None and limit.freedom]
     binds = np.where(several, binding[:, turning].any(axis=1), binding.any(axis=1))

@@ -48,11 +48,11 @@ _LIMBS: Final = {
     "shin": _Limb(0.031),
     "foot": _Limb(0.021, is_tip=True, percentile=25.0),
 }
-# Radii from a mesh must be within these multiples of those from the height; skirts and capes are not.
+# Factors between which radii from a mesh must be, relative to those from the height; skirts and capes are not.
 _THINNEST, _THICKEST = 0.6, 1.6
 # Fewer vertices do not give a radius.
 _ENOUGH: Final = 8
-# The percentiles of distances that give an oval's half axes: most of its outline is within them.
+# Percentiles of distances that serve as an oval's half axes, so that most of its outline is within them.
 _ASIDE, _FRONT, _BACK = 80.0, 10.0, 90.0
 # A trunk bone shorter than this share of the height has no capsules.
 _SHORT: Final = 0.02

@@ -74,9 +74,9 @@ _BENDS: Final = {
 }
 # The share of a trunk's tilt that limbs without goals do not follow: arms and legs hang, and the head looks ahead.
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
-# Degrees by which a knee is bent at ease once its foot is dragged away. A foot dragged 20 cm along the floor to the
-# back, to the front and aside bends it by 36, 25 and 26 with 90, by 33, 23 and 24 with 80, and by 3, 4 and 0 if the
-# straight leg of the rest pose is preferred.
+# Degrees by which a knee bends once its foot is dragged away. A foot dragged 20 cm along the floor back, forward and to
+# the side bends it by 36, 25 and 26 with 90, by 33, 23 and 24 with 80, and by 3, 4 and 0 if the straight leg of the
+# rest pose is preferred.
 _EASED: Final = {"shin": 90.0}
 # How strongly a dragged bone keeps its orientation, as a share of the force on its position. A foot lifted by 30 cm
 # bends the knee by 88 degrees; if free to rotate, by 5. With 0.03 instead of 0.002 the heel stays down even with the

@@ -78,10 +78,10 @@ def why_not_human(bones: Mapping[str, RestBone]) -> str:
 
 
 def swing_names(bones: Mapping[str, RestBone]) -> dict[str, tuple[str, ...]]:
-    """Where the tails of an armature's bones go when they swing toward their +X, +Z, -X and -Z, in words.
+    """The directions in which bone tails move when they swing toward +X, +Z, -X and -Z, in words.
 
-    Each of X and Z gets another one of the body's axes, together the nearest. Only bones with names of human bones are
-    named, and only on a rig whose forward, left and up are known.
+    X and Z each get another one of the body's axes, the nearest pair. Only bones with human names are named, and only
+    if the rig's forward, left and up are known.
     """
     body = RestBody(bones)
     if body.axes is None:

@@ -31,11 +31,12 @@ _FEWEST_KNOWN, _FEWEST_BONES = 6, 4
 _PRIOR: Final = 0.02**2 / 0.5**2
 _SCALES: Final = np.geomspace(0.75, 1.33, 9)
 _SCALED_FRAMES: Final = 5
-# One pair a round: how much worse the second-best bone must be before a marker is used in the next round, and how far
+# For each round: how much worse the second-best bone must be before a marker is used in the next round, and how far
 # (metres) markers may move on their bone. That is far at first, while a limb without a known marker hangs as at rest,
 # and in the end no more than skin or a joint's keypoint moves. A cart or a ball moves more.
 _ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
-# A label gives only the approximate position of a marker: each round moves it half the way to what the poses show.
+# Labels give only approximate positions: each round moves a marker by this share toward the position that the poses
+# show.
 _BELIEVED: Final = 0.5
 # A guess weighs less than a label, and less still if another bone fits about as well.
 _WEIGHT, _DOUBTED_WEIGHT, _DOUBTED = 0.2, 0.1, 0.5

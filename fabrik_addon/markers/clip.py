@@ -27,7 +27,7 @@ _SURE: Final = 0.8
 # A person travels if they go farther than the markers' extent. Without traveling, the lowest point of a body or a
 # swinging arm moves up and down by a few tenths of it.
 _TRAVELS: Final = 1.0
-# Of a long recording about this many frames are looked at.
+# Number of frames of a long recording that are examined.
 _LOOKED_AT: Final = 2000
 _STAYS: Final = 0.4
 

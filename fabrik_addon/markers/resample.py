@@ -41,7 +41,7 @@ def resample(clip: Clip, rate: float) -> Clip:
     last = clip.frame_count - 1
     count = math.floor(last * rate / clip.rate + _SAME_SAMPLE) + 1
     where = np.minimum(np.arange(count) * (clip.rate / rate), last)
-    # Rounding must not move a time from exactly on a sample into the gap next to it.
+    # Without rounding, a time exactly on a sample could fall into the gap next to it.
     near = np.rint(where)
     where = np.where(np.abs(where - near) < _SAME_SAMPLE, near, where)
     before = np.floor(where).astype(np.intp)

@@ -26,7 +26,7 @@ _ARMS_COUNT: Final = 0.3
 _LIKE: Final = 30.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 100
-# Degrees: a trunk that leans by more is not upright, and a leg with a part farther from down does not carry a person.
+# Degrees: a trunk tilted by more is not upright, and a leg with a part tilted by more does not carry a person.
 LEANING: Final = 30.0
 _STANDING: Final = 35.0
 # Standard poses: the largest angle of the arms from hanging, in degrees.
@@ -211,7 +211,7 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
     feet = [list(motion.names).index(name) for name in source.named("foot")]
     if feet:
         taken = float(np.percentile((motion.heads[:, feet] @ up).min(axis=1), _STANDING_PERCENT))
-        # On a reference frame the body need not stand.
+        # On a reference frame the body may be off the floor.
         at_rest = reference.frame is None and abs(taken - standing) <= _SAME_FLOOR * leg
         standing = standing if at_rest else taken
     # The rotation of each limb from the rig's rest to the source's is applied on top of that of the limb above it.

@@ -14,8 +14,8 @@ from ..core.arrays import FloatArray
 from ..human.body_parts import Role
 from ..human.rest_body import RestBone
 
-# Shares of the body's height: how far limbs may be from mirroring each other, and the height up to which they are
-# grounded.
+# Shares of the body's height: the largest deviation of limbs that mirror each other, and the largest height of grounded
+# ends.
 _MIRRORED: Final = 0.05
 _ON_GROUND: Final = 0.15
 # Legs go down by at least this share of their length.

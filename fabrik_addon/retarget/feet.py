@@ -34,8 +34,8 @@ _NEAR: Final = 0.4
 _PULLED: Final = 1.5
 # Points planted up to this many times the contact height above the floor are on it.
 _ON_FLOOR: Final = 1.5
-# Radians per second by which toes are raised before they would go through the ground, and lowered after it. People's
-# toes move faster when they push off, so that this adds little to a step.
+# Radians per second by which toes are raised before they would go through the ground, and lowered afterwards. People's
+# toes move faster as they push off, so this adds little to a step.
 _LIFTED: Final = 2.0
 # Radians by which toes are bent up to find their limit.
 _UPRIGHT: Final = 0.5 * np.pi
@@ -198,7 +198,7 @@ class FootPlan:
 
 
 def leading(needed: FloatArray, step: float) -> FloatArray:
-    """(F, ...) the least values that are at least those needed and change by at most a step from frame to frame."""
+    """(F, ...) the least values that are not below `needed` and change by at most `step` from frame to frame."""
     ramp = (step * np.arange(len(needed))).reshape(-1, *[1] * (needed.ndim - 1))
     after = np.maximum.accumulate(needed + ramp, axis=0) - ramp
     before = np.maximum.accumulate((needed - ramp)[::-1], axis=0)[::-1] + ramp

@@ -198,7 +198,7 @@ class _Work:
             solution.binding[:, bone] = _at_limit(limit, solution.rotations[:, bone])
 
     def _posed(self, local: FloatArray, root: FloatArray) -> FloatArray:
-        """(F, J, 4, 4) of the bones that matter; those of others are zero."""
+        """(F, J, 4, 4) matrices of the bones in `self.moving`; zero for others."""
         matrices = np.zeros((*local.shape[:2], 4, 4))
         matrices[:, self.moving] = forward_kinematics(self.part, local[:, self.moving], root)
         return matrices

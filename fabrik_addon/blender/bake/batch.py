@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from ...core.errors import FabrikError
 from ...markers.whole_files import remove_parts
 
-# The name of the command that makes a process take calls.
+# The command that makes a process accept calls.
 WORKER: Final = "worker"
 # Set if Ctrl-C was pressed.
 INTERRUPTED: Final = threading.Event()
@@ -146,7 +146,7 @@ def _kept_as(path: Path) -> list[Path]:
 
 
 def modified(path: Path) -> int | None:
-    """When a file was last changed, in nanoseconds; None if there is none."""
+    """When a file was last changed, in nanoseconds; None if it does not exist."""
     return path.stat().st_mtime_ns if path.exists() else None
 
 

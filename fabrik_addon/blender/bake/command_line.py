@@ -36,7 +36,7 @@ from .report import BakeResult
 
 _FAILURE = 1
 _USAGE = 2
-# What shells give for Ctrl C.
+# The exit status of shells for Ctrl-C.
 _STOPPED = 130
 _DESCRIPTION = "Bake mocap recordings to keyframes on a rig, in new .blend files, and report the errors."
 
@@ -48,7 +48,7 @@ _TIMINGS: Final[dict[str, Timing]] = {
     "keep-time": "KEEP_TIME",
     "keep-frames": "KEEP_FRAMES",
 }
-# A recording is always baked by its markers.
+# On the command line, a recording is always baked by its markers.
 _BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
 _UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METRES"}
 
@@ -344,7 +344,7 @@ def _rate(text: str, wanted: str = "a number above zero") -> float:
 
 
 def _scale(text: str) -> float | None:
-    """A factor, None for "auto"."""
+    """A factor; None for "auto"."""
     return None if text == "auto" else _rate(text, "auto or a number above zero")
 
 

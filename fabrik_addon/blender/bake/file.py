@@ -173,7 +173,7 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
 
 
 def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None) -> Clip:
-    """One recording, of one performer."""
+    """Read one recording, of one performer."""
     suffix = path.suffix.lower()
     if suffix in ARMATURE_SUFFIXES:
         raise BakeFileError(f"{path.name}: has an armature but no markers: use the command retarget")
@@ -206,7 +206,7 @@ def _put_on_bones(
 def _calibrate(
     context: bpy.types.Context, rig: bpy.types.Object, request: BakeFileRequest, static: Clip | None
 ) -> CalibrationResult:
-    """Calibrate, with a static recording that is in the file only for this time."""
+    """Calibrate the rig; a static recording is imported first, and removed from the file afterwards."""
     other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES")
     try:
         return calibrate_markers(

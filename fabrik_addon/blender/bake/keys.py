@@ -40,7 +40,7 @@ class _Track:
 
 @dataclass(frozen=True)
 class Writing:
-    """What is to be written: F frames, the solved trees, (F, 4, 4) world matrices of the armature.
+    """The poses to write: F frames, the solved trees, and (F, 4, 4) world matrices of the armature.
 
     take: the name of the motion, or "".
     """
@@ -54,7 +54,7 @@ class Writing:
 
     @property
     def posed(self) -> PosedRig:
-        """The rig as it is posed."""
+        """The rig as plain or control rig."""
         return posed_rig(self.armature)
 
     def moves(self, tree: BakedTree) -> bool:
@@ -109,7 +109,7 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
     ]
     for curve in channels_of(action, armature).fcurves if switches else ():
         if curve.data_path in switches:
-            # Between two keys there is no value in between.
+            # Switches must not be interpolated between two keys.
             make_steps(curve)
     if settings.action == "NLA":
         add_strip(armature, action)
@@ -119,7 +119,7 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
 
 
 def _tracks(writing: Writing, tree: BakedTree, take: TakeChannels) -> Iterator[_Track]:
-    """The keys of the bones or controls that carry a tree, of what moves it, and of what hands limbs to controls."""
+    """The keys of the bones or controls of a tree, of what moves it, and of IK/FK switches."""
     for holder, turned in take.rotations.items():
         bone = take.bodies.get(holder, "")
         if bone in tree.bones or writing.settings.bones == "SOLVED":

@@ -75,9 +75,9 @@ def check_fittable(rig: bpy.types.Object) -> None:
 
 
 def fit_rest(context: bpy.types.Context, rig: bpy.types.Object, skeletons: Sequence[tuple[Skeleton, float]]) -> None:
-    """Put the heads and tails of a rig's bones where skeletons have them, each divided by a scale; rolls stay.
+    """Move the heads and tails of a rig's bones to those of skeletons, each divided by a scale; roll does not change.
 
-    Bones that no skeleton has stay as they are. Mode, selection and active object are as before.
+    Bones that no skeleton has do not change. Mode, selection and active object are restored.
     """
     places = dict(_places(skeletons))
     with in_object_mode(context):
@@ -306,7 +306,7 @@ def _only_static(
 
 
 def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibration:
-    """The calibration with the mapping's markers: measured ones, and guesses for those that were not seen."""
+    """The calibration with the mapping's markers: measured ones, and guesses for those not seen."""
     places = {entry.marker: place for place, entry in enumerate(found.markers)}
     scales = {name: found.bone_factors[found.skeleton.index(name)] for name in found.skeleton.names}
     guessed = [scaled_entry(entry, scales[entry.bone]) for entry in mapping]

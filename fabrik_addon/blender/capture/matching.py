@@ -193,7 +193,7 @@ def matching_doubts_of(rig: bpy.types.Object, unseen: Collection[str] = ()) -> t
     if capture.calibrated and rest:
         matched = match(labels, parts_of(roles), rest, capture.preset or None).markers
         height = float(np.ptp([bone.head for bone in rest.values()], axis=0).max())
-        # How far markers are from where their labels say on the same bone, in the armature's units.
+        # Distances of markers from the positions of their labels on the same bone, in the armature's units.
         guesses = {entry.marker: entry for entry in matched}
         moved = {
             entry.marker: float(np.linalg.norm(np.subtract(_place(entry, rest), _place(guess, rest))))

@@ -1,1 +1,1 @@
-"""Control rigs: which controls carry the bones of a body, found by trying, and posing that body through them."""
+"""Control rigs: the controls of a body's bones, found by trying them, and posing that body through them."""

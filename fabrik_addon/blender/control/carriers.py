@@ -1,4 +1,4 @@
-"""From what followed which control to the bones of a body, the controls that carry them, and what those go with."""
+"""Finds the bones of a body, their controls and what those follow, from trials of the controls."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,14 +9,15 @@ import numpy as np
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from .trials import Trials
 
-# Shares of a bone's length, and a cosine: bones that differ by less lie on one another.
+# Two bones coincide if their distance is below this share of their length, and the cosine of their directions above the
+# second number.
 _NEAR: Final = 1e-3
 _ALONG: Final = 1.0 - 1e-5
-# A share of the mesh's bones: what turns so many turns the whole body.
+# A control that rotates this share of the mesh's bones rotates the whole body.
 _MOST: Final = 0.9
-# A share of a turn: a bone that makes so much of it beside its control is twisted by others as well.
+# A bone whose rotation falls short of its control's by more than this share is also twisted by others.
 _LOOSE: Final = 0.01
-# Shares of a turn: what is nearer to none or to all is that.
+# Shares of a rotation: closer to 0 or 1 than this counts as 0 or 1.
 _NONE: Final = 0.02
 # Meters by radian, as a share of the rig's size: a lever of less moves nothing that could be told.
 _NO_ARM: Final = 1e-4
@@ -24,7 +25,7 @@ _NO_ARM: Final = 1e-4
 
 @dataclass(frozen=True)
 class Carrier:
-    """A bone of the body and the control that carries it; parent: the bone of the body that it hangs on, or ""."""
+    """A bone of the body and its control; parent: the next bone of the body above it, or ""."""
 
     bone: str
     control: str
@@ -34,7 +35,7 @@ class Carrier:
 
 @dataclass(frozen=True, eq=False)
 class RigBones:
-    """What the armature says of its N bones: names, parents' places or -1, lengths, and which the mesh follows."""
+    """The armature's N bones: names, parent indices or -1, lengths, and whether they deform the mesh."""
 
     names: list[str]
     parents: IntArray
@@ -43,7 +44,7 @@ class RigBones:
     controls: frozenset[str] = field(default_factory=frozenset)
 
     def above(self, place: int) -> list[int]:
-        """The places of the bones above one, the nearest first."""
+        """The indices of the bones above one, the nearest first."""
         found = []
         while (place := int(self.parents[place])) >= 0:
             found.append(place)
@@ -51,7 +52,7 @@ class RigBones:
 
 
 def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -> list[Carrier]:
-    """The body: for each control that carries a bone of the mesh that one, or the bone that it follows; parents first.
+    """The body: for each control of a mesh bone, that bone or the one that it follows; parents first.
 
     by_hand: controls that were chosen for bones.
     """
@@ -67,7 +68,7 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
     parents = _parents(trials, bones, owners, chosen)
     everywhere = trials.follows[:, bones.deform].mean(axis=1) > _MOST
     for control, bone in list(chosen.items()):
-        # What only the control of the whole body turns in full goes between bones: it rides along.
+        # A bone between others that only the whole body's control rotates fully is not part of the body; it follows.
         if everywhere[control] and parents[bone] >= 0:
             del chosen[control]
             above = parents.pop(bone)
@@ -87,7 +88,7 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
 
 
 def _is_full(trials: Trials, control: int, bone: int, written: Sequence[int]) -> bool:
-    """Whether a bone goes with its control, twist and all, whichever of the others is turned."""
+    """Whether a bone follows its control, twist included, whichever other control is rotated."""
     column = trials.bones.index(trials.controls[control])
     apart = np.linalg.norm(trials.turned[written, bone] - trials.turned[written, column], axis=-1)
     others = np.array(written) != control
@@ -97,14 +98,14 @@ def _is_full(trials: Trials, control: int, bone: int, written: Sequence[int]) ->
 
 
 def _owners(trials: Trials, bones: RigBones) -> IntArray:
-    """(N,) for each bone the control that has it, -1 where none turns it.
+    """(N,) the control of each bone; -1 if none rotates it.
 
-    Where some turn it about its own head, that is the one that turns most of the mesh; those that leave the bones
-    below where they are only bend what the mesh makes of a limb. Else it is the innermost of those that turn it.
+    Of controls that rotate it about its own head, the one that rotates most of the mesh; those that leave the bones
+    below in place only bend the mesh of a limb. Otherwise the innermost that rotates it.
     """
     turned = trials.follows
     rows = [trials.bones.index(name) for name in trials.controls]
-    # Of two that turn the same bones of the mesh the one that turns the other is farther out.
+    # Of two that rotate the same mesh bones, the outer one is the one that also rotates the other.
     deform, others = turned[:, bones.deform].sum(axis=1), turned[:, rows].sum(axis=1) / (len(turned) + 1.0)
     stays = np.linalg.norm(trials.moved, axis=-1) < _NEAR * bones.lengths
     carried, leaves = trials.carried, np.zeros(trials.full.shape, dtype=bool)
@@ -120,16 +121,16 @@ def _owners(trials: Trials, bones: RigBones) -> IntArray:
 def _representative(
     trials: Trials, bones: RigBones, owners: IntArray, control: int, members: Sequence[int], taken: set[int]
 ) -> int:
-    """The bone that stands for what a control turns.
+    """Of the bones that a control rotates, the one that represents them.
 
-    One that turns about its own head goes before others, then the topmost; then one that follows twist and all, the
-    longest, one that hangs on a bone of the body, one of the mesh.
+    In this order: one rotated about its own head, the topmost, one that also follows twist, the longest, one below a
+    bone of the body, one of the mesh.
     """
     head = trials.rest[trials.bones.index(trials.controls[control]), :3, 3]
     full = trials.full[control]
     own = [int(bone) for bone in np.flatnonzero(owners == control) if bones.names[int(bone)] not in bones.controls]
     candidates = [bone for bone in own if bone in members or any(_same_place(trials, bones, bone, b) for b in members)]
-    # Where the mesh follows controls themselves, they are the body.
+    # If the mesh follows controls directly, they form the body.
     candidates = candidates or list(members)
 
     def worth(bone: int) -> tuple[bool, int, bool, float, bool, bool, int]:
@@ -142,14 +143,14 @@ def _representative(
 
 
 def _same_place(trials: Trials, bones: RigBones, one: int, other: int) -> bool:
-    """Whether two bones lie on one another."""
+    """Whether two bones coincide."""
     apart = np.linalg.norm(trials.rest[one, :3, 3] - trials.rest[other, :3, 3])
     along = float(trials.rest[one, :3, 1] @ trials.rest[other, :3, 1])
     return bool(apart < _NEAR * bones.lengths[one] and along > _ALONG)
 
 
 def _parents(trials: Trials, bones: RigBones, owners: IntArray, chosen: Mapping[int, int]) -> dict[int, int]:
-    """For each bone of the body the one that it hangs on: above it in the armature, or else what turns it along."""
+    """The parent of each bone of the body: the next one above it in the armature, or else the one that rotates it."""
     parents = dict.fromkeys(chosen.values(), -1)
     turned = trials.follows
     above = {control: [int(owners[up]) for up in bones.above(bone)] for control, bone in chosen.items()}
@@ -165,7 +166,7 @@ def _parents(trials: Trials, bones: RigBones, owners: IntArray, chosen: Mapping[
 
 
 def _is_below(parents: Mapping[int, int], bone: int, above: int) -> bool:
-    """Whether a bone is, or hangs on, another."""
+    """Whether a bone is, or is below, another."""
     while bone >= 0 and bone != above:
         bone = parents[bone]
     return bone == above
@@ -184,9 +185,9 @@ def _parents_first(parents: Mapping[int, int]) -> list[int]:
 
 @dataclass(frozen=True)
 class Frame:
-    """The controls that a control's own frame goes with, by name, "" for none.
+    """The controls that a control's frame follows, by name, "" for none.
 
-    It turns with one, and by a `share` with a second; its head is fixed to a third.
+    It rotates with one, and by a `share` with a second; its head is fixed to a third.
     """
 
     turns_with: str = ""
@@ -196,13 +197,13 @@ class Frame:
 
 
 def find_frames(trials: Trials, written: Collection[str]) -> dict[str, Frame]:
-    """The frame of each control: the innermost of those that are written that it goes with."""
+    """The frame of each control: the innermost written control that it follows."""
     is_written = np.array([name in written for name in trials.controls])
     rows = [trials.bones.index(name) for name in trials.controls]
     full, shares, carried = trials.full[:, rows], trials.shares[:, rows], trials.carried[:, rows]
     heads = trials.rest[rows, :3, 3]
     apart = np.linalg.norm(heads[:, None] - heads[None], axis=-1) > _NO_ARM * np.ptp(heads, axis=0).max()
-    # Those farther out turn more of the other controls; of two that turn the same ones, more of the bones.
+    # Outer controls rotate more of the others; of two that rotate the same ones, the outer one rotates more bones.
     sizes = full.sum(axis=1) + trials.full.sum(axis=1) / (1.0 + len(trials.bones))
 
     def innermost(chosen: BoolArray) -> str:
@@ -213,7 +214,7 @@ def find_frames(trials: Trials, written: Collection[str]) -> dict[str, Frame]:
     for column, name in enumerate(trials.controls):
         others = is_written & (np.arange(len(rows)) != column)
         first = innermost(others & full[:, column])
-        # What turns the control's leader by as much turns the control only with that.
+        # A control that rotates the leader equally affects this control only through the leader.
         leader = trials.controls.index(first) if first else column
         own = np.isnan(shares[:, leader]) | (np.abs(shares[:, column] - shares[:, leader]) > _NONE) | (not first)
         part = others & own & (shares[:, column] > _NONE) & (shares[:, column] < 1.0 - _NONE)
@@ -221,7 +222,7 @@ def find_frames(trials: Trials, written: Collection[str]) -> dict[str, Frame]:
         share = float(shares[trials.controls.index(second), column]) if second else 0.0
         rest = np.abs(shares[:, column] - (1.0 - share)) < _NONE
         if second:
-            # Two that do not turn one another share it between them; what turns both is farther out.
+            # Two that do not rotate one another share the rotation; a control that rotates both is further out.
             row = trials.controls.index(second)
             first = innermost(part & rest & ~full[row] & ~full[:, row]) or first
         moving = others & carried[:, column] & (apart[:, column] | full[:, column])

@@ -1,4 +1,4 @@
-"""The numbers of a control that people may change: how far it is moved and turned, whatever its rotation mode."""
+"""The channels of a control: its location and rotation, in any rotation mode."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,15 +13,16 @@ from ..rig.rotation_modes import from_channels, property_name, to_channels
 
 
 def free_channels(bone: bpy.types.PoseBone) -> BoolArray:
-    """(6,) along and about which of its axes locks let a control be moved and turned."""
+    """(6,) the axes along and about which a control is not locked."""
     return ~np.array([*bone.lock_location, *bone.lock_rotation])
 
 
 def adds_up(bone: bpy.types.PoseBone) -> bool:
-    """Whether what constraints make of a bone is added to what people do.
+    """Whether constraints add to a bone's own channels instead of replacing them.
 
-    A tail that follows, a curling finger; with a shape of its own also a control whose parent can be switched. Of what
-    an IK below moves that is a bone by which people turn the limb, but not one that the mesh follows.
+    So for a tail that follows or a curling finger, and for a control with a custom shape whose parent can be switched.
+    Of the bones that an IK below moves, it is true for those by which people rotate the limb, but not for those of the
+    mesh.
     """
     if not bone.constraints and bone.bone.use_deform:
         return False
@@ -33,7 +34,7 @@ def adds_up(bone: bpy.types.PoseBone) -> bool:
 
 
 def add_to_channels(bone: bpy.types.PoseBone, steps: FloatArray) -> None:
-    """Move and turn a control by (6,): lengths along, and radians about, the axes of its channels."""
+    """Move and rotate a control by (6,): lengths along, and radians about, the axes of its channels."""
     if steps[:3].any():
         bone.location = (np.array(bone.location) + steps[:3]).tolist()
     if not steps[3:].any():

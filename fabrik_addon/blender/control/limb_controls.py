@@ -1,4 +1,4 @@
-"""Which controls place a limb that is on IK, found by trying: what does nothing on FK, and moves the limb on IK."""
+"""Finds the controls of limbs on IK by trying: those that do nothing on FK, and move the limb on IK."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -17,19 +17,21 @@ from .channels import add_to_channels, free_channels
 from .limbs import LimbOnIk, bring_limbs, try_channels
 from .switches import hand_over
 
-# A share of what a trial's step does at most: less is nothing.
+# Effects below this share of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3
-# A share: what others do as well but for so much adds nothing. The arcs of two trials differ by their step.
+# A control adds something only if more than this share of its effect cannot be reproduced by other controls. Arcs of
+# two trials already differ by their step.
 _NEW: Final = 0.1
-# Of a joint's bend by trial the share that may be about a second axis, and the cosine of a hinge's to a bone's own.
+# The largest share of a joint's bend about a second axis, and the least cosine between the hinge and an axis of the
+# bone, for a joint to count as a hinge.
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
 # Radians from straight on, or half of what a limb is bent by at rest: Blender's IK is off by 0.01 mm, which turns a
 # limb of half a meter by 0.2 degrees where it is bent by 1. It is 0.6 mm shorter for it.
 _STRAIGHT: Final = 0.1
-# A share of a trial's way: bones that become longer or shorter by more are stretched (Rigify's by a tenth to a fifth).
+# Share of a trial's movement: a bone whose length changes by more is stretched (Rigify's by a tenth to a fifth).
 _STRETCH: Final = 0.03
-# A share of a trial's angle: a bone that is rotated by the same but for so much is rotated rigidly.
+# Share of a trial's angle: a bone whose rotation differs by less is rotated rigidly.
 _RIGID: Final = 0.02
 _AXES: Final = 3
 
@@ -41,16 +43,16 @@ def find_limb_controls(
     candidates: Sequence[str],
     after: Mapping[str, int],
 ) -> None:
-    """Note on the controls which limb they place while it is on IK. The switches are left on IK.
+    """Store on the controls which limb they move while it is on IK. The switches are left on IK.
 
-    candidates: the controls that people may move or turn. after: for each bone the bits of those that may follow it.
+    candidates: the controls that people may move or rotate. after: for each bone, bits of those that may follow it.
     """
     limbs: dict[str, list[str]] = {}
     for row in kept.carriers:
         limbs.setdefault(row.switch, []).append(row.name)
     limbs.pop("", None)
     carrying = {kept.place, *(row.control for row in kept.carriers)}
-    # The outermost first.
+    # The outermost controls first.
     free = sorted({*candidates} - carrying, key=lambda name: (-after[name].bit_count(), name))
     mine = {path: _placing(rig, kept, limb, free, after) for path, limb in limbs.items()}
     write_switches(rig, {row.name: row.fk for row in kept.switches})
@@ -75,10 +77,10 @@ def find_limb_controls(
 def _stop_stretching(
     context: bpy.types.Context, kept: FabrikControlRig, limbs: Mapping[str, LimbOnIk], after: Mapping[str, int]
 ) -> None:
-    """Note of limbs that their IK stretches the bones that let it, where without that they keep their lengths.
+    """Record which bones let IK stretch their limb, if they keep their lengths without that.
 
-    That is Blender's own setting of bones, IK Stretch, not one of the rig's. Some show it only when they are bent more
-    than a trial bends them.
+    This is Blender's bone setting IK Stretch, not a setting of the rig. Some limbs stretch only when they are bent more
+    than in a trial.
     """
     for path, limb in limbs.items():
         mine = _bits(limb.rig, limb.bones)
@@ -89,7 +91,7 @@ def _stop_stretching(
                 row.fk, row.ik = bone.ik_stretch, 0.0
         kept.switches[path].stretches = False
         hand_over(limb.rig, kept, {path: kept.switches[path].ik})
-    # A paw need not be at rest where its controls are: Rigify rotates the heel to have it there.
+    # A paw's rest pose may differ from that of its controls: Rigify rotates the heel to match.
     rests = [np.array([limb.rig.data.bones[name].matrix_local for name in limb.bones]) for limb in limbs.values()]
     bring_limbs(context.view_layer.update, list(limbs.values()), rests)
     context.view_layer.update()
@@ -114,7 +116,7 @@ def _placing(
     controls: Sequence[str],
     after: Mapping[str, int],
 ) -> list[str]:
-    """The controls that a limb follows, and of the body only that and what hangs on it."""
+    """The controls that a limb follows, and that move nothing else of the body but what is below the limb."""
     below = set(limb)
     for row in kept.carriers:
         if row.parent in below:
@@ -124,14 +126,14 @@ def _placing(
 
 
 def _bits(rig: bpy.types.Object, names: Iterable[str]) -> int:
-    """A bit for each bone of some names, at its place in the rig."""
+    """A bit for each named bone, at its index in the rig."""
     return sum(1 << rig.pose.bones.find(name) for name in names)
 
 
 def _moving(
     context: bpy.types.Context, rig: bpy.types.Object, limbs: Mapping[str, list[str]], mine: Mapping[str, list[str]]
 ) -> set[str]:
-    """The controls that move their limb at present, of each limb one tried at once."""
+    """The controls that currently move their limb; one control of each limb is tried at a time."""
     context.view_layer.update()
     tried = {path: LimbOnIk(rig, bones, mine[path]) for path, bones in limbs.items()}
     here = {path: limb.stands() for path, limb in tried.items()}
@@ -152,9 +154,9 @@ def _moving(
 
 
 def _chosen(limb: LimbOnIk) -> list[str]:
-    """The controls that are needed: the IK control, then, from the innermost on, those that add to what others do.
+    """The controls that are needed: the IK control, then, from the innermost, those that add an effect.
 
-    Those that do nothing are a pole, say, that the rig lets its IK go by when people ask for it.
+    A control without effect is, for example, a pole that the rig's IK only uses on request.
     """
     chosen, known = [], np.zeros((len(limb.jacobian), 0))
     for name in (limb.leader, *(name for name in reversed(limb.controls) if name != limb.leader)):
@@ -167,14 +169,17 @@ def _chosen(limb: LimbOnIk) -> list[str]:
 
 
 def _adds(does: FloatArray, known: FloatArray) -> bool:
-    """Whether some column does what no sum of known columns does."""
+    """Whether some column has an effect that no combination of known columns has."""
     rest = does - known @ (np.linalg.pinv(known, rcond=_NOTHING) @ does) if known.size else does
     sizes = np.linalg.norm(does, axis=0)
     return bool((np.linalg.norm(rest, axis=0) > _NEW * np.maximum(sizes, _NEW * sizes.max())).any())
 
 
 def _note(kept: FabrikControlRig, limb: LimbOnIk, control: str, path: str) -> None:
-    """Keep that a control places a limb; one that is only moved, a pole, stands for the first bone that it turns."""
+    """Store that a control moves a limb.
+
+    One that is only translated, a pole, is stored for the first bone that it rotates.
+    """
     row = kept.controls.get(control)
     if row is None:
         row = kept.controls.add()
@@ -223,14 +228,17 @@ def _look_at_joints(kept: FabrikControlRig, limb: LimbOnIk, path: str) -> None:
 
 
 def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float, float]:
-    """The axis and the range that a joint is bent in, which turned by (3, 3), a column each trial; "" for more axes."""
+    """The axis and range of a joint's bend, from rotations `turned` (3, T), a column each trial.
+
+    "" for several axes.
+    """
     axes, sizes, _ = np.linalg.svd(turned)
     local = np.array(lower.to_3x3()).T @ axes[:, 0]
     along = int(np.argmax(np.abs(local)))
     if sizes[1] > _ONE_AXIS * sizes[0] or abs(local[along]) < _ALONG or along == 1:
         return "", 0.0, 0.0
     above, below = (each.col[1].to_3d() for each in (upper, lower))
-    # From straight on: so far is it bent at rest.
+    # Measured from straight, so this is the joint's bend at rest.
     bend = float(np.arctan2(above.cross(below).dot(lower.col[along].to_3d()), above.dot(below)))
     least = min(_STRAIGHT, 0.5 * abs(bend))
     low, high = (least - bend, np.pi - bend) if bend > 0.0 else (-np.pi - bend, -bend - least)

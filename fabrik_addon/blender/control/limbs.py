@@ -1,8 +1,8 @@
-"""Limbs on IK: placing their controls so that the limb is as it was solved.
+"""Limbs on IK: places their controls so that the limb has its solved pose.
 
-The IK control and the pole are placed in closed form: the control goes to the limb's end as rigidly as it holds it, and
-the pole, or the control that rotates the limb, about the line from the limb's root to its end. Where that is not enough
-each channel of the controls is changed by a little, and Gauss-Newton steps reduce what is left.
+The IK control and the pole are placed in closed form: the control moves rigidly with the limb's end, and the pole, or
+the control that rotates the limb, about the line from the limb's root to its end. If that is not enough, each channel
+of the controls is changed slightly, and Gauss-Newton steps reduce the remaining error.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,65 +25,68 @@ from ..settings.control import FabrikControlRig, moves
 from ..settings.rig import rig_settings
 from .channels import add_to_channels, free_channels
 
-# A trial's step, radians or shares of a limb's length: single precision leaves a thousandth of it for telling what
-# follows, and a limb that is 99.7 % of its length long is not yet torn straight.
+# A trial's step, in radians or shares of a limb's length. Errors of single precision are a thousandth of it, and it
+# does not pull straight a limb at 99.7 % of its length.
 _TRIED: Final = 0.003
-# Shares of a limb's length: a limb that is off by less, in place or by turn times length of the bone, stands right.
+# A limb is in place if its errors are below this share of its length: distances, and angles times bone lengths.
 _PLACED: Final = 4e-5
-# A share of a limb's length: where it is farther off it is placed as if it had not been placed before.
+# A limb with an error above this share of its length is placed from scratch.
 _FAR: Final = 0.03
-# Trying anew is worth its evaluations where a step by what is known leaves more than this of the error.
+# Channels are tried again if a step leaves more than this share of the error.
 _GOOD_STEP: Final = 0.5
-# Each step is learned from, so that the second is the better for it; trying takes as many evaluations as channels.
+# The number of poor steps before channels are tried again. Each step improves the known effects, while trials take one
+# evaluation for each channel.
 _POOR_STEPS: Final = 2
-# A share of what a trial's step does at most: less is nothing.
+# Effects below this share of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3
-# A share of a trial's step: what less does is lost among the roundings of single precision.
+# Effects below this share of a trial's step are lost in single precision.
 _TELLING: Final = 0.02
-# Radians, and shares of a limb's length: farther at once goes beyond what was tried nearby.
+# The largest step, in radians and shares of a limb's length, for which the trials are valid.
 _MOST: Final = 0.8
-# A step gains where it leaves less of the error than this; after so many that do not, a limb is as near as it comes.
+# A step gains if it leaves less than this share of the error. After this many steps without gain, a limb is as near as
+# possible.
 _GAIN: Final = 0.9
 _MOST_IDLE: Final = 4
 _SHORTER: Final = 0.3
-# The limb's end counts so many times as much: IK that stretches a limb can't bring its middle where it was solved.
+# Weight of the limb's end relative to the rest, since IK that stretches a limb cannot bring its middle to the solved
+# position.
 _END: Final = 10.0
-# A share of a trial's way: directions in which the channels do less are not taken, as two controls may do the same.
+# Directions with an effect below this share of a trial's movement are not used, since two controls may do the same.
 _SAME: Final = 0.01
-# A share of a limb's length: a limb whose joints are nearer to the line from its root to its end bends in no plane.
+# A limb has no bend plane if its joints are closer than this share of its length to the line from root to end.
 _STRAIGHT: Final = 1e-3
-# Where the IK control holds the limb, moving it with the end leaves at most this share of the error.
+# An IK control holds the limb if moving it with the end leaves at most this share of the error.
 _NEARER: Final = 0.1
 _MOST_LEADS: Final = 3
-# The place of a limb's end in it where that bends at one joint.
+# The index of a limb's end bone if the limb bends at one joint.
 _ONE_JOINT: Final = 2
-# Radians: at the least bend that counts, single precision leaves half of this.
+# Radians: half of this is the error of single precision at the smallest bend.
 _IN_PLANE: Final = 3e-4
 # A pole is the right one if rotating it leaves less than this share of the angle.
 _FOLLOWS: Final = 0.5
 _MOST_TURNS: Final = 3
-# Shares of a control's way: bones that go with one so far along all axes are the limb's end, and so are those that it
-# does not rotate (by less times their length), though a leg that is all but straight lags by 6 %. The bone above a paw
-# lags by 3 % and is rotated by 10 %.
+# Shares of a control's movement: bones that follow it this far along all axes are the limb's end, and so are those that
+# it does not rotate (by less times their length). An almost straight leg lags by 6 %, though. The bone above a paw lags
+# by 3 % and is rotated by 10 %.
 _CARRIED: Final = 0.99
 _LAGGING: Final = 0.9
 _ROTATED: Final = 0.01
 
-# Evaluates the rig.
+# A function that evaluates the rig.
 Update: TypeAlias = Callable[[], object]
 
 
 class LimbOnIk:
-    """One limb that is on IK: its bones, its controls' channels, and what those do.
+    """A limb on IK: its bones, its controls' channels, and their effects.
 
     Attributes:
         bones, controls: their names.
-        columns: for each free channel its control's place among these, and which of the control's six it is.
-        goes_by: by name of a bone the control that it goes with. end: (B,) which bones are the limb's end.
-        heels: by name of a bone above the end the control that rotates it, as a paw's heel does.
-        lengths: (B,) the bones'. size: the limb's. units: (6,) the steps of a trial.
-        jacobian: (6 B, C) what a trial's step of each of C channels does to B bones, as `differences`.
-        pole: the control that rotates the limb about the line from its root to its end, "" while it is not known.
+        columns: for each free channel the index of its control, and which of the control's six channels it is.
+        goes_by: by bone name, the control that it follows. end: (B,) whether bones belong to the limb's end.
+        heels: by name of a bone above the end, the control that rotates it, such as a paw's heel.
+        lengths: (B,) of the bones. size: of the limb. units: (6,) the steps of a trial.
+        jacobian: (6 B, C) effects of a trial's step of C channels on B bones, as `differences`.
+        pole: the control that rotates the limb about the line from its root to its end, "" while unknown.
     """
 
     def __init__(self, rig: bpy.types.Object, bones: Sequence[str], controls: Sequence[str]) -> None:
@@ -101,24 +104,24 @@ class LimbOnIk:
         self.pole = ""
 
     def stands(self) -> FloatArray:
-        """(B, 4, 4) how the bones stand, without scale."""
+        """(B, 4, 4) current matrices of the bones, armature space, without scale."""
         matrices = np.array([as_array(self.rig.pose.bones[name].matrix) for name in self.bones])
         matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
         return matrices
 
     def differences(self, there: FloatArray, here: FloatArray) -> FloatArray:
-        """(6 B,) how far (B, 4, 4) matrices are from others, in lengths: places, and turns by the bones' lengths."""
+        """(6 B,) differences between matrices (B, 4, 4) as lengths: positions, and rotations times bone lengths."""
         turns = quaternion_from_matrix(there[:, :3, :3] @ np.swapaxes(here[:, :3, :3], 1, 2))
         vectors = rotation_vector_from_quaternion(turns) * self.lengths[:, None]
         return np.concatenate([there[:, :3, 3] - here[:, :3, 3], vectors], axis=1).ravel()
 
     def error(self, differences: FloatArray) -> float:
-        """The most of (6 B,) differences, as a length; the end's count more."""
+        """The largest of differences (6 B,), as a length; the end's have a larger weight."""
         off = np.abs(differences).reshape(len(self.bones), 6).max(axis=1)
         return float((off * np.where(self.end, _END, 1.0)).max())
 
     def is_far(self, wanted: FloatArray) -> bool:
-        """Whether nothing is known of it, or it is too far from (B, 4, 4) matrices for what is."""
+        """Whether no effects are known, or the limb is too far from matrices (B, 4, 4) for them."""
         return not self.jacobian.any() or self.error(self.differences(wanted, self.stands())) > _FAR * self.size
 
     def step(self, column: int) -> None:
@@ -129,7 +132,7 @@ class LimbOnIk:
 
     @property
     def carried(self) -> BoolArray:
-        """(N, B) which bones go as far as each control does that is moved, along all axes: the limb's end."""
+        """(N, B) whether bones move as far as each translating control, along all axes: the limb's end."""
         ways, turns = np.linalg.norm(self.jacobian.reshape(len(self.bones), 2, 3, -1), axis=2).swapaxes(0, 1)
         lagging = (ways > _LAGGING * self.units[0]) & (turns < _ROTATED * self.units[0])
         moved = lagging | (ways > _CARRIED * self.units[0])
@@ -139,18 +142,18 @@ class LimbOnIk:
 
     @property
     def telling(self) -> list[int]:
-        """The channels that are known to do something."""
+        """The channels with a known effect."""
         return np.flatnonzero(np.abs(self.jacobian).max(axis=0) > _NOTHING * self.units[0]).tolist()
 
     @property
     def leader(self) -> str:
-        """The first of the controls that carry most bones: the IK control."""
+        """The IK control: the first of the controls that most bones follow."""
         return self.controls[int(np.argmax(self.carried.sum(axis=1)))]
 
     def hold(self, goes_by: Mapping[str, str]) -> None:
-        """Say which bone goes by the IK control, the last one; with that from which bone on the limb is its end.
+        """Set the bone that follows the IK control, the last one, and with it where the limb's end begins.
 
-        Those above it go by heels.
+        Bones above the end follow heels.
         """
         self.heels = dict(goes_by)
         self.goes_by = dict([self.heels.popitem()] if goes_by else [])
@@ -159,14 +162,14 @@ class LimbOnIk:
             self.end[row] = any(bone in (name, *parents) for bone in goes_by)
 
     def end_error(self, wanted: FloatArray) -> float:
-        """How far the bones that IK controls and heels hold are from their (B, 4, 4) matrices, as a length."""
+        """The largest difference of the bones that IK controls and heels hold from their matrices (B, 4, 4), as a length."""
         off = np.abs(self.differences(wanted, self.stands()).reshape(len(self.bones), 6))
-        # Where a heel's bone is, is up to how long IK makes it.
+        # The position of a heel's bone depends on the length that IK gives it.
         turned = [off[self.bones.index(bone), 3:] for bone in self.heels]
         return float(np.concatenate([*turned, *(off[self.bones.index(bone)] for bone in self.goes_by), [0.0]]).max())
 
     def is_held(self, wanted: FloatArray) -> bool:
-        """Whether the IK controls hold the limb's end where it is to be."""
+        """Whether the IK controls hold the limb's end in its wanted position."""
         return self.end_error(wanted) <= _PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
@@ -180,9 +183,9 @@ class LimbOnIk:
             self._move_to(control, there)
 
     def plane_angle(self, wanted: FloatArray) -> float:
-        """Radians about the line from root to end from the plane in which the limb bends to the one of (B, 4, 4).
+        """Radians about the line from root to end, from the limb's bend plane to that of matrices (B, 4, 4).
 
-        Zero where the limb is straight, or the angle is too small to count.
+        Zero if the limb is straight, or the angle is negligible.
         """
         sides = []
         for matrices in (self.stands(), wanted):
@@ -198,7 +201,7 @@ class LimbOnIk:
         return angle if abs(angle) > _IN_PLANE else 0.0
 
     def rotate(self, name: str, angle: float) -> None:
-        """Rotate a control about the line from the limb's root to its end: an IK rotates with its pole, or its root."""
+        """Rotate a control about the line from the limb's root to its end; IK rotates with its pole, or its root."""
         heads, control = self.stands()[:, :3, 3], self.rig.pose.bones[name]
         axis, root = heads[self._first_held] - heads[0], Matrix.Translation(heads[0].tolist())
         turn = root @ Matrix.Rotation(angle, 4, Vector(axis.tolist())) @ root.inverted()
@@ -206,17 +209,17 @@ class LimbOnIk:
 
     @property
     def is_simple(self) -> bool:
-        """Whether IK control, heel and pole say where all of it is: above them it bends at one joint, as arms do."""
+        """Whether IK control, heel and pole determine the whole limb: above them it bends at one joint, as arms do."""
         return bool(self.goes_by) and self._first_held <= _ONE_JOINT
 
     @property
     def _first_held(self) -> int:
-        """The place of the first bone that a heel or an IK control holds; the last one's where none is known."""
+        """The index of the first bone that a heel or an IK control holds; that of the last bone if none is known."""
         return min((self.bones.index(bone) for bone in (*self.heels, *self.goes_by)), default=len(self.bones) - 1)
 
     @cached_property
     def _in_chains(self) -> set[str]:
-        """Those of the controls that an IK rotates itself, so that their matrices are what it makes of them."""
+        """The controls that IK rotates itself, so that their matrices are its result."""
         chained = (
             each.name
             for bone in self.rig.pose.bones
@@ -227,12 +230,12 @@ class LimbOnIk:
         return set(chained).intersection(self.controls)
 
     def _move_to(self, control: bpy.types.PoseBone, there: Matrix) -> None:
-        """Have a control's channels, as far as its locks let them, bring it to a matrix in armature space.
+        """Set a control's channels, as far as locks allow, to bring it to a matrix in armature space.
 
-        One that an IK rotates itself is brought there but for that.
+        For a control that IK rotates itself, without that rotation.
         """
         if control.name not in self._in_chains:
-            # What its constraints add, such as another parent, stays.
+            # The effect of its constraints, such as another parent, stays.
             there = _by_channels(control) @ control.matrix.inverted() @ there
         basis = _by_channels(control, there)
         turn = np.array((control.matrix_basis.inverted() @ basis).to_quaternion())
@@ -241,7 +244,7 @@ class LimbOnIk:
         add_to_channels(control, np.where(free_channels(control), steps, 0.0))
 
     def move(self, off: FloatArray, share: float) -> FloatArray:
-        """Take a share of a Gauss-Newton step from (6 B,) differences on; (C,) steps as shares of a trial's."""
+        """Take a share of a Gauss-Newton step from differences (6 B,); returns (C,) steps as shares of a trial's."""
         units = self.units[[axis for _, axis in self.columns]]
         found = self._least_steps(off) * units * share
         steps = np.zeros((len(self.controls), 6))
@@ -254,13 +257,13 @@ class LimbOnIk:
         return np.array([steps[place, axis] for place, axis in self.columns]) / units
 
     def learn(self, steps: FloatArray, change: FloatArray) -> None:
-        """Know of (C,) steps of the channels that they changed the differences by (6 B,): Broyden's update."""
+        """Update the Jacobian (Broyden) after steps (C,) of the channels changed the differences by (6 B,)."""
         square = float(steps @ steps)
         if square > _TELLING**2:
             self.jacobian += np.outer(change - self.jacobian @ steps, steps) / square
 
     def _least_steps(self, off: FloatArray) -> FloatArray:
-        """(C,) steps of the channels, as shares of a trial's, that mend (6 B,): the limb's end first, then the rest."""
+        """(C,) steps of the channels, as shares of a trial's, that remove differences (6 B,): the limb's end first."""
         end, telling = np.repeat(self.end, 6), self.telling
         jacobian, least = self.jacobian[:, telling], _SAME * self.units[0]
         steps, others = _solved(jacobian[end], off[end], least)
@@ -281,7 +284,7 @@ def _by_channels(control: bpy.types.PoseBone, there: Matrix | None = None) -> Ma
 
 
 def _solved(matrix: FloatArray, values: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
-    """(C,) the least that brings (R, C) nearest to (R,) values, and (C, N) what does nothing: singular values below."""
+    """(C,) the least-norm solution nearest to values (R,), and (C, N) the null space: singular values below `least`."""
     left, sizes, right = np.linalg.svd(matrix)
     count = np.count_nonzero(sizes > least)
     return right[:count].T @ ((left[:, :count].T @ values) / sizes[:count]), right[count:].T
@@ -295,9 +298,9 @@ def limbs_that_stay(
     *,
     baked: bool = False,
 ) -> dict[str, LimbOnIk]:
-    """Of some limbs, by their switches, those that are on IK and stay on it.
+    """Limbs, by switch, that are on IK and stay on it.
 
-    known: those that were placed before. baked: over frames, limbs stay on IK only if they have a pin.
+    known: those that were placed before. baked: over frames, limbs only stay on IK if they have a pin.
     """
     found = {}
     for path, controls in staying(rig, kept, paths, baked=baked):
@@ -314,7 +317,7 @@ def limbs_that_stay(
 def staying(
     rig: bpy.types.Object, kept: FabrikControlRig, paths: Iterable[str], *, baked: bool
 ) -> Iterator[tuple[str, list[str]]]:
-    """As `limbs_that_stay`, their switches and the controls that place them."""
+    """The switches of limbs that stay on IK, as in `limbs_that_stay`, with the controls that place them."""
     pins = [each.bone for each in rig_settings(rig).effectors if each.kind == "PIN" and each.enabled]
     pinned = {row.switch for row in kept.carriers if row.name in pins}
     for path in paths:
@@ -326,10 +329,10 @@ def staying(
 
 
 def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
-    """Place the controls of limbs in closed form, for their bones to be at (B, 4, 4) matrices each.
+    """Place the controls of limbs in closed form, so that their bones are at matrices (B, 4, 4) each.
 
-    The limb's end comes there as far as its IK reaches, and its joints in the plane of those that are wanted; how long
-    its IK makes the bones is the rig's affair. Channels that have nothing to change are not written.
+    The limb's end gets there as far as its IK reaches, with its joints in the plane of the wanted ones; the rig decides
+    the bones' lengths. Channels that need no change are not written.
     """
     update()
     pairs = list(zip(limbs, wanted, strict=True))
@@ -344,7 +347,7 @@ def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
         for (limb, each), (held, error) in zip(off, before, strict=True):
             left = limb.end_error(each)
             if left > _NEARER * error and not limb.is_held(each):
-                # Its control is not where it holds the limb: it has to go back to where that is at rest.
+                # The limb's end does not follow its control, so both return to their rest relation.
                 torn.add(id(limb))
             if left >= error:
                 held.put_back()
@@ -370,7 +373,7 @@ def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
 
 
 def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
-    """Find the pole of a limb, or what takes its place, by rotating it into the plane of (B, 4, 4) matrices."""
+    """Find a limb's pole, or the control in its role, by rotating it into the plane of matrices (B, 4, 4)."""
     angle = limb.plane_angle(wanted)
     for name in [name for name in limb.controls if name not in (limb.goes_by | limb.heels).values()] if angle else ():
         held = HeldChannels(limb.rig, [name])
@@ -386,10 +389,10 @@ def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
 def place_limbs(
     update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray], most: int | None = None
 ) -> None:
-    """Place limbs, all at once, where their bones stand at (B, 4, 4) matrices each; as near as they can come.
+    """Place limbs together, as near as possible to matrices (B, 4, 4) of their bones.
 
-    What was placed before goes on from there, by what is known of it. update: evaluates the rig. most: Gauss-Newton
-    steps; None: until they gain nothing.
+    Limbs that were placed before continue from there, with their known effects. update: evaluates the rig. most:
+    Gauss-Newton steps; None: until they gain nothing.
     """
     update()
     far = [(limb, each) for limb, each in zip(limbs, wanted, strict=True) if limb.is_far(each)]
@@ -412,22 +415,22 @@ def place_limbs(
 
 
 def _moving(searches: Sequence["_Search"]) -> list["_Search"]:
-    """The searches that go on, once all have looked."""
+    """The searches that continue, after all have checked their last step."""
     for search in searches:
         search.look()
     return [search for search in searches if search.goes_on]
 
 
 class _Search:
-    """The way of one limb to where its bones are wanted: what was best, and how far steps go.
+    """The search for one limb's placement, with the best state and the step length.
 
     Attributes:
-        is_poor: whether the last steps gained little, and channels are to be tried anew.
-        went_back: whether the last step was taken back. goes_on: whether another step may gain.
+        is_poor: whether the last steps gained little, so that channels are tried again.
+        went_back: whether the last step was undone. goes_on: whether another step may gain.
     """
 
     def __init__(self, limb: LimbOnIk, wanted: FloatArray) -> None:
-        """It begins where the limb is."""
+        """Begin at the limb's current pose."""
         self.limb, self._wanted = limb, wanted
         self._held, self._best, self._left = HeldChannels(limb.rig, limb.controls), np.inf, _MOST_IDLE
         self._off, self._steps, self._share = np.zeros(6 * len(limb.bones)), np.zeros(len(limb.columns)), 1.0
@@ -435,7 +438,7 @@ class _Search:
         self._poor_steps, self._tries = 0, 0
 
     def look(self) -> None:
-        """See what the last step has done; one that was none the better is taken back, and the next goes less far."""
+        """Check the result of the last step; a step without gain is undone, and the next is shorter."""
         off = self.limb.differences(self._wanted, self.limb.stands())
         self.limb.learn(self._steps, self._off - off)
         size = self.limb.error(off) / self.limb.size
@@ -456,7 +459,7 @@ class _Search:
         self.goes_on = self._left > 0 and self._best > _PLACED
 
     def columns(self) -> list[int]:
-        """The channels to be tried anew: a pole's, next all that are known to do something, at last all."""
+        """The channels to try again: a pole's, then all with a known effect, finally all."""
         telling, leader = self.limb.telling, self.limb.controls.index(self.limb.leader)
         aside = [column for column in telling if self.limb.columns[column][0] != leader]
         every = [*range(len(self.limb.columns))]
@@ -469,9 +472,9 @@ class _Search:
 
 
 def try_channels(update: Update, limbs: Sequence[LimbOnIk], columns: Sequence[Sequence[int]] | None = None) -> None:
-    """Find what each channel of some limbs' controls does to their bones, one of each limb at once.
+    """Measure the effect of each channel of some limbs' controls on their bones, one of each limb at a time.
 
-    columns: by limb the channels that are tried; what is known of others stays. All of them when None.
+    columns: by limb the channels to try; known effects of others stay. All of them when None.
     """
     held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
     here = [limb.stands() for limb in limbs]
@@ -485,5 +488,5 @@ def try_channels(update: Update, limbs: Sequence[LimbOnIk], columns: Sequence[Se
             limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].stands(), here[row])
             held[row].put_back()
     for limb in limbs:
-        # What tears a limb off is not for placing it.
+        # Ignore channels that detach a limb from its control.
         limb.jacobian[:, np.abs(limb.jacobian[:3]).max(axis=0) > _SAME * limb.units[0]] = 0.0

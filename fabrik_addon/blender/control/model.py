@@ -1,4 +1,4 @@
-"""How a body's pose is made of its controls: what each control's channels are to hold, for one pose or many."""
+"""The control channels for a body's poses: for one pose or many."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from ..settings.control import FabrikControlRig
 
 @dataclass(frozen=True, eq=False)
 class ControlPose:
-    """What C controls' channels are to hold: ([F,] C, 4) local rotations; place: ([F,] 3) the place control's location.
+    """Channels of C controls: ([F,] C, 4) local rotations; place: ([F,] 3) the root control's location.
 
     place is None if the body is not to be moved.
     """
@@ -28,10 +28,10 @@ class ControlPose:
 
 @dataclass(frozen=True, eq=False)
 class Stands:
-    """How a control rig stood over F frames: what its bones' matrices, (F, 4, 4) in armature space, are by name.
+    """A control rig's state over F frames: its bones' matrices (F, 4, 4) in armature space, by name.
 
-    rotations: by control (F, 4) what its own channels turned it by, if that changed. location: (F, 3) what the place
-    control's location held.
+    rotations: by control, (F, 4) rotations of its own channels, if they change. location: (F, 3) the root control's
+    location.
     """
 
     matrices: Mapping[str, FloatArray]
@@ -40,10 +40,10 @@ class Stands:
 
 
 class ControlModel:
-    """The controls of one tree of a body, as they stand now, or stood over frames, with its limbs on FK.
+    """The controls of one tree of a body, in their current pose or over frames, with limbs on FK.
 
     Attributes:
-        controls: the names of C controls. place: the control that is moved, "" for none.
+        controls: the names of C controls. place: the root control, which moves the body; "" for none.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class ControlModel:
         moves: bool,
         over: Stands | None = None,
     ) -> None:
-        """Look how everything stands, as it was last evaluated.
+        """Read the rig's pose as last evaluated.
 
-        moves: whether the body is moved as well. over: how everything was on F frames; then poses are those of the same
+        moves: whether the body is moved too. over: the rig's state on F frames; then poses are those of the same
         frames.
         """
         bones = rig.pose.bones
@@ -74,7 +74,7 @@ class ControlModel:
             for row in frames
         ]
         leaders = list(dict.fromkeys(name for way in ways for name in way[:2] if name in bones and name not in body))
-        # What controls go with: other controls, what is not written, or nothing, the last.
+        # The leaders of controls: other controls, bones that are not written, or none, which is the last index.
         numbers = {name: number for number, name in enumerate((*self.controls, *leaders))}
         self._first = [numbers.get(first, -1) for first, *_ in ways]
         self._second = [numbers.get(second, -1) for _, second, *_ in ways]
@@ -94,11 +94,11 @@ class ControlModel:
             axes = self._carried(self._turned)[..., self._own, :, :] @ self._frames[..., self._own, :, :]
             self._axes = axes if bone.bone.use_local_location else axes @ self._at_rest[self._own].T
             posed = as_array(bone.matrix) if over is None else over.matrices[self.place]
-            # What carries it may be scaled, and its location with it.
+            # The parent may be scaled, and the location with it.
             self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
 
     def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: Stands | None) -> None:
-        """How controls, what they go with, and the bones that they carry stand."""
+        """Read the matrices of controls, what they follow, and the bones that follow them."""
         turned, self._heads, at_rest = _stands(rig, (*self.controls, *leaders), over)
         stands, self._bone_heads, _ = _stands(rig, skeleton.names, over)
         count = len(self.controls)
@@ -107,7 +107,7 @@ class ControlModel:
         self._turned, self._at_rest = turned[..., :count, :, :], at_rest[:count]
         self._offsets = _back(stands[..., self._bodies, :, :]) @ self._turned
         self._back = _back(stands)
-        # ([F,] C, 3, 3) what the channels of controls turn them by.
+        # ([F,] C, 3, 3) rotations by the controls' channels.
         present = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
         if over is not None:
             present = np.tile(present, (len(over.location), 1, 1))
@@ -117,7 +117,7 @@ class ControlModel:
         self._frames = _back(self._carried(self._turned)) @ self._turned @ _back(self._own_turns)
 
     def pose(self, armature_matrices: FloatArray) -> ControlPose:
-        """The channels for ([F,] J, 4, 4) matrices of the tree's bones in armature space."""
+        """The channels for matrices ([F,] J, 4, 4) of the tree's bones, armature space."""
         wanted, heads = armature_matrices[..., :3, :3], armature_matrices[..., :3, 3]
         new = wanted[..., self._bodies, :, :] @ self._offsets
         for number in self._swinging:
@@ -130,7 +130,7 @@ class ControlModel:
         return ControlPose(rotations, self._placed(wanted, heads, new) if self.place else None)
 
     def _carried(self, new: FloatArray) -> FloatArray:
-        """([F,] C, 3, 3) how what carries the controls is turned from rest, while they stand at ([F,] C, 3, 3)."""
+        """([F,] C, 3, 3) rotations from rest of what the controls follow, with the controls at ([F,] C, 3, 3)."""
         turned = new @ _back(self._at_rest)
         still = np.broadcast_to(self._leaders, (*new.shape[:-3], *self._leaders.shape[-3:]))
         every = np.concatenate([turned, still], axis=-3)
@@ -144,7 +144,7 @@ class ControlModel:
         return carried
 
     def _placed(self, wanted: FloatArray, heads: FloatArray, new: FloatArray) -> FloatArray:
-        """([F,] 3) the location that brings the place control to where the bones want what is fixed to it to be."""
+        """([F,] 3) the root control's location that brings what is fixed to it to the wanted heads."""
         bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
         from_bone = times(self._back[..., bone, :, :], point - self._bone_heads[..., bone, :])
         there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
@@ -156,7 +156,7 @@ class ControlModel:
 def _stands(
     rig: bpy.types.Object, names: Sequence[str], over: Stands | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rotations at rest of bones, armature space."""
+    """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rest rotations of bones, armature space."""
     bones = [rig.pose.bones[name] for name in names]
     if over is None:
         posed = np.array([as_array(bone.matrix) for bone in bones]).reshape(-1, 4, 4)
@@ -167,5 +167,5 @@ def _stands(
 
 
 def _back(rotations: FloatArray) -> FloatArray:
-    """(..., 3, 3) rotations the other way."""
+    """(..., 3, 3) inverse rotations."""
     return np.swapaxes(rotations, -1, -2)

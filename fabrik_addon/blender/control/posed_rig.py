@@ -1,6 +1,6 @@
-"""A rig as it is posed: by the channels of its bones, or, if it is a control rig, by the controls that carry its body.
+"""One interface for posing plain rigs, by the channels of bones, and control rigs, by the controls of their body.
 
-`posed_rig` finds which of the two a rig is. What reads and writes poses has one interface and doesn't ask.
+`posed_rig` finds which of the two a rig is, so that code which reads and writes poses need not ask.
 """
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -30,15 +30,15 @@ from .switches import bone_in_path, keyed_switches
 from .writer import ControlWriter, TakeChannels, control_channels, off_their_channels
 
 _NO_CONTROL = "no control carries it"
-# The cosine of a control's axis to one of its bone's: what is less along is none of them.
+# Least cosine between a control's axis and its bone's for the two to be the same.
 _ALONG: Final = 0.9994
-# Radians by which a control's axes may be off a bone's for both to have one limit.
+# Radians by which a control's axes may differ from a bone's for both to have one limit.
 _OTHER_AXES: Final = 1e-3
-# Radians: a control without keys that would turn by less does not count.
+# Radians: smaller rotations of a control without keys are ignored.
 _UNKEYED: Final = 1e-4
 
 _Pair: TypeAlias = tuple[str, str]
-# By (bone, property) what was held before.
+# By (bone, property), the former values.
 Changed: TypeAlias = dict[_Pair, tuple[float, ...]]
 # (F, J, 4) local rotations and (F, 3) root heads.
 _Poses: TypeAlias = tuple[FloatArray, FloatArray]
@@ -49,8 +49,8 @@ class PlainRig:
 
     Attributes:
         rig: the armature object.
-        by_channels: whether the channels of the bones, and so their curves, say how they are posed. Otherwise only an
-            evaluated frame does.
+        by_channels: whether the bones' channels, and so their curves, determine the pose. Otherwise frames have to be
+            evaluated.
     """
 
     by_channels: ClassVar[bool] = True
@@ -61,7 +61,7 @@ class PlainRig:
     def trees(self, *, at_rest: bool = False) -> list[Tree]:
         """The bones that are solved and their current pose, as `rig.armature.read_trees`; of a control rig the body's.
 
-        The body stands as it was last evaluated. Raises RigError as that does.
+        The body's pose is that of the last evaluation. Raises RigError like `read_trees`.
         """
         return plain.read_trees(self.rig, at_rest=at_rest)
 
@@ -70,51 +70,54 @@ class PlainRig:
         return plain.read_channels(self.rig)
 
     def local(self, bones: Iterable[str]) -> dict[str, FloatArray]:
-        """The local rotation (4,), w x y z, of bones now."""
+        """The current local rotations (4,), w x y z, of bones."""
         found = self.pose()
         posed = dict(zip(found.names, found.rotations, strict=True))
         return {name: posed[name] if name in posed else local_rotation(self.rig.pose.bones[name]) for name in bones}
 
     def stands(self, tree: Tree) -> FloatArray:
-        """(J, 4, 4) where the bones of a tree are, in armature space, without scale."""
+        """(J, 4, 4) current matrices of a tree's bones, armature space, without scale."""
         posed = np.array([as_array(self.rig.pose.bones[name].matrix) for name in tree.skeleton.names])
         posed[:, :3, :3] = nearest_rotations(posed[:, :3, :3])
         return posed
 
     @property
     def owned(self) -> dict[str, str]:
-        """The bones that constraints move, with what to call the reason; of a body they belong to its controls."""
+        """The bones that constraints move, with the name of the reason.
+
+        A body's bones belong to its controls instead.
+        """
         return constrained_bones(self.rig)
 
     @property
     def frozen(self) -> dict[str, str]:
-        """The bones that ride along, with what to call the reason."""
+        """The bones that are not solved but follow, with the name of the reason."""
         return unkeyable_bones(self.rig)
 
     @property
     def on_ik(self) -> set[str]:
-        """The bones that are on IK now, so that no control of their own turns them."""
+        """The bones that are currently on IK, so that no control rotates them directly."""
         return set()
 
     @property
     def of_limbs(self) -> set[str]:
-        """The bones that are on IK or on FK: unless they are posed, they follow as the rig says."""
+        """The bones of limbs with IK or FK; unless they are posed, they follow as the rig decides."""
         return set()
 
     def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
-        """By the bone whose head its IK control holds the bones of each limb on IK of which no bone is led.
+        """The bones of each limb on IK without a goal, by the bone whose head its IK control holds.
 
-        Limbs that their IK makes longer are not among them, as it holds their ends wherever the body goes, and neither
-        are those whose IK controls move with the body.
+        Without limbs that IK stretches, since their ends are held wherever the body goes, and without those whose IK
+        controls move with the body.
         """
         return {}
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
-        """What locks let a bone's rotation (4,) be: its own, or those of the control that carries it."""
+        """The locks on a bone's rotation (4,): its own, or those of its control."""
         return with_locks(self.rig.pose.bones[bone], rotation)
 
     def locks(self, skeleton: Skeleton, bones: Iterable[int], rotations: FloatArray) -> dict[int, WithLocks]:
-        """By place in the skeleton what locked channels let bones be turned to, from (J, 4) rotations on."""
+        """By index in the skeleton, the locks on bones' rotations, relative to rotations (J, 4)."""
         locked = self._with_locks()
         names = {bone: skeleton.names[bone] for bone in bones if skeleton.names[bone] in locked}
         locks = {bone: self.lock(name, rotations[bone]) for bone, name in names.items()}
@@ -124,18 +127,18 @@ class PlainRig:
         return bones_with_locks(self.rig)
 
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
-        """The hinge that locks, or a limb's IK, make of a joint, such as an elbow's or a knee's.
+        """The hinge that locks, or a limb's IK, make of a joint, such as an elbow or knee.
 
         baked: for a bake, in which other limbs stay on IK than in a pose.
         """
         return hinge_of_locks(self.rig.pose.bones[bone])
 
     def limited(self, bone: str) -> bpy.types.PoseBone | None:
-        """What a bone's limit holds back where people pose by hand: itself, or its control with the same axes."""
+        """The bone that stores a limit of hand posing: the bone itself, or its control if both have the same axes."""
         return self.rig.pose.bones[bone]
 
     def may_move(self, root: str) -> bool:
-        """Whether the root of a tree may be moved, along some axis at least."""
+        """Whether the root of a tree may be moved along at least one axis."""
         return not all(self.rig.pose.bones[root].lock_location)
 
     def may_move_freely(self, top: str) -> bool:
@@ -152,10 +155,10 @@ class PlainRig:
         moves_root: bool,
         known: Mapping[str, LimbOnIk] = MappingProxyType({}),
     ) -> PoseWriter | ControlWriter:
-        """What writes poses of a tree over and over, each as if it followed the pose at the start.
+        """A writer for many poses of a tree, each written as if it followed the pose at the start.
 
-        update: evaluates the rig. bones: those that are posed, as indices in the skeleton. known: limbs that were
-        placed on IK before.
+        update: evaluates the rig. bones: posed ones, as indices in the skeleton. known: limbs that were placed on IK
+        before.
         """
         return PoseWriter(self.rig, skeleton, bones, moves_root=moves_root)
 
@@ -170,11 +173,11 @@ class PlainRig:
         """Pose bones once, each in its own rotation mode; sentences about those that their controls can't bring there.
 
         Args:
-            context: where the rig is evaluated, to look how it came out.
-            skeleton: names the bones; `rotations` are in its order.
-            rotations: (J, 4) local rotations, w x y z. Angles go on from what the channels hold.
-            root_location: (3,) the root's head in armature space; None leaves it where it is.
-            bones: places in the skeleton of the bones to turn; all of them when None.
+            context: in which the rig is evaluated, to check the result.
+            skeleton: names the bones, in the order of `rotations`.
+            rotations: (J, 4) local rotations, w x y z. Angles continue from the channels' current values.
+            root_location: (3,) the root's head in armature space; None leaves it unchanged.
+            bones: indices in the skeleton of the bones to rotate; all of them when None.
 
         Raises:
             RigError: naming what cannot be written: a linked armature, or a bone that does not exist.
@@ -188,7 +191,7 @@ class PlainRig:
         return writer.settle()
 
     def turn(self, context: bpy.types.Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
-        """Pose bones, by name, by their local rotations (4,); sentences as of `write`, and what has changed."""
+        """Pose bones by local rotations (4,) by name; returns warnings as `write` does, and former values."""
         held = HeldChannels(self.rig, rotations)
         for name, rotation in rotations.items():
             turn_bone(self.rig.pose.bones[name], rotation)
@@ -203,7 +206,7 @@ class PlainRig:
         *,
         moves_root: bool,
     ) -> Generator[float, None, TakeChannels]:
-        """What poses over F frames make of the channels that are keyed. The steps place limbs that stay on IK."""
+        """The keyed channels for poses over F frames. The steps place limbs that stay on IK."""
         yield from ()
         rotations, heads = poses
         root = self.rig.pose.bones[skeleton.names[0]]
@@ -212,14 +215,14 @@ class PlainRig:
         return TakeChannels(turned, {bone: bone for bone in bones}, locations, {})
 
     def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> tuple[set[str], set[str]]:
-        """The bones that `channels` may have keys for, and the data paths of those keys."""
+        """The bones that may get keys from `channels`, and the data paths of those keys."""
         moved = skeleton.names[:1] if moves_root else ()
         return {*bones}, _paths(bones, moved)
 
     def off(self, context: bpy.types.Context, skeleton: Skeleton, wanted: FloatArray, frames: IntArray) -> list[str]:
         """Go to some of F frames and look whether bones are at (F, J, 4, 4); a sentence about each that is not.
 
-        The scene is left on another frame.
+        Leaves the scene on another frame.
         """
         return []
 
@@ -228,40 +231,40 @@ class PlainRig:
         return root
 
     def holder(self, bone: str) -> str:
-        """The bone whose channels turn a bone: itself, or its control; "" for none."""
+        """The bone whose channels rotate a bone: itself, or its control; "" for none."""
         return bone
 
     @property
     def played(self) -> set[str]:
-        """The bones whose matrices on each frame `edited` needs."""
+        """The bones whose matrices on each frame are needed by `edited`."""
         return set()
 
     def edited(
         self, skeleton: Skeleton, old: _Poses, new: _Poses, over: Stands
     ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
-        """What poses become in place of others that the rig has over F frames.
+        """The channels for new poses that replace the old ones of a rig over F frames.
 
-        Returns (F, 4) rotations by bone or control that has keys, (F, 3) how far the location of what moves the root
-        changes, and the controls that would turn but have no keys. over: how the rig stands over the frames.
+        Returns (F, 4) rotations by bone or control with keys, (F, 3) the change of the root's location, and the
+        controls that would rotate but have no keys. over: the rig's state over the frames.
         """
         root = self.rig.pose.bones[skeleton.names[0]]
         shift = root_location_channel(root, new[1]) - root_location_channel(root, old[1])
         return {name: new[0][:, skeleton.index(name)] for name in over.rotations}, shift, ()
 
     def keyed(self, bones: Sequence[str], roots: Sequence[str]) -> Iterator[_Pair]:
-        """The (bone, property) pairs that a pose of some bones is keyed by, and of roots that move."""
+        """The (bone, property) pairs to key for a pose of some bones, and of roots that move."""
         turned, moved = self._holders(bones, roots)
         there = [self.rig.pose.bones[name] for name in turned if name in self.rig.pose.bones]
         yield from ((bone.name, property_name(bone.rotation_mode)) for bone in there)
         yield from ((name, "location") for name in moved if name in self.rig.pose.bones)
 
     def _holders(self, bones: Sequence[str], roots: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-        """The bones whose rotation, and those whose location, holds a pose."""
+        """The bones whose rotation, and those whose location, store a pose."""
         return bones, roots
 
     @property
     def switches(self) -> list[str]:
-        """The paths of the numbers that get keys with a pose as it stands."""
+        """The paths of the switches that are keyed with a pose."""
         return []
 
 
@@ -271,7 +274,7 @@ class ControlRig(PlainRig):
     by_channels = False
 
     def __init__(self, rig: bpy.types.Object, kept: FabrikControlRig) -> None:
-        """kept: what is kept of it."""
+        """kept: its stored set-up."""
         super().__init__(rig)
         self._kept = kept
 
@@ -304,7 +307,7 @@ class ControlRig(PlainRig):
         return Channels(names, np.concatenate(rotations), np.concatenate(locations))
 
     def stands(self, tree: Tree) -> FloatArray:
-        """On IK limbs may be stretched: they stand as the tree says."""
+        """Limbs on IK may be stretched, so their matrices come from the tree."""
         return forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)
 
     @property
@@ -328,7 +331,7 @@ class ControlRig(PlainRig):
         kept, found = self._kept, dict[str, list[str]]()
         for switch in kept.switches:
             rows = [row for row in kept.carriers if row.switch == switch.name]
-            # The last: the heel of a paw rotates the bone above it.
+            # The last one, since the heel of a paw rotates the bone above it.
             end = next((row for row in reversed(rows) if row.goes_by in self.rig.pose.bones), None)
             stretches = any(row.switch == switch.name and row.name.endswith(".ik_stretch") for row in kept.along)
             if end is None or switch.stretches or stretches or any(row.name in led for row in rows):
@@ -354,7 +357,7 @@ class ControlRig(PlainRig):
         return {row.name for row in self._kept.carriers if row.control in locked}
 
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
-        """By the locks of the control, or by the IK that the limb stays on, which bends it about one axis only."""
+        """From the control's locks, or from the limb's IK, which bends the joint about one axis only."""
         found = self._locked_control(bone, baked=baked)
         hinge = None if found is None else hinge_of_locks(found[0])
         if found is not None and hinge is not None:
@@ -380,7 +383,7 @@ class ControlRig(PlainRig):
         return None if self._stays_on_ik(self._kept.carriers[bone], baked=baked) else found
 
     def _control_of(self, bone: str) -> tuple[bpy.types.PoseBone, FloatArray] | None:
-        """The control that rotates against what is above it as a bone of the body does; (4,) its axes in the bone's.
+        """The control that rotates relative to its parent as a body bone does; (4,) its axes in the bone's frame.
 
         None if there is none, or where the two follow others, so that nobody knows what the channels mean.
         """
@@ -477,9 +480,9 @@ class ControlRig(PlainRig):
     def edited(
         self, skeleton: Skeleton, old: _Poses, new: _Poses, over: Stands
     ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
-        """A control turns, in its own frame, by what lies between where the old and the new pose of the body have it.
+        """A control rotates, in its own frame, by the difference between the old and the new pose of the body.
 
-        So what is rounded in both leaves keys as they are.
+        Rounding errors in both then leave keys unchanged.
         """
         moves = not self._kept.carriers[skeleton.names[0]].parent
         model = ControlModel(self.rig, self._kept, skeleton, moves=moves, over=over)
@@ -497,7 +500,7 @@ class ControlRig(PlainRig):
         return found, shift, tuple(unkeyed)
 
     def _holders(self, bones: Sequence[str], roots: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-        """The controls that limbs are on. What moves the body is rotated with it, where it carries what is solved."""
+        """The controls that limbs are on. The root control also rotates, if it carries solved bones."""
         kept, on_ik = self._kept, self.on_ik
         limbs = {kept.carriers[name].switch for name in bones if name in on_ik}
         moved = [*(kept.place for _ in roots[:1]), *(row.name for row in kept.controls if row.limb in limbs)]
@@ -513,7 +516,7 @@ PosedRig: TypeAlias = PlainRig
 
 
 def posed_rig(rig: bpy.types.Object) -> PosedRig:
-    """A rig as what it is to be posed as."""
+    """A rig as plain or control rig."""
     kept = control_rig(rig)
     return PlainRig(rig) if kept is None else ControlRig(rig, kept)
 
@@ -525,13 +528,13 @@ def _paths(turned: Iterable[str], moved: Iterable[str]) -> set[str]:
 
 
 def _tree(rig: bpy.types.Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_rest: bool) -> Tree:
-    """One tree of a body as it stands."""
+    """One tree of a body in its current pose."""
     names = [row.name for row in rows]
     bones = [rig.pose.bones[name] for name in names]
     places = {name: place for place, name in enumerate(names)}
     parents = [places.get(row.parent, -1) for row in rows]
     rest = np.array([as_array(bone.bone.matrix_local) for bone in bones])
-    # Controls above may be scaled. By the root, as IK scales the bones that it stretches.
+    # Controls above may be scaled. Measured at the root, since IK scales the bones that it stretches.
     size = float(object_scale(as_array(bones[0].matrix)))
     posed = rest * size if at_rest else np.array([as_array(bone.matrix) for bone in bones])
     rest[:, :3, :3], posed[:, :3, :3] = nearest_rotations(rest[:, :3, :3]), nearest_rotations(posed[:, :3, :3])
@@ -543,7 +546,7 @@ def _tree(rig: bpy.types.Object, rows: Sequence[FabrikCarrier], on_ik: set[str],
         if parent < 0:
             rest[place, :3, 3] = posed[place, :3, 3]
         elif names[place] in on_ik:
-            # IK may stretch the limb; FK, where it is written, does not.
+            # IK may stretch the limb; FK, to which it is written, does not.
             arm = bones[place].bone.head_local - bones[parent].bone.head_local
             rest[place, :3, 3] = rest[parent, :3, 3] + size * np.array(arm)
         else:

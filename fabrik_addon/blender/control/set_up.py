@@ -1,4 +1,4 @@
-"""Finding out how a control rig works by trying it, and keeping that on the armature."""
+"""Finds out how a control rig works by trying it, and stores that on the armature."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,29 +24,29 @@ from .switches import Switch, batches, custom_numbers, dependents, lone_iks, pos
 from .trials import TRIED_AXIS, Trials, swings, try_controls
 from .writer import ControlWriter
 
-# Radians: far enough for what is not rigid to show.
+# Radians: large enough to reveal movements that are not rigid.
 _TURN: Final = 0.4
-# What is kept of a control rig, row by row.
+# The stored lists of a control rig.
 _LISTS: Final = ("carriers", "controls", "switches", "along")
-# A share of the body's bones: what turns so many of them moves the body.
+# A control that rotates this share of the body's bones moves the body.
 _MOST: Final = 0.9
 
 
 def leave_out_unruly(
     context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: dict[str, int]
 ) -> None:
-    """Take bones from the body, at rest and on FK, until all go where they are posed to when any of them is turned."""
+    """Remove bones from the body, at rest and on FK, until all go where they are posed when any of them is rotated."""
     doubted = {row.name for row in kept.carriers}
     while doubted:
         blamed, doubted = _unruly(context, rig, kept, after, doubted)
-        # What was chosen by hand stays, right or not.
+        # Keep controls that were chosen by hand, even if they are wrong.
         blamed = {name for name in blamed if kept.carriers[name].found != "HAND"}
         if not blamed:
             break
         for name in blamed:
-            # What hung on it hangs on something else from now on.
+            # Test its children again, since they get another parent.
             doubted |= {row.name for row in kept.carriers if row.parent == name} | set(_above(kept, name))
-            # Take a bone from the body: what hangs on it hangs on what it hung on.
+            # Remove a bone from the body; its children get its parent.
             parent, control = kept.carriers[name].parent, kept.carriers[name].control
             if control != kept.place:
                 _let_go(kept, control)
@@ -68,7 +68,7 @@ def _unruly(
     after: dict[str, int],
     doubted: set[str],
 ) -> tuple[set[str], set[str]]:
-    """Of some bones those that should not be in the body, and those that are to be tried once more without them."""
+    """Test the bones in `doubted`: return those to remove from the body, and those to test again without them."""
     blamed: set[str] = set()
     again: set[str] = set()
     places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
@@ -92,18 +92,18 @@ def _unruly(
 
 
 def _to_blame(kept: FabrikControlRig, turned: str, off: Sequence[str]) -> Iterator[str]:
-    """Of a bone that was turned and those that then were off the ones that do not belong in the body."""
+    """The bones to remove, given a bone that was rotated and the bones that then missed their pose."""
     limbs = any(kept.carriers[name].switch for name in off)
     if turned in off or limbs or any(turned not in _above(kept, name) for name in off):
-        # What moves a limb along in ways of its own is given up for the limb.
+        # A bone that moves a limb in its own way is removed, in favour of the limb.
         yield turned
     else:
-        # What hangs on another one that is off may be right without that.
+        # Children of a bone that misses its pose may be right once it is removed.
         yield from (name for name in off if not set(off) & set(_above(kept, name)))
 
 
 def _above(kept: FabrikControlRig, name: str) -> list[str]:
-    """The bones of the body that a bone hangs on."""
+    """The bones of the body above a bone."""
     found = []
     while name := kept.carriers[name].parent:
         found.append(name)
@@ -111,7 +111,7 @@ def _above(kept: FabrikControlRig, name: str) -> list[str]:
 
 
 def _let_go(kept: FabrikControlRig, control: str) -> None:
-    """What goes with a control that is no longer written goes with what that one goes with."""
+    """Let the followers of a control that is no longer written follow that control's leader instead."""
     if control not in kept.controls:
         return
     left = kept.controls[control]
@@ -127,14 +127,14 @@ def _let_go(kept: FabrikControlRig, control: str) -> None:
 
 
 def _with_turned(rig: bpy.types.Object, kept: FabrikControlRig, tree: Tree, bones: Sequence[str]) -> FloatArray:
-    """(J, 4) local rotations with some bones turned as their controls' locks let them."""
+    """(J, 4) local rotations with some bones rotated as their controls' locks allow."""
     rotations = tree.rotations.copy()
     for name in bones:
         row = tree.skeleton.index(name)
         control = rig.pose.bones[kept.carriers[name].control]
         free = np.array(TRIED_AXIS)
         free[np.array(control.lock_rotation)] = 0.0
-        # About the control's axes, in the bone's own.
+        # About the control's axes, in the bone's own frame.
         axes = np.array((rig.pose.bones[name].matrix.inverted() @ control.matrix).to_3x3(), dtype=np.float64)
         turn = quaternion_from_rotation_vector(axes @ free * (_TURN / np.linalg.norm(free)))
         rotations[row] = product(rotations[row], turn)
@@ -143,7 +143,7 @@ def _with_turned(rig: bpy.types.Object, kept: FabrikControlRig, tree: Tree, bone
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """What trying has shown: with limbs on FK, and on IK; the switches that go between, with their values on FK."""
+    """The results of trials: with limbs on FK, and on IK; and the IK/FK switches, with their values on FK."""
 
     on_fk: Trials
     on_ik: Trials
@@ -155,7 +155,7 @@ class _Found:
 
 
 def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[str, list[str]]:
-    """Find the bones of a rig's body and the controls that carry them, and keep that on the armature.
+    """Find the bones of a rig's body and their controls, and store them on the armature.
 
     Controls that were chosen by hand before stay. Pose, keys and properties of the rig are as before. Returns a line
     for people, and a sentence about the bones that no control carries, or none that brings them where they are posed
@@ -178,7 +178,7 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
 
 
 def _at_rest(context: bpy.types.Context, rig: bpy.types.Object, look: Callable[[], None]) -> None:
-    """Look with all bones at rest; pose and custom properties are put back."""
+    """Call `look` with all bones at rest; restores pose and custom properties."""
     keeper = PoseKeeper(context.scene, rig)
     values = {path: read_switch(rig, path) for path in custom_numbers(rig)}
     try:
@@ -192,7 +192,7 @@ def _at_rest(context: bpy.types.Context, rig: bpy.types.Object, look: Callable[[
 
 
 def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str]) -> None:
-    """Find the body and its controls at rest, and keep them."""
+    """Find the body and its controls at rest, and store them."""
     after, kept = dependents(rig), rig_settings(rig).control
     found = _try(context, rig, by_hand, after)
     if not found.carriers:
@@ -213,7 +213,7 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
 
 @contextmanager
 def _kept_if_failing(kept: FabrikControlRig) -> Iterator[None]:
-    """Put back what is kept of a rig where setting it up anew fails."""
+    """Restore the stored set-up of a rig if a new set-up fails."""
     lists = [getattr(kept, name) for name in _LISTS]
     before, place = [[_values(row) for row in rows] for rows in lists], kept.place
     try:
@@ -230,14 +230,14 @@ def _kept_if_failing(kept: FabrikControlRig) -> Iterator[None]:
 
 
 def _values(row: bpy.types.PropertyGroup) -> dict[str, Any]:
-    """What a row of a list holds, in the order in which its properties are declared."""
+    """The values of a row of a list, in the order in which its properties are declared."""
     names = [each.identifier for each in row.bl_rna.properties if not each.is_readonly]
     return {name: getattr(row, name) for name in names}
 
 
 @contextmanager
 def _unlocked(rig: bpy.types.Object, place: str) -> Iterator[None]:
-    """Let the control that moves the body, if there is one, be moved along all axes: which bones it brings where."""
+    """Unlock the location of the control that moves the body, if there is one, to see which bones it moves."""
     bone: bpy.types.PoseBone | None = rig.pose.bones.get(place)
     locks = None if bone is None else bone.lock_location[:]
     try:
@@ -252,7 +252,7 @@ def _unlocked(rig: bpy.types.Object, place: str) -> Iterator[None]:
 def _try(
     context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str], after: dict[str, int]
 ) -> _Found:
-    """Try everything, with limbs on FK and on IK; where IK is on at all times, also without it."""
+    """Try everything, with limbs on FK and on IK; if IK is always on, also without it."""
     switches = possible_switches(context, rig)
     controls = [name for name in _movable(rig, _owned(context, rig, switches)) if _turns(rig, name)]
     if not controls:
@@ -274,7 +274,7 @@ def _tried(
     by_hand: Mapping[str, str],
     after: dict[str, int],
 ) -> _Found:
-    """What trying some controls shows, with limbs on FK and on IK."""
+    """Try some controls, with limbs on FK and on IK."""
     bones, tables = _rig_bones(rig), dict[tuple[float, ...], Trials]()
 
     def table(values: Mapping[Switch, float]) -> Trials:
@@ -294,13 +294,13 @@ def _tried(
         each: 1.0 - value if _pivoting(other, each) > _pivoting(present, each) else value
         for each, value in values.items()
     }
-    # What carries no bone of the body, such as a pole that is chosen, stays as it is.
+    # Controls that move no bone of the body, such as a chosen pole, are not changed.
     body = find_carriers(table(on_fk), bones, by_hand)
     mine = {each: value for each, value in on_fk.items() if any(_has(each, carrier) for carrier in body)}
     fk, ik = table({**values, **mine}), table({**values, **{each: 1.0 - value for each, value in mine.items()}})
     _set(rig, values)
     carriers = find_carriers(fk, bones, by_hand)
-    # The innermost control that turns the whole body along moves it.
+    # The innermost control that rotates the whole body moves it.
     turned = fk.follows
     columns = [fk.bones.index(carrier.bone) for carrier in carriers]
     whole = [row for row in range(len(fk.controls)) if turned[row, columns].mean() > _MOST] if columns else []
@@ -310,19 +310,19 @@ def _tried(
 
 
 def _set(rig: bpy.types.Object, values: Mapping[Switch, float]) -> None:
-    """Set switches, and what is set along with them."""
+    """Set switches, and the values that are set with them."""
     for switch, value in values.items():
         write_switches(rig, switch.values(value))
 
 
 def _turns(rig: bpy.types.Object, name: str) -> bool:
-    """Whether people can turn a bone."""
+    """Whether people can rotate a bone."""
     bone = rig.pose.bones[name]
     return swings(bone) and not is_locked(bone)
 
 
 def _owned(context: bpy.types.Context, rig: bpy.types.Object, switches: Sequence[Switch]) -> set[str]:
-    """The bones that constraints move wherever switches stand."""
+    """The bones that constraints move at all settings of the switches."""
     values = {each: read_switch(rig, each.path) for each in switches}
     found = set(constrained_bones(rig))
     _set(rig, {each: 1.0 - round(value) for each, value in values.items()})
@@ -334,15 +334,15 @@ def _owned(context: bpy.types.Context, rig: bpy.types.Object, switches: Sequence
 
 
 def _has_own_control(found: _Found) -> BoolArray:
-    """(N,) which bones some control turns that does not turn the whole body."""
+    """(N,) whether a bone is rotated by a control that does not rotate the whole body."""
     follows = found.on_fk.follows
     return np.asarray(follows[follows[:, found.bones.deform].mean(axis=1) <= _MOST].any(axis=0))
 
 
 def _movable(rig: bpy.types.Object, owned: Collection[str]) -> list[str]:
-    """The bones that people move or turn: those with a shape of their own, or all where no bone has one.
+    """The bones that people move or rotate: those with a custom shape, or all if no bone has one.
 
-    owned: those that constraints move.
+    owned: bones that constraints move.
     """
     shaped = any(bone.custom_shape for bone in rig.pose.bones)
     return [
@@ -353,7 +353,7 @@ def _movable(rig: bpy.types.Object, owned: Collection[str]) -> list[str]:
 
 
 def _rig_bones(rig: bpy.types.Object) -> RigBones:
-    """What the armature says of its bones; where the mesh follows none, it may follow any."""
+    """The armature's bones; if none deforms the mesh, any may."""
     pose_bones = list(rig.pose.bones)
     places = {bone.name: place for place, bone in enumerate(pose_bones)}
     deform = np.array([bone.bone.use_deform for bone in pose_bones])
@@ -367,9 +367,9 @@ def _rig_bones(rig: bpy.types.Object) -> RigBones:
 
 
 def _hands_over(switch: Switch, present: Trials, bones: RigBones) -> bool:
-    """Whether a switch lets others take over, of which no control turns anything of the mesh at present.
+    """Whether a switch hands bones over to others, of which no control currently rotates any mesh bone.
 
-    A bone that it only lets go by itself has to be a control.
+    A bone that it merely releases must be a control.
     """
     moves = {
         control
@@ -380,14 +380,14 @@ def _hands_over(switch: Switch, present: Trials, bones: RigBones) -> bool:
 
 
 def _pivoting(trials: Trials, switch: Switch) -> int:
-    """How many of a switch's bones some control turns about their own heads."""
+    """The number of a switch's bones that some control rotates about their own heads."""
     columns = [trials.bones.index(name) for name in switch.bones]
     stays = np.linalg.norm(trials.moved[:, columns], axis=-1) < 1e-6
     return int((trials.full[:, columns] & stays).any(axis=0).sum())
 
 
 def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None:
-    """Keep it on the armature, in the place of what is there."""
+    """Store the result on the armature, replacing the former one."""
     _clear(kept)
     for carrier in found.carriers:
         row = kept.carriers.add()
@@ -410,7 +410,7 @@ def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None
 
 
 def _clear(kept: FabrikControlRig) -> None:
-    """Forget what was found."""
+    """Delete the stored set-up."""
     for name in _LISTS:
         getattr(kept, name).clear()
 
@@ -421,7 +421,7 @@ def _has(switch: Switch, carrier: Carrier) -> bool:
 
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
-    """The path of the switch that hands a bone over, or what its control is parented to, such as a paw's toes."""
+    """The path of the switch that hands a bone over, or that of its control's parent, such as for a paw's toes."""
     names, parents = found.bones.names, found.bones.parents
     body = {name for each in found.carriers for name in (each.bone, each.control)}
     above, bone = [], parents[names.index(carrier.control)]
@@ -435,7 +435,7 @@ def _switch_of(found: _Found, carrier: Carrier) -> str:
 
 
 def _stands_for(found: _Found, control: str) -> str:
-    """The bone of the body that a control is taken for: its own, else the uppermost that it turns."""
+    """The bone of the body that a control represents: its own, else the uppermost that it rotates."""
     own = next((carrier.bone for carrier in found.carriers if carrier.control == control), "")
     if own:
         return own

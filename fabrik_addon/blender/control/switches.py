@@ -1,4 +1,4 @@
-"""What hands limbs from IK to FK: drivers say which custom properties may, trying says which do; and setting them."""
+"""IK/FK switches: drivers show the candidates among custom properties, trials show the real ones; and setting them."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,16 +13,16 @@ from ..rig.pose_keeper import read_switch, write_switch, write_switches
 from ..settings.control import FabrikControlRig, moves
 
 _BONE: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
-# A constraint of this influence takes its bone over, whatever those before it make of it.
+# A constraint of at least this influence overrides those before it.
 _ON: Final = 0.9
 _COPIES: Final = ("COPY_TRANSFORMS", "COPY_ROTATION")
-# What ends the path of a number that stands for a switch where IK is on at all times.
+# The end of the path of an influence that is used as a switch if IK is always on.
 _INFLUENCE: Final = ".influence"
 _TAKES_OVER: Final = ("COPY_TRANSFORMS", "COPY_ROTATION", "ARMATURE", "CHILD_OF", "IK")
 
 
 def dependents(rig: bpy.types.Object) -> dict[str, int]:
-    """For each bone the set of those that may follow it, itself included, as bits by place among the pose bones."""
+    """For each bone the set of those that may follow it, itself included, as bits by index among the pose bones."""
     places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
     after: dict[str, set[str]] = {name: set() for name in places}
     for leader, follower in (*_by_parents(rig), *_by_constraints(rig), *_by_drivers(rig)):
@@ -32,7 +32,7 @@ def dependents(rig: bpy.types.Object) -> dict[str, int]:
 
 
 def batches(controls: Sequence[str], after: dict[str, int]) -> list[list[str]]:
-    """The controls in groups of which no bone may follow two."""
+    """The controls in groups such that no bone follows two of a group."""
     made: list[list[str]] = []
     taken: list[int] = []
     for control in sorted(controls, key=lambda name: (-after[name].bit_count(), name)):
@@ -52,7 +52,7 @@ def bone_in_path(path: str) -> str:
 
 
 def targets_of(constraint: Any, rig: bpy.types.Object) -> list[str]:
-    """The rig's own bones that a constraint goes by."""
+    """The rig's own bones that a constraint uses."""
     found = [each.subtarget for each in getattr(constraint, "targets", ()) if each.target == rig]
     if getattr(constraint, "target", None) == rig:
         found.append(constraint.subtarget)
@@ -83,7 +83,7 @@ def _by_constraints(rig: bpy.types.Object) -> Iterator[tuple[str, str]]:
             moved = list(moved_by(bone, constraint))
             for target in targets_of(constraint, rig):
                 yield from ((target, each.name) for each in moved)
-            # A chain turns together.
+            # All bones of a chain rotate together.
             yield from ((one.name, other.name) for one in moved for other in moved)
 
 
@@ -100,9 +100,9 @@ def _by_drivers(rig: bpy.types.Object) -> Iterator[tuple[str, str]]:
 class Switch:
     """A number from 0 to 1, by its path from the armature object: a custom property, or the influence of an IK.
 
-    bones: those that constraints move which it drives. takes_over: the bones that those go by when it is at its other
-    end. along: the paths of what is set along with it, to the same value. only_ik: whether the rig has no FK for these
-    bones, so that they are on FK only while they are posed.
+    bones: the bones whose constraints it drives. takes_over: the bones that those follow when it is at its other end.
+    along: paths that are set to the same value. only_ik: whether the rig has no FK for these bones, so that they are on
+    FK only while they are posed.
     """
 
     path: str
@@ -112,12 +112,12 @@ class Switch:
     only_ik: bool = False
 
     def values(self, value: float) -> dict[str, float]:
-        """What its paths are to be set to."""
+        """The values to set, by path."""
         return dict.fromkeys((self.path, *self.along), value)
 
 
 def possible_switches(context: bpy.types.Context, rig: bpy.types.Object) -> list[Switch]:
-    """The properties that let bones go by others where they go to their other end."""
+    """The properties whose other end makes bones follow other bones."""
     driving = _driving(rig)
     values = {path: read_switch(rig, path) for path in driving}
     for path, value in values.items():
@@ -131,7 +131,7 @@ def possible_switches(context: bpy.types.Context, rig: bpy.types.Object) -> list
     context.view_layer.update()
     found = []
     for path, bones in sorted(driving.items()):
-        # What no constraint takes over goes by itself.
+        # A bone without an active constraint follows itself.
         gained = {target for bone in bones for target in after[bone] or (bone,) if after[bone] != before[bone]}
         if gained:
             found.append(Switch(path, frozenset(bones), frozenset(gained)))
@@ -139,9 +139,9 @@ def possible_switches(context: bpy.types.Context, rig: bpy.types.Object) -> list
 
 
 def lone_iks(rig: bpy.types.Object) -> list[Switch]:
-    """IK that is on at all times: its influence is what can hand the bones of its chain to themselves.
+    """IK that is always on: its influence can be used to release the bones of its chain.
 
-    With it goes the influence of what has the end of the limb copy the same bone.
+    Included is the influence of a constraint that makes the limb's end copy the same bone.
     """
     driven = {curve.data_path for curve in rig.animation_data.drivers} if rig.animation_data else set()
     lone: list[tuple[bpy.types.PoseBone, Any, str]] = []
@@ -166,7 +166,7 @@ def custom_numbers(rig: bpy.types.Object) -> list[str]:
 
 
 def set_along(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
-    """By path, and value, the switches of some limbs and what is set along with them."""
+    """By path, the values of some limbs' switches and of what is set with them."""
     found = dict(values)
     for row in kept.along:
         if row.switch in values:
@@ -175,21 +175,21 @@ def set_along(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, 
 
 
 def keyed_switches(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
-    """What of that gets keys, so that limbs stand on the same controls when the animation is played.
+    """The switches that are keyed, so that limbs are on the same controls when the animation is played.
 
-    A limb that has no FK is on IK anyway, and what is set along with a limb does nothing on FK.
+    A limb without FK is always on IK, and values set along with a switch have no effect on FK.
     """
     idle = {row.name: row.fk for row in kept.along}
     return {path: value for path, value in values.items() if not path.endswith(_INFLUENCE) and value != idle.get(path)}
 
 
 def hand_over(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> None:
-    """Put limbs on FK or on IK, by the values of their switches, with what is set along with those."""
+    """Put limbs on FK or on IK by the values of their switches, including what is set with them."""
     write_switches(rig, set_along(kept, values))
 
 
 def _driving(rig: bpy.types.Object) -> dict[str, set[str]]:
-    """By path of a custom property from 0 to 1 the bones that constraints move which it drives."""
+    """By path of a custom property from 0 to 1, the bones whose constraints it drives."""
     found: dict[str, set[str]] = {}
     for curve in rig.animation_data.drivers if rig.animation_data else ():
         name, _, number = curve.data_path.rpartition(".")
@@ -223,7 +223,7 @@ def _is_switch(rig: bpy.types.Object, path: str) -> bool:
 
 
 def _leaders(context: bpy.types.Context, rig: bpy.types.Object) -> dict[str, tuple[str, ...]]:
-    """For each bone those that the last of its constraints that takes it over goes by."""
+    """For each bone, the bones used by its last overriding constraint."""
     rig.update_tag()
     context.view_layer.update()
     evaluated = rig.evaluated_get(context.evaluated_depsgraph_get())

@@ -1,4 +1,4 @@
-"""Turning each control by a little and looking what follows."""
+"""Rotates each control slightly and records which bones follow."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,26 +16,26 @@ from ..rig.pose_writer import HeldChannels
 from .channels import add_to_channels, adds_up, free_channels
 from .switches import batches
 
-# Radians: matrices are in single precision, of which a thousandth of this is left for telling turns apart.
+# Radians. Matrices are in single precision, which leaves a thousandth of this for comparing rotations.
 _TURN: Final = 0.02
-# A bone is turned as much where its turn differs by less than this share, and stays where it moves by less than this
-# share of what the control's turn would move it by at a tenth of the rig's size.
+# Two rotations are equal if they differ by less than this share. A bone is in place if it moves by less than this share
+# of the movement that the control's rotation causes at a distance of a tenth of the rig's size.
 _SAME: Final = 0.01
-# A share of the turn: what turns by less has not turned.
+# Rotations below this share of the control's rotation are ignored.
 _TELLING: Final = 0.1
-# An axis that is no bone's own, so that all three of a bone's channels are told.
+# An axis that is not a bone's own, so that all three of a bone's channels are tested.
 TRIED_AXIS: Final = (0.48, 0.6, 0.64)
 
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """What N bones did when C controls were turned, one at a time.
+    """The movements of N bones when C controls were rotated, one at a time.
 
     Attributes:
         bones, controls: their names.
-        rest: (N, 4, 4) how the bones stand when nothing is turned, armature space, without scale.
+        rest: (N, 4, 4) matrices of the bones without trials, armature space, without scale.
         turns: (C, 3) rotation vectors of the controls. turned: (C, N, 3) those of the bones, armature space.
-        moved: (C, N, 3) how far their heads went.
+        moved: (C, N, 3) movements of the bones' heads.
     """
 
     bones: list[str]
@@ -47,14 +47,14 @@ class Trials:
 
     @cached_property
     def full(self) -> BoolArray:
-        """(C, N) whether a bone was turned as much as the control."""
+        """(C, N) whether a bone rotated as much as the control."""
         sizes = np.linalg.norm(self.turns, axis=-1)[:, None]
         alike = np.linalg.norm(self.turned - self.turns[:, None], axis=-1) < _SAME * sizes
         return np.asarray(alike & (sizes > _TELLING * _TURN))
 
     @cached_property
     def swung(self) -> BoolArray:
-        """(C, N) whether a bone was turned as much but for its twist about its own Y."""
+        """(C, N) whether a bone rotated as much except for twist about its own Y."""
         along = self.rest[:, :3, 1]
         missing, whole = (
             np.asarray(turns - np.sum(turns * along, axis=-1, keepdims=True) * along)
@@ -65,12 +65,12 @@ class Trials:
 
     @cached_property
     def follows(self) -> BoolArray:
-        """(C, N) whether a bone was turned as much, but for its twist perhaps."""
+        """(C, N) whether a bone rotated as much, with or without twist."""
         return self.full | self.swung
 
     @cached_property
     def shares(self) -> FloatArray:
-        """(C, N) how much of a control's turn a bone made; NaN where it was another turn than a share of it."""
+        """(C, N) the share of a control's rotation that a bone made; NaN if it was about another axis."""
         squares = np.maximum(np.einsum("ci,ci->c", self.turns, self.turns), np.finfo(np.float64).tiny)[:, None]
         share = np.einsum("cni,ci->cn", self.turned, self.turns) / squares
         rest = self.turned - share[:, :, None] * self.turns[:, None]
@@ -78,11 +78,11 @@ class Trials:
 
     @cached_property
     def carried(self) -> BoolArray:
-        """(C, N) whether a bone's head went where a rigid turn about the control's head takes it."""
+        """(C, N) whether a bone's head moved as in a rigid rotation about the control's head."""
         rows = [self.bones.index(name) for name in self.controls]
         arms = self.rest[None, :, :3, 3] - self.rest[rows, None, :3, 3]
         wanted = np.cross(self.turns[:, None], arms)
-        # The turn is small, not none: the arc is as much off its tangent.
+        # The rotation is not infinitesimal, so this much deviation of the arc from its tangent is allowed.
         loose = (
             _TURN * np.linalg.norm(wanted, axis=-1) + _SAME * _TURN * 0.1 * np.ptp(self.rest[:, :3, 3], axis=0).max()
         )
@@ -94,7 +94,7 @@ def try_controls(
 ) -> Trials:
     """Turn each control by a little, from the current pose, and put it back.
 
-    Those that constraints move at present turn nothing. after: for each bone the bits of those that may follow it.
+    Controls that constraints move have no effect. after: for each bone, bits of those that may follow it.
     """
     bones = list(rig.pose.bones.keys())
     rest = _matrices(context, rig)
@@ -121,12 +121,12 @@ def try_controls(
 
 
 def swings(bone: bpy.types.PoseBone) -> bool:
-    """Whether locks let a bone be turned about more than its own Y."""
+    """Whether locks let a bone rotate about more than its own Y."""
     return not (bone.lock_rotation[0] and bone.lock_rotation[2])
 
 
 def _matrices(context: bpy.types.Context, rig: bpy.types.Object) -> FloatArray:
-    """(N, 4, 4) how the bones stand, without scale."""
+    """(N, 4, 4) matrices of the bones, armature space, without scale."""
     context.view_layer.update()
     values = np.empty(16 * len(rig.pose.bones), dtype=np.float32)
     rig.pose.bones.foreach_get("matrix", values)

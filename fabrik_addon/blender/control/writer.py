@@ -25,17 +25,17 @@ from .switches import hand_over, keyed_switches, set_along
 
 # A share of a meter: a location that would change by less is kept to the bit.
 _LEAST_MOVE: Final = 1e-7
-# Once the body stands nearly right, looking again at how what carries the controls stands mends the rest.
+# Rounds of correction: once the body is nearly right, the controls' parents are read again and the rest is corrected.
 _MENDS: Final = 3
 # Gauss-Newton steps for limbs that bend at several joints, in a move of the mouse; on release there are more.
 _STEPS_OF_A_MOVE: Final = 3
 # What a bone may be off by, in meters and radians (0.05 degrees), before it is worth a word.
 MOST_OFF: Final = (1e-4, 8.7e-4)
-# As a share of the body's size: what is built in other units, without a scale, is in single precision all the same.
+# The same as a share of the body's size, since rigs in other units are in single precision too.
 _MOST_OFF_OF_SIZE: Final = 6e-5
-# Radians: a control that is turned by less stays as it is.
+# Radians: a control that rotates by less does not change.
 _STILL = 1e-5
-# So many frames are looked at for whether the rig stands as it was solved.
+# Number of frames on which the result is checked.
 _LOOKED_AT = 9
 
 
@@ -50,12 +50,12 @@ class Deviation(NamedTuple):
 class ControlWriter:
     """Writes poses of a tree of a body to the controls, each as if it followed the channels at the start.
 
-    Each limb is written to the controls that it is on: its FK controls, or its IK control and pole. Limbs of which no
-    bone is posed are not written; where they are is up to the rig.
+    Each limb is written to the controls that it is on: its FK controls, or its IK control and pole. Limbs without a
+    posed bone are not written; the rig moves them.
 
     Attributes:
-        limbs: the posed limbs that are on IK and stay on it, by switch.
-        on_fk: those that are on FK, or go to it, by switch with its value there.
+        limbs: by switch, the posed limbs that are on IK and stay on it.
+        on_fk: by switch, its value on FK for limbs that are on FK, or go to it.
     """
 
     def __init__(
@@ -69,16 +69,16 @@ class ControlWriter:
         known: Mapping[str, LimbOnIk] = MappingProxyType({}),
         baked: bool = False,
     ) -> None:
-        """Nothing is written yet.
+        """Prepare; nothing is written yet.
 
         Args:
             update: evaluates the rig.
             armature: the control rig.
-            kept: what is kept of it.
+            kept: its stored set-up.
             skeleton: the bones of the tree.
-            bones: the bones that are posed, as indices in the skeleton; None: all.
+            bones: the posed bones, as indices in the skeleton; None: all.
             known: limbs that were placed on IK before.
-            baked: poses are those of frames that all get keys. All limbs are looked at on FK first.
+            baked: poses are those of frames that all get keys. All limbs are first read on FK.
         """
         self._update, self._rig, self._kept, self._skeleton = update, armature, kept, skeleton
         rows = [kept.carriers[name] for name in skeleton.names]
@@ -86,7 +86,7 @@ class ControlWriter:
         led = dict.fromkeys(row.switch for row in posed if row.switch)
         self.limbs = limbs_that_stay(armature, kept, led, known, baked=baked)
         self.on_fk = {path: kept.switches[path].fk for path in led if baked or path not in self.limbs}
-        # Of limbs that nothing poses, and what hangs on them unposed, the rig decides.
+        # The rig decides about limbs without a posed bone, and bones below them.
         names, self._left = {row.name for row in posed}, set[str]()
         for row in rows:
             if row.name not in names and ((row.switch and row.switch not in led) or row.parent in self._left):
@@ -106,9 +106,9 @@ class ControlWriter:
         return [next(row.name for row in self._kept.carriers if row.switch == path) for path in paths]
 
     def write(self, rotations: FloatArray, head: FloatArray | None, *, exactly: bool = False) -> None:
-        """Pose the body by (J, 4) local rotations of the tree's bones, its root's head at (3,) in armature space.
+        """Pose the body by local rotations (J, 4) of the tree's bones, with its root's head at (3,), armature space.
 
-        Without a head it is where it rests. exactly: all of a limb on IK is brought as near as its controls can.
+        Without a head the root stays at rest. exactly: bring all of a limb on IK as near as its controls can.
         """
         model = self.made_ready()
         self._wanted = forward_kinematics(self._skeleton, rotations, head)
@@ -120,7 +120,7 @@ class ControlWriter:
         if self._wanted is None or self._model is None:
             return []
         if not self.changed() and not self.switched():
-            # All was put back meanwhile: a drag that came back to its start.
+            # Everything has been restored: the drag returned to its start.
             return []
         for mended in range(_MENDS):
             self._update()
@@ -136,14 +136,14 @@ class ControlWriter:
         return [said(self._kept, each, self.limbs) for each in self.deviations()]
 
     def _is_there(self, limb: LimbOnIk) -> bool:
-        """Whether a limb on IK is as near to where it is wanted as the closed form brings it."""
+        """Whether a limb on IK is as near to its wanted pose as the closed form brings it."""
         wanted = self._wanted_of(limb)
         return limb.is_held(wanted) and not limb.is_far(wanted)
 
     def _place_limbs(
         self, limbs: Iterable[LimbOnIk] | None = None, *, exactly: bool = False, most: int | None = None
     ) -> None:
-        """Bring limbs on IK, all of them or some, to where the body is wanted; most: as of `place_limbs`."""
+        """Bring limbs on IK, all or some, to the body's wanted pose; most: as in `place_limbs`."""
         every = list(self.limbs.values() if limbs is None else limbs)
         by_steps = [limb for limb in every if exactly or not limb.is_simple]
         if by_steps:
@@ -153,7 +153,7 @@ class ControlWriter:
             bring_limbs(self._update, at_once, [self._wanted_of(limb) for limb in at_once])
 
     def _wanted_of(self, limb: LimbOnIk) -> FloatArray:
-        """(B, 4, 4) where the bones of a limb are wanted; those that do not follow stay."""
+        """(B, 4, 4) wanted matrices of a limb's bones; bones that do not follow stay."""
         assert self._wanted is not None
         rows = {name: row for row, name in enumerate(self._skeleton.names)}
         wanted, here = self._wanted, limb.stands()
@@ -162,7 +162,7 @@ class ControlWriter:
         )
 
     def may_leave_ik(self, path: str) -> bool:
-        """Whether a limb that its IK can't bring where it should be on some frame of a bake may go to FK."""
+        """Whether a limb that misses its pose on IK on some frame of a bake may go to FK."""
         return self._kept.limbs == "AUTO" and not self._kept.switches[path].only_ik
 
     def put_on_ik(self) -> None:
@@ -182,15 +182,15 @@ class ControlWriter:
         return left
 
     def take_back(self) -> None:
-        """Put the controls' channels back to what they held."""
+        """Restore the controls' channels."""
         for each in self._held:
             each.put_back()
 
     def deviations(self) -> list[Deviation]:
-        """The bones that are not where they were written to.
+        """The bones that miss their written pose.
 
-        Of a limb that stays on IK only its end is looked at, but for a bake: how long IK makes the others is the rig's
-        affair. Limbs that are not written are not looked at.
+        For a limb that stays on IK only its end is checked, except in a bake, since the rig decides how long IK makes
+        the others. Limbs that are not written are not checked.
         """
         if self._wanted is None:
             return []
@@ -201,21 +201,21 @@ class ControlWriter:
         return deviations(self._rig, self._kept, [self._skeleton.names[row] for row in rows], self._wanted[rows])
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
-        """By (bone, channel) what those held at the start that hold something else now."""
+        """The former values of all changed channels, by (bone, channel)."""
         return {key: values for held in self._held for key, values in held.changed().items()}
 
     def switched(self) -> dict[str, float]:
-        """The numbers that hand limbs over which no longer hold what they held at the start, by path."""
+        """By path, the switches whose values have changed since the start."""
         present = {path: read_switch(self._rig, path) for path in self._before_switches}
         return {path: value for path, value in present.items() if value != self._before_switches[path]}
 
     def key_switches(self, frame: float) -> None:
-        """Key those."""
+        """Key the changed switches."""
         for path in keyed_switches(self._kept, self.switched()):
             key_in_steps(self._rig, path, frame, self._before_switches[path])
 
     def made_ready(self) -> ControlModel:
-        """The model of the controls, with the limbs on FK that are written there."""
+        """The model of the controls, with the written limbs on FK."""
         if self._model is None:
             hand_over(self._rig, self._kept, self.on_fk)
             if self.switched():
@@ -232,7 +232,7 @@ class ControlWriter:
         return ControlModel(self._rig, self._kept, self._skeleton, moves=self._is_root)
 
     def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
-        """Set the channels for (J, 4, 4) matrices of the tree's bones, but those that limbs on IK do not follow."""
+        """Set the channels for matrices (J, 4, 4) of the tree's bones, except those that limbs on IK do not follow."""
         pose = model.pose(wanted)
         idle = {row.control for row in self._kept.carriers if row.switch in self.limbs or row.name in self._left}
         for group in self._groups:
@@ -246,7 +246,7 @@ class ControlWriter:
 def deviations(
     rig: bpy.types.Object, kept: FabrikControlRig, names: Sequence[str], wanted: FloatArray
 ) -> list[Deviation]:
-    """Of J bones of a body those that their controls have not brought to (J, 4, 4) matrices, armature space."""
+    """The bones of a body that miss their matrices (J, 4, 4), armature space."""
     posed = np.array([as_array(rig.pose.bones[name].matrix) for name in names])
     distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)
     turns = np.swapaxes(nearest_rotations(posed[:, :3, :3]), 1, 2) @ wanted[:, :3, :3]
@@ -257,7 +257,7 @@ def deviations(
     found = []
     for row in np.flatnonzero((distances > most) | (angles > MOST_OFF[1])).tolist():
         carrier = kept.carriers[names[row]]
-        # Where the rig makes the twist itself it is its own.
+        # If the rig makes the twist itself, it is not compared.
         angle = float((leans if carrier.found == "SWINGS" else angles)[row])
         if carrier.control in rig.pose.bones and (distances[row] > most or angle > MOST_OFF[1]):
             found.append(Deviation(names[row], metres * float(distances[row]), angle))
@@ -281,11 +281,11 @@ def _apart(deviation: Deviation) -> str:
 
 @dataclass(frozen=True, eq=False)
 class TakeChannels:
-    """What channels hold over F frames: those of bones, or of a control rig's controls.
+    """Channels over F frames, of bones or of a control rig's controls.
 
-    rotations: by bone or control (F, 4) local rotations. bodies: the bone that is solved of each. locations: by what is
-    moved (F, 3) what its location holds. switches: by path the value of what hands limbs from IK to FK. left: sentences
-    on limbs that could not stay on IK.
+    rotations: by bone or control (F, 4) local rotations. bodies: the solved bone of each. locations: by bone or control
+    (F, 3) locations. switches: by path, the values of IK/FK switches. left: warnings on limbs that could not stay on
+    IK.
     """
 
     rotations: Mapping[str, FloatArray]
@@ -303,10 +303,10 @@ def control_channels(
     rotations: FloatArray,
     heads: FloatArray,
 ) -> Generator[float, None, TakeChannels]:
-    """The channels for (F, J, 4) local rotations and (F, 3) root heads of a tree of the body; limbs go to FK now.
+    """The channels for local rotations (F, J, 4) and root heads (F, 3) of a tree of the body; limbs go to FK.
 
-    Those that stay on IK have their IK controls placed, frame by frame: these are the steps. Of controls that carry no
-    bone that is solved those are there that must move for the body to stand as wanted.
+    The steps place the IK controls of limbs that stay on IK, frame by frame. Controls without a solved bone are
+    included if they must move for the body's pose.
     """
     writer = ControlWriter(context.view_layer.update, rig, kept, skeleton, baked=True)
     model = writer.made_ready()
@@ -333,7 +333,7 @@ def _placed(
 ) -> Generator[float, None, tuple[dict[str, FloatArray], list[str]]]:
     """By IK control (F, 7) its location and rotation over the frames, and sentences about limbs that were taken out.
 
-    A limb that is not where it should be on some frame goes to FK, on all of them. The rig is posed, and left so.
+    A limb that misses its pose on some frame goes to FK on all of them. The rig stays posed as on the last frame.
     """
     found = {name: np.empty((len(heads), 7)) for limb in writer.limbs.values() for name in limb.controls}
     left = []

@@ -24,7 +24,7 @@ _LOOK = 3.0
 
 
 class Stand(NamedTuple):
-    """The "HEAD" or "TAIL" of a bone, and the first and the last frame on which it is in contact with the floor."""
+    """The "HEAD" or "TAIL" of a bone, and the first and last frame of its contact with the floor."""
 
     bone: str
     point: str

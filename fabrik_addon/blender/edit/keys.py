@@ -21,16 +21,16 @@ from ..rig.rotation_modes import from_channels, property_name, to_channels
 from .replaced import Shift, follow, followers, shift_keys
 from .take import SAME_FRAME, Motion, Take, cycle_of, in_cycle
 
-# Radians, and units of a location: what is turned or moved by less keeps its keys.
+# Radians, and units of a location: smaller changes leave keys unchanged.
 LEAST_TURN = 1e-6
 LEAST_MOVE = 1e-6
-# Under this blend mode Blender turns by a layer's quaternion after what is below, and adds angles and places.
+# In this blend mode Blender multiplies a layer's quaternion onto the result below, and adds angles and locations.
 _BLEND: Final = "COMBINE"
 
 
 @dataclass(frozen=True)
 class Turned:
-    """A bone with keys whose rotation changes: (F, 4) before and after, and what its channel holds, (F, 3 or 4)."""
+    """A bone with keys whose rotation changes: (F, 4) before and after, and its channel's values, (F, 3 or 4)."""
 
     bone: bpy.types.PoseBone
     before: FloatArray
@@ -40,9 +40,9 @@ class Turned:
 
 @dataclass(frozen=True)
 class NewChannels:
-    """What changes over F frames: the bones that turn, and what moves the root, from (F, 3) to (F, 3); None: nothing.
+    """Changes over F frames: the bones that rotate, and the root's location from (F, 3) to (F, 3); None: no change.
 
-    unkeyed: the names of controls that would turn as well, but have no keys.
+    unkeyed: the names of controls that would rotate too, but have no keys.
     """
 
     turned: list[Turned]
@@ -54,7 +54,7 @@ class NewChannels:
 def new_channels(
     armature: bpy.types.Object, take: Take, old: Motion, rotations: FloatArray, roots: FloatArray
 ) -> NewChannels:
-    """What (F, J, 4) new local rotations and (F, 3) roots make of a motion's channels."""
+    """The changes of a motion's channels for new local rotations (F, J, 4) and roots (F, 3)."""
     bones = armature.pose.bones
     own = {name: from_channels(bones[name].rotation_mode, held) for name, held in old.channels.items()}
     over = Stands(old.stands, own, old.location)
@@ -167,7 +167,7 @@ def write_layer(armature: bpy.types.Object, old: Motion, new: NewChannels) -> in
     This layer is the topmost NLA track, if `write_layer` made it and nothing has changed it since. Otherwise a new
     track is added above all others, and the current action becomes a strip below it.
 
-    Raises RigError, with nothing changed, for a bone whose rotation can't be layered.
+    Raises RigError, with nothing changed, for a bone whose rotation cannot be layered.
     """
     layers = list(_layers(old, new))
     strip = _own_layer(armature)

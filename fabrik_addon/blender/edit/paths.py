@@ -1,4 +1,4 @@
-"""Where a rig's bones are over the frames of its take, kept until a key changes: for trails."""
+"""The paths of a rig's bones over the frames of its take, cached until a key changes; for trails."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,7 +15,7 @@ from .take import SAME_FRAME, Take, every_curve, is_layered
 # The maximum number of frames before and after the current one, and the margin at which they are computed again.
 _MOST: Final = 500
 _NEAR_THE_END: Final = 250
-# During playback, all curves are checked once in this many redraws.
+# During playback, the curves are checked in this many groups, one at each redraw.
 _TURNS: Final = 4
 
 

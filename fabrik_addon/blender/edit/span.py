@@ -34,7 +34,7 @@ _GOES_BACK: Final = 0.25
 
 @dataclass(frozen=True)
 class Spread:
-    """How far a change goes: frames before and after.
+    """The extent of a change: the number of frames before and after.
 
     frame: the one that is dragged; the current one when None. to: "MARKERS" or "CONTACTS", the next of which on the
     timeline is where it ends if there is one; "LAYER" if it goes to a layer of its own.
@@ -117,7 +117,7 @@ def make_span(
 
 @dataclass(frozen=True)
 class Extent:
-    """The frames in which a change is whole, from one to another, and those at which it ends."""
+    """The first and last frame of a change at full strength, and the frames at which it fades to nothing."""
 
     whole: tuple[float, float]
     ends: tuple[float, float]
@@ -140,7 +140,7 @@ def span_over(
     Raises RigError if no bone can follow.
     """
     tree, frame = take.tree, also[0]
-    # What is dragged or newly held, first, and what else is held.
+    # The dragged or newly held points first, followed by other held points.
     names = tree.skeleton.names
     found = [
         Effector(name, bone_offset(armature.pose.bones[name], point), rotation_weight=1.0, priority=1)

@@ -37,7 +37,7 @@ from .take import SAME_FRAME, is_animated
 _KNOTS: Final = 16
 # Frames; keys that are at most this far apart are on successive frames.
 _DENSE: Final = 1.5
-# Frames to each side that another frame's drag fades out over where no spread is set.
+# Frames on each side over which a drag fades out if no spread is set.
 _FADES: Final = 10
 AnyDrag: TypeAlias = "Drag | SpreadDrag"
 
@@ -164,7 +164,7 @@ class SpreadDrag:
             if effector.bone not in self._dragged:
                 continue
             targets[:, place] += self._shifts(effector.bone, shift, rows)
-            # A root that goes where it is dragged keeps its rotation.
+            # A root that can be moved directly keeps its rotation.
             leads = self._span.model.free_root and effector.bone == self._span.model.skeleton.names[0]
             if turn is None and not leads:
                 rotations[:, place] = np.nan
@@ -222,12 +222,13 @@ def begin_any_drag(
     settings: DragSettings,
     spread: Spread,
 ) -> AnyDrag:
-    """Take hold of a bone's "TAIL" or "HEAD"; nothing moves yet.
+    """Start dragging a bone by its "TAIL" or "HEAD"; nothing moves yet.
 
-    Where keys may not be changed, or there are none, a spread is a drag of this frame, which says so in `left_alone`.
+    If keys may not be changed, or there are none, a spread drag becomes a drag of this frame, which `left_alone`
+    reports.
 
     Raises:
-        FabrikError: naming what keeps the bone, or another frame, from being dragged; the scene is untouched.
+        FabrikError: naming what prevents the drag of the bone, or of another frame; the scene is unchanged.
     """
     trouble = why_no_spread(context, armature)
     if spread.frame is not None and trouble:

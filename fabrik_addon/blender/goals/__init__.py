@@ -1,1 +1,1 @@
-"""Effectors, pins and targets, now and over frames. Imports `limits` and what is above it."""
+"""Effectors, pins and targets, now and over frames. Imports `limits` and the folders above it."""

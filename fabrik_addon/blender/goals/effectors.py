@@ -1,4 +1,4 @@
-"""The effectors kept on an armature: making, ordering and checking them, and what each of them goes to."""
+"""The effectors stored on an armature: making, ordering and checking them, and their targets."""
 
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -20,7 +20,7 @@ from .loops import Partner, partner_of
 # An object, with the name of one of its bones or "" for the object itself.
 Target: TypeAlias = tuple[bpy.types.Object, str]
 COLLECTION_NAME = "FABRIK Targets"
-# A target empty's size, as a share of its bone's length.
+# The size of a target empty, as a share of its bone's length.
 _TARGET_SIZE = 0.2
 Followed: TypeAlias = "FabrikEffector | FabrikMarker"
 _GROUPS: Final = (
@@ -33,14 +33,14 @@ _GROUP_OF: Final = MappingProxyType({part: group for group, parts in _GROUPS for
 
 
 class Pin(NamedTuple):
-    """A place in the armature's own space where a point is held, and the rotation (w x y z) of its bone there."""
+    """The location in armature space at which a point is held, and the rotation (w x y z) of its bone there."""
 
     location: tuple[float, float, float]
     rotation: tuple[float, float, float, float]
 
 
 def check_effectors(scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
-    """Raise RigError, naming the trouble, unless the object can be solved for the targets it has."""
+    """Raise RigError, naming the reason, unless the object can be solved for its targets."""
     trouble = why_no_solve(rig)
     if trouble:
         raise RigError(trouble)
@@ -95,21 +95,21 @@ def closes(rig: bpy.types.Object, effector: FabrikEffector | FabrikMarker) -> Pa
 
 
 def bend_of(effector: FabrikEffector | FabrikMarker) -> Target | None:
-    """What the limb of an effector bends toward."""
+    """The pole of an effector's limb."""
     if isinstance(effector, FabrikMarker) or effector.bend_target is None:
         return None
     return effector.bend_target, effector.bend_bone
 
 
 def goal_of(effector: FabrikEffector | FabrikMarker) -> Target | Pin:
-    """What an effector goes to."""
+    """The target of an effector."""
     if isinstance(effector, FabrikEffector) and effector.kind == "PIN":
         return Pin(tuple(effector.pin_location), tuple(effector.pin_rotation))
     return effector.target, effector.target_bone
 
 
 def core_effector(effector: FabrikEffector | FabrikMarker) -> Effector:
-    """The solver's effector for the one kept on the armature; offsets are in armature units."""
+    """The solver's effector for one stored on the armature; offsets are in armature units."""
     offset = {"TAIL": None, "HEAD": BONE_HEAD, "OFFSET": tuple(effector.offset)}[effector.point]
     if isinstance(effector, FabrikMarker):
         return Effector(effector.bone, offset=offset, weight=effector.weight)
@@ -131,9 +131,9 @@ def add_effector(
     target: bpy.types.Object | None = None,
     target_bone: str = "",
 ) -> FabrikEffector:
-    """Add an effector for a bone, and an empty at the bone's point as its target where none is given.
+    """Add an effector for a bone, and an empty at the bone's point as its target if none is given.
 
-    Raises RigError, before anything is changed, for a bone or target that cannot be used.
+    Raises RigError, before anything is changed, for an invalid bone or target.
     """
     check_bones(rig, bone)
     chosen, bone = bone, solved_bone(rig, bone)
@@ -154,7 +154,7 @@ def add_effector(
 
 
 def own_targets(rig: bpy.types.Object) -> list[str]:
-    """Give a rig copies of the empties that other rigs reach for too; returns the names of the copies."""
+    """Give a rig copies of the target empties that it shares with other rigs; returns the names of the copies."""
     copies = {}
     for target in shared_targets(rig):
         copies[target] = copy = target.copy()
@@ -181,7 +181,7 @@ def remove_effector(rig: bpy.types.Object, index: int) -> str:
 def _new_target(
     context: bpy.types.Context, rig: bpy.types.Object, bone: bpy.types.PoseBone, point: str, name: str
 ) -> bpy.types.Object:
-    """An empty in the targets' collection, at a bone's head or tail in world space and turned as the bone."""
+    """Make an empty in the targets' collection, with the world location of a bone's head or tail and its rotation."""
     context.view_layer.update()
     empty = bpy.data.objects.new(f"{name} target", None)
     empty.empty_display_type = "SPHERE"
@@ -193,7 +193,7 @@ def _new_target(
 
 
 def targets_collection(scene: bpy.types.Scene) -> bpy.types.Collection:
-    """The scene's own collection of target empties, made where there is none."""
+    """The scene's collection of target empties, made if it does not exist."""
     for collection in scene.collection.children_recursive:
         if collection.library is None and collection.name.split(".")[0] == COLLECTION_NAME:
             return collection
@@ -203,17 +203,17 @@ def targets_collection(scene: bpy.types.Scene) -> bpy.types.Collection:
 
 
 def follows_markers(rig: bpy.types.Object, source: str) -> bool:
-    """Whether a bake from "AUTO", "MARKERS" or "EFFECTORS" goes by the markers."""
+    """Whether a bake from "AUTO", "MARKERS" or "EFFECTORS" follows the markers."""
     return source == "MARKERS" or (source == "AUTO" and bool(mapped_markers(rig)))
 
 
 def followed(rig: bpy.types.Object, source: str) -> Sequence[Followed]:
-    """The markers or the effectors that a bake goes by."""
+    """The markers or the effectors that a bake follows."""
     return mapped_markers(rig) if follows_markers(rig, source) else enabled_effectors(rig)
 
 
 def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -> None:
-    """Raise RigError, naming the trouble, unless there is something to follow and all of it is there."""
+    """Raise RigError, naming the reason, unless there are markers or effectors and all of them exist."""
     if not follows_markers(rig, source):
         check_effectors(scene, rig)
         return
@@ -245,7 +245,7 @@ def _check_marker(scene: bpy.types.Scene, rig: bpy.types.Object, marker: FabrikM
 
 
 def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
-    """Give the effectors of a human rig, pins among them, their priorities by the part of the body that they are on.
+    """Set the priorities of a human rig's effectors and pins by the parts of the body that they are on.
 
     Returns a line for the user, and a sentence about those that stay as they are since their bones' names say nothing.
     Raises RigError, with nothing changed, if that is all of them.

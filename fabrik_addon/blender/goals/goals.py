@@ -1,4 +1,4 @@
-"""The goals of a rig, tree by tree: what the solver is asked for."""
+"""The goals of a rig, tree by tree, as input for the solver."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,11 +24,11 @@ from .loops import Partner, carrying_bone, close_loops, turning_bones
 
 @dataclass(frozen=True)
 class Goals:
-    """The effectors of one tree of bones and where they are to go.
+    """The effectors of one tree of bones and their targets.
 
     Attributes:
         tree: the bones and their pose.
-        names: E effector names, for people.
+        names: E effector names, to show.
         effectors: E points on bones, for the solver.
         targets: E objects, each with the name of its bone or "" for the object itself; or pins; or, for effectors that
             close loops, the points of other bones.
@@ -64,18 +64,18 @@ class Goals:
 
     @cached_property
     def bones(self) -> list[int]:
-        """The bones to be solved, as places in the skeleton: those whose turning moves an effector."""
+        """The bones to be solved, as indices in the skeleton: those whose rotation moves an effector."""
         return [int(bone) for bone in np.flatnonzero(self.turned_by.any(axis=0))]
 
     @property
     def pinned(self) -> list[str]:
-        """The bones that are held where they are."""
+        """The bones that are pinned."""
         pairs = zip(self.effectors, self.targets, strict=True)
         return [effector.bone for effector, target in pairs if isinstance(target, Pin)]
 
     @property
     def bone_names(self) -> list[str]:
-        """The same by name."""
+        """The names of the bones to be solved."""
         return [self.tree.skeleton.names[bone] for bone in self.bones]
 
     @property
@@ -89,13 +89,13 @@ class Goals:
         return Solver(self.tree.skeleton, self.effectors, limits=self.all_limits, slides=self.slides, root=root)
 
     def around(self, tree: Tree, locked: Collection[str]) -> "Goals":
-        """The same goals for a tree that stands otherwise and some of whose bones are locked where they are."""
+        """Copy these goals for a tree in another pose; the bones in `locked` may not rotate."""
         held = {**self.held, **dict.fromkeys(locked, "its rotation is locked")}
         limits = {name: limit for name, limit in self.limits.items() if name not in locked}
         return replace(self, tree=tree, held=held, limits=limits)
 
     def pins_first(self) -> "Goals":
-        """The same goals, of which pins are met before targets with the same number."""
+        """Copy these goals so that pins are met before targets of the same priority."""
         pairs = zip(self.effectors, self.targets, strict=True)
         ranks = [2 * effector.priority + (not isinstance(target, Pin)) for effector, target in pairs]
         ranked = zip(self.effectors, ranks, strict=True)
@@ -134,7 +134,7 @@ def gather_goals(
     moved = [goal for goal in goals if goal.bones]
     if not moved:
         raise RigError(_why_nothing_moves(rig, goals))
-    # A goal that is carried by bones that reach for goals would run away for ever.
+    # A target moved by bones that have targets would run away forever.
     solved = {name for goal in moved for name in goal.bone_names}
     for goal in moved:
         for target in (*goal.targets, *goal.bends):
@@ -153,7 +153,7 @@ def _goals_of(
     *,
     baked: bool,
 ) -> Goals:
-    """The goals of one tree, limits included."""
+    """The goals of one tree, including limits."""
     skeleton = tree.skeleton
     partners = [closes(rig, effector) for effector in own]
     effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)
@@ -176,7 +176,7 @@ def _goals_of(
         carrier=carrier,
         root_moves=root.name not in here and posed_rig(rig).may_move(root.name),
     )
-    # Something has to be able to close a loop and to open it, and it can take over no rotation.
+    # A loop needs bones that can close and open it, and cannot have a target rotation.
     for name, effector, turned in zip(goals.names, goals.effectors, goals.turned_by, strict=True):
         if effector.target_bone is None:
             continue
@@ -194,9 +194,9 @@ def _goals_of(
 
 
 def limits_of(rig: bpy.types.Object, names: Sequence[str], *, baked: bool = False) -> dict[str, Limit]:
-    """The limits of bones by name; a free one that is a hinge by its locks, or its limb's IK, counts as one.
+    """The limits of bones by name; a free bone that is a hinge by its locks, or its limb's IK, has a hinge limit.
 
-    baked: they are for a bake, in which other limbs stay on IK than in a pose.
+    baked: for a bake, in which other limbs stay on IK than in a pose.
     """
     limits, posed = read_limits(rig, names), posed_rig(rig)
     for name in (name for name in names if name not in limits):
@@ -217,19 +217,19 @@ def _why_nothing_moves(rig: bpy.types.Object, goals: Sequence[Goals]) -> str:
 def root_mode(
     armature: bpy.types.Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None
 ) -> str:
-    """How the root of a tree of bones goes along: "FIXED", "FREE", or "FOLLOW" as by a rope.
+    """How the root of a tree moves: "FIXED", "FREE", or "FOLLOW", as if pulled by a rope.
 
     Args:
         armature: the rig.
         pinned: whether anything of the tree is held where it is.
         dragged: the bone that is dragged, "" if none is.
         top: the uppermost bone that follows it.
-        setting: in place of the rig's own.
+        setting: instead of the rig's own.
     """
     chosen: str = setting or rig_settings(armature).root
     if chosen == "AUTO":
         return "FREE" if pinned or (dragged and dragged == top) else "FIXED"
-    # What follows like a rope would leave its pins.
+    # A root that follows like a rope would leave its pins.
     return "FREE" if chosen == "FOLLOW" and (pinned or dragged in {"", top}) else chosen
 
 

@@ -1,6 +1,6 @@
-"""Closed loops: effectors whose target a bone of the same rig carries that is solved as well, so that both give way.
+"""Closed loops: effectors whose target is on a solved bone of the same rig, so that both sides move.
 
-A target that is held by bones which nothing turns is a place like any other; see `effectors.gather_goals`.
+A target on bones that do not rotate is like any other; see `goals.gather_goals`.
 """
 
 from collections.abc import Collection, Sequence
@@ -52,9 +52,9 @@ def _is_animated(holder: bpy.types.Object) -> bool:
 def close_loops(
     skeleton: Skeleton, effectors: Sequence[Effector], partners: Sequence[Partner | None], held: Collection[str]
 ) -> list[Effector]:
-    """The effectors, those of them closed into loops whose partners' bones turn with the others.
+    """The effectors, with those closed into loops whose partners' bones rotate too.
 
-    Closing one may turn bones that carry the target of another.
+    Closing a loop may let bones rotate that move the target of another.
     """
     closed = list(effectors)
     for _ in closed:
@@ -76,7 +76,10 @@ def close_loops(
 
 
 def turning_bones(skeleton: Skeleton, effector: Effector) -> set[int]:
-    """The bones, as places in the skeleton, whose turning moves an effector; of a loop, one side against the other."""
+    """The bones, as indices in the skeleton, whose rotation moves an effector.
+
+    For a loop, one side relative to the other.
+    """
     own = _path(skeleton, effector.bone, effector.offset, takes_rotation=effector.rotation_weight > 0.0)
     if effector.target_bone is None:
         return own

@@ -1,4 +1,4 @@
-"""Pins: bones that are held where they are while others are dragged. They stand among the rig's effectors."""
+"""Pins: bones that are held in place while others are dragged. They are stored among the rig's effectors."""
 
 from collections.abc import Collection, Sequence
 
@@ -22,19 +22,19 @@ def pins(armature: bpy.types.Object) -> list[FabrikEffector]:
 
 
 def is_pinned(armature: bpy.types.Object, bone: str) -> bool:
-    """Whether a bone has a pin, switched on or off."""
+    """Whether a bone has a pin, enabled or not."""
     return bool(_pins_of(armature, bone))
 
 
 def pin_bones(
     armature: bpy.types.Object, bones: Sequence[str], *, point: str = "TAIL", hold_rotation: bool = True
 ) -> None:
-    """Hold bones where they are now; one that has a pin gets a new one in its place.
+    """Pin bones in their current pose; an existing pin is replaced.
 
     Args:
-        armature: the rig, as it stands in its scene.
+        armature: the rig, in its current pose.
         bones: their names.
-        point: "TAIL" or "HEAD": which end of a bone is held where its rotation is not.
+        point: "TAIL" or "HEAD": which end of a bone is held if its rotation is not.
         hold_rotation: whether the bone's rotation is held too.
 
     Raises:
@@ -56,7 +56,7 @@ def pin_bones(
 
 
 def unpin_bones(armature: bpy.types.Object, bones: Sequence[str]) -> int:
-    """Let bones go; how many pins that were."""
+    """Remove the pins of bones; returns how many there were."""
     places = [place for bone in bones for place in _pins_of(armature, bone)]
     for place in sorted(places, reverse=True):
         remove_effector(armature, place)
@@ -64,20 +64,20 @@ def unpin_bones(armature: bpy.types.Object, bones: Sequence[str]) -> int:
 
 
 def set_pin(pin: FabrikEffector, bone: bpy.types.PoseBone) -> None:
-    """Put a pin where its bone is now."""
+    """Move a pin to its bone's current pose."""
     pin.pin_location = armature_point(bone, pin.point, pin.offset)
     pin.pin_rotation = bone.matrix.to_quaternion()
 
 
 def take_pins_along(armature: bpy.types.Object, bones: Collection[str]) -> None:
-    """Put the pins of bones that were posed where they are now."""
+    """Move the pins of posed bones to their current poses."""
     for pin in rig_settings(armature).effectors:
         if pin.kind == "PIN" and pin.bone in bones:
             set_pin(pin, armature.pose.bones[pin.bone])
 
 
 def _pins_of(armature: bpy.types.Object, bone: str) -> list[int]:
-    """The places of a bone's pins in the list."""
+    """The indices of a bone's pins in the list."""
     effectors = rig_settings(armature).effectors
     solved = solved_bone(armature, bone)
     return [place for place, each in enumerate(effectors) if each.kind == "PIN" and each.bone in {bone, solved}]

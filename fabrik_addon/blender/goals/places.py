@@ -1,4 +1,4 @@
-"""Where the goals of a rig are, now or frame by frame, in the space that its tree of bones is solved in."""
+"""The positions of a rig's targets, now or frame by frame, in the space in which its tree of bones is solved."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from .sampling import is_imported, is_seen, sample_steps
 
 
 class Places(NamedTuple):
-    """Where E effectors are to go, on one frame or on F, in the space of their tree.
+    """Targets of E effectors, on one frame or on F, in the space of their tree.
 
     points: ([F,] E, 3), NaN for a marker that is not seen. rotations: ([F,] E, 4) w x y z; None if none counts.
     bends: ([F,] E, 3) what limbs bend toward, NaN where nothing; None if nothing at all.
@@ -29,7 +29,7 @@ class Places(NamedTuple):
     bends: FloatArray | None = None
 
     def solve(self, solver: Solver, start: npt.ArrayLike, start_location: npt.ArrayLike | None) -> Solution:
-        """What the solver makes of them."""
+        """The solver's result for these targets."""
         return solver.solve(
             self.points,
             start=start,
@@ -39,12 +39,12 @@ class Places(NamedTuple):
         )
 
     def part(self, frames: slice | int) -> "Places":
-        """Those of some of the frames."""
+        """The targets on some of the frames."""
         return Places(*(None if each is None else each[frames] for each in self))
 
 
 def present_places(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, goals: Goals) -> Places:
-    """Where the goals are now; the scene stays on its frame, so that what was moved by hand counts."""
+    """The current targets; the scene stays on its frame, so that objects moved by hand count."""
     space = tree_space(rig.evaluated_get(graph), goals)
     armature = as_array(rig.evaluated_get(graph).matrix_world)
     world = np.array([_world_matrix(graph, armature, goal) for goal in goals.targets])
@@ -67,11 +67,11 @@ def sampled_steps(
     *,
     recorded: bool = False,
 ) -> Generator[float, None, tuple[list[tuple[Places, FloatArray]], FloatArray]]:
-    """Where the goals of each tree are on F frames, in small steps: yields the share done.
+    """The targets of each tree on F frames, in small steps; yields the share done.
 
-    smooth: what is made of the (F, E, 3) world places of what is reached, before they go to the trees' spaces.
-    recorded: the goals are markers, see `sample_targets`. Returns for each tree its places and (F, 4, 4) from its space
-    to the world, and (F, 4, 4) world matrices of the rig. Raises TargetError for a target that the scene leaves out.
+    smooth: applied to the world positions (F, E, 3) before they are converted to the trees' spaces. recorded: the goals
+    are markers, see `sample_targets`. Returns for each tree its targets and (F, 4, 4) from its space to the world, and
+    (F, 4, 4) world matrices of the rig. Raises TargetError for a target that is not in the evaluated scene.
     """
     wanted = [goal for tree in goals for goal in (*tree.targets, *tree.bends)]
     reached = _once(goal for goal in wanted if goal is not None and not isinstance(goal, (Pin, Partner)))
@@ -89,18 +89,18 @@ def _once(targets: Iterable[Target]) -> list[Target]:
 
 
 def _by_target(targets: Sequence[Target], samples: FloatArray) -> dict[Target, FloatArray]:
-    """The samples (F, E, …) of each of E targets."""
+    """The samples (F, E, …) by target."""
     return dict(zip(targets, np.moveaxis(samples, 1, 0), strict=True))
 
 
 class _Samples(NamedTuple):
-    """What has been sampled on F frames, (F, 3) and (F, 4, 4) by object and bone; the latter of the rig always."""
+    """Samples on F frames, (F, 3) and (F, 4, 4) by object and bone; the rig always has matrices."""
 
     points: dict[Target, FloatArray]
     turned: dict[Target, FloatArray]
 
     def places(self, rig: bpy.types.Object, goals: Goals) -> tuple[Places, FloatArray]:
-        """Those of one tree, and its space."""
+        """The targets of one tree, and its space."""
         armature = space = self.turned[rig, ""]
         if goals.carrier:
             space = self.turned[rig, goals.carrier] @ np.linalg.inv(goals.tree.skeleton.rest[0])
@@ -112,20 +112,20 @@ class _Samples(NamedTuple):
         return places_in(space, goals, points, world, bends), space
 
     def _point(self, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
-        """(F, 3) of a goal."""
+        """(F, 3) positions of a goal."""
         if isinstance(goal, (Pin, Partner)):
             return np.asarray((armature @ _own_matrix(goal)[:, 3])[:, :3])
         return self.points[goal]
 
     def _world(self, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
-        """(F, 4, 4) of a goal; its rotation only where that counts."""
+        """(F, 4, 4) matrices of a goal; the rotation is only valid if the goal has a target rotation."""
         if isinstance(goal, (Pin, Partner)):
             return armature @ _own_matrix(goal)
         return self.turned[goal] if goal in self.turned else np.tile(np.eye(4), (len(armature), 1, 1))
 
 
 def _turning(goals: Goals) -> list[Target | Pin | Partner]:
-    """The goals of a tree whose rotation counts."""
+    """The goals of a tree that have a target rotation."""
     pairs = zip(goals.targets, goals.effectors, strict=True)
     return [goal for goal, effector in pairs if effector.rotation_weight > 0.0]
 
@@ -133,9 +133,10 @@ def _turning(goals: Goals) -> list[Target | Pin | Partner]:
 def places_in(
     space: FloatArray, goals: Goals, points: FloatArray, world: FloatArray | None, bends: FloatArray
 ) -> Places:
-    """World points ([F,] E, 3), matrices ([F,] E, 4, 4) of goals that turn, and ([F,] E, 3) points to bend toward.
+    """The targets in the space of a tree, which has matrices ([F,] 4, 4) in the world.
 
-    They come out in a tree's space, which stands at ([F,] 4, 4) in the world.
+    points: ([F,] E, 3), world: ([F,] E, 4, 4) matrices of goals whose rotation counts, bends: ([F,] E, 3) poles; world
+    space.
     """
     stays = space.ndim > 2 and bool((space == space[0]).all())
     into = np.linalg.inv(space[:1] if stays else space)[..., None, :, :]
@@ -145,7 +146,7 @@ def places_in(
 
 
 def _moved(matrices: FloatArray, points: FloatArray) -> FloatArray:
-    """([F,] E, 3) points moved by ([F or 1,] 1, 4, 4) matrices."""
+    """([F,] E, 3) points transformed by ([F or 1,] 1, 4, 4) matrices."""
     return times(matrices[..., :3, :3], points) + matrices[..., :3, 3]
 
 
@@ -156,7 +157,7 @@ def quaternions(matrices: FloatArray) -> FloatArray:
 
 
 def tree_space(rig: bpy.types.Object, goals: Goals) -> FloatArray:
-    """(4, 4) from the space of a tree to the world, by an evaluated armature as it is now."""
+    """(4, 4) from the space of a tree to the world, for an evaluated armature in its current state."""
     world = as_array(rig.matrix_world)
     if not goals.carrier:
         return world
@@ -165,7 +166,7 @@ def tree_space(rig: bpy.types.Object, goals: Goals) -> FloatArray:
 
 
 def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
-    """(4, 4) of a goal: an object, a bone, or what is in the space of the armature whose matrix is (4, 4)."""
+    """(4, 4) world matrix of a goal: an object, a bone, or something in an armature with matrix (4, 4)."""
     if isinstance(goal, (Pin, Partner)):
         return armature @ _own_matrix(goal)
     holder, bone = goal
@@ -175,14 +176,14 @@ def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target
 
 
 def _own_matrix(pin: Pin | Partner) -> FloatArray:
-    """(4, 4) of a pin in armature space; the place of a loop's other side does not count, but is always seen."""
+    """(4, 4) of a pin in armature space; the position of a loop's other side is unused, but always seen."""
     if isinstance(pin, Partner):
         return np.eye(4)
     return as_array(Matrix.LocRotScale(pin.location, Quaternion(pin.rotation), None))
 
 
 def _bend_point(graph: bpy.types.Depsgraph, bend: Target | None) -> Sequence[float]:
-    """(3,) world place of what a limb bends toward, NaN for nothing."""
+    """(3,) world position of a limb's pole, NaN without one."""
     if bend is None:
         return (np.nan,) * 3
     return _world_matrix(graph, np.eye(4), bend)[:3, 3].tolist()

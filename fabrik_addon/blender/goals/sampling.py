@@ -1,4 +1,4 @@
-"""Where targets and armatures are in world space, frame by frame."""
+"""Samples targets and armatures in world space, frame by frame."""
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from ..rig.keyframes import bone_path
 from ..settings.markers import MARKER_NAME, MARKER_STEP
 
 Target: TypeAlias = tuple[bpy.types.Object, str]
-# What is filled frame by frame: (F, …), how it is read of a target in the evaluated scene, and the target.
+# Data filled frame by frame: (F, …), a function that reads it from a target in the evaluated scene, and the target.
 _Column: TypeAlias = tuple[FloatArray, Callable[[bpy.types.Depsgraph, Target], Any], Target]
 
 # Seconds of work between two checks of the Esc key, and frames at least: after each look one more is evaluated, the one
@@ -26,11 +26,11 @@ _Column: TypeAlias = tuple[FloatArray, Callable[[bpy.types.Depsgraph, Target], A
 _LOOK_EVERY: Final = 0.1
 _LEAST_FRAMES: Final = 4
 
-# A marker is seen between two keys that are no farther apart than this many steps of its recording.
+# A marker is seen between two keys at most this many steps of its recording apart.
 _SEEN_STEPS: Final = 1.5
-# How far from a key, in steps, still is on it: frames between whole ones are kept in single precision.
+# A frame this close to a key, in steps, is on it, since subframes are in single precision.
 _ON_KEY: Final = 0.01
-# Keys of a recording are usually no farther apart than this, in frames.
+# Keys of a recording are usually at most this far apart, in frames.
 _RECORDED_STEP: Final = 1.5
 _TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
 
@@ -38,17 +38,17 @@ _TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
 def sample_targets(
     scene: bpy.types.Scene, targets: Sequence[Target], frames: npt.ArrayLike, *, recorded: bool = False
 ) -> FloatArray:
-    """(F, E, 3) world positions of E targets on F frames, NaN where an imported marker is not seen.
+    """(F, E, 3) world positions of E targets on F frames, NaN if an imported marker is not seen.
 
-    Plain animated empties are read from their curves; for anything else (parents, constraints, drivers, bones) the
-    scene is evaluated on each frame and put back on the frame where it was.
+    Plain animated empties are read from their curves. For anything else (parents, constraints, drivers, bones) the
+    scene is evaluated on each frame and returned to its own.
 
     Args:
         scene: the scene that the targets are in.
-        targets: E objects, each with the name of one of its bones, whose head counts, or "" for its own origin.
-        frames: (F,) whole or between frames.
-        recorded: the targets are markers, also those that somebody else has imported: where one has a key on nearly
-            every frame, it is not seen on those without.
+        targets: E objects, each with the name of one of its bones, whose head is used, or "" for its own origin.
+        frames: (F,) frames or subframes.
+        recorded: the targets are markers, possibly imported by others: one with a key on nearly every frame is not seen
+            on frames without.
 
     Raises:
         TargetError: naming a target whose bone does not exist, or that is not part of the evaluated scene.
@@ -65,10 +65,10 @@ def sample_steps(
     *,
     recorded: bool = False,
 ) -> Generator[float, None, tuple[FloatArray, FloatArray]]:
-    """(F, E, 3) as from `sample_targets` and (F, M, 4, 4) world matrices of M others; yields the share done.
+    """(F, E, 3) as from `sample_targets` and (F, M, 4, 4) world matrices of `turning`; yields the share done.
 
-    The scene is evaluated at most once on each frame, and is on its own frame whenever this yields.
-    Raises TargetError as `sample_targets` does.
+    The scene is evaluated at most once on each frame, and is on its own frame whenever this yields. Raises TargetError
+    like `sample_targets`.
     """
     times = np.asarray(frames, dtype=np.float64)
     for target in (*targets, *turning):
@@ -97,7 +97,7 @@ def sample_steps(
 
 
 def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Column]) -> Generator[float, None, None]:
-    """Fill columns (F, …) with what is read of their targets as the scene is evaluated on each frame."""
+    """Fill columns (F, …) from their targets while the scene is evaluated on each frame."""
     done = 0
     while done < len(frames):
         first, began = done, time.monotonic()
@@ -113,7 +113,7 @@ def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Co
 
 
 def _has_gaps(target: Target, *, recorded: bool) -> bool:
-    """Whether a target is seen only where it has keys; a marker without an action has been made into a plain object."""
+    """Whether a target is only seen near its keys; a marker without an action has been made into a plain object."""
     animation = target[0].animation_data
     return animation is not None and animation.action is not None if is_imported(target) else recorded
 
@@ -138,7 +138,7 @@ def _check(target: Target) -> None:
 
 
 def _is_plain(target: Target) -> bool:
-    """Whether a target is an empty that nothing moves but keyframes of its location."""
+    """Whether a target is an empty that only keyframes of its location move."""
     holder, bone = target
     if bone or holder.type != "EMPTY" or is_led(holder):
         return False
@@ -146,7 +146,7 @@ def _is_plain(target: Target) -> bool:
 
 
 def is_simple(curve: bpy.types.FCurve) -> bool:
-    """Whether a curve is what its keys say and no more."""
+    """Whether a curve consists of its keys only."""
     group = curve.group
     return not (curve.mute or (group is not None and group.mute) or curve.modifiers)
 
@@ -160,7 +160,7 @@ def is_still(target: Target) -> bool:
 
 
 def is_led(holder: bpy.types.Object) -> bool:
-    """Whether an object's place depends on more than its own channels and the keys of its action."""
+    """Whether an object's location depends on more than its own channels and its action's keys."""
     if holder.parent is not None or holder.constraints or holder.rigid_body is not None:
         return True
     animation = holder.animation_data
@@ -183,7 +183,7 @@ def _from_curves(
 
 
 def _world_place(graph: bpy.types.Depsgraph, target: Target) -> Vector:
-    """Where an evaluated target is."""
+    """The world position of an evaluated target."""
     holder, bone = target
     evaluated = _evaluated_object(graph, holder)
     world = evaluated.matrix_world
@@ -199,7 +199,7 @@ def _world_matrix(graph: bpy.types.Depsgraph, target: Target) -> Matrix:
 
 @contextmanager
 def _frame_kept(scene: bpy.types.Scene) -> Iterator[None]:
-    """The scene is put back on its frame, whatever happens."""
+    """Return the scene to its frame at the end of the block, also after errors."""
     frame, subframe = scene.frame_current, scene.frame_subframe
     try:
         yield
@@ -225,7 +225,7 @@ def _evaluated_object(graph: bpy.types.Depsgraph, holder: bpy.types.Object) -> b
 
 
 def is_seen(marker: Target, frame: float) -> bool:
-    """Whether a marker is seen on a frame, as far as the keys of its X tell; quick enough for drawing."""
+    """Whether a marker is seen on a frame, from the keys of its X location; fast enough for drawing."""
     first = (_location_path(marker), 0)
     curve = next((each for each in keyframes.curves(marker[0]) if (each.data_path, each.array_index) == first), None)
     if curve is None:
@@ -238,7 +238,7 @@ def is_seen(marker: Target, frame: float) -> bool:
 
 
 def is_imported(target: Target) -> bool:
-    """Whether a target is one of the markers that we have imported."""
+    """Whether a target is a marker imported by this extension."""
     return not target[1] and target[0].get(MARKER_NAME) is not None
 
 
@@ -248,9 +248,9 @@ def _location_path(target: Target) -> str:
 
 
 def _recorded_step(target: Target, times: FloatArray) -> float:
-    """Frames from one sample of a marker to the next: as imported, else as (K,) keys tell.
+    """Frames between two samples of a marker: as imported, else from keys (K,).
 
-    Infinite where they are farther apart than a recording's: that is animation by hand, which has no gaps.
+    Infinite if they are farther apart than in a recording: that is animation by hand, which has no gaps.
     """
     if is_imported(target):
         return float(target[0].get(MARKER_STEP, 1.0))
@@ -259,6 +259,6 @@ def _recorded_step(target: Target, times: FloatArray) -> float:
 
 
 def _is_near(frame: Any, before: Any, after: Any, step: float) -> Any:
-    """Whether a frame is on the key before or after it, or these are no farther apart than about a step; (F,) each."""
+    """Whether a frame is on the key before or after it, or these are at most about a step apart; (F,) each."""
     on_key = np.minimum(frame - before, after - frame) <= _ON_KEY * step
     return on_key | (after - before <= _SEEN_STEPS * step)

@@ -1,4 +1,4 @@
-"""What a rig stands on, its floor, and the capsules of its body that do not go into each other, as its settings say."""
+"""A rig's support for balance, its floor, and the capsules that must not overlap, from its settings."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -21,22 +21,22 @@ from ..rig.spaces import armature_point, as_array
 from ..settings.control import solved_parents
 from ..settings.rig import rig_settings
 
-# So many rigs are kept in mind.
+# Number of rigs in the cache.
 _RIGS_FITTED: Final = 8
-# Of larger meshes every second vertex is looked at, or every third and so on: reading groups takes 1 µs a vertex.
+# Of larger meshes only every second vertex is read, or every third and so on, since reading groups takes 1 µs a vertex.
 _MOST_VERTICES: Final = 20_000
-# Soles are told anew only where bones have changed: the overlay asks at each redraw. So many rigs are kept in mind.
+# Number of rigs whose soles are cached until bones change, since the overlay needs them at each redraw.
 _RIGS_KEPT: Final = 8
 _OUTLINE: Final = 3
-# A pinned bone that ends so little above the soles, in lengths of a foot's bone, stands there: a paw, a hand on the
-# floor. One that is higher holds on.
+# A pinned bone bears weight if its end is at most this far above the soles, in lengths of a foot's bone: a paw, a hand
+# on the floor. A higher one holds on to something.
 _LOW: Final = 1.0
 
 
 def collision_of(armature: bpy.types.Object, skeleton: Skeleton) -> SelfCollision | None:
-    """The capsules of a rig for a skeleton of some of its bones; None for rigs other than humans, or where it is off.
+    """The capsules of a rig for a skeleton of some of its bones; None if they are off or the rig is not a human's.
 
-    Bones that the skeleton does not have stay as they are now.
+    Bones that the skeleton does not have keep their current pose.
     """
     found = fitted(armature) if rig_settings(armature).use_self_collision else None
     if found is None:
@@ -46,16 +46,16 @@ def collision_of(armature: bpy.types.Object, skeleton: Skeleton) -> SelfCollisio
 
 
 def fitted(armature: bpy.types.Object) -> SelfCollision | None:
-    """The capsules of a rig at rest; None for rigs other than humans."""
-    # The mesh of a linked rig follows what the override is of.
+    """The capsules of a rig at rest; None if the rig is not a human's."""
+    # The mesh of a linked rig follows the original of the override.
     followed = {armature, armature.override_library.reference if armature.override_library else armature}
     meshes = [thing for thing in bpy.data.objects if thing.type == "MESH" and thing.find_armature() in followed]
-    # A mesh is looked at again only when it has another number of vertices.
+    # A mesh is only read again if its number of vertices changes.
     return _fitted(armature.name, tuple((mesh.name, len(mesh.data.vertices)) for mesh in meshes), rest_key(armature))
 
 
 def _as_posed(armature: bpy.types.Object, capsule: Capsule) -> Capsule:
-    """A capsule in armature space, as its bone is posed now."""
+    """A capsule in armature space, in its bone's current pose."""
     matrix = as_array(armature.pose.bones[capsule.bone].matrix)
     start, end = (np.array([capsule.start, capsule.end]) @ matrix[:3, :3].T + matrix[:3, 3]).tolist()
     return Capsule("", tuple(start), tuple(end), capsule.radius)
@@ -84,7 +84,7 @@ def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> Self
 
 
 def _vertices(mesh: bpy.types.Object) -> tuple[FloatArray, IntArray]:
-    """(N, 3) places of vertices at rest, and (N,) the group of each that weighs most, -1 for none."""
+    """(N, 3) vertex positions at rest, and (N,) the group of the largest weight of each, -1 for none."""
     vertices = mesh.data.vertices
     step = 1 + len(vertices) // _MOST_VERTICES
     places = np.empty(3 * len(vertices), dtype=np.float32)
@@ -95,7 +95,7 @@ def _vertices(mesh: bpy.types.Object) -> tuple[FloatArray, IntArray]:
 
 
 def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support | None:
-    """What the center of mass is to stay over: the soles of the feet that are pinned, where their pins hold them.
+    """The support below the center of mass: the soles of pinned feet, in their pins' poses.
 
     Other pinned bones bear weight too, with their tails. None if the rig is not to keep its balance, where too
     little is pinned to stand on, or where it holds on to something: a pinned hand that is higher than the feet, at a
@@ -142,21 +142,21 @@ def floor_of(armature: bpy.types.Object) -> Floor | None:
 
 
 def up_of(armature: bpy.types.Object) -> tuple[FloatArray, float]:
-    """(3,) the world's Z in armature space, of length 1, and how many world units one along it is."""
+    """(3,) the world's Z in armature space, of length 1, and the world units of a unit along it."""
     row = np.array(armature.matrix_world[2][:3])
     scale = float(np.linalg.norm(row))
     return row / scale, scale
 
 
 def _posed(armature: bpy.types.Object, points: Collection[Point], back: Mapping[str, Matrix]) -> FloatArray:
-    """(N, 3) where points on bones are now, in armature space, once some bones are moved as said."""
+    """(N, 3) current positions of points on bones, armature space, after some bones are moved by `back`."""
     bones = armature.pose.bones
     moved = (back.get(name, Matrix()) @ bones[name].matrix @ Vector(place) for name, place in points)
     return np.array([place[:] for place in moved]).reshape(-1, 3)
 
 
 def _to_pin(armature: bpy.types.Object, foot: Collection[str]) -> Matrix:
-    """What brings the pinned bones of a foot back in armature space, as solving will: it may have been posed away."""
+    """The transform that brings the pinned bones of a foot back to their pins, as solving will; armature space."""
     for pin in rig_settings(armature).effectors:
         if pin.kind == "PIN" and pin.enabled and pin.bone in foot:
             bone = armature.pose.bones[pin.bone]
@@ -167,7 +167,7 @@ def _to_pin(armature: bpy.types.Object, foot: Collection[str]) -> Matrix:
 
 
 def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
-    """(M, 3) the convex outline of (N, 3) points as seen from above, at the height of the lowest one."""
+    """(M, 3) the convex hull of points (N, 3) as seen from above, at the height of the lowest one."""
     if not len(points):
         return points
     across = np.linalg.svd(up[None])[2][1:]
@@ -177,6 +177,6 @@ def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=_RIGS_KEPT)
 def _where_it_stands(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...]]:
-    """The soles of a rig's feet, and all its points that do not go through a floor, by its bones at rest."""
+    """The soles of a rig's feet, and all its points that stay above a floor, from its bones at rest."""
     rest = rest_of(*key)
     return soles(rest), floor_points(rest)

@@ -99,7 +99,7 @@ class Breach:
 
     @property
     def line(self) -> str:
-        """The breach in one line, such as "'shin.L' breaks its limit on frames 3-7, 12: 8.4° on frame 5"."""
+        """The violation in one line, such as "'shin.L' breaks its limit on frames 3-7, 12: 8.4° on frame 5"."""
         worst = int(np.argmax(self.excess))
         runs = np.split(self.frames, np.flatnonzero(np.diff(self.frames) > 1) + 1)
         spans = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
@@ -132,11 +132,11 @@ def check_action(
 def mend_action(
     context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
 ) -> tuple[list[Breach], list[Breach]]:
-    """Bring the curves of bones that break their limits inside: what was found, and what could not be mended.
+    """Fix the curves of bones that violate their limits; returns the violations found, and those that remain.
 
-    Keys outside a limit are moved onto it; where the curve still leaves it between keys, frames get keys of their own.
-    On a control rig the controls get keys on the frames on which limits are broken.
-    Raises as `check_action` does, and KeyframeError or RigError where the action or the rig can't be changed.
+    Keys outside a limit are moved onto it; if the curve still leaves it between keys, further frames get keys. On a
+    control rig the controls get keys on the frames with violations. Raises errors like `check_action`, and
+    KeyframeError or RigError if the action or the rig cannot be changed.
     """
     check_editable(rig)
     broken = check_action(context, rig, bones)
@@ -162,7 +162,7 @@ def mend_action(
 def _mend_by_controls(
     context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit], broken: Sequence[Breach]
 ) -> list[str]:
-    """Clamp the pose and key it on all frames on which limits are broken; the names of the controls with keys."""
+    """Clamp the pose and key it on all frames with violations; returns the names of the controls with keys."""
     keyed: dict[str, None] = {}
     for frame in np.unique(np.concatenate([breach.frames for breach in broken])).tolist():
         context.scene.frame_set(frame)
@@ -180,7 +180,7 @@ def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
 
 
 def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
-    """Move the keys of one bone inside, then give frames that are still outside keys of their own."""
+    """Move the keys of one bone inside, then add keys on frames that are still outside."""
     times = curves.times
     held = curves.values(times)
     for index in curves.missing:
@@ -196,7 +196,7 @@ def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
 
 
 def _put_inside(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, frames: FloatArray) -> None:
-    """Key the nearest rotation inside on (K,) frames, its channels as near as can be to what they hold there."""
+    """Key the nearest rotation inside on frames (K,), with channels as near as possible to their values there."""
     if not len(frames):
         return
     mode = curves.bone.rotation_mode

@@ -1,4 +1,4 @@
-"""Setting, clearing and copying the limits of bones; the corners of polygon limits, each of which is a lean."""
+"""Sets, clears and copies the limits of bones; edits the corners of polygon limits, each of which is a swing."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -97,7 +97,7 @@ def first_hinge(bone: bpy.types.PoseBone) -> tuple[str, tuple[float, float]]:
 
 
 def _type_for(values: dict[str, Any]) -> str:
-    """The type of limit that some values are for."""
+    """The type of limit that has these values."""
     if "window" in values:
         return "POLYGON"
     if values.keys() <= set(BESIDE_LIMIT):

@@ -147,7 +147,7 @@ def _half_axes(leans: FloatArray) -> FloatArray:
         weights *= squares @ inverse
     half_axes = np.zeros(4)
     half_axes[used] = np.sqrt((squares @ inverse).max(initial=1.0) / inverse)
-    # (4,) half-axes of which none is beyond half a turn, that still hold leans with (F, 4) squares.
+    # (4,) half-axes of at most 180° that still contain swings with squares (F, 4).
     while (half_axes > pi).any():
         cut = half_axes >= pi
         half_axes = np.minimum(half_axes, pi)

@@ -97,7 +97,8 @@ def _settings(bone: bpy.types.PoseBone, axes: IntArray | None) -> LimitSettings 
     if axes is None or not (has_limit(bone) or settings != LimitSettings()):
         return None
     read_limit(bone)
-    # A limit's mirror image, for a bone in whose frame the images of local X and Z are the columns of (2, 2) axes.
+    # The mirror images of the four directions, in a bone's frame in which local X and Z are mirrored to the columns of
+    # axes (2, 2).
     images = _WAYS @ axes.T
     cone = [settings.cone[int(np.argmax(images @ way))] for way in _WAYS]
     axis, sign = _turning(settings.axis, axes)

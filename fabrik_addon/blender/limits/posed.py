@@ -16,13 +16,13 @@ from ..rig.keyframes import bone_path, channel_values, curves, keys
 from ..rig.pose_keeper import PoseKeeper
 from ..rig.rotation_modes import channel_count, from_channels, property_name
 
-# Radians: matrices are in single precision. A bone that rotates by less over an action does not rotate.
+# Radians, since matrices are in single precision. A bone that rotates by less over an action does not rotate.
 _STILL = 1e-4
 
 
 @dataclass(frozen=True)
 class BoneCurves:
-    """The rotation curves of a bone in its rotation mode, by component; what has none stays as it is now."""
+    """The rotation curves of a bone in its rotation mode, by component; others keep their current value."""
 
     bone: bpy.types.PoseBone
     curves: dict[int, bpy.types.FCurve] = field(default_factory=dict)
@@ -39,11 +39,11 @@ class BoneCurves:
 
     @property
     def times(self) -> FloatArray:
-        """(K,) frames on which any of the curves has a key, in order."""
+        """(K,) frames with a key on any of the curves, in order."""
         return np.unique(np.concatenate([keys(curve)[:, 0] for curve in self.curves.values()]))
 
     def values(self, frames: FloatArray) -> FloatArray:
-        """(F, n) what the channels hold."""
+        """(F, n) values of the channels."""
         return channel_values(getattr(self.bone, self.channel), self.curves.values(), frames)
 
     def rotations(self, frames: FloatArray) -> FloatArray:
@@ -82,7 +82,7 @@ def whole_frames(times: FloatArray) -> FloatArray:
 
 
 class Rotations(NamedTuple):
-    """(F, 4) local rotations of a bone, w x y z, on (F,) frames."""
+    """(F, 4) local rotations of a bone, w x y z, on frames (F,)."""
 
     bone: bpy.types.PoseBone
     frames: FloatArray
@@ -92,7 +92,7 @@ class Rotations(NamedTuple):
 def rotations_of_action(
     context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
 ) -> list[Rotations]:
-    """How the rig's action rotates those of some bones that it rotates, on whole frames from its first to its last key.
+    """The rotations of bones in the rig's action, on whole frames from its first to its last key.
 
     Frames with keys between whole ones count too, unless the rig is a control rig, which is played for this.
     Raises RigError if there is no action, or where it rotates none of them.

@@ -49,7 +49,7 @@ def read_rest(rig: bpy.types.Object) -> dict[str, RestBone]:
 
 
 def rest_key(rig: bpy.types.Object) -> RestKey:
-    """What tells them: names, parents' names, (J, 4, 4) matrices column by column and (J,) lengths."""
+    """A key for the bones at rest: names, parents' names, (J, 4, 4) matrices column by column and (J,) lengths."""
     bones, above = rig.data.bones, solved_parents(rig)
     matrices, lengths = np.empty((len(bones), 16), dtype=np.float32), np.empty(len(bones), dtype=np.float32)
     bones.foreach_get("matrix_local", matrices.ravel())
@@ -60,7 +60,7 @@ def rest_key(rig: bpy.types.Object) -> RestKey:
 
 
 def rest_of(names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, lengths: bytes) -> dict[str, RestBone]:
-    """The bones that are meant by such a key."""
+    """The bones of a `rest_key`."""
     frames = np.frombuffer(matrices, dtype=np.float32).reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
     rows = zip(names, parents, frames, np.frombuffer(lengths, dtype=np.float32).tolist(), strict=True)
     return {name: RestBone(parent, frame[:3, 3], frame[:3, :3], length) for name, parent, frame, length in rows}

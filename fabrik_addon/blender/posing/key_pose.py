@@ -1,4 +1,4 @@
-"""Keys for a pose: for what has been posed since its last key, for the whole body, or for selected bones."""
+"""Keys for a pose: for bones posed since their last key, for the whole body, or for selected bones."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
@@ -21,16 +21,16 @@ from ..settings.rig import rig_settings
 from ..settings.selection import picked_bones
 from ..settings.why_not import enabled_effectors
 
-# A channel that differs by less from its keys is where they have it.
+# A channel that differs by less from its keys is unchanged.
 _ROUNDING: Final = 1e-6
 # A bone and the name of one of its properties.
 _Channel: TypeAlias = tuple[str, str]
 
 
 def note_posed(rig: bpy.types.Object, changed: Mapping[_Channel, Sequence[float]]) -> None:
-    """Remember that bones have been posed and have no key for it.
+    """Record that bones have been posed and have no key for it.
 
-    changed: by bone and property what it held before. Of a bone that is remembered already that counts no more.
+    changed: by bone and property, the former values. They are ignored for bones that are already recorded.
     """
     unkeyed = rig_settings(rig).unkeyed
     for name in dict.fromkeys(bone for bone, _ in changed):
@@ -45,7 +45,7 @@ def note_posed(rig: bpy.types.Object, changed: Mapping[_Channel, Sequence[float]
 
 
 def forget_posed(rig: bpy.types.Object, bones: Iterable[str]) -> None:
-    """Bones have got their keys."""
+    """Remove bones that have been keyed from the record."""
     unkeyed = rig_settings(rig).unkeyed
     for name in bones:
         if name in unkeyed:
@@ -56,14 +56,14 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object, bones: str = "PO
     """Insert keys on the current frame; returns the names of the bones that got one.
 
     Args:
-        context: whose scene and selection count.
+        context: its scene and selection are used.
         rig: the armature.
-        bones: "POSED", what drags have changed since the last key and what the effectors pose; "WHOLE", all that can be
-            keyed, of a control rig the controls that its limbs are on; or "SELECTED".
+        bones: "POSED", those changed by drags since the last key and posed by effectors; "WHOLE", all that can be
+            keyed, on a control rig the controls that its limbs are on; or "SELECTED".
 
     Raises:
-        FabrikError: with nothing keyed, where there is nothing to key, the action can't be written, or the active
-            keying set has none of those bones.
+        FabrikError: with nothing keyed, if there is nothing to key, the action cannot be written, or the active keying
+            set has none of those bones.
     """
     check_editable(rig)
     check_action(rig, new=False)
@@ -104,7 +104,7 @@ def _posed_by_effectors(context: bpy.types.Context, rig: bpy.types.Object) -> It
 
 
 def _posed_since_last_key(rig: bpy.types.Object, frame: float) -> Iterator[_Channel]:
-    """The channels that drags have changed and that are not where their keys have them."""
+    """The channels that drags have changed and that differ from their keys."""
     for kept in rig_settings(rig).unkeyed:
         bone: bpy.types.PoseBone | None = rig.pose.bones.get(kept.name)
         for pair in () if bone is None else _all_channels(bone):
@@ -116,7 +116,7 @@ def _posed_since_last_key(rig: bpy.types.Object, frame: float) -> Iterator[_Chan
 
 
 def _before(rig: bpy.types.Object) -> dict[_Channel, tuple[float, ...]]:
-    """What the channels of the bones that have been posed since their last key held before."""
+    """The former values of the channels of bones posed since their last key."""
     found: dict[_Channel, tuple[float, ...]] = {}
     for kept in rig_settings(rig).unkeyed:
         bone: bpy.types.PoseBone | None = rig.pose.bones.get(kept.name)
@@ -130,15 +130,15 @@ def _before(rig: bpy.types.Object) -> dict[_Channel, tuple[float, ...]]:
 
 
 def _all_channels(bone: bpy.types.PoseBone) -> list[_Channel]:
-    """The rotation of a bone, and its location where it has one."""
+    """The rotation of a bone, and its location if it has one."""
     channels = [property_name(bone.rotation_mode), *(() if bone.bone.use_connect else ("location",))]
     return [(bone.name, channel) for channel in channels]
 
 
 def _bring_beside_keys(rig: bpy.types.Object, bone: bpy.types.PoseBone, frame: float) -> None:
-    """Bring a bone's channels, its rotation unchanged, as near to its present keys as can be.
+    """Bring a bone's channels, without changing its rotation, as near to its existing keys as possible.
 
-    Else what is between two keys could rotate the long way round.
+    Otherwise the rotation between two keys could take the long way round.
     """
     channel = property_name(bone.rotation_mode)
     present = np.array(getattr(bone, channel), dtype=np.float64)
@@ -149,7 +149,7 @@ def _bring_beside_keys(rig: bpy.types.Object, bone: bpy.types.PoseBone, frame: f
 
 
 def _keyed_values(rig: bpy.types.Object, path: str, present: FloatArray, frame: float) -> FloatArray | None:
-    """What the curves of a channel say on a frame; None without curves."""
+    """The values of a channel's curves on a frame; None without curves."""
     found: Sequence[bpy.types.FCurve] = [curve for curve in keyframes.curves(rig) if curve.data_path == path]
     if not found:
         return None

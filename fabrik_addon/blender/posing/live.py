@@ -1,9 +1,9 @@
-"""Live posing: a rig is solved again whenever something that it depends on has changed.
+"""Live posing: a rig is solved again whenever something that it depends on changes.
 
-Blender tells of changes through handlers, which are there only while some rig is live. They write the pose and ask for
-nothing to be evaluated, as that would call them again. While targets move, a rig goes on from its last pose; after a
-jump of frames from the pose stored with it, so that frames in any order find the same pose; after undo, or in a file
-opened again, from the pose that is there. Where nothing has changed nothing is written, and things come to rest.
+Blender reports changes through handlers, which only exist while a rig is live. They write the pose and do not request
+an evaluation, since that would call them again. While targets move, a rig continues from its last pose; after a jump of
+frames from the pose stored with it, so that frames in any order give the same pose; after undo, or in a reopened file,
+from the existing pose. If nothing has changed nothing is written, so that updates end.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from ..settings.rig import rig_settings
 from ..settings.unset import seen
 from ..settings.why_not import enabled_effectors
 
-# Seconds from one pose to the next where joints come after targets that rest.
+# Seconds from one pose to the next while joints catch up with targets at rest.
 _PAUSE: Final = 1.0 / 60.0
 _HISTORY: Final = ("undo_post", "redo_post")
 
@@ -32,12 +32,12 @@ def start() -> None:
     if hasattr(bpy.data, "objects"):
         follow()
     elif not bpy.app.background:
-        # Blender hides its data while it switches an extension on.
+        # Blender hides its data while it enables an extension.
         bpy.app.timers.register(follow, first_interval=0.0)
 
 
 def stop() -> None:
-    """Leave nothing behind."""
+    """Remove all handlers."""
     LIVE_LISTENERS.remove(switched)
     for timer in (follow, go_on):
         if bpy.app.timers.is_registered(timer):
@@ -48,7 +48,7 @@ def stop() -> None:
 
 
 def switched(rig: bpy.types.Object) -> None:
-    """Live has been switched on or off for a rig."""
+    """Handle a change of a rig's Live setting."""
     from .stored_pose import store_pose
 
     kept = rig_settings(rig)
@@ -61,7 +61,7 @@ def switched(rig: bpy.types.Object) -> None:
 
 
 def follow() -> None:
-    """Look for live rigs, and watch the scenes while there is one, and no longer; those that rest go on resting."""
+    """Find live rigs, and watch the scenes only while there are some; paused rigs stay paused."""
     _WATCHED.rigs = list(dict.fromkeys(rig for scene in bpy.data.scenes for rig in live_rigs(scene)))
     _WATCHED.posed.clear()
     _watch(on=bool(_WATCHED.rigs))
@@ -71,12 +71,12 @@ def follow() -> None:
 
 
 def pause(rig: bpy.types.Object) -> None:
-    """No live posing of a rig until `resume` is called, for what poses it by itself; other rigs go on."""
+    """Pause live posing of a rig until `resume` is called, while something else poses it; other rigs continue."""
     _WATCHED.resting.add(rig.session_uid)
 
 
 def resume(rig: bpy.types.Object | None = None) -> None:
-    """Go on with live posing of a rig; of all where none is named, or the rig is gone meanwhile."""
+    """Continue live posing of a rig; of all if none is given, or if the rig has been deleted."""
     try:
         _WATCHED.resting -= {rig.session_uid} if rig is not None else set(_WATCHED.resting)
     except ReferenceError:
@@ -91,21 +91,21 @@ def why_short(rig: bpy.types.Object) -> str:
 
 
 def live_rigs(scene: bpy.types.Scene) -> list[bpy.types.Object]:
-    """The armatures of a scene that are live."""
+    """The live armatures of a scene."""
     return [thing for thing in scene.objects if thing.type == "ARMATURE" and seen(thing).live]
 
 
 @dataclass
 class _Watched:
-    """The live rigs of the file, found once as scenes may have thousands of objects.
+    """The live rigs of the file, found once since scenes may have thousands of objects.
 
     Attributes:
-        rigs: references to them. Blender tells when one of them is gone; they are looked for anew after undo, redo, and
-            the opening of a file, and what is copied or appended is seen in the depsgraph's updates.
-        resting: numbers, in this run of Blender, of those that are not to be posed for the time being.
-        failed: numbers of those that an unforeseen error has stopped until they are switched.
-        posed: for `try_pose`, what each of them goes on from.
-        evaluating: whether the scene is evaluated for what has just been posed, in which case nothing is posed.
+        rigs: references to them. Blender reports deleted ones; rigs are searched again after undo, redo and opening a
+            file, and copied or appended ones are found from depsgraph updates.
+        resting: session numbers of paused rigs.
+        failed: session numbers of rigs that an unexpected error has stopped until Live is switched again.
+        posed: for `try_pose`, the state from which each continues.
+        evaluating: whether the scene is evaluated for a new pose; then nothing is posed.
     """
 
     rigs: list[bpy.types.Object] = field(default_factory=list)
@@ -119,9 +119,9 @@ _WATCHED: Final = _Watched()
 
 
 def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[bpy.types.ID] | None) -> None:
-    """Pose the live rigs of a scene, leaders first; with `updated` only those that one of these concerns."""
+    """Pose the live rigs of a scene, leaders first; with `updated` only those affected by these."""
     if _WATCHED.evaluating or graph.mode != "VIEWPORT" or bpy.app.is_job_running("RENDER"):
-        # A render that finds its pose changed under its hands crashes.
+        # A render crashes if its pose changes meanwhile.
         return
     rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig.session_uid not in _WATCHED.resting]
     leaders = _leaders(rigs)
@@ -139,17 +139,17 @@ def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[b
 
 
 def _on_the_way() -> list[Any]:
-    """The sessions whose joints have not arrived."""
+    """The sessions whose joints are still catching up."""
     return [tree for rig in _WATCHED.posed.values() for tree in rig.trees.values() if tree.is_on_the_way]
 
 
 def go_on() -> float | None:
-    """Bring rigs nearer whose targets rest while joints come after; a window calls this until they are there.
+    """Pose rigs whose joints are still catching up with targets at rest; called by a timer of a window.
 
-    Seconds until it is to be called again, where a render keeps it from that.
+    Returns the seconds until the next call, if a render prevents posing.
     """
     if bpy.app.is_job_running("RENDER"):
-        # Asking for the evaluated scene evaluates it, under the render's hands.
+        # Accessing the evaluated scene evaluates it, which a render does not survive.
         return _PAUSE
     for session in _on_the_way():
         session.goes_on = True
@@ -159,7 +159,7 @@ def go_on() -> float | None:
 
 
 def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
-    """Pose a rig, and keep what keeps it from being posed, for the sidebar."""
+    """Pose a rig, and store the reason for the sidebar if it cannot be posed."""
     from .live_pose import try_pose
 
     kept = rig_settings(rig)
@@ -179,7 +179,7 @@ def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Obj
 
 
 def _evaluate(graph: bpy.types.Depsgraph) -> None:
-    """Have the scene evaluated with what has been posed, without being called for that."""
+    """Evaluate the scene with the new poses, without calling the handlers again."""
     _WATCHED.evaluating = True
     try:
         graph.update()
@@ -188,7 +188,7 @@ def _evaluate(graph: bpy.types.Depsgraph) -> None:
 
 
 def _is_there(rig: bpy.types.Object, graph: bpy.types.Depsgraph) -> bool:
-    """Whether a rig still exists, is live, and is part of what is evaluated."""
+    """Whether a rig still exists, is live, and is part of the evaluation."""
     try:
         return bool(rig_settings(rig).live and rig.evaluated_get(graph).is_evaluated)
     except ReferenceError:
@@ -196,7 +196,7 @@ def _is_there(rig: bpy.types.Object, graph: bpy.types.Depsgraph) -> bool:
 
 
 def _heeded(rig: bpy.types.Object) -> set[bpy.types.ID | None]:
-    """What a rig's pose depends on, itself included."""
+    """Everything that a rig's pose depends on, itself included."""
     heeded: set[bpy.types.ID | None] = {rig, rig.data}
     for effector in enabled_effectors(rig):
         heeded.update((effector.target, effector.bend_target))
@@ -204,14 +204,14 @@ def _heeded(rig: bpy.types.Object) -> set[bpy.types.ID | None]:
 
 
 def _leaders(rigs: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, set[bpy.types.Object]]:
-    """For each rig those of the others that its targets are, hang on, or are constrained to."""
+    """For each rig the other rigs that its targets are, are parented to, or are constrained to."""
     if len(rigs) < 2:
         return {rig: set() for rig in rigs}
     return {rig: _carriers(_heeded(rig) - {rig, rig.data, None}).intersection(rigs) - {rig} for rig in rigs}
 
 
 def _carriers(things: Iterable[Any]) -> set[Any]:
-    """Objects, with all that they hang on or are constrained to."""
+    """Objects, with everything that they are parented or constrained to."""
     found: set[Any] = set()
     waiting = list(things)
     while waiting:
@@ -223,7 +223,7 @@ def _carriers(things: Iterable[Any]) -> set[Any]:
 
 
 def _leaders_first(leaders: dict[bpy.types.Object, set[bpy.types.Object]]) -> list[bpy.types.Object]:
-    """The rigs in an order in which each comes after its leaders; as they are where some lead one another."""
+    """The rigs in an order in which each comes after its leaders; unchanged for cycles."""
     try:
         return list(TopologicalSorter(leaders).static_order())
     except CycleError:
@@ -232,8 +232,8 @@ def _leaders_first(leaders: dict[bpy.types.Object, set[bpy.types.Object]]) -> li
 
 @persistent  # type: ignore[untyped-decorator]
 def _on_update(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
-    """Something has changed."""
-    # Blender goes through all that is in the scene to list what has changed: 0.2 ms for 10,000 objects.
+    """Handle a change in the scene."""
+    # Blender searches the whole scene to list the changes: 0.2 ms for 10,000 objects.
     if not (graph.id_type_updated("OBJECT") or graph.id_type_updated("ARMATURE")):
         return
     updated: set[Any] = {
@@ -247,26 +247,26 @@ def _on_update(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _on_frame(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
-    """The frame has changed."""
+    """Handle a change of frame."""
     _pose_all(graph, scene, None)
 
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
-    """A file has been opened; undo can't go back beyond that."""
+    """Handle an opened file, beyond which undo cannot go back."""
     listen(_after_undo, *_HISTORY, on=False)
     resume()
 
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_undo(*_arguments: object) -> None:
-    """Something has been undone or redone, the switch perhaps."""
+    """Handle undo or redo, perhaps of the Live setting."""
     follow()
 
 
 @persistent  # type: ignore[untyped-decorator]
 def _before_render(scene: bpy.types.Scene, *_arguments: object) -> None:
-    """A render begins, in which live rigs are not posed."""
+    """Handle the start of a render, during which live rigs are not posed."""
     import logging
 
     for rig in live_rigs(scene):

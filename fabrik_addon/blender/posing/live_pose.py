@@ -1,6 +1,6 @@
-"""The pose of a live rig: solved for its targets as they are now, and written where it is another than the present.
+"""Solves a live rig for its current targets, and writes the pose if it differs from the current one.
 
-While a frame stays, it goes on from the last pose; on another frame, from its base. So a frame has the same pose
+On the same frame it continues from the last pose, on another frame from its base. So a frame has the same pose
 whichever frame was posed before it.
 """
 
@@ -29,11 +29,11 @@ from .posture_session import depends_on, session_for, why_short
 from .solve_frame import is_by_posture, solve_tree, stretch_factors
 from .stored_pose import BasePose, preferred_pose
 
-# A share of all bones' length together, and radians: a pose that is off by less, as in a file that was opened or after
-# undo, is where it is to be. Channels have 24 bits.
+# A share of the summed bone lengths, and radians: a pose with smaller differences, as in a reopened file or after undo,
+# is in place. Channels have 24 bits.
 _THERE: Final = 1e-5
 _LEGAL: Final = 1e-5
-# Radians: limbs on IK are placed so nearly.
+# Radians: the accuracy with which limbs on IK are placed.
 SAME_TURN_ON_IK: Final = 3e-4
 # Radians, and shares of the root bone's length: evaluated again, controls bring a body where they brought it before.
 _SAME_TURN_MADE: Final = 1e-5
@@ -41,7 +41,7 @@ _SAME_TURN_MADE: Final = 1e-5
 _SHORTEST: Final = 1e-3
 # Whether joints come after targets, with a timer that lets them arrive: where nobody looks they are there at once.
 IS_EASED = not bpy.app.background
-# Radians, and shares of the root bone's length: what a pose may be off by without being written again.
+# Radians, and shares of the root bone's length: a pose with smaller differences is not written again.
 _SAME_TURN: Final = 2e-6
 _SAME_PLACE: Final = 1e-6
 
@@ -86,10 +86,10 @@ class LiveSession:
     """One tree of bones of a live rig.
 
     Attributes:
-        asked: the frame that was posed last, and its targets; None for those where they were met otherwise.
-        is_on_the_way: whether joints would have run ahead of the targets, and come after them.
-        goes_on: whether the next pose is to be nearer, though the targets rest.
-        limbs: those of a control rig that are placed on IK, by switch.
+        asked: the frame that was posed last, and its targets; the targets are None if they have to be met again.
+        is_on_the_way: whether joints lag behind the targets and are catching up.
+        goes_on: whether the next pose should be nearer although the targets are at rest.
+        limbs: by switch, a control rig's limbs that are placed on IK.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class LiveSession:
         base: tuple[FloatArray, FloatArray],
         before: "LiveSession | None" = None,
     ) -> None:
-        """Be ready.
+        """Prepare the session.
 
         Args:
             rig: the armature.
             goals: those of the tree.
             base: the pose without live posing, (J, 4) local rotations and the root's head at (3,).
-            before: the session of the tree that no longer fits, if there was one.
+            before: the former session of the tree that no longer fits, if there was one.
         """
         self._key = depends_on(rig, goals)
         self._rig, self._free, self._goals, self._base = rig, moves_root(rig, goals), goals, base
@@ -114,7 +114,7 @@ class LiveSession:
         self.asked: tuple[float, Places | None] | None = None
         self.limbs: dict[str, LimbOnIk] = {} if before is None else before.limbs
         if before is not None and before.asked is not None:
-            # What was set otherwise shows at once: the way to the pose does not count.
+            # Changed settings take effect at once, without joints catching up.
             self.asked = before.asked[0], None
 
     def fits(self, rig: bpy.types.Object, goals: Goals) -> bool:
@@ -140,7 +140,7 @@ class LiveSession:
         goes_on, self.goes_on = self.goes_on, False
         rebased = not all(np.array_equal(new, old) for new, old in zip(base, self._base, strict=True))
         if rebased:
-            # Stay near another pose; what is not solved is as it has it.
+            # Stay near another pose, which bones that are not solved take over.
             rotations, location = base[0].copy(), self._session.location if self._free else base[1]
             rotations[self._goals.bones] = self._session.rotations[self._goals.bones]
             self._base = base
@@ -165,12 +165,12 @@ class LiveSession:
         return self._session.rotations, self._session.location
 
     def _is_base(self, present: Tree) -> bool:
-        """Whether the rig stands as it would without live posing."""
+        """Whether the rig has its pose without live posing."""
         turned = angle_between(present.rotations, self._base[0]).max()
         return bool(turned <= _LEGAL and np.allclose(present.root_location, self._base[1], atol=_THERE))
 
     def _is_there(self, present: Tree, asked: tuple[FloatArray, FloatArray | None]) -> bool:
-        """Whether everything is where it is to be, inside the limits."""
+        """Whether the pose already meets its targets, inside the limits."""
         size = float(self._goals.tree.skeleton.lengths.sum())
         misses = self._session.misses(present.rotations, present.root_location, *asked)
         legal = legal_pose(present.skeleton, self._goals.limits, present.rotations[None])[0]
@@ -185,7 +185,7 @@ class LiveSession:
 
 
 def _same(places: Places, others: Places) -> bool:
-    """Whether targets are where they were."""
+    """Whether targets are unchanged."""
     pairs = zip(places, others, strict=True)
     return all(
         new is old or (new is not None and old is not None and np.array_equal(new, old, equal_nan=True))
@@ -198,7 +198,7 @@ def try_pose(
 ) -> str:
     """Pose a rig that has something to reach; what keeps it from being posed, "" if nothing does.
 
-    rigs: by their numbers in this run of Blender. update: evaluates the scene, without calling back.
+    rigs: by session number. update: evaluates the scene, without calling back.
     """
     try:
         if not why_no_solve(rig):
@@ -259,14 +259,14 @@ def _pose_tree(
         known = {} if session is None else session.limbs
         writer = posed.writer(update, tree.skeleton, goals.bones, moves_root=free, known=known)
         if session is not None:
-            # Limbs that stay on IK go on from where they are.
+            # Limbs that stay on IK continue from their current state.
             session.limbs = dict(writer.limbs)
         writer.write(rotations, location if free else None)
         rig.update_tag(refresh={"DATA"})
 
 
 def _session(rig: bpy.types.Object, goals: Goals, base: tuple[FloatArray, FloatArray], live: LiveRig) -> LiveSession:
-    """The session of a tree, the one that is there if it still fits."""
+    """The session of a tree, the existing one if it still fits."""
     root = goals.tree.skeleton.names[0]
     session = live.trees.get(root)
     if session is None or not session.fits(rig, goals):
@@ -275,7 +275,7 @@ def _session(rig: bpy.types.Object, goals: Goals, base: tuple[FloatArray, FloatA
 
 
 def blend(goals: Goals, start: FloatArray, end: FloatArray, share: float) -> FloatArray:
-    """(J, 4) a share of the way from one pose to another; bones that start inside their limits stay inside."""
+    """(J, 4) rotations at a share between two poses; bones that start inside their limits stay inside."""
     if share in {0.0, 1.0}:
         return end if share else start
     mixed = slerp(start, end, np.full(len(start), share))

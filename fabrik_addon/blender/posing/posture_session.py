@@ -1,4 +1,4 @@
-"""The solver of a rig that is posed again and again: dragging, live posing and Solve."""
+"""Makes the solver of a rig that is posed repeatedly: for dragging, live posing and Solve."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -41,13 +41,13 @@ def make_solver(
         armature: the rig.
         skeleton: J bones of it.
         effectors: E points on them.
-        limits: by bone.
+        limits: bone name to limit.
         still: names of bones that keep their local rotation.
         root: "FIXED" or "FREE".
         preferred: the pose to stay near.
-        locks: by index of a bone, what its locked channels let a rotation be.
-        pinned: bones that are held where they are, on which the rig may stand.
-        hang_from: limbs without goals hang as in that pose, or follow, and keep to the floor; None has them rigid.
+        locks: by index of a bone, its allowed local rotations.
+        pinned: pinned bones, which may support the rig.
+        hang_from: the pose whose limb tilts are kept by limbs without goals; None: these are rigid.
     """
     solver = DragSolver(
         skeleton,
@@ -74,7 +74,7 @@ def session_for(
     *,
     locks: Mapping[int, WithLocks] | None = None,
 ) -> DragSolver:
-    """The solver of some goals near the pose that the rig prefers, as a rule that in which it begins."""
+    """The solver of some goals near the pose that the rig prefers, by default the start pose."""
     free = moves_root(rig, goals)
     return make_solver(
         rig,
@@ -89,7 +89,10 @@ def session_for(
 
 
 def why_short(holder: Holder | None, pinned: Mapping[str, str]) -> str:
-    """What keeps a body from its targets, for people; "" for nothing. pinned: bones, and the names that people know."""
+    """What keeps a body from its targets, as a text to show; "" for nothing.
+
+    pinned: bones with their displayed names.
+    """
     if holder is None:
         return ""
     return {
@@ -103,7 +106,7 @@ def why_short(holder: Holder | None, pinned: Mapping[str, str]) -> str:
 
 
 def depends_on(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
-    """What a session for some goals depends on besides the bones at rest, the pose to stay near and its targets."""
+    """Everything that a session for some goals depends on besides the rest pose, the preferred pose and its targets."""
     masses = masses_of(rig, goals.tree.skeleton)
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centres, masses.factors))
     held, moves = tuple(goals.held), moves_root(rig, goals)
@@ -111,7 +114,7 @@ def depends_on(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
 
 
 def stands_by(rig: bpy.types.Object) -> tuple[Any, ...]:
-    """What of that the rig's settings say, and how it stands in the world."""
+    """The part of it from the rig's settings and its transform in the world."""
     kept, up = rig_settings(rig), rig.matrix_world[2][:]
     floor = (kept.floor_height, up) if kept.use_floor else None
     return kept_pose_key(rig), kept.balance, kept.use_self_collision, up[:3], floor

@@ -1,4 +1,4 @@
-"""From a pose to its targets: they are moved to where the effectors are, so that solving changes nothing (FK to IK)."""
+"""Moves targets to the current pose's effectors, so that solving changes nothing (FK to IK)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ from ..settings.why_not import enabled_effectors
 from . import live
 from .stored_pose import store_pose
 
-# Shares of a limb's length: how far its middle is beside its line before it has a side to bend to; and how far away a
-# bend target goes that is on that line.
+# Shares of a limb's length: a limb bends to a side if its middle is at least this far from its line, and a pole on that
+# line is placed this far away.
 _BENT = 1e-3
 _AWAY = 0.5
-# Degrees: a rotation that is outside its limit by less does not show.
+# Degrees: a smaller violation of a limit is not reported.
 _OUTSIDE = 0.5
 
 
 @dataclass(frozen=True)
 class _Move:
-    """An object, or a bone of one, and where it is to go in the world; without a rotation it keeps its own."""
+    """An object, or a bone of one, and its new world location; without a rotation it keeps its own."""
 
     holder: bpy.types.Object
     bone: str
@@ -102,7 +102,7 @@ def _outside_limits(rig: bpy.types.Object) -> list[str]:
 
 
 def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
-    """A target to its effector."""
+    """The movement of a target to its effector."""
     bone = rig.pose.bones[effector.bone]
     place = rig.matrix_world @ armature_point(bone, effector.point, effector.offset)
     rotation = (rig.matrix_world @ bone.matrix).to_quaternion() if effector.hold_rotation else None
@@ -110,7 +110,7 @@ def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
 
 
 def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Move]:
-    """Bend targets, turned about their limbs to the side on which those bend."""
+    """Movements of poles about their limbs, to the side on which these bend."""
     for goals in gather_goals(rig, posed_rig(rig).trees()):
         if any(bend is not None for bend in goals.bends):
             places = present_places(context.evaluated_depsgraph_get(), context.scene, rig, goals)
@@ -123,7 +123,7 @@ def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Mo
 
 
 def _limb_sides(goals: Goals) -> Iterator[tuple[int, Callable[[FloatArray], FloatArray]]]:
-    """For each effector that ends a limb, what turns a point (3,) about the limb to the side on which it bends."""
+    """For each effector that ends a limb, a function that rotates a point (3,) about it to the side of its bend."""
     problem = goals.solver(free_root=False).problem
     pose = problem.bodies.pose(goals.tree.rotations[problem.bones], goals.tree.root_location)
     for limb in problem.bend_limbs:
@@ -133,7 +133,7 @@ def _limb_sides(goals: Goals) -> Iterator[tuple[int, Callable[[FloatArray], Floa
 
 
 class _Side:
-    """The side on which a limb bends, by its base, its end, and where it bends: (2 + N, 3) points."""
+    """The side on which a limb bends, from its base, its end, and where it bends: (2 + N, 3) points."""
 
     def __init__(self, points: FloatArray) -> None:
         self.base = points[0]
@@ -143,7 +143,7 @@ class _Side:
         self.side = np.sum([self._beside(point) for point in points[2:]], axis=0)
 
     def __call__(self, point: FloatArray) -> FloatArray:
-        """(3,) a point turned about the limb's line; where the limb is straight it stays."""
+        """(3,) a point rotated about the limb's line; unchanged if the limb is straight."""
         size = float(np.linalg.norm(self.side))
         if size <= _BENT * self.length:
             return point
@@ -175,7 +175,7 @@ def _why_stays(move: _Move) -> str:
 
 
 def _depth(move: _Move) -> int:
-    """How many parents something hangs on."""
+    """The number of parents above something."""
     depth = len(move.holder.pose.bones[move.bone].parent_recursive) if move.bone else 0
     holder = move.holder
     while holder.parent is not None:

@@ -28,7 +28,7 @@ from .posture_session import depends_on, session_for, why_short
 from .stored_pose import read_stored, store_trees
 
 _CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3, "rotation_axis_angle": 4}
-# Radians that locked channels may be off by: less cannot be seen, and solving again for it would double the time.
+# Radians: smaller errors of locked channels are not visible, and solving again for them would double the time.
 _KEPT: Final = 1e-4
 # One pose of a tree in which some bones must not rotate, from (J, 4) local rotations and the (3,) root's head.
 Solve: TypeAlias = Callable[[Tree, Collection[str], FloatArray, FloatArray], Solution]
@@ -41,13 +41,13 @@ def recall(rig: bpy.types.Object) -> tuple[str, ...]:
 
 
 def began(rig: bpy.types.Object, tree: Tree) -> Tree:
-    """The pose in which solving began when it last did."""
+    """The start pose of the last solve."""
     rotations, location = read_stored(rig, rig_settings(rig).solved_from, tree)
     return replace(tree, rotations=rotations, root_location=location)
 
 
 def asked_of(rig: bpy.types.Object, goals: Goals, places: Places) -> str:
-    """What tells what is asked of a tree from anything else."""
+    """A key for the targets of a tree."""
     return _told([repr(depends_on(rig, goals)).encode(), *(b"" if each is None else each.tobytes() for each in places)])
 
 
@@ -63,9 +63,10 @@ def _told(parts: Iterable[bytes]) -> str:
 def solve_around_locks(
     solve: Solve, tree: Tree, start: FloatArray, start_location: FloatArray, locks: Mapping[int, WithLocks]
 ) -> Solution:
-    """The pose of a tree, once more around those bones that come out turned against their locks.
+    """The pose of a tree, solved again with those bones fixed that ended up violating their locks.
 
-    locks: by place in the skeleton, what each lets a rotation be.
+    start: (J, 4) local rotations. start_location: (3,) the root's head, armature space. locks: by index in the
+    skeleton.
     """
     solution = solve(tree, (), start, start_location)
     allowed = {bone: lock(solution.rotations[bone]) for bone, lock in locks.items()}
@@ -84,7 +85,7 @@ def solve_around_locks(
 
 @dataclass(frozen=True)
 class FrameResult:
-    """How the effectors of a rig met their targets.
+    """How well the effectors of a rig met their targets.
 
     errors: (E,) world meters, NaN where not seen. met: how many of them are within the solver's tolerance.
     left_alone: sentences about bones on the way that were not turned. why: what keeps the worst of them from its
@@ -110,10 +111,10 @@ class FrameResult:
 
 
 def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: str = "PRESENT") -> FrameResult:
-    """Pose the armature for its targets as they are now, from its "PRESENT" pose or from "REST".
+    """Pose the armature for its current targets, from its "PRESENT" pose or from "REST".
 
-    Bones that no enabled effector needs, and those that nobody could key, stay as they are. Raises a FabrikError, with
-    the pose as before.
+    Bones that no enabled effector needs, and those that cannot be keyed, do not change. Raises a FabrikError, with the
+    pose unchanged.
     """
     check_effectors(context.scene, armature)
     check_rig(armature)
@@ -125,7 +126,7 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     errors, met, asked, why, worst = [], 0, [], "", 0.0
     for goals, begin in zip(trees, begins, strict=True):
         if goals.carrier:
-            # What carries it may have followed bones that were solved just now.
+            # Parents of the targets may have followed bones that were just solved.
             context.view_layer.update()
         places = present_places(context.evaluated_depsgraph_get(), context.scene, armature, goals)
         asked.append(asked_of(armature, goals, places))
@@ -146,7 +147,7 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
 
 
 def _begin(armature: bpy.types.Object, goals: Goals, start: str, *, again: bool) -> Tree:
-    """The pose of a tree that its solved one is to be near; once it has been solved, again the one from before."""
+    """The preferred pose of a tree; if it is solved again, the one of the first solve."""
     tree = began(armature, goals.tree) if again else goals.tree
     rotations = goals.tree.rotations.copy()
     rotations[goals.bones] = (1.0, 0.0, 0.0, 0.0) if start == "REST" else tree.rotations[goals.bones]
@@ -157,7 +158,7 @@ def _begin(armature: bpy.types.Object, goals: Goals, start: str, *, again: bool)
 def _solve(
     context: bpy.types.Context, armature: bpy.types.Object, goals: Goals, places: Places, begin: Tree, *, stays: bool
 ) -> tuple[Solution | DragPose, str]:
-    """Pose one tree near the pose that it begins in, and say what keeps it from its targets; stays: it is solved."""
+    """Pose one tree near its start pose, and return what keeps it from its targets; stays: it is already solved."""
     if not is_by_posture(goals, places):
         solution: Solution | DragPose = solve_tree(armature, goals, places, begin.rotations, begin.root_location)
         why = ""
@@ -172,7 +173,7 @@ def _solve(
 
 
 def is_by_posture(goals: Goals, places: Places) -> bool:
-    """Whether a tree is solved by least mass: bones that stretch, and limbs that bend toward a point, are not."""
+    """Whether a tree is solved with least mass moved; not with bones that stretch, or limbs with poles."""
     return not goals.slides and places.bends is None
 
 
@@ -181,7 +182,7 @@ def _solve_by_posture(
 ) -> tuple[DragPose, str]:
     """The pose of one tree for its targets, near the pose that the rig prefers, and what keeps it from them.
 
-    As a rule that is the pose in which it begins.
+    By default the preferred pose is the start pose.
     """
     session = session_for(
         armature,
@@ -191,7 +192,7 @@ def _solve_by_posture(
     )
     asked, present = (places.points, places.rotations), (goals.tree.rotations, goals.tree.root_location)
     found = session.solve_anew(*asked, from_far=True)
-    # The answer again, so that it also says why.
+    # Solve again, only to find what keeps targets from being met.
     if stays:
         errors = session.misses(*present, *asked)[: len(goals.effectors)]
         found = DragPose(*present, errors, np.full(len(errors), np.nan), 0)
@@ -203,7 +204,7 @@ def _solve_by_posture(
 def solve_tree(
     armature: bpy.types.Object, goals: Goals, places: Places, start: FloatArray, start_location: FloatArray
 ) -> Solution:
-    """The pose of one tree from (J, 4) start rotations and the (3,) start of its root's head; locked channels stay."""
+    """The pose of one tree from start rotations (J, 4) and its root's head (3,); locked channels do not change."""
     free = moves_root(armature, goals)
 
     def solve(tree: Tree, locked: Collection[str], rotations: FloatArray, location: FloatArray) -> Solution:
@@ -215,7 +216,7 @@ def solve_tree(
 
 
 def stretch_factors(goals: Goals, solution: Solution) -> dict[str, float]:
-    """By bone that may stretch, what its length is multiplied by in a single pose."""
+    """By bone that may stretch, the factor on its length in a single pose."""
     skeleton = goals.tree.skeleton
     rows = {name: skeleton.index(name) for name in goals.slides}
     return {name: float(solution.lengths[row] / skeleton.lengths[row]) for name, row in rows.items()}

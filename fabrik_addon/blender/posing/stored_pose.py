@@ -1,4 +1,4 @@
-"""Poses that are kept with a rig, and the one that it prefers: of all that meet the goals it takes one near to that."""
+"""Poses stored with a rig, among them the preferred one: of all poses that meet the goals, one near it is chosen."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ def store_pose(rig: bpy.types.Object, stored: Any) -> None:
 
 
 def store_trees(rig: bpy.types.Object, stored: Any, trees: Iterable[Tree]) -> None:
-    """Keep how the bones of some trees stand, as if those of a control rig's body had channels of their own."""
+    """Store the pose of some trees' bones, as if those of a control rig's body had their own channels."""
     stored.clear()
     for tree in trees:
         root = tree.skeleton.names[0]
@@ -53,14 +53,14 @@ def preferred_pose(
     bones: Sequence[int] | slice = slice(None),
     moves_root: bool = True,
 ) -> tuple[FloatArray, FloatArray]:
-    """(J, 4) local rotations of a tree's bones and (3,) the head of its root in armature space, as the rig prefers.
+    """(J, 4) local rotations of a tree's bones and (3,) its root's head in armature space, as preferred by the rig.
 
     Args:
         rig: the armature.
         tree: its bones.
-        start: (J, 4) the pose that it prefers where nothing else is chosen or kept: that of a drag's beginning.
+        start: (J, 4) the preferred pose if nothing else is chosen or stored: that at a drag's start.
         start_location: (3,) the head of its root there.
-        bones: places in the skeleton of those that are posed; the others are as at the start.
+        bones: indices in the skeleton of posed bones; the others are as at the start.
         moves_root: whether the root's head is posed as well.
     """
     kept = rig_settings(rig)
@@ -74,7 +74,7 @@ def preferred_pose(
 
 
 def kept_pose_key(rig: bpy.types.Object) -> tuple[str, bytes]:
-    """What tells the choice of a preferred pose from another one."""
+    """A key for the choice of a preferred pose."""
     kept = rig_settings(rig)
     chosen: str = kept.preferred_pose
     numbers = np.empty(7 * len(kept.kept_pose) if chosen == "KEPT" else 0, dtype=np.float32)
@@ -85,9 +85,9 @@ def kept_pose_key(rig: bpy.types.Object) -> tuple[str, bytes]:
 
 
 def read_stored(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatArray, FloatArray]:
-    """(J, 4) local rotations of a tree's bones and (3,) the head of its root in armature space, as they were kept.
+    """(J, 4) local rotations of a tree's bones and (3,) its root's head in armature space, as stored.
 
-    Bones that were not there then are at rest.
+    Bones that did not exist then are at rest.
     """
     names = tree.skeleton.names
     kept = {bone.name: bone for bone in stored}
@@ -111,7 +111,7 @@ class BasePose:
                 self._curves.setdefault(curve.data_path, []).append(curve)
 
     def rotations(self, bones: Sequence[str]) -> FloatArray:
-        """(B, 4) local rotations of bones, w x y z; rest where nothing is known."""
+        """(B, 4) local rotations of bones, w x y z; rest if unknown."""
         known = np.concatenate([self._rotations, [NO_TURN]])
         found: FloatArray = known[[self._rows.get(bone, -1) for bone in bones]]
         if self._curves:
@@ -123,13 +123,13 @@ class BasePose:
         return found
 
     def root_place(self, bone: str) -> FloatArray:
-        """(3,) where the head of a root bone is, in armature space."""
+        """(3,) the head of a root bone, armature space."""
         pose_bone, row = self._rig.pose.bones[bone], self._rows.get(bone)
         location = np.array(pose_bone.location, dtype=np.float64) if row is None else self._locations[row].copy()
         return root_place(pose_bone, self._keyed(bone_path(bone, "location"), location))
 
     def _keyed(self, path: str, values: FloatArray) -> FloatArray:
-        """The values of a channel with those of its curves on the frame in their places."""
+        """A channel's values, with those of its curves on the frame filled in."""
         for curve in self._curves.get(path, ()):
             values[curve.array_index] = curve.evaluate(self._frame)
         return values

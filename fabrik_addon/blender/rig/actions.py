@@ -1,7 +1,6 @@
-"""Actions, their slots and NLA strips: the only place that knows how Blender keeps curves in an action.
+"""Actions, their slots and NLA strips: the only module that knows how Blender stores curves in an action.
 
-Each animated data-block has a slot, and its curves are in the slot's channel bag, on the one strip of the one layer
-that there can be.
+Each animated data-block has a slot, and its curves are in the slot's channel bag, on the only strip of the only layer.
 """
 
 from collections.abc import Collection
@@ -14,11 +13,11 @@ from ...core.errors import FabrikError
 
 
 class KeyframeError(FabrikError):
-    """An action that cannot be written; the sentence names it."""
+    """An action that cannot be written; the message names it."""
 
 
 def new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
-    """A new, empty action that animates `owner`. The one it had is kept in the file, even if nothing else uses it.
+    """A new, empty action that animates `owner`. Its former action is kept in the file, even if unused.
 
     Raises KeyframeError if the owner's action cannot be exchanged.
     """
@@ -42,7 +41,7 @@ def check_action(owner: bpy.types.Object, *, new: bool) -> None:
 
 
 def check_not_shared(owner: bpy.types.Object) -> None:
-    """Raise KeyframeError if another object is animated by the owner's present slot: it would change as well."""
+    """Raise KeyframeError if another object is animated by the owner's current slot, since it would change too."""
     animation = owner.animation_data
     slot: Any = None if animation is None else animation.action_slot
     others = [] if slot is None else [each.name for each in slot.users() if each != owner]
@@ -54,7 +53,7 @@ def check_not_shared(owner: bpy.types.Object) -> None:
 
 
 def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[str] = ()) -> bpy.types.Action:
-    """A new action that animates `owner` as its present one does, except for the data paths `without`.
+    """A new action that animates `owner` like its current one, except for the data paths `without`.
 
     The present one is kept in the file as it is. Raises KeyframeError if it cannot be exchanged.
     """
@@ -75,7 +74,7 @@ def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[s
 
 
 def current_or_new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
-    """The action that animates `owner`, with a slot for it; a new one called `name` where there is none.
+    """The action that animates `owner`, with a slot for it; a new one called `name` if there is none.
 
     Raises KeyframeError if the action cannot be written, such as one linked from another file.
     """
@@ -90,7 +89,7 @@ def current_or_new_action(owner: bpy.types.Object, name: str) -> bpy.types.Actio
 
 
 def new_strip_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
-    """A new, empty action made for `owner` and not assigned to it, to become a strip once it has its keys.
+    """A new, empty action for `owner`, not assigned to it, which becomes a strip once it has its keys.
 
     Raises KeyframeError if the owner's animation cannot be changed.
     """
@@ -101,7 +100,7 @@ def new_strip_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
 
 
 def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.NlaStrip:
-    """Play an action as an NLA strip on a track of its own, above all others, on the frames that its keys are on.
+    """Play an action as an NLA strip on a new track above all others, on the frames of its keys.
 
     The owner's current action, which would hide every strip, becomes a strip below it, as Blender's Push Down does.
     """
@@ -115,7 +114,7 @@ def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.Nl
         strip = _new_strip(animation, present, slot)
         strip.blend_type, strip.extrapolation = blend_type, extrapolation
         if influence < 1.0:
-            # A strip's influence is its own only where it is animated; the curve's one key takes this value over.
+            # A strip only has its own influence if it is animated; the curve's one key takes over this value.
             strip.influence = influence
             strip.use_animated_influence = True
     return _new_strip(animation, action, _own_slot(action, owner))
@@ -129,7 +128,7 @@ def channels_of(action: bpy.types.Action, owner: bpy.types.Object) -> Any:
 
 
 def _animation_data(owner: bpy.types.Object) -> bpy.types.AnimData:
-    """The owner's animation data, made where there is none, with an action that may be exchanged."""
+    """The owner's animation data, made if it does not exist, with an action that may be replaced."""
     _check_owner(owner)
     return owner.animation_data or owner.animation_data_create()
 
@@ -137,7 +136,7 @@ def _animation_data(owner: bpy.types.Object) -> bpy.types.AnimData:
 def _new_strip(
     animation: bpy.types.AnimData, action: bpy.types.Action, slot: bpy.types.ActionSlot | None
 ) -> bpy.types.NlaStrip:
-    """A strip of an action, on a track of its own above all others, on the frames that its keys are on."""
+    """A strip of an action, on a new track above all others, on the frames of its keys."""
     track = animation.nla_tracks.new()
     track.name = action.name
     first = action.frame_range[0]
@@ -163,9 +162,9 @@ def _new_slot(action: bpy.types.Action, owner: bpy.types.Object) -> bpy.types.Ac
 
 
 def _own_slot(action: bpy.types.Action, owner: bpy.types.Object) -> bpy.types.ActionSlot:
-    """The slot of an action for its owner: the one assigned, the one of its name, or a new one.
+    """The slot of an action for its owner: the assigned one, the one of its name, or a new one.
 
-    Never one of another name: it may animate something else.
+    Never one of another name, which may animate something else.
     """
     animation = owner.animation_data
     if animation is not None and animation.action == action and animation.action_slot is not None:

@@ -27,15 +27,15 @@ _UNSCALED: Final = (1.0, 1.0, 1.0)
 
 
 class RigError(FabrikError):
-    """An armature that cannot be read or written; the sentence names the object or the bone."""
+    """An armature that cannot be read or written; the message names the object or the bone."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """One root bone with all that hangs on it.
+    """A root bone with all bones below it.
 
-    skeleton: rest rotations as in the armature; the heads moved by the bones' present location channels.
-    rotations: (J, 4) present local rotations, w x y z. root_location: (3,) present head of the root, armature space.
+    skeleton: rest rotations of the armature; heads moved by the bones' current location channels. rotations: (J, 4)
+    current local rotations, w x y z. root_location: (3,) current head of the root, armature space.
     """
 
     skeleton: Skeleton
@@ -57,7 +57,7 @@ class _Bones:
 
 
 class Channels(NamedTuple):
-    """What the channels of N bones hold, by name: (N, 4) local rotations, w x y z, and (N, 3) locations."""
+    """The values of the channels of N bones, by name: (N, 4) local rotations, w x y z, and (N, 3) locations."""
 
     names: list[str]
     rotations: FloatArray
@@ -67,13 +67,13 @@ class Channels(NamedTuple):
 def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tree]:
     """The bones and the current pose of an armature object, one tree per root bone.
 
-    at_rest: leave the present locations out, so that every head is where it is at rest.
+    at_rest: ignore the current locations, so that every head is at rest.
 
-    The pose is that of the location and rotation channels (keyframes and drivers included); what constraints add is
-    not in it. Bones that may stretch have their own length, whatever it is at present.
+    The pose is that of the location and rotation channels (keyframes and drivers included), without constraints. Bones
+    that may stretch have their rest length.
 
     Raises:
-        RigError: naming the object when it is no armature, has no bones or no pose, is in Edit mode or is scaled
+        RigError: naming the object if it is not an armature, has no bones or no pose, is in Edit mode or is scaled
             non-uniformly.
     """
     check_rig(armature)
@@ -84,7 +84,7 @@ def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tre
 
 
 def check_rig(armature: bpy.types.Object) -> None:
-    """Raise RigError, naming the trouble, unless the object's bones can be read as they stand."""
+    """Raise RigError, naming the reason, unless the object's bones can be read in its current state."""
     if armature.type != "ARMATURE":
         raise RigError(f"Object {armature.name!r} is not an armature: select one")
     if not armature.data.bones:
@@ -103,7 +103,7 @@ def check_rig(armature: bpy.types.Object) -> None:
 
 
 def check_unscaled(armature: bpy.types.Object, bones: Iterable[str]) -> None:
-    """Raise RigError, naming one of some bones whose scale is not 1, but for the Y scale of one that may stretch."""
+    """Raise RigError, naming a bone, if some bone's scale is not 1, except for the Y scale of one that may stretch."""
     for name in bones:
         pose_bone = armature.pose.bones[name]
         if pose_bone.scale[:] == _UNSCALED:
@@ -116,7 +116,7 @@ def check_unscaled(armature: bpy.types.Object, bones: Iterable[str]) -> None:
 
 
 def check_bones(armature: bpy.types.Object, *names: str) -> None:
-    """Raise RigError for the first name that no bone of an armature has."""
+    """Raise RigError for the first name that is not a bone of the armature."""
     for name in names:
         if name not in armature.data.bones:
             raise RigError(f"{armature.name!r} has no bone {name!r}: choose one that it has")
@@ -132,17 +132,17 @@ def check_editable(armature: bpy.types.Object) -> None:
 
 
 def root_location_channel(pose_bone: bpy.types.PoseBone, root_locations: npt.ArrayLike) -> FloatArray:
-    """(..., 3) values of a root bone's `location` that put its head at (..., 3) places in armature space."""
+    """(..., 3) values of a root bone's `location` that put its head at (..., 3), armature space."""
     rest = as_array(pose_bone.bone.matrix_local)
     moves: FloatArray = np.asarray(root_locations, dtype=np.float64) - rest[:3, 3]
     if not pose_bone.bone.use_local_location:
         return moves
-    # Not the transpose: Blender's rest matrices are not quite rotations, and a root may go far.
+    # Not the transpose, since Blender's rest matrices are not exactly rotations, and a root may be far away.
     return moves @ np.linalg.inv(rest[:3, :3]).T
 
 
 def root_place(pose_bone: bpy.types.PoseBone, location: npt.ArrayLike) -> FloatArray:
-    """(..., 3) where a root bone's head is in armature space while its `location` holds (..., 3)."""
+    """(..., 3) a root bone's head in armature space for values (..., 3) of its `location`."""
     rest = as_array(pose_bone.bone.matrix_local)
     axes = rest[:3, :3] if pose_bone.bone.use_local_location else np.eye(3)
     place: FloatArray = rest[:3, 3] + np.asarray(location, dtype=np.float64) @ axes.T
@@ -153,7 +153,7 @@ def _read_bones(armature: bpy.types.Object) -> _Bones:
     bones = armature.data.bones
     places = {bone.name: place for place, bone in enumerate(bones)}
     parents = [places[bone.parent.name] if bone.parent else -1 for bone in bones]
-    # Blender hands matrices over column by column.
+    # Blender returns matrices column by column.
     matrices = floats(bones, "matrix_local", 16).reshape(-1, 4, 4).transpose(0, 2, 1)
     return _Bones(
         list(places),
@@ -167,7 +167,7 @@ def _read_bones(armature: bpy.types.Object) -> _Bones:
 
 
 def read_channels(armature: bpy.types.Object) -> Channels:
-    """What the channels of all bones hold now."""
+    """The current channel values of all bones."""
     pose_bones = armature.pose.bones
     modes = np.array([bone.rotation_mode for bone in pose_bones])
     rotations = np.empty((len(modes), 4))
@@ -181,10 +181,10 @@ def read_channels(armature: bpy.types.Object) -> Channels:
 
 
 def _with_locations(bones: _Bones, locations: FloatArray) -> FloatArray:
-    """(N, 4, 4) rest matrices with every head moved by the location channels of its bone and of those before it.
+    """(N, 4, 4) rest matrices with every head moved by the location channels of its bone and of its ancestors.
 
     A location is in the bone's own rest axes, or in its parent's (for a root: the armature's) without local location;
-    connected bones have none. Rest rotations stay, so that each head's place in its parent's frame is what it is now.
+    connected bones have none. Rest rotations stay, so that each head has its current position in its parent's frame.
     """
     own = bones.matrices[:, :3, :3]
     parent_axes = np.where((bones.parents < 0)[:, None, None], np.eye(3), own[bones.parents])
@@ -200,10 +200,10 @@ def _with_locations(bones: _Bones, locations: FloatArray) -> FloatArray:
 
 
 def nearest_rotations(matrices: FloatArray) -> FloatArray:
-    """(N, 3, 3) proper rotations nearest to the given ones.
+    """(N, 3, 3) proper rotations nearest to the given matrices.
 
-    Blender's rest matrices are not quite rotations: off by up to 1e-4 for every bone that points back along its parent
-    to within 15 degrees, as a thigh does below a pelvis. This halves what a rigid bone can be wrong by.
+    Blender's rest matrices are not exactly rotations: off by up to 1e-4 for every bone that points back along its
+    parent to within 15 degrees, as a thigh does below a pelvis. This halves the error of a rigid bone.
     """
     left, _, right = np.linalg.svd(matrices)
     nearest: FloatArray = left @ right
@@ -211,7 +211,7 @@ def nearest_rotations(matrices: FloatArray) -> FloatArray:
 
 
 def _roots(parents: IntArray) -> IntArray:
-    """(N,) the root that each bone hangs on; parents come first."""
+    """(N,) the root of each bone; parents come first."""
     roots = np.arange(len(parents))
     for bone, parent in enumerate(parents):
         if parent >= 0:
@@ -220,7 +220,7 @@ def _roots(parents: IntArray) -> IntArray:
 
 
 def _tree(bones: _Bones, matrices: FloatArray, rotations: FloatArray, members: IntArray) -> Tree:
-    """The tree of the bones at the places `members`, parents first."""
+    """The tree of the bones at indices `members`, parents first."""
     places = {int(bone): place for place, bone in enumerate(members)}
     skeleton = Skeleton(
         [bones.names[bone] for bone in members],
@@ -234,30 +234,30 @@ def _tree(bones: _Bones, matrices: FloatArray, rotations: FloatArray, members: I
 
 def floats(collection: _Items, name: str, width: int) -> FloatArray:
     """(N, width) a float property of every item."""
-    # Blender copies single precision without looking at each number; anything else is ten times slower.
+    # Blender copies single precision in one block; anything else is ten times slower.
     values = np.empty(len(collection) * width, dtype=np.float32)
     collection.foreach_get(name, values)
     return values.reshape(-1, width).astype(np.float64)
 
 
 def flagged(collection: _Items, name: str, width: int = 1) -> list[str]:
-    """The names of the items that have a boolean property, or some part of it, set."""
+    """The names of the items with a boolean property, or some component of it, set."""
     found = flags(collection, name, width).reshape(-1, width).any(axis=1)
     return [item for item, is_set in zip(collection.keys(), found.tolist(), strict=True) if is_set]
 
 
 def flags(collection: _Items, name: str, width: int = 1) -> BoolArray:
-    """(N,) a boolean property of every item, (N, width) where it has several parts."""
+    """(N,) a boolean property of every item; (N, width) if it has several components."""
     values = np.empty(len(collection) * width, dtype=np.bool_)
     collection.foreach_get(name, values)
     return values if width == 1 else values.reshape(-1, width)
 
 
 def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:
-    """The parts of a tree with ends in them, parents first, each with the owned bone that carries it, or "" for none.
+    """The parts of a tree that contain ends, parents first, each with the owned bone that carries it, or "" for none.
 
-    Each owned bone is the root of a part of its own, at rest: what moves it moves the whole part. Of a tree with any
-    owned bone, only the bones on the way to the ends are there, as control rigs have hundreds.
+    Each owned bone is the root of its own part, at rest, since the whole part moves with it. A tree with owned bones is
+    reduced to the bones on the path to the ends, since control rigs have hundreds.
     """
     names = tree.skeleton.names
     tips = [bone for bone, name in enumerate(names) if name in ends]
@@ -273,7 +273,7 @@ def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[
 
 
 def freeze(tree: Tree, held: Collection[str]) -> Tree:
-    """The same pose of a tree whose held bones have their present rotation as their rest."""
+    """The same pose of a tree with held bones fixed: their current rotation becomes their rest."""
     skeleton = tree.skeleton
     rows = [row for row, name in enumerate(skeleton.names) if name in held]
     if not rows:
@@ -287,7 +287,7 @@ def freeze(tree: Tree, held: Collection[str]) -> Tree:
 
 
 def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str], frozen: Collection[str]) -> Tree:
-    """The bones of a tree from one bone down, at rest in such a way that they stand at (J, 4, 4) now.
+    """The bones of a tree from one bone down, with a rest pose in which they are at matrices (J, 4, 4) now.
 
     What carries the top bone stays as it is, so its rest frame is the frame that it is carried in; frozen bones have
     the frame in which they stand. Bones that constraints own, and those below them, do not exist.
@@ -311,7 +311,7 @@ def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str],
 
 
 def _part(tree: Tree, members: Sequence[int], *, at_rest: bool) -> Tree:
-    """The bones at the places `members`, parents first."""
+    """The bones at indices `members`, parents first."""
     rotations = tree.rotations[members]
     if at_rest:
         rotations[0] = NO_TURN

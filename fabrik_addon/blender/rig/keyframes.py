@@ -1,4 +1,4 @@
-"""Animation curves: keys written and read many at a time."""
+"""Animation curves: writes and reads many keys at a time."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
@@ -15,28 +15,28 @@ from .actions import KeyframeError, channels_of
 
 _ListOfKeys: TypeAlias = "bpy.types.FCurveKeyframePoints"
 
-# Two keys nearer to each other than this, in frames, are on the same frame.
+# Two keys closer to each other than this, in frames, are on the same frame.
 _SAME_FRAME: Final = 1e-3
-# To evaluate a curve takes as long as to read so many of its keys.
+# Evaluating a curve takes as long as reading this many of its keys.
 _FEW_FRAMES: Final = 20
-# With these handles a curve is smooth at once, should somebody ask for Bézier interpolation later.
+# With these handles a curve is smooth if it is switched to Bézier interpolation later.
 _KEY_KINDS: Final = {
     "interpolation": "LINEAR",
     "handle_left_type": "AUTO_CLAMPED",
     "handle_right_type": "AUTO_CLAMPED",
 }
-# All that a key has besides its frame, its value and its handles.
+# Everything that a key has besides its frame, value and handles.
 KEY_KINDS: Final = ("interpolation", "easing", "handle_left_type", "handle_right_type", "amplitude", "back", "period")
 ROTATION_CHANNELS: Final = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
 
 
 def bone_path(bone: str, channel: str) -> str:
-    """The data path of a pose bone's channel, from its armature object."""
+    """The data path of a pose bone's channel, relative to its armature object."""
     return f'pose.bones["{bpy.utils.escape_identifier(bone)}"].{channel}'
 
 
 def bone_property_path(bone: str, name: str) -> str:
-    """The data path of a custom property of a pose bone, from its armature object."""
+    """The data path of a custom property of a pose bone, relative to its armature object."""
     return f'pose.bones["{bpy.utils.escape_identifier(bone)}"]["{name}"]'
 
 
@@ -52,20 +52,20 @@ def write_curves(
 ) -> bool:
     """Key a property on many frames at once, linearly, one curve for each of its components.
 
-    Keys from the first to the last of the frames are replaced, those outside stay as they are. Locked curves stay as
-    they are; returned is whether there are any.
+    Keys from the first to the last of the frames are replaced; others stay. Locked curves do not change; returns
+    whether there are any.
 
     Args:
-        action: as from `new_action` or `current_or_new_action`.
+        action: from `new_action` or `current_or_new_action`.
         owner: the data-block that the action animates.
         data_path: the property's path from `owner`.
-        frames: (F,) rising, whole or not; with none of them the curves are made but not touched.
+        frames: (F,) increasing frames or subframes; without frames the curves are made but stay empty.
         values: (F, n), or (F,) for a property of one number.
         group: heading of the curves in the animation editors.
-        components: which of the property's numbers get keys; all of them when None.
+        components: which components of the property get keys; all of them when None.
 
     Raises:
-        KeyframeError: when a value is not finite.
+        KeyframeError: if a value is not finite.
     """
     times = np.asarray(frames, dtype=np.float64)
     table = np.asarray(values, dtype=np.float64)
@@ -100,12 +100,12 @@ def amend_curve(
     values: npt.ArrayLike,
     group: str,
 ) -> None:
-    """Set keys of one component on some frames only; all others stay, also those between.
+    """Set keys of one component on some frames only; all others stay, also those in between.
 
-    A key that is there keeps its interpolation, and its handles go with it; a new one takes over the interpolation of
-    the key before it.
+    An existing key keeps its interpolation, and its handles move with it; a new one gets the interpolation of the key
+    before it.
 
-    frames, values: (F,), frames rising, whole or not. group: heading of a curve that has to be made.
+    frames, values: (F,), frames increasing. group: heading of a curve that has to be made.
     """
     curve = _curve(channels_of(action, owner), data_path, index, group)
     frames = np.asarray(frames, dtype=np.float64)
@@ -115,7 +115,7 @@ def amend_curve(
     for frame, value in zip(frames.tolist(), values.tolist(), strict=True):
         points.insert(frame, value, options={"FAST"})
     if len(kinds) == 1:
-        # Blender takes the interpolation over only where there are two keys already.
+        # Blender only copies the interpolation if there are already two keys.
         for key in points:
             key.interpolation = kinds[0]
     curve.update()
@@ -129,7 +129,7 @@ def curves(owner: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
 
 
 def curves_of(action: bpy.types.Action | None, slot: bpy.types.ActionSlot | None) -> Iterator[bpy.types.FCurve]:
-    """The curves that an action has for a slot; none without one of them."""
+    """The curves of an action for a slot; none without one of them."""
     channels = anim_utils.action_get_channelbag_for_slot(action, slot)
     if channels is not None:
         yield from channels.fcurves
@@ -141,7 +141,7 @@ def keys(curve: bpy.types.FCurve) -> FloatArray:
 
 
 def values_at(curve: bpy.types.FCurve, frames: FloatArray | IntArray, known: FloatArray | None = None) -> FloatArray:
-    """(F,) what a curve says: by its keys where the frames are on them or straight lines join them, else evaluated.
+    """(F,) values of a curve: from keys, or lines between them, if possible; else evaluated.
 
     known: (K, 2) its keys, if they have been read.
     """
@@ -158,7 +158,7 @@ def values_at(curve: bpy.types.FCurve, frames: FloatArray | IntArray, known: Flo
 def channel_values(
     present: npt.ArrayLike, curves: Iterable[bpy.types.FCurve], frames: FloatArray | IntArray
 ) -> FloatArray:
-    """(F, n) what a property of n numbers, which are (n,) at present, holds on frames; those without a curve stay."""
+    """(F, n) values of a property on frames (F,); components without a curve keep their current value (n,)."""
     values = np.tile(np.asarray(present, dtype=np.float64), (len(frames), 1))
     for curve in curves:
         values[:, curve.array_index] = values_at(curve, frames)
@@ -166,9 +166,9 @@ def channel_values(
 
 
 def keys_beside(curve: bpy.types.FCurve, frame: float) -> tuple[float, float]:
-    """The frames of the last key before a frame and of the first one on it or after it; infinite where there is none.
+    """The frames of the last key before a frame and of the first one on or after it; infinite if there is none.
 
-    Looks at a few keys only, however many there are.
+    Reads only a few keys, however many there are.
     """
     points: Any = curve.keyframe_points
     place = bisect_left(points, frame, key=lambda point: point.co[0])
@@ -178,7 +178,7 @@ def keys_beside(curve: bpy.types.FCurve, frame: float) -> tuple[float, float]:
 def scale_values(curve: bpy.types.FCurve, factor: float, shift: float | FloatArray) -> None:
     """Multiply the values of a curve's K keys and handles by a factor, and add one number or (K,) to them."""
     points, automatic = curve.keyframe_points, _enum_value("handle_left_type", "AUTO_CLAMPED")
-    # Blender works out automatic handles itself.
+    # Blender computes automatic handles itself.
     handles = [
         side
         for side in ("handle_left", "handle_right")
@@ -192,7 +192,7 @@ def scale_values(curve: bpy.types.FCurve, factor: float, shift: float | FloatArr
 
 
 def copy_keys(source: bpy.types.FCurve, target: bpy.types.FCurve, places: slice) -> None:
-    """Copy some keys of a curve to one that has none, with all that they have."""
+    """Copy some keys of a curve, with all their properties, to an empty one."""
     points, copies = source.keyframe_points, target.keyframe_points
     copies.add(len(range(*places.indices(len(points)))))
     for name in (*KEY_KINDS, "co", "handle_left", "handle_right"):
@@ -204,20 +204,20 @@ def copy_keys(source: bpy.types.FCurve, target: bpy.types.FCurve, places: slice)
 
 
 def make_steps(curve: bpy.types.FCurve) -> None:
-    """Have a curve hold the value of each key up to the next."""
+    """Make a curve hold the value of each key up to the next."""
     points, kind = curve.keyframe_points, _enum_value("interpolation", "CONSTANT")
     points.foreach_set("interpolation", np.full(len(points), kind, dtype=np.int32))
     curve.update()
 
 
 def all_linear(curve: bpy.types.FCurve) -> bool:
-    """Whether every key of a curve goes on to the next in a straight line."""
+    """Whether every key of a curve has linear interpolation."""
     kinds = _get(curve.keyframe_points, "interpolation", 1, np.int32)
     return bool((kinds == _enum_value("interpolation", "LINEAR")).all())
 
 
 def _curve(channels: Any, data_path: str, index: int, group: str) -> bpy.types.FCurve:
-    """A curve of a channel bag, made where there is none, under the heading `group` if it has no other."""
+    """A curve of a channel bag, made if it does not exist, in the group `group` if it has no other."""
     curve: bpy.types.FCurve = channels.fcurves.find(data_path, index=index)
     curve = curve or channels.fcurves.new(data_path, index=index)
     if curve.group is None:
@@ -226,7 +226,7 @@ def _curve(channels: Any, data_path: str, index: int, group: str) -> bpy.types.F
 
 
 def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArray) -> None:
-    """Put (F,) keys in place of all from the first frame to the last; `update` then sorts them."""
+    """Replace all keys from the first to the last frame by keys (F,); `update` then sorts them."""
     points = curve.keyframe_points
     was_empty = not len(points)
     first = frames[0] - _SAME_FRAME
@@ -234,7 +234,7 @@ def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArra
     count = len(frames)
     times = _get(points, "co", 2, np.float32)[:, 0]
     inside = np.flatnonzero((times >= first) & (times <= last))
-    # One by one is slow, but baking again finds as many keys as it brings.
+    # One by one is slow, but baking again finds as many keys as it writes.
     for place in inside[count:][::-1]:
         points.remove(points[int(place)], fast=True)
     present = len(points)
@@ -242,21 +242,21 @@ def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArra
     rows = np.concatenate((inside[:count], np.arange(present, len(points))))
     _set(points, "co", np.column_stack((frames, values)).astype(np.float32), rows)
     for name, item in _KEY_KINDS.items():
-        # Keys that have just been added are all alike; to be told what they are already takes long.
+        # New keys are all alike; setting properties that they already have is slow.
         if not (was_empty and getattr(points[0], name) == item):
             _set(points, name, np.full(len(rows), _enum_value(name, item), dtype=np.int32), rows)
     curve.update()
 
 
 def _get(points: "_ListOfKeys", name: str, width: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:
-    """(K, width) a property of every key, (K,) where the width is 1."""
+    """(K, width) a property of every key, (K,) if the width is 1."""
     values = np.empty(len(points) * width, dtype=kind)
     points.foreach_get(name, values)
     return values.reshape(-1, width) if width > 1 else values
 
 
 def _set(points: "_ListOfKeys", name: str, values: npt.NDArray[Any], rows: IntArray) -> None:
-    """Set a property, (F, width) or (F,), of the keys at (F,) places."""
+    """Set a property, (F, width) or (F,), of the keys at indices (F,)."""
     if len(rows) < len(points):
         width = values.shape[1] if values.ndim > 1 else 1
         every = _get(points, name, width, values.dtype)

@@ -1,4 +1,4 @@
-"""Keys for what a tool has posed, set as Blender's own tools set theirs: by preferences, keying set and locks."""
+"""Keys for posed bones, set as by Blender's own tools: by preferences, keying set and locks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
@@ -11,18 +11,18 @@ from .actions import KeyframeError, check_action
 from .keyframes import bone_path, curves, keys_beside, make_steps
 from .locks import unlocked_location, unlocked_rotation
 
-# Frames that are nearer to each other are the same. Values that differ by less have only been rounded.
+# Closer frames are the same. Values that differ by less have only been rounded.
 _SAME_FRAME: Final = 1e-3
 _ROUNDING: Final = 1e-7
 
 
 def is_auto_keying(context: bpy.types.Context) -> bool:
-    """Whether Blender keys what is changed by hand."""
+    """Whether Blender's auto-keying is on."""
     return context.scene.tool_settings.use_keyframe_insert_auto
 
 
 def check_auto_keying(context: bpy.types.Context, armature: bpy.types.Object) -> None:
-    """Raise KeyframeError, before anything is changed, where auto-keying is on but can't write to the action."""
+    """Raise KeyframeError, before anything is changed, if auto-keying is on but cannot write to the action."""
     if is_auto_keying(context):
         check_action(armature, new=False)
 
@@ -35,15 +35,15 @@ def key_channels(
     automatic: bool,
     before: Mapping[tuple[str, str], Sequence[float]] = MappingProxyType({}),
 ) -> list[str]:
-    """Key (bone, property) pairs on the current frame, but for their locked numbers; the bones that got a key.
+    """Key (bone, property) pairs on the current frame, except locked components; returns the bones that got a key.
 
-    The nearest frames with keys of the armature keep their pose: a property that has no key there gets one with the
-    value that it has there without the new key.
+    The nearest keyed frames of the armature keep their pose: a property without a key there gets one with its former
+    value.
 
-    A keying set says instead which properties of the bones get one: the active one, for automatic keys only if the
-    scene has them go by it.
+    With a keying set, the properties of the set are keyed instead: the active one, and for automatic keys only if the
+    scene is set to use it.
 
-    before: by bone and property the values of properties without curves before they were posed.
+    before: by bone and property, the former values of properties without curves.
 
     Raises KeyframeError, naming the bone, if Blender won't.
     """
@@ -82,7 +82,7 @@ def frames_beside(armature: bpy.types.Object, frame: float) -> list[float]:
 
 
 def _by_path(armature: bpy.types.Object) -> dict[tuple[str, int], bpy.types.FCurve]:
-    """An armature's curves by data path and number."""
+    """An armature's curves by data path and index."""
     return {(curve.data_path, curve.array_index): curve for curve in curves(armature)}
 
 
@@ -92,7 +92,7 @@ def _values_on(
     found: Iterable[tuple[str, str, int]],
     before: Mapping[tuple[str, str], Sequence[float]],
 ) -> Iterator[tuple[tuple[str, int], list[float]]]:
-    """By data path and number what properties hold on frames, by their curves or else as they were before."""
+    """By data path and index, the values of properties on frames: from their curves or else the former values."""
     by_path = _by_path(armature)
     for bone, path, index in found:
         held = before.get((bone, path.rpartition(".")[2]))
@@ -105,10 +105,9 @@ def _values_on(
 
 
 def key_in_steps(armature: bpy.types.Object, path: str, frame: float, before: float | None = None) -> None:
-    """Key a number, by its path, that is at no time between two values.
+    """Key a number with constant interpolation, by its path.
 
-    The nearest frames before and after it on which the armature has keys keep the value that they have; before: that
-    value where it has no curve.
+    The nearest keyed frames of the armature before and after keep their value; before: that value if it has no curve.
     """
     beside, curve = frames_beside(armature, frame), _by_path(armature).get((path, 0))
     held = [before if curve is None else curve.evaluate(each) for each in beside]
@@ -136,7 +135,7 @@ def why_no_key(context: bpy.types.Context, *, automatic: bool) -> str:
 
 
 def _options(context: bpy.types.Context, *, automatic: bool) -> set[Any]:
-    """How keys are to be set, by the scene and the preferences."""
+    """The options for inserting keys, from scene and preferences."""
     tools, edit = context.scene.tool_settings, context.preferences.edit
     choices = {
         "INSERTKEY_REPLACE": automatic and tools.auto_keying_mode == "REPLACE_KEYS",
@@ -149,14 +148,14 @@ def _options(context: bpy.types.Context, *, automatic: bool) -> set[Any]:
 
 
 def _keying_set(context: bpy.types.Context, *, automatic: bool) -> bpy.types.KeyingSet | None:
-    """The keying set that counts."""
+    """The keying set to use."""
     if automatic and not context.scene.tool_settings.use_keyframe_insert_keyingset:
         return None
     return context.scene.keying_sets_all.active
 
 
 def _unlocked(armature: bpy.types.Object, channels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, int]]:
-    """(bone, data path, number of it or -1 for all) of properties of bones, but for what is locked."""
+    """(bone, data path, component or -1 for all) of properties of bones, except locked ones."""
     for bone, channel in channels:
         pose_bone = armature.pose.bones[bone]
         if channel == "scale":
@@ -174,7 +173,7 @@ def _unlocked(armature: bpy.types.Object, channels: Iterable[tuple[str, str]]) -
 def _by_set(
     context: bpy.types.Context, armature: bpy.types.Object, keying_set: Any, bones: Iterable[str]
 ) -> Iterator[tuple[str, str, int]]:
-    """The same of what a keying set has of some bones, be it one of Blender's rules or a list of somebody's own."""
+    """The channels that a keying set has for some bones: (bone, data path, array index), -1 for all."""
     rule = keying_set.type_info
     for bone in bones:
         if rule is not None:

@@ -1,4 +1,4 @@
-"""Rotations brought inside limits, many at a time."""
+"""Clamps many rotations to limits."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,12 +12,12 @@ from ...core.backend import array as many
 from ...core.limits.base import Limit
 from ...core.rotations import angle_between
 
-# Radians: a clamp that turns by less has only rounded.
+# Radians: a clamp that rotates by less has only rounded.
 _ROUNDING: Final = 1e-9
 
 
 def legal_rotations(limit: Limit, rotations: npt.ArrayLike) -> FloatArray:
-    """(F, 4) the nearest rotations that a limit allows, w x y z; those inside stay exactly as they are."""
+    """(F, 4) the nearest rotations that a limit allows, w x y z; those inside do not change at all."""
     given = np.asarray(rotations, dtype=np.float64)
     if not len(given):
         return given
@@ -26,7 +26,7 @@ def legal_rotations(limit: Limit, rotations: npt.ArrayLike) -> FloatArray:
 
 
 def excess(limit: Limit, rotations: FloatArray) -> FloatArray:
-    """(F,) radians that rotations (F, 4) are outside of a limit."""
+    """(F,) radians by which rotations (F, 4) are outside a limit."""
     return angle_between(rotations, legal_rotations(limit, rotations))
 
 

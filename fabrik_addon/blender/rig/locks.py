@@ -1,8 +1,8 @@
-"""What locks leave of a bone's rotation, and which bones an animator could key at all.
+"""The effect of locks on a bone's rotation, and the bones that an animator can key.
 
-Generated control rigs are full of bones that constraints and drivers move. Those are left alone: a bone with a
-constraint that moves it is the end of what can be solved from below, as nobody knows how it follows what is above it;
-one that is driven, locked or out of sight rides along as it stands.
+Generated control rigs have hundreds of bones that constraints and drivers move. These are not solved. A bone with a
+constraint that moves it ends the part that can be solved from below, since it need not follow its parents; one that is
+driven, locked or hidden follows rigidly.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,26 +22,29 @@ from .keyframes import ROTATION_CHANNELS, bone_path
 from .rotation_modes import from_channels, property_name, to_channels
 
 _FOUR_CHANNELS: Final = ("QUATERNION", "AXIS_ANGLE")
-# The order of the Euler angles that Blender locks where a bone is turned by others than those.
+# The order of the Euler angles that Blender locks if a bone's rotation mode has none.
 _LOCK_ORDER: Final = "XYZ"
-# Radians: a locked angle of less is none.
+# Radians: a smaller locked angle counts as zero.
 _NO_ANGLE: Final = 1e-4
 WithLocks: TypeAlias = Callable[[FloatArray], FloatArray]
 _CHAINS: Final = ("IK", "SPLINE_IK")
-# What to do about a bone that is not an animator's to move.
+# Advice for a bone that an animator cannot move.
 OTHERWISE: Final = "drag another, or press Set Up Control Rig"
 
 
 def is_locked(bone: bpy.types.PoseBone) -> bool:
     """Whether all of a bone's rotation is locked."""
-    # Of an axis and an angle the one may be locked without the other; three parts of a quaternion leave nothing.
+    # Axis and angle can be locked separately; three locked components of a quaternion fix it.
     if bone.rotation_mode == "AXIS_ANGLE" and bone.lock_rotations_4d and not bone.lock_rotation_w:
         return False
     return all(bone.lock_rotation)
 
 
 def bones_with_locks(armature: bpy.types.Object) -> set[str]:
-    """The bones that have any lock on their rotation; as most have none, to ask these alone takes a tenth."""
+    """The bones with any lock on their rotation.
+
+    Since most have none, checking only these takes a tenth of the time.
+    """
     bones = armature.pose.bones
     return {*flagged(bones, "lock_rotation", 3), *flagged(bones, "lock_rotation_w")}
 
@@ -56,10 +59,10 @@ def locked_channels(bone: bpy.types.PoseBone) -> BoolArray:
 
 
 def unlocked_rotation(bone: bpy.types.PoseBone) -> tuple[int, ...]:
-    """Which numbers of a bone's rotation channels may be keyed.
+    """The components of a bone's rotation channels that may be keyed.
 
-    A quaternion or axis-angle is locked as a whole where its three axes are; else each number by its own lock, or,
-    where the locks stand for Euler angles (`lock_rotations_4d` is off), not at all.
+    A quaternion or axis-angle is locked as a whole if its three axes are; otherwise each component by its own lock, or,
+    if locks are for Euler angles (`lock_rotations_4d` is off), not at all.
     """
     if all(bone.lock_rotation):
         return ()
@@ -72,7 +75,7 @@ def unlocked_location(bone: bpy.types.PoseBone) -> tuple[int, ...]:
 
 
 def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
-    """The hinge that a bone is where two of its angles are locked at zero, as animators do with elbows and knees."""
+    """The hinge of a bone with two of its angles locked at zero, as animators do with elbows and knees."""
     free: list[Any] = [axis for axis, locked in zip(AXES, bone.lock_rotation, strict=True) if not locked]
     by_parts = bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d
     if len(free) != 1 or (by_parts and (bone.lock_rotation_w or bone.rotation_mode == "AXIS_ANGLE")):
@@ -83,7 +86,7 @@ def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
 
 
 def _locked_values(bone: bpy.types.PoseBone, *, by_parts: bool) -> FloatArray:
-    """(3,) what may be locked about X, Y and Z: Euler angles, or the parts of a quaternion."""
+    """(3,) the lockable values for X, Y and Z: Euler angles, or components of a quaternion."""
     values = np.array(getattr(bone, property_name(bone.rotation_mode)), dtype=np.float64)
     if by_parts:
         return values[1:]
@@ -93,9 +96,9 @@ def _locked_values(bone: bpy.types.PoseBone, *, by_parts: bool) -> FloatArray:
 
 
 def with_locks(bone: bpy.types.PoseBone, start: FloatArray) -> WithLocks | None:
-    """What changes a rotation (4,) into one like it whose locked channels are as at the start; None without locks.
+    """A function from a rotation (4,) to a similar one whose locked channels are as at the start; None without locks.
 
-    Blender locks either the components of the channels or, where `lock_rotations_4d` is off, Euler angles.
+    Blender locks either the components of the channels or, if `lock_rotations_4d` is off, Euler angles.
     """
     if not (any(bone.lock_rotation) or bone.lock_rotation_w):
         return None
@@ -118,7 +121,7 @@ def _with_angles(start: FloatArray, locked: BoolArray, order: str, rotation: Flo
 
 
 def _with_components(start: FloatArray, locked: BoolArray, rotation: FloatArray) -> FloatArray:
-    """(4,) the rotation with some of its components as at the start, and the others scaled to go with them."""
+    """(4,) the rotation with some of its components as at the start, and the others scaled accordingly."""
     free = np.where(locked, 0.0, rotation if start @ rotation >= 0.0 else -rotation)
     size = np.linalg.norm(free)
     room = np.sqrt(max(0.0, 1.0 - float(np.square(start[locked]).sum())))
@@ -126,7 +129,7 @@ def _with_components(start: FloatArray, locked: BoolArray, rotation: FloatArray)
 
 
 def constrained_bones(rig: bpy.types.Object) -> dict[str, str]:
-    """The bones that constraints move, with what to call the reason."""
+    """The bones that constraints move, with the name of the reason."""
     owned: dict[str, str] = {}
     for bone in rig.pose.bones:
         for constraint in bone.constraints:
@@ -137,7 +140,7 @@ def constrained_bones(rig: bpy.types.Object) -> dict[str, str]:
 
 
 def unkeyable_bones(rig: bpy.types.Object) -> dict[str, str]:
-    """The bones that an animator could not turn, constraints apart, with what to call the reason."""
+    """The bones that an animator cannot rotate for other reasons than constraints, with the name of the reason."""
     animation = rig.animation_data
     bones, driven = (
         rig.pose.bones,
@@ -149,8 +152,8 @@ def unkeyable_bones(rig: bpy.types.Object) -> dict[str, str]:
         for name in (bones.keys() if driven else ())
         if any(bone_path(name, channel) in driven for channel in ROTATION_CHANNELS)
     ]
-    # The bones that can't be seen in Pose mode: hidden themselves, or in hidden collections only.
-    # Blender 5.0 has pose bones hidden, older ones the armature's.
+    # The bones that are hidden in Pose mode: themselves, or by all of their collections. In Blender 5.0 pose bones can
+    # be hidden, in older versions the armature's bones.
     has_own = "hide" in bpy.types.PoseBone.bl_rna.properties
     own = flagged(rig.pose.bones if has_own else rig.data.bones, "hide")
     shown: set[str] = set()
@@ -166,7 +169,7 @@ def unkeyable_bones(rig: bpy.types.Object) -> dict[str, str]:
 
 
 def moved_by(bone: bpy.types.PoseBone, constraint: Any) -> Iterator[bpy.types.PoseBone]:
-    """The bones that a constraint of a bone moves: that one, and the chain where there is one."""
+    """The bones that a constraint of a bone moves: that bone, and the chain if there is one."""
     if constraint.type not in _CHAINS:
         yield bone
         return

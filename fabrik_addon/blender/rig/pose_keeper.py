@@ -14,13 +14,13 @@ _CHANNELS = {"location": 3, "rotation_quaternion": 4, "rotation_axis_angle": 4, 
 
 
 class PoseKeeper:
-    """The frame of a scene and the pose of an armature as they are when it is made.
+    """The frame of a scene and the pose of an armature when it is made.
 
-    Going to another frame and back loses what was posed by hand over animated channels; this keeps it.
+    Going to another frame and back loses hand poses of animated channels; this restores them.
     """
 
     def __init__(self, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
-        """Take note of how things are."""
+        """Record frame and pose."""
         self._scene, self._rig = scene, rig
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
         kept = rig_settings(rig).control
@@ -29,9 +29,9 @@ class PoseKeeper:
         self._pose = {name: read_channel(rig, name, width) for name, width in _CHANNELS.items()}
 
     def restore(self, keyed: Collection[str] = ()) -> None:
-        """Put frame and pose back; the `keyed` bones go where the animation has them on that frame.
+        """Restore frame and pose; the `keyed` bones get their animated pose on that frame.
 
-        Where the armature, its bones or the scene are gone meanwhile, there is nothing to put back.
+        If the armature, its bones or the scene no longer exist, nothing is restored.
         """
         with suppress(ReferenceError):
             if len(self._rig.pose.bones) == len(self._pose["location"]):
@@ -39,7 +39,7 @@ class PoseKeeper:
 
     def _put_back_all(self, keyed: Collection[str]) -> None:
         if keyed or (self._scene.frame_current, self._scene.frame_subframe) != (self._frame, self._subframe):
-            # New curves show only once the frame is set.
+            # New curves take effect only after the frame is set.
             self._scene.frame_set(self._frame, subframe=self._subframe)
         if not keyed:
             write_switches(self._rig, self._switches)
@@ -49,7 +49,7 @@ class PoseKeeper:
             self._rig.update_tag(refresh={"DATA"})
 
     def _put_back(self, name: str, width: int, keyed_rows: list[int]) -> bool:
-        """Put one channel of all bones but the keyed ones back; whether that changed anything."""
+        """Restore one channel of all bones except the keyed ones; returns whether that changed anything."""
         present = read_channel(self._rig, name, width)
         wanted = self._pose[name].copy()
         wanted[keyed_rows] = present[keyed_rows]
@@ -61,7 +61,7 @@ class PoseKeeper:
 
 @contextmanager
 def in_object_mode(context: bpy.types.Context) -> Iterator[None]:
-    """Object mode, from which any other may be gone to; afterwards the active object and its mode are as before."""
+    """Object mode inside the block; afterwards the active object and its mode are restored."""
     objects = context.view_layer.objects
     active = objects.active
     mode = "OBJECT" if active is None else active.mode
@@ -88,7 +88,7 @@ def read_channel(rig: bpy.types.Object, name: str, width: int) -> npt.NDArray[np
 
 
 def has_switch(rig: bpy.types.Object, path: str) -> bool:
-    """Whether a number is still where it was found: its bone may have been renamed since."""
+    """Whether a number still exists at its path, since its bone may have been renamed."""
     try:
         read_switch(rig, path)
     except (ValueError, KeyError, AttributeError):
@@ -99,13 +99,13 @@ def has_switch(rig: bpy.types.Object, path: str) -> bool:
 def read_switch(rig: bpy.types.Object, path: str) -> float:
     """The value of a number of a rig, a custom property or another, by its path."""
     holder, name = _held(rig, path)
-    # By its path a custom property is given in single precision.
+    # By its path a custom property is returned in single precision.
     value: float = holder[name] if path.endswith("]") else getattr(holder, name)
     return value
 
 
 def write_switch(rig: bpy.types.Object, path: str, value: float) -> None:
-    """Set a number of a rig, by its path, to a value of the kind that it holds."""
+    """Set a number of a rig, by its path, to a value of its type."""
     holder, name = _held(rig, path)
     if path.endswith("]"):
         holder[name] = type(holder[name])(value)
@@ -115,14 +115,14 @@ def write_switch(rig: bpy.types.Object, path: str, value: float) -> None:
 
 
 def write_switches(rig: bpy.types.Object, values: Mapping[str, float]) -> None:
-    """Set those of some numbers that have another value."""
+    """Write the values that differ from the current ones."""
     for path, value in values.items():
         if read_switch(rig, path) != value:
             write_switch(rig, path, value)
 
 
 def _held(rig: bpy.types.Object, path: str) -> tuple[Any, str]:
-    """What holds a number, and its name there."""
+    """The owner of a number, and its name there."""
     is_custom = path.endswith("]")
     holder, _, name = path.rpartition("[" if is_custom else ".")
     return rig.path_resolve(holder) if holder else rig, bpy.utils.unescape_identifier(name[1:-2]) if is_custom else name

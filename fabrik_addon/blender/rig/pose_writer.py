@@ -1,4 +1,4 @@
-"""Writing a tree's pose, once, or over and over as dragging does: only what is turned, and what has changed."""
+"""Writes a tree's pose, once or repeatedly as dragging does: only bones that rotate, and only changes."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from .armature import floats, root_location_channel
 from .locks import bones_with_locks, locked_channels
 from .rotation_modes import channel_count, from_channels, property_name, to_channels
 
-# Radians: a bone that turns by less keeps its channels to the bit. Matrices are in single precision.
+# Radians: a bone that rotates by less keeps its channels exactly. Matrices are in single precision.
 _LEAST_TURN: Final = 1e-6
 # A channel that has changed by less has only been rounded.
 _ROUNDING: Final = 1e-6
@@ -26,8 +26,9 @@ class ChannelGroup:
     """K bones of one rotation mode.
 
     Attributes:
-        rows: their places among all that are written. names: theirs.
-        before: (K, n) what their channels held. rotations: (K, 4) the same as quaternions. locked: (K, n) of channels.
+        rows: their indices among all that are written. names: theirs.
+        before: (K, n) their channels' former values. rotations: (K, 4) the same as quaternions. locked: (K, n)
+            channels.
     """
 
     mode: str
@@ -38,9 +39,9 @@ class ChannelGroup:
     locked: BoolArray
 
     def write(self, armature: bpy.types.Object, rotations: FloatArray, but: Collection[str] = ()) -> None:
-        """Rotate the bones, but some of them, to (K, 4).
+        """Rotate the bones, except those in `but`, to rotations (K, 4).
 
-        Locked channels, and those of bones that hardly rotate, hold what they held.
+        Locked channels, and those of bones that hardly rotate, keep their former values.
         """
         still = angle_between(self.rotations, rotations) < _LEAST_TURN
         channel, values = to_channels(self.mode, rotations[None], previous=self.before)
@@ -52,7 +53,7 @@ class ChannelGroup:
 
 
 def channel_groups(armature: bpy.types.Object, names: Sequence[str]) -> list[ChannelGroup]:
-    """Bones by their rotation modes, as they stand now."""
+    """Bones grouped by rotation mode, with their current channels."""
     bones, with_locks = armature.pose.bones, bones_with_locks(armature)
     places = {name: place for place, name in enumerate(bones.keys())}
     modes = [bones[name].rotation_mode for name in names]
@@ -70,10 +71,10 @@ def channel_groups(armature: bpy.types.Object, names: Sequence[str]) -> list[Cha
 
 
 class HeldChannels:
-    """What the places and rotations of some bones hold, to put it back and to tell what has changed."""
+    """The locations and rotations of some bones, to restore them and to find changes."""
 
     def __init__(self, armature: bpy.types.Object, names: Iterable[str]) -> None:
-        """Take note of them."""
+        """Record the channels' current values."""
         self._armature = armature
         self._held = {
             (name, channel): tuple(getattr(armature.pose.bones[name], channel))
@@ -82,13 +83,13 @@ class HeldChannels:
         }
 
     def put_back(self, names: Collection[str] | None = None) -> None:
-        """Let the channels hold that again: of all bones, or of some."""
+        """Restore the channels of all bones, or of some."""
         for (name, channel), values in self._held.items():
             if names is None or name in names:
                 setattr(self._armature.pose.bones[name], channel, values)
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
-        """By (bone, channel) what those held that hold something else now."""
+        """By (bone, channel), the former values of changed channels."""
         bones = self._armature.pose.bones
         return {
             (name, channel): values
@@ -98,7 +99,7 @@ class HeldChannels:
 
 
 def turn_bone(bone: bpy.types.PoseBone, rotation: FloatArray) -> None:
-    """Write a local rotation (4,), angles counted on from what the channels hold."""
+    """Write a local rotation (4,), with angles continued from the channels' current values."""
     present = getattr(bone, property_name(bone.rotation_mode))
     channel, values = to_channels(bone.rotation_mode, rotation[None], previous=present)
     setattr(bone, channel, values[0])
@@ -108,7 +109,7 @@ class PoseWriter:
     """Writes poses of a tree to an armature, each as if it followed the pose at the start.
 
     Attributes:
-        limbs, leaving_ik: as of a `ControlWriter`; there are none.
+        limbs, leaving_ik: as in `ControlWriter`; here empty.
     """
 
     limbs: Mapping[str, Any] = MappingProxyType({})
@@ -117,7 +118,7 @@ class PoseWriter:
     def __init__(
         self, armature: bpy.types.Object, skeleton: Skeleton, bones: Sequence[int], *, moves_root: bool
     ) -> None:
-        """Take note of what the channels of the bones hold, and of the root's location where that is written too."""
+        """Record the channels of the bones, and of the root's location if that is written too."""
         self._armature, self._root, self._moves_root = armature, skeleton.names[0], moves_root
         names = [skeleton.names[bone] for bone in bones]
         self._bones = np.array(bones, dtype=np.int64)
@@ -125,7 +126,7 @@ class PoseWriter:
         self._held = HeldChannels(armature, [*names, self._root])
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
-        """Pose the bones by (J, 4) local rotations, and put the root's head at (3,) where it may move."""
+        """Pose the bones by local rotations (J, 4), and put the root's head at (3,), armature space, if it may move."""
         for group in self._groups:
             group.write(self._armature, rotations[self._bones[group.rows]])
         if self._moves_root:
@@ -133,12 +134,12 @@ class PoseWriter:
             root.location = root_location_channel(root, head).tolist()
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
-        """By (bone, channel) what those held at the start that hold something else now."""
+        """The former values of all changed channels, by (bone, channel)."""
         return self._held.changed()
 
     def settle(self) -> list[str]:
-        """Nothing is left to be corrected."""
+        """Nothing has to be corrected."""
         return []
 
     def key_switches(self, frame: float) -> None:
-        """There are none."""
+        """There are no switches."""

@@ -1,4 +1,4 @@
-"""What a rig's bones weigh and how stiff they are, for the posture term."""
+"""The masses of a rig's bones and the stiffness of their joints, for the posture term."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -16,17 +16,18 @@ from ...human.naming_schemes import match
 from ..settings.control import control_rig, solved_parents
 from ..settings.limit_properties import read_beside
 
-# Names are matched anew only where bones have changed: the overlay asks at each redraw. So many rigs are kept in mind.
+# Number of rigs whose masses are cached until bones change, since the overlay needs them at each redraw.
 _RIGS_KEPT: Final = 8
-# Limbs at either end of a trunk, and the cosine of its angle to them from which on it does not lie across.
+# The number of limbs at each end of an animal's trunk, and the cosine between trunk and limbs from which it is upright
+# instead.
 _PAIR: Final = 2
 _ACROSS: Final = 0.5
 
 
 def masses_of(armature: bpy.types.Object, skeleton: Skeleton) -> Masses:
-    """The masses of the J bones of a tree: a human's, or by size; `fabrik_mass` and `fabrik_stiffness` count.
+    """The masses of the J bones of a tree: a human's, or by size, with `fabrik_mass` and `fabrik_stiffness`.
 
-    Raises LimitPropertyError naming a bone whose properties make no sense.
+    Raises LimitPropertyError naming a bone with invalid properties.
     """
     bones = [armature.pose.bones[name] for name in skeleton.names]
     shares, centres, keeps, bends, hangs, eased = _body(armature, bones)
@@ -35,14 +36,14 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton) -> Masses:
 
 
 def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:
-    """How firmly a bone keeps its orientation when it is dragged, from 0 to 1; 0 for bones other than ends of limbs."""
+    """How strongly a bone keeps its orientation when it is dragged, from 0 to 1; 0 except for ends of limbs."""
     return KEEPS_ORIENTATION.get(_part(armature, bone), 0.0)
 
 
 def trunk_of_animal(armature: bpy.types.Object) -> list[str]:
-    """The bones that carry the limbs of a control rig that stands on four legs; none if it does not.
+    """The bones to which the limbs of a four-legged control rig are attached; none for other rigs.
 
-    Its trunk lies across its limbs, while a person's stands over the legs.
+    Its trunk lies across its limbs, while a person's is above the legs.
     """
     kept = control_rig(armature)
     rows = {} if kept is None else {row.name: row for row in kept.carriers}
@@ -81,9 +82,9 @@ def _part(armature: bpy.types.Object, bone: str) -> str:
 
 
 def centre_of_mass(armature: bpy.types.Object) -> FloatArray:
-    """(3,) of all bones as they are posed, in armature space.
+    """(3,) the center of mass of all bones in their current pose, armature space.
 
-    Raises LimitPropertyError naming a bone whose mass makes no sense.
+    Raises LimitPropertyError naming a bone with an invalid mass.
     """
     bones = [armature.pose.bones[name] for name in solved_parents(armature)]
     shares, centres, *_ = _body(armature, bones)
@@ -92,7 +93,7 @@ def centre_of_mass(armature: bpy.types.Object) -> FloatArray:
 
 
 def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[FloatArray, ...]:
-    """(B,) each of what is known of the bones: as in `BoneMass`."""
+    """(B,) each of the fields of `BoneMass` for the bones."""
     found = _by_name(tuple((name, armature.data.bones[name].length) for name in solved_parents(armature)))
     known = np.array([found[bone.name] for bone in bones])
     own = np.array([read_beside(bone, "mass") for bone in bones])
@@ -102,11 +103,11 @@ def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tu
 
 @lru_cache(maxsize=_RIGS_KEPT)
 def _by_name(lengths: tuple[tuple[str, float], ...]) -> Mapping[str, BoneMass]:
-    """What bones of such names and lengths weigh."""
+    """The masses of bones with these names and lengths."""
     return body_masses(dict(lengths))
 
 
 def stiffness_factors(stiffness: npt.ArrayLike) -> FloatArray:
-    """(J,) what a bone's part of the posture term is multiplied by: 1 at 0, 4 at a half, infinite at 1."""
+    """(J,) factors on bones' parts of the posture term: 1 at stiffness 0, 4 at a half, infinite at 1."""
     left = 1.0 - np.clip(np.asarray(stiffness, dtype=np.float64), 0.0, 1.0)
     return np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)

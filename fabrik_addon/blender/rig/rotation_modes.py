@@ -1,7 +1,7 @@
-"""Between quaternions and what a pose bone's rotation channels hold, in every rotation mode, without jumps.
+"""Converts between quaternions and a pose bone's rotation channels, in every rotation mode, without jumps.
 
-Everything is worked out in double precision from the quaternion itself: near gimbal lock single-precision conversions
-are off by whole degrees. Quaternions are (w, x, y, z); angles are radians.
+Everything is computed in double precision from the quaternion itself, since single-precision conversions near gimbal
+lock have errors of whole degrees. Quaternions are (w, x, y, z); angles are radians.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from ...core.arrays import BoolArray, FloatArray, wrapped
 from ...core.errors import FabrikError
 from ...core.rotations import NO_TURN, matrix_from_quaternion, product
 
-# Under this cosine of the middle angle the first and third Euler angles turn about one and the same axis.
+# Below this cosine of the middle angle the first and third Euler angles rotate about the same axis.
 _GIMBAL_COSINE: Final = 1e-7
-# Under this sine of half the angle a rotation has no axis of its own.
+# Below this sine of half the angle a rotation has no axis.
 _NO_AXIS: Final = 1e-9
 
 
@@ -25,9 +25,9 @@ _EULER_MODES: Final = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
 
 
 def property_name(rotation_mode: str) -> str:
-    """The pose bone's property that counts in a rotation mode.
+    """The pose bone's rotation property in a rotation mode.
 
-    Raises FabrikError for a mode that Blender's pose bones do not have.
+    Raises FabrikError for an unknown mode.
     """
     if rotation_mode == "QUATERNION":
         return "rotation_quaternion"
@@ -39,12 +39,12 @@ def property_name(rotation_mode: str) -> str:
 
 
 def channel_count(rotation_mode: str) -> int:
-    """How many numbers the rotation property of a mode holds: 3 for Euler angles, else 4."""
+    """The number of components of a mode's rotation property: 3 for Euler angles, else 4."""
     return 3 if rotation_mode in _EULER_MODES else 4
 
 
 def local_rotation(bone: bpy.types.PoseBone) -> FloatArray:
-    """(4,) the local rotation that a bone's channels hold."""
+    """(4,) the local rotation in a bone's channels."""
     return from_channels(bone.rotation_mode, getattr(bone, property_name(bone.rotation_mode)))
 
 
@@ -55,8 +55,8 @@ def to_channels(
 
     Args:
         rotation_mode: "QUATERNION", "AXIS_ANGLE" or an Euler order such as "XYZ".
-        quaternions: (F, ..., 4) of any length but zero; what stands between is done side by side (several bones).
-        previous: (..., n) the channel values that the first frame follows; the rest pose when None.
+        quaternions: (F, ..., 4) of any length but zero; axes in the middle are independent (several bones).
+        previous: (..., n) the channel values before the first frame; the rest pose when None.
 
     Returns:
         The property's name and its values (F, ..., n): axis-angle with the angle first, Euler angles as X, Y, Z.
@@ -72,7 +72,7 @@ def to_channels(
     if rotation_mode == "QUATERNION":
         return name, unit * _running_signs(unit, NO_TURN if before is None else before)
     if rotation_mode == "AXIS_ANGLE":
-        # (F, ..., 4) angle and axis; where there is no rotation the axis before is kept.
+        # (F, ..., 4) angle and axis; without rotation the former axis is kept.
         half_sine = np.linalg.norm(unit[..., 1:], axis=-1, keepdims=True)
         angle = 2.0 * np.arctan2(half_sine, unit[..., :1])
         has_axis = half_sine > _NO_AXIS
@@ -88,7 +88,7 @@ def to_channels(
     other = angles + np.pi
     other[..., order[1]] = np.pi - angles[..., order[1]]
     earlier = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles[:-1]))
-    # Stepping from triple to triple costs the same whichever of the two one stands on: only changes need counting.
+    # The step from either triple to the next costs the same, so only changes between the two are counted.
     change = np.abs(wrapped(other - earlier)).sum(axis=-1) < np.abs(wrapped(angles - earlier)).sum(axis=-1)
     on_other = np.cumsum(change, axis=0) % 2 == 1
     return name, _unwrapped(np.where(on_other[..., None], other, angles), start)
@@ -102,7 +102,7 @@ def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
     property_name(rotation_mode)
     channels = np.asarray(values, dtype=np.float64)
     if rotation_mode == "QUATERNION":
-        return _unit_or(channels, (0.0, 1.0, 0.0, 0.0))  # Blender reads four zeros as half a turn about X
+        return _unit_or(channels, (0.0, 1.0, 0.0, 0.0))  # Blender reads four zeros as 180° about X
     if rotation_mode == "AXIS_ANGLE":
         axis = _unit_or(channels[..., 1:], (0.0, 0.0, 0.0))
         half = np.where(axis.any(axis=-1), 0.5 * channels[..., 0], 0.0)[..., None]
@@ -112,12 +112,12 @@ def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
 
 
 def _axes(rotation_mode: str) -> list[int]:
-    """The axes of an Euler order, the one turned about first at the front."""
+    """The axes of an Euler order, beginning with the first rotation."""
     return ["XYZ".index(axis) for axis in rotation_mode]
 
 
 def _running_signs(vectors: FloatArray, before: FloatArray) -> FloatArray:
-    """(F, ..., 1) factors 1 and -1 that keep each of (F, ..., n) vectors on the side of the one before it."""
+    """(F, ..., 1) factors 1 and -1 that keep each of vectors (F, ..., n) on the side of the one before it."""
     earlier = np.concatenate((np.broadcast_to(before, vectors.shape[1:])[None], vectors[:-1]))
     turned = (vectors * earlier).sum(axis=-1, keepdims=True) < 0.0
     signs: FloatArray = np.cumprod(np.where(turned, -1.0, 1.0), axis=0)
@@ -125,14 +125,14 @@ def _running_signs(vectors: FloatArray, before: FloatArray) -> FloatArray:
 
 
 def _first_axis(axis: FloatArray, has_axis: BoolArray) -> FloatArray:
-    """(..., 3) the first of (F, ..., 3) axes that there is, local Y where there is none."""
+    """(..., 3) the first existing one of axes (F, ..., 3), local Y if there is none."""
     first = np.argmax(has_axis, axis=0)[None]
     found = np.take_along_axis(axis, first, axis=0)[0]
     return np.where(has_axis.any(axis=0), found, np.array((0.0, 1.0, 0.0)))
 
 
 def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> FloatArray:
-    """(F, ..., 3) angles, the middle one within a right angle; at gimbal lock the last axis keeps its angle."""
+    """(F, ..., 3) angles, the middle one within 90°; at gimbal lock the last axis keeps its angle."""
     first, middle, last = order
     sign = 1.0 if (middle - first) % 3 == 1 else -1.0
     cosine = np.hypot(matrices[..., first, first], matrices[..., middle, first])
@@ -142,7 +142,7 @@ def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> Flo
     angles = np.empty(matrices.shape[:-1])
     angles[..., last] = last_angle
     angles[..., middle] = np.arctan2(-sign * matrices[..., last, first], cosine)
-    # The first angle is what is left after the last one, so that their sum is exact even where neither is.
+    # The first angle is the remainder after the last one, so that their sum is exact even if neither is.
     along = np.cos(last_angle)[..., None] * matrices[..., middle, :]
     along = along - sign * np.sin(last_angle)[..., None] * matrices[..., first, :]
     angles[..., first] = np.arctan2(-sign * along[..., last], along[..., middle])
@@ -150,7 +150,7 @@ def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> Flo
 
 
 def _carried_on(values: FloatArray, valid: BoolArray, start: FloatArray) -> FloatArray:
-    """(F, ..., n) where not valid (F, ..., 1): the last valid row before, `start` (..., n) where there is none."""
+    """(F, ..., n) rows that are not valid (F, ..., 1) replaced by the last valid one, or by `start` (..., n)."""
     if valid.all():
         return values
     rows = np.arange(len(values)).reshape((-1,) + (1,) * (values.ndim - 1))
@@ -160,20 +160,20 @@ def _carried_on(values: FloatArray, valid: BoolArray, start: FloatArray) -> Floa
 
 
 def _unwrapped(angles: FloatArray, start: FloatArray) -> FloatArray:
-    """(F, ..., n) angles plus whole turns, so that none is more than half a turn from the one before."""
+    """(F, ..., n) angles plus full turns, so that each is within 180° of the one before."""
     joined = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles))
     unwrapped: FloatArray = np.unwrap(joined, axis=0)
     return unwrapped[1:]
 
 
 def _unit_or(vectors: FloatArray, fallback: tuple[float, ...]) -> FloatArray:
-    """(..., n) vectors of length 1; `fallback` where the length is zero."""
+    """(..., n) vectors of length 1; `fallback` if the length is zero."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.where(length > 0.0, vectors / np.where(length > 0.0, length, 1.0), np.array(fallback))
 
 
 def _about_axis(axis: int, angle: FloatArray) -> FloatArray:
-    """(..., 4) quaternions that turn by `angle` (...) about coordinate axis 0, 1 or 2."""
+    """(..., 4) quaternions that rotate by `angle` (...) about coordinate axis 0, 1 or 2."""
     quaternion = np.zeros((*angle.shape, 4))
     quaternion[..., 0] = np.cos(0.5 * angle)
     quaternion[..., axis + 1] = np.sin(0.5 * angle)

@@ -1,4 +1,4 @@
-"""Points on bones and the spaces that they are in: a bone's own, the armature's, the world."""
+"""Points on bones and their spaces: a bone's own, the armature's, the world."""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias
@@ -14,12 +14,12 @@ BONE_HEAD: Final[Offset] = (0.0, 0.0, 0.0)
 
 
 def as_array(matrix: Matrix) -> FloatArray:
-    """(4, 4) the numbers of a matrix of Blender's: row by row, a fifth of the time that numpy takes one by one."""
+    """(4, 4) a Blender matrix as an array; row by row, which takes a fifth of the time of np.array."""
     return np.array([row[:] for row in matrix.row])
 
 
 def bone_offset(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Offset:
-    """(3,) the "TAIL", the "HEAD", or the "OFFSET" given, in the bone's own frame, measured from its head."""
+    """(3,) the "TAIL", the "HEAD", or the given "OFFSET", in the bone's own frame, from its head."""
     if point == "OFFSET":
         x, y, z = offset
         return x, y, z
@@ -27,7 +27,7 @@ def bone_offset(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = 
 
 
 def armature_point(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Vector:
-    """Where such a point of a bone is in armature space, as the pose was last evaluated."""
+    """The position of a bone's point (see `bone_offset`) in armature space, in the last evaluated pose."""
     return bone.matrix @ Vector(bone_offset(bone, point, offset))
 
 
@@ -49,6 +49,6 @@ def object_scale(world_matrices: FloatArray) -> FloatArray:
 
 
 def world_to_armature(points: FloatArray, world_matrices: FloatArray) -> FloatArray:
-    """([F,] E, 3) world points in the space of the armature whose matrices are ([F,] 4, 4)."""
+    """([F,] E, 3) world points in the space of an armature with matrices ([F,] 4, 4)."""
     into = np.linalg.inv(world_matrices)
     return points @ np.swapaxes(into[..., :3, :3], -1, -2) + into[..., None, :3, 3]

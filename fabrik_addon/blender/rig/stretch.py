@@ -1,6 +1,6 @@
 """Bones that may stretch (the paper's prismatic joints): their length is the Y scale of the bone.
 
-What sits on such a bone moves along with its length but is not to grow: its children don't inherit its scale.
+Children of such a bone move with its length but must not grow, so they do not inherit its scale.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,9 +19,9 @@ _KEEP_SIZE: Final = ("NONE", "NONE_LEGACY")
 
 
 def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, SlideRange]:
-    """Those of some bones that may stretch, with the factors between which they may; a locked Y scale stays.
+    """Bones that may stretch, with their length factors; a locked Y scale stays.
 
-    Raises RigError naming a child that would grow with its parent; LimitPropertyError for factors that make no sense.
+    Raises RigError naming a child that would grow with its parent; LimitPropertyError for invalid factors.
     """
     slides = {name: slide for name, slide in read_slides(rig, bones).items() if not rig.pose.bones[name].lock_scale[1]}
     for child in _growing_children([rig.pose.bones[name] for name in slides]):
@@ -33,18 +33,18 @@ def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, Sl
 
 
 def stretched(rig: bpy.types.Object, tree: Tree, except_for: Collection[str] = ()) -> Tree:
-    """A tree with its bones as long as they are at present, but for some."""
+    """A tree with its bones at their current lengths, except for some."""
     factors = present_factors(rig, [name for name in tree.skeleton.names if name not in except_for])
     return Tree(at_factors(tree.skeleton, factors), tree.rotations, tree.root_location)
 
 
 def present_factors(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, float]:
-    """By what the length of bones is multiplied at present, of those that may stretch."""
+    """By bone that may stretch, the current factor on its length."""
     return {name: float(rig.pose.bones[name].scale[1]) for name in read_slides(rig, bones)}
 
 
 def stretch_scales(factors: npt.ArrayLike) -> FloatArray:
-    """(F, 3) the scale of a bone that is longer by (F,) factors."""
+    """(F, 3) the scale of a bone with length factors (F,)."""
     length = np.asarray(factors, dtype=np.float64)
     return np.stack((np.ones_like(length), length, np.ones_like(length)), axis=-1)
 

@@ -1,1 +1,1 @@
-"""What is kept on rigs: property groups and custom properties. Imports `core` alone."""
+"""The data stored on rigs: property groups and custom properties. Imports `core` alone."""

@@ -56,7 +56,7 @@ RANGES: Final = (
 
 @overridable
 class KeyOptions:
-    """What keys are written. A mixin: of the rig's settings, of the operators, and of what a bake is told."""
+    """Which keys are written. A mixin for the rig's settings, the operators, and the settings of a bake."""
 
     step: IntProperty(name="Step", description="Number of frames between keys", default=1, min=1, soft_max=10)
     action: EnumProperty(name="Action", description="Which action the keyframes are written to", items=ACTIONS)
@@ -77,14 +77,14 @@ class KeyOptions:
 
 @overridable
 class BakeOptions:
-    """How the poses of a bake are found. A mixin as well."""
+    """How the poses of a bake are found. A mixin like `KeyOptions`."""
 
     source: EnumProperty(name="Bake From", description="What the rig follows while baking", items=SOURCES)
 
 
 @overridable
 class MarkerOptions:
-    """What a bake does with markers: with those that are away, swapped or noisy, and with feet. A mixin as well."""
+    """How a bake handles feet, and markers that are missing, swapped or noisy. A mixin like `KeyOptions`."""
 
     gaps: EnumProperty(name="Gaps", description="How to pose bones while their markers are not seen", items=GAPS)
     robust: BoolProperty(
@@ -105,7 +105,7 @@ class MarkerOptions:
 
 @overridable
 class RetargetOptions:
-    """How a motion is brought over. A mixin: of the rig's settings, of the operator, and of the command line."""
+    """How a motion is retargeted. A mixin for the rig's settings, the operator, and the command line."""
 
     places: FloatProperty(
         name="Match Positions",
@@ -147,7 +147,7 @@ RETARGET_OPTIONS: Final[dict[str, Any]] = get_annotations(RetargetOptions)
 
 @overridable
 class FabrikBakeSettings(KeyOptions, BakeOptions, PropertyGroup):
-    """What the sidebar's Bake button uses, beside what is kept with the markers."""
+    """The settings of the sidebar's Bake button, besides those stored with the markers."""
 
     frame_range: EnumProperty(name="Range", description="Which frames are baked", items=RANGES)
     frame_start: IntProperty(name="Start", description="First frame to bake", default=1)
@@ -160,7 +160,7 @@ def _is_armature(_settings: PropertyGroup, thing: bpy.types.Object) -> bool:
 
 @overridable
 class FabrikBonePair(PropertyGroup):
-    """A bone of the rig, by its name, and what it goes by."""
+    """A bone of the rig, by its name, and the source bone that it follows."""
 
     source: StringProperty(name="Source Bone", description="The source bone whose rotation this bone follows")
     before: StringProperty(
@@ -181,7 +181,7 @@ class FabrikBonePair(PropertyGroup):
 
 @overridable
 class FabrikRetarget(RetargetOptions, PropertyGroup):
-    """The source of a rig's motion, and how it is brought over."""
+    """The source of a rig's motion, and how it is retargeted."""
 
     source: PointerProperty(
         name="Source",

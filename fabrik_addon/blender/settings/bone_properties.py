@@ -1,4 +1,4 @@
-"""Custom properties of pose bones, on library overrides as well: there only what the library has can be changed."""
+"""Custom properties of pose bones, also on library overrides, where only the library's properties can be changed."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import bpy
 
 
 def held(pose_bone: bpy.types.PoseBone) -> Any:
-    """A bone as what holds custom properties; to type hints it holds none."""
+    """A bone as an owner of custom properties, for the type checker."""
     return pose_bone
 
 
 def is_override(pose_bone: bpy.types.PoseBone) -> bool:
-    """Whether the bone is one of a library override."""
+    """Whether the bone belongs to a library override."""
     return pose_bone.id_data.override_library is not None
 
 
@@ -25,14 +25,14 @@ def is_overridable(pose_bone: bpy.types.PoseBone, name: str) -> bool:
 
 
 def library_name(pose_bone: bpy.types.PoseBone) -> str:
-    """The name of the file that an overridden bone is from."""
+    """The name of an overridden bone's library file."""
     return bpy.path.basename(pose_bone.id_data.override_library.reference.library.filepath)
 
 
 def put(pose_bone: bpy.types.PoseBone, name: str, value: str | float | tuple[float, ...]) -> bool:
-    """Set a property, made anew where there is none of that kind; on an override only where it can be.
+    """Set a property, creating it if there is none of that type; on an override only if possible.
 
-    Returns whether it was made anew.
+    Returns whether it was created.
     """
     if is_override(pose_bone):
         if is_overridable(pose_bone, name) and fits(held(pose_bone)[name], value):
@@ -47,7 +47,7 @@ def put(pose_bone: bpy.types.PoseBone, name: str, value: str | float | tuple[flo
 
 
 def fits(present: Any, value: Any) -> bool:
-    """Whether a property can hold another value as it is."""
+    """Whether a property can hold another value without a change of type."""
     if isinstance(value, (str, float)):
         return isinstance(present, type(value))
     return getattr(present, "typecode", "") == "d" and len(present) == len(value)

@@ -1,4 +1,4 @@
-"""What is kept of a control rig: the bones of its body, the controls that carry them, and how those hang together.
+"""The stored set-up of a control rig: the bones of its body, their controls, and how those are connected.
 
 Found by trying (`control/set_up.py`); all of it can be changed by hand.
 """
@@ -19,7 +19,7 @@ from bpy.types import Context, PropertyGroup
 from .overrides import overridable
 from .unset import seen
 
-# Constraints that turn and move nothing, or only keep what an animator does within bounds.
+# Constraints that only restrict what an animator does.
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")
 
 FOUND: tuple[tuple[str, str, str], ...] = (
@@ -46,7 +46,7 @@ def _chosen_by_hand(carrier: "FabrikCarrier", _context: Context) -> None:
 
 @overridable
 class FabrikCarrier(PropertyGroup):
-    """A bone of the body, its name, and the control that carries it."""
+    """A bone of the body, its name, and its control."""
 
     control: StringProperty(
         name="Control",
@@ -66,7 +66,7 @@ class FabrikCarrier(PropertyGroup):
 
 @overridable
 class FabrikControl(PropertyGroup):
-    """A control, its name, and what it goes with when others are turned."""
+    """A control, its name, and the controls that it follows."""
 
     turns_with: StringProperty(
         name="Rotates With", description="The control that also rotates this one; empty if there is none"
@@ -80,9 +80,9 @@ class FabrikControl(PropertyGroup):
 
 @overridable
 class FabrikSwitch(PropertyGroup):
-    """A number that hands a limb from IK to FK; its name is its path from the armature object.
+    """A number that switches a limb from IK to FK; its name is its path from the armature object.
 
-    That is a custom property, or the influence of a limb's IK where the rig has no other.
+    It is a custom property, or the influence of a limb's IK if the rig has no other.
     """
 
     fk: FloatProperty(name="FK", description="Value of the switch for FK")
@@ -104,7 +104,7 @@ class FabrikAlong(PropertyGroup):
 
 @overridable
 class FabrikControlRig(PropertyGroup):
-    """The rig as a control rig; it is none while no bone is carried."""
+    """The rig as a control rig; not one as long as it has no carriers."""
 
     carriers: CollectionProperty(name="Deform Bones", description="The deform bones of the rig", type=FabrikCarrier)
     controls: CollectionProperty(name="Controls", description="The controls of the rig", type=FabrikControl)
@@ -137,7 +137,7 @@ def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:
 
 
 def solved_bone(rig: bpy.types.Object, bone: str) -> str:
-    """The bone that is solved where a bone is meant: of a control rig the one that a control stands for."""
+    """The solved bone for a given one: on a control rig, the one that a control represents."""
     kept = control_rig(rig)
     while kept is not None and bone in rig.pose.bones and bone not in kept.carriers:
         control = kept.controls.get(bone)
@@ -152,7 +152,7 @@ def solved_bone(rig: bpy.types.Object, bone: str) -> str:
 
 
 def solved_parents(rig: bpy.types.Object) -> dict[str, str]:
-    """The bones that are solved, all of them or those of a control rig's body, with their parents' names or ""."""
+    """The solved bones, all of them or those of a control rig's body, with their parents' names or ""."""
     kept = control_rig(rig)
     if kept is None:
         return {bone.name: bone.parent.name if bone.parent else "" for bone in rig.data.bones}
@@ -160,7 +160,7 @@ def solved_parents(rig: bpy.types.Object) -> dict[str, str]:
 
 
 def moves(constraint: Any) -> bool:
-    """Whether a constraint is at work and does more than to keep within bounds."""
+    """Whether a constraint is active and does more than restrict."""
     at_work = not constraint.mute and constraint.influence > 0.0 and constraint.is_valid
     return bool(at_work and constraint.type not in _BOUNDS)
 

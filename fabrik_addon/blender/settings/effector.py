@@ -1,4 +1,4 @@
-"""What is kept of one effector: a point on a bone, and what it goes to."""
+"""The stored data of one effector: a point on a bone, and its target."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ POINTS = (
 @overridable
 @poses_live_rigs
 class FabrikEffector(PropertyGroup):
-    """A point on a bone, and the object that it is to reach or the place where it is held."""
+    """A point on a bone, and its target object or the location at which it is pinned."""
 
     bone: StringProperty(name="Bone", description="The bone that reaches for the target")
     control: StringProperty(name="Control", description="On a control rig, the control chosen for the bone")
@@ -88,7 +88,7 @@ class FabrikEffector(PropertyGroup):
 
     @property
     def kind(self) -> str:
-        """Either "PIN", if the point is held where it was pinned, or "TARGET", if it reaches for an object."""
+        """Either "PIN", if the point is held where it was pinned, or "TARGET", if it has a target object."""
         return "PIN" if self.target is None and self.is_property_set("pin_location") else "TARGET"
 
     @property

@@ -1,7 +1,7 @@
-"""What rigs of the file use of the things that Blender has to call the add-on for: told when it is first used.
+"""Tracks which features rigs of the file use that need handlers or draw callbacks of Blender.
 
-Handlers and draw callbacks exist only from then on. What is switched off again keeps them until another file is opened,
-as undo can switch it on.
+Handlers and callbacks exist only from the first use on. They stay until another file is opened, since undo can restore
+a feature that was switched off.
 """
 
 from collections.abc import Callable
@@ -13,30 +13,30 @@ from bpy.types import PropertyGroup
 from .unset import seen
 
 Use = Literal["effectors", "markers", "errors", "motion", "limits"]
-# Called with what is used, again and again; who needs to know puts itself in here.
+# Called with the feature in use, repeatedly; modules that need to know add themselves.
 LISTENERS: Final[list[Callable[[Use], None]]] = []
 
 
 def listen(handler: Callable[..., None], *names: str, on: bool) -> None:
-    """Have Blender call a handler, or no longer. names: those of lists in `bpy.app.handlers`."""
+    """Add a handler to lists in `bpy.app.handlers`, or remove it. names: of the lists."""
     for handlers in (getattr(bpy.app.handlers, name) for name in names):
         if on != (handler in handlers):
             (handlers.append if on else handlers.remove)(handler)
 
 
 def note(use: Use) -> None:
-    """Tell that something is used."""
+    """Report that a feature is used."""
     for listener in LISTENERS:
         listener(use)
 
 
 def noting(use: Use) -> Callable[[PropertyGroup, bpy.types.Context], None]:
-    """What Blender is to call when a property is changed that says that something is used."""
+    """An update function for a property that shows that a feature is used."""
     return lambda _group, _context: note(use)
 
 
 def note_all(limits_switch: str) -> None:
-    """Tell of all that the file uses. limits_switch: the name of the scenes' property that shows limits."""
+    """Report all features that the file uses. limits_switch: the name of the scenes' property that shows limits."""
     for rig in (thing for thing in bpy.data.objects if thing.type == "ARMATURE"):
         note_rig(rig)
     if any(getattr(scene, limits_switch) for scene in bpy.data.scenes):
@@ -44,7 +44,7 @@ def note_all(limits_switch: str) -> None:
 
 
 def note_rig(rig: bpy.types.Object) -> None:
-    """Tell of all that a rig uses."""
+    """Report all features that a rig uses."""
     kept: Any = seen(rig)
     uses: dict[Use, bool] = {
         "effectors": len(kept.effectors) > 0,

@@ -1,9 +1,9 @@
 """Joint limits as custom properties of pose bones: the only module that reads and writes them.
 
 They are plain ID properties, in radians, so that they are saved, appended and linked whether or not the extension is
-on. Every limited bone has those of all types but the window: on a library override only what its library has can be
-set, and there the type can be changed too. A bone without a limit has only those that say something, such as its
-stiffness.
+enabled. Every limited bone has those of all types except the outline, since on a library override only properties from
+the library can be set, and the type must be changeable there. A bone without a limit only has those that differ from
+the default, such as its stiffness.
 """
 
 from collections.abc import Callable, Collection
@@ -42,7 +42,7 @@ MASS: Final = "fabrik_mass"
 
 _FULL_TURN: Final = 2.0 * pi
 _FREE_BONE: Final = LimitSettings()
-# Live posing reads limits at each step: those of a few crowds' bones are made once.
+# Live posing reads limits at each step, so those of a few crowds' bones are cached.
 _LIMITS_KEPT: Final = 4096
 
 _Value = TypeVar("_Value")
@@ -53,9 +53,9 @@ class _Property:
     """One custom property.
 
     Attributes:
-        name: as Blender shows it.
+        name: in Blender's interface.
         about: its tooltip.
-        convert: the value in `LimitSettings`, from the property's; raises ValueError or LimitError.
+        convert: from the property's value to that in `LimitSettings`; raises ValueError or LimitError.
         bounds: hard and soft ends of the slider; None for text.
         subtype: Blender's, of numbers.
     """
@@ -67,7 +67,7 @@ class _Property:
     subtype: str = "ANGLE"
 
 
-# By their fields in `LimitSettings`, in the order there.
+# By their fields in `LimitSettings`, in the same order.
 _PROPERTIES: Final = {
     "type": _Property(LIMIT, f"Kind of joint limit: {', '.join(KINDS)}", lambda value: _choice(value, KINDS)),
     "cone": _Property(
@@ -120,7 +120,7 @@ _PROPERTIES: Final = {
     ),
 }
 PROPERTIES: Final = tuple(each.name for each in _PROPERTIES.values())
-# What a bake goes by and may be animated: text can't be.
+# The properties that a bake uses and that may be animated; text cannot be.
 NUMBERS: Final = (CONE, TWIST, HINGE, WINDOW, SLIDE)
 
 
@@ -129,9 +129,9 @@ class LimitPropertyError(FabrikError):
 
 
 def read_limits(armature: bpy.types.Object, bone_names: Collection[str] | None = None) -> dict[str, Limit]:
-    """The limits of an armature's bones by name, as the solver wants them; those of some bones only where named.
+    """The limits of an armature's bones by name, for the solver; bone_names: only of these bones.
 
-    Raises LimitPropertyError naming a bone and the property that makes no sense.
+    Raises LimitPropertyError naming a bone and the invalid property.
     """
     bones = armature.pose.bones
     wanted = bones if bone_names is None else [bones[name] for name in bone_names]
@@ -142,7 +142,7 @@ def read_limits(armature: bpy.types.Object, bone_names: Collection[str] | None =
 def read_limit(pose_bone: bpy.types.PoseBone) -> Limit | None:
     """A bone's limit, None if it is free.
 
-    Raises LimitPropertyError naming the bone and the property that makes no sense.
+    Raises LimitPropertyError naming the bone and the invalid property.
     """
     kind = read_field(pose_bone, "type")
     kept = (_plain(pose_bone.get(_PROPERTIES[field].name)) for field in KINDS[kind].fields)
@@ -153,7 +153,7 @@ def read_limit(pose_bone: bpy.types.PoseBone) -> Limit | None:
 
 
 def _plain(value: Any) -> Any:
-    """A property's value; that of several numbers as a tuple."""
+    """A property's value; several numbers as a tuple."""
     return tuple(value.to_list()) if hasattr(value, "to_list") else value
 
 
@@ -166,7 +166,7 @@ def _limit_of(kind: str, values: tuple[Any, ...]) -> Limit | None:
 
 
 def _checked_limit(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> Limit | None:
-    """The limit, read one property after the other, so that the one that makes no sense is named."""
+    """The limit, read property by property, so that an error names the invalid one."""
     limit = None
     for field in KINDS[settings.type].fields:
         settings = replace(settings, **{field: read_field(pose_bone, field)})
@@ -175,18 +175,18 @@ def _checked_limit(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> Li
 
 
 def read_slides(armature: bpy.types.Object, bone_names: Collection[str]) -> dict[str, Range]:
-    """The length factors between which bones may stretch, of those that may.
+    """The length factors of bones that may stretch.
 
-    Raises LimitPropertyError naming a bone whose factors make no sense.
+    Raises LimitPropertyError naming a bone with invalid factors.
     """
     found = {name: read_beside(armature.pose.bones[name], "slide") for name in bone_names}
     return {name: slide for name, slide in found.items() if slide != NO_SLIDE}
 
 
 def read_beside(pose_bone: bpy.types.PoseBone, field: str) -> Any:
-    """What is kept of `BESIDE_LIMIT` on a bone; what is absent is as in a free bone.
+    """A bone's value of a field of `BESIDE_LIMIT`; the default if it is missing.
 
-    Raises LimitPropertyError naming the bone and the property that makes no sense.
+    Raises LimitPropertyError naming the bone and the invalid property.
     """
     free = getattr(_FREE_BONE, field)
     if _plain(held(pose_bone).get(_PROPERTIES[field].name, free)) == free:
@@ -198,12 +198,12 @@ def read_beside(pose_bone: bpy.types.PoseBone, field: str) -> Any:
 
 
 def has_limit(pose_bone: bpy.types.PoseBone) -> bool:
-    """Whether a limit is kept on the bone, if only "FREE"."""
+    """Whether a limit is stored on the bone, even if only "FREE"."""
     return LIMIT in held(pose_bone)
 
 
 def read_settings(pose_bone: bpy.types.PoseBone) -> LimitSettings:
-    """All that is kept of a bone's limit; what is absent or makes no sense is as in a free bone."""
+    """All stored values of a bone's limit; missing or invalid ones get the defaults of a free bone."""
     values = {}
     for field in _PROPERTIES:
         try:
@@ -214,7 +214,7 @@ def read_settings(pose_bone: bpy.types.PoseBone) -> LimitSettings:
 
 
 def write_settings(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> None:
-    """Keep the values of a limit on a bone: all of a kind's, and of a free bone only those that say something.
+    """Store the values of a limit on a bone: all of a kind's; for a free bone only those that differ from the default.
 
     Raises LimitPropertyError for an invalid value or can't be stored there; then nothing is changed.
     """
@@ -239,7 +239,7 @@ def check_writable(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> No
 
 
 def clear_limit(pose_bone: bpy.types.PoseBone) -> None:
-    """Take a bone's limit away; on a library override, where it would come back, it is "FREE" and keeps its length.
+    """Remove a bone's limit; on a library override, where it would come back, it becomes "FREE" without stretch.
 
     Raises LimitPropertyError if the bone can't be changed.
     """
@@ -277,7 +277,7 @@ def why_not_writable(pose_bone: bpy.types.PoseBone) -> str:
 
 
 def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str:
-    """What keeps an override from keeping a limit: it has only what its library has, and arrays as long as there."""
+    """Why an override cannot store a limit: it only has its library's properties, with arrays of the same length."""
     if not is_override(pose_bone):
         return ""
     library = library_name(pose_bone)
@@ -295,8 +295,8 @@ def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str
 
 
 def _put(pose_bone: bpy.types.PoseBone, field: str, value: Any) -> None:
-    """Set one property. No window is made of no points."""
-    # Python's floats, whole numbers as well, or Blender makes integers.
+    """Set one property. An outline without points is not created."""
+    # Use Python floats for whole numbers too, since Blender would create integers.
     plain = value if isinstance(value, str) else float(value) if isinstance(value, (float, int)) else None
     kept = tuple(map(float, value)) if plain is None else plain
     if kept != () and put(pose_bone, _PROPERTIES[field].name, kept):
@@ -304,7 +304,7 @@ def _put(pose_bone: bpy.types.PoseBone, field: str, value: Any) -> None:
 
 
 def _describe(pose_bone: bpy.types.PoseBone, field: str, kept: Any) -> None:
-    """Tooltip, bounds and unit of a new property, made with such a value."""
+    """Set tooltip, bounds and unit of a new property; kept: its value."""
     own = _PROPERTIES[field]
     shown: Any = pose_bone.id_properties_ui(own.name)
     shown.update(description=own.about)
@@ -316,7 +316,7 @@ def _describe(pose_bone: bpy.types.PoseBone, field: str, kept: Any) -> None:
 
 
 def read_field(pose_bone: bpy.types.PoseBone, field: str) -> Any:
-    """The value of a property, or what its absence means; raises LimitPropertyError for the wrong kind of value."""
+    """The value of a property, or its default if missing; raises LimitPropertyError for a wrong type."""
     own = _PROPERTIES[field]
     if own.name not in held(pose_bone):
         return getattr(_FREE_BONE, field)
@@ -327,7 +327,7 @@ def read_field(pose_bone: bpy.types.PoseBone, field: str) -> Any:
 
 
 def checked(pose_bone: bpy.types.PoseBone, field: str, make: Callable[[], _Value]) -> _Value:
-    """What `make` makes; its LimitError becomes one that names the bone and the property."""
+    """The result of `make`; a LimitError becomes one that names the bone and the property."""
     try:
         return make()
     except LimitError as error:
@@ -342,7 +342,7 @@ def _choice(value: Any, choices: Collection[str]) -> str:
 
 
 def _numbers(value: Any, count: int | None = None) -> tuple[float, ...]:
-    """Plain finite numbers from an array property; raises ValueError saying what is wrong with them."""
+    """Plain finite numbers from an array property; raises ValueError with the reason if they are invalid."""
     if not (isinstance(value, tuple) or hasattr(value, "to_list")):
         raise ValueError(f"is {value!r}: {count or 'several'} numbers are needed")
     numbers = tuple(float(number) for number in (value if isinstance(value, tuple) else value.to_list()))

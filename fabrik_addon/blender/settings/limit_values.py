@@ -1,7 +1,7 @@
-"""What is kept of one bone's limit, whatever its kind: plain values, on their way to the solver or from it.
+"""The stored values of one bone's limit, of any kind, and conversion to and from the solver's limits.
 
-`KINDS` is the one list of kinds: menu, panel, properties and solver go by it. The solver is imported only where a
-limit is made, as operators need the list at Blender's start.
+`KINDS` is the only list of kinds: menu, panel, properties and solver use it. The solver is imported only when a limit
+is made, since operators need the list when Blender starts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +18,13 @@ AXES: Final = ("X", "Y", "Z")
 ALL_ROUND: Final = (-pi, pi)
 WHOLE_CONE: Final = (pi, pi, pi, pi)
 NO_SLIDE: Final = (1.0, 1.0)
-# The mass that says that it is told by the bone's name or its size.
+# This mass means that the mass follows from the bone's name or size.
 OWN_MASS: Final = -1.0
 
 _FULL_TURN: Final = 2.0 * pi
-# A range of this size is at least a full turn, however it is rounded when it is measured.
+# A range of this size is at least a full turn despite rounding errors.
 _WHOLE: Final = _FULL_TURN + 1e-12
-# Sliders, curves and overrides hold single precision, in which pi is a little more than pi.
+# Sliders, curves and overrides use single precision, which rounds pi up.
 _ROUNDING: Final = 1e-5
 
 Range = tuple[float, float]
@@ -33,18 +33,18 @@ Cone = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class LimitSettings:
-    """A limit with the values that another kind of limit would use.
+    """A limit, with the values that another kind of limit would use.
 
     Attributes:
         type: one of `KINDS`.
-        cone: leans toward +X, +Z, -X, -Z.
-        twist: low, high.
+        cone: swings toward +X, +Z, -X, -Z, radians.
+        twist: min, max, radians.
         axis: the hinge's, "X", "Y" or "Z".
-        hinge: low, high.
-        window: x0, z0, x1, z1, …; empty where there has been no polygon.
-        slide: least and greatest factor of the bone's length; 1 and 1 where it keeps it.
+        hinge: min, max, radians.
+        window: x0, z0, x1, z1, …, radians; empty if there has been no polygon.
+        slide: min and max factor of the bone's length; 1 and 1 if it does not stretch.
         stiffness: how much it keeps its rotation, from 0 to 1.
-        mass: its share of the body's; below 0 where that is told by its name or its size.
+        mass: its share of the body's; below 0: from its name or size.
     """
 
     type: str = FREE
@@ -76,13 +76,13 @@ class LimitSettings:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of limit, whose class in the core has its identifier as name.
+    """A kind of limit; its identifier is the name of its class in the core.
 
     Attributes:
         name, about: for the menu.
         fields: the values of `LimitSettings` that it uses, in the order in which they are shown and checked.
-        make: the limit, from the core and settings.
-        values: what settings keep of such a limit.
+        make: from the core and settings to the limit.
+        values: from such a limit to settings.
     """
 
     name: str
@@ -129,14 +129,14 @@ LIMIT_AXES: Final = (
 
 
 def settings_of(limit: "Limit | None", kept: LimitSettings | None = None) -> LimitSettings:
-    """The settings for a limit, None for a free bone; the values that it doesn't use are as `kept`."""
+    """The settings for a limit, None for a free bone; values that it does not use come from `kept`."""
     kind = FREE if limit is None else type(limit).__name__.upper()
     values = {} if limit is None else KINDS[kind].values(limit)
     return replace(kept or LimitSettings(), type=kind, **values)
 
 
 def _check_slide(slide: Range) -> None:
-    """Raise LimitError for factors that no bone can have."""
+    """Raise LimitError for invalid length factors."""
     from ...core import LimitError  # noqa: PLC0415
 
     low, high = slide
@@ -145,7 +145,7 @@ def _check_slide(slide: Range) -> None:
 
 
 def _check_stiffness(stiffness: float) -> None:
-    """Raise LimitError for a share that is none."""
+    """Raise LimitError for a stiffness that is not a share."""
     from ...core import LimitError  # noqa: PLC0415
 
     if not 0.0 <= stiffness <= 1.0:
@@ -153,14 +153,14 @@ def _check_stiffness(stiffness: float) -> None:
 
 
 def _check_mass(mass: float) -> None:
-    """Raise LimitError for a mass that is no number."""
+    """Raise LimitError for a mass that is not a number."""
     from ...core import LimitError  # noqa: PLC0415
 
     if not isfinite(mass):
         raise LimitError(f"The mass is {mass:g}: it must be a share of the body's mass, 0 or more")
 
 
-# What is kept with a limit of any type, and of a free bone as well, with what raises LimitError for nonsense.
+# Fields stored with a limit of any type, and for a free bone, with functions that raise LimitError for invalid values.
 BESIDE_LIMIT: Final[Mapping[str, Callable[[Any], None]]] = MappingProxyType(
     {"slide": _check_slide, "stiffness": _check_stiffness, "mass": _check_mass}
 )
@@ -176,25 +176,25 @@ def points(window: Sequence[float]) -> tuple[tuple[float, float], ...]:
 
 
 def flat(corners: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """The window of corners (X, Z), one number after the other."""
+    """Corners (X, Z) as a flat tuple of numbers."""
     return tuple(float(part) for corner in corners for part in corner)
 
 
 def as_cone(angles: Sequence[float]) -> Cone:
-    """Four leans, without what rounding has added to half a turn or taken from none."""
+    """Four swings, with rounding errors beyond 0 and 180° removed."""
     near = [-_ROUNDING <= angle <= pi + _ROUNDING for angle in angles]
     return cast("Cone", tuple(min(max(a, 0.0), pi) if close else a for a, close in zip(angles, near, strict=True)))
 
 
 def as_range(ends: Sequence[float]) -> Range:
-    """Low and high; a range that only rounding keeps from being a whole turn is one."""
+    """Min and max; a range that rounding made slightly less than a full turn becomes one."""
     low, high = ends
     nearly_whole = _FULL_TURN - _ROUNDING <= high - low < _FULL_TURN
     return low, low + _WHOLE if nearly_whole else high
 
 
 def as_window(numbers: Sequence[float]) -> tuple[float, ...]:
-    """A window's corners, those brought back that rounding has put just beyond half a turn.
+    """An outline's corners, with those moved back that rounding has put slightly beyond 180°.
 
     Raises LimitError if one has no Z.
     """

@@ -1,4 +1,4 @@
-"""What is kept on an armature object about its markers, `Object.fabrik.capture`: which is where, and how they are used.
+"""Data about markers stored on an armature object, `Object.fabrik.capture`: their mapping, and how they are used.
 
 Markers are objects or bones of the scene, such as imported empties; each may be fixed to a point on a bone of the rig.
 """
@@ -24,11 +24,11 @@ from .in_use import noting
 from .moment import Moment
 from .overrides import overridable
 
-# Custom properties of each imported empty: the marker's name in its file, and the frames from one sample to the next.
+# Custom properties of each imported empty: the marker's name in its file, and the frames between samples.
 MARKER_NAME: Final = "fabrik_marker"
 MARKER_STEP: Final = "fabrik_marker_step"
-# Those of a collection of them: whether somebody stands in it, as for a static trial; that it was there when some rig
-# was matched.
+# Custom properties of a collection of markers: whether a person stands still in it (a static trial); whether it existed
+# when some rig was matched.
 TAKE_STATIC: Final = "fabrik_static"
 # The frames per second that the scene played when it was imported.
 TAKE_RATE: Final = "fabrik_rate"
@@ -132,25 +132,25 @@ class FabrikMarker(PropertyGroup):
 
     @property
     def is_guess(self) -> bool:
-        """Whether it is on a bone that is a guess."""
+        """Whether its bone is a guess."""
         return bool(self.bone) and self.guess >= 0.0
 
     @property
     def is_certain(self) -> bool:
-        """Whether it is on a bone that is no guess."""
+        """Whether the marker has a bone, and the bone is not a guess."""
         return bool(self.bone) and self.guess < 0.0
 
 
 @overridable
 class FabrikFactor(PropertyGroup):
-    """How much longer than the rig's a bone of the recorded person is; its name is the bone's."""
+    """The length of the recorded person's bone divided by the rig's; its name is the bone's."""
 
     factor: FloatProperty(name="Factor", description="Ratio of the person's bone length to the rig's", default=1.0)
 
 
 @overridable
 class OfATake:
-    """What a rig has of one take. A mixin: for the take that it follows, and for what it keeps of others."""
+    """A rig's data on one take. A mixin, for the take that it follows and for stored ones."""
 
     markers: CollectionProperty(name="Markers", description="The markers that this rig follows", type=FabrikMarker)
     active_marker: IntProperty(name="Active Marker", description="The marker whose details are shown")
@@ -167,12 +167,12 @@ class OfATake:
 
 @overridable
 class FabrikOtherTake(OfATake, PropertyGroup):
-    """What a rig keeps of a take while it follows another one."""
+    """A rig's stored data on a take while it follows another one."""
 
 
 @overridable
 class FabrikTake(PropertyGroup):
-    """How far a rig has come with a take."""
+    """The state of a take on a rig."""
 
     collection: PointerProperty(
         name="Take",
@@ -209,7 +209,7 @@ class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
         description="A recording of the same person standing still, used for calibration. Defaults to the take itself",
         type=bpy.types.Collection,
     )
-    # What may be wrong with the last calibration, and with the last match or bake, a line each.
+    # Warnings of the last calibration, and of the last match or bake, one line each.
     calibration_doubts = Moment(per_take=True)
     doubts = Moment(per_take=True)
     show_errors: BoolProperty(

@@ -1,4 +1,4 @@
-"""What is shown of a rig but not saved with it: how the last bake or the live pose went."""
+"""Texts shown for a rig but not saved with it: results of the last bake or live pose."""
 
 from typing import Any, Final
 
@@ -6,7 +6,7 @@ _TEXTS: Final[dict[tuple[object, ...], str]] = {}
 
 
 class Moment:
-    """A text of a property group that is there until Blender is closed; "" at first.
+    """A text of a property group that lasts until Blender is closed; "" at first.
 
     per_take: each take that the rig follows has its own.
     """
@@ -15,7 +15,7 @@ class Moment:
         self._per_take = per_take
 
     def __set_name__(self, _owner: type, name: str) -> None:
-        """Python tells the name."""
+        """Store the attribute's name."""
         self._name = name
 
     def __get__(self, group: Any, _owner: type) -> str:

@@ -1,4 +1,4 @@
-"""What is kept on a rig of how its motion is edited: holds."""
+"""Data stored on a rig for editing its motion: holds."""
 
 import bpy
 from bpy.props import (
@@ -16,7 +16,10 @@ from .overrides import overridable
 
 @overridable
 class FabrikHold(PropertyGroup):
-    """A bone that stays where it is, in the world or with an object, from one frame to another; it is in the keys."""
+    """A bone held in place, in the world or relative to an object, from one frame to another.
+
+    Its keys contain the hold.
+    """
 
     bone: StringProperty(name="Bone", description="The bone that is held")
     point: EnumProperty(name="Point", description="The end of the bone that is held", items=POINTS[:2])

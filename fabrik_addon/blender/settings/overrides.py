@@ -9,14 +9,14 @@ from bpy.props import CollectionProperty
 
 from .in_use import listen
 
-# What has settings only while a file is saved, and the name of the property that they are.
+# Owners that have settings only while a file is saved, and the names of the properties.
 _LENT: Final[list[tuple[Any, str]]] = []
 _SAVED: Final = ("save_post", "save_post_fail")
 _Group = TypeVar("_Group", bound=type)
 
 
 def overridable(group: _Group) -> _Group:
-    """The class, a group of properties, with all of them open to library overrides; lists may grow there."""
+    """The class, a property group, with all properties open to library overrides; lists may grow there."""
     for declared in group.__annotations__.values():
         more = {"USE_INSERTION"} if declared.function is CollectionProperty else set()
         declared.keywords["override"] = {"LIBRARY_OVERRIDABLE"} | more
@@ -25,10 +25,10 @@ def overridable(group: _Group) -> _Group:
 
 @persistent  # type: ignore[untyped-decorator]
 def keep_overrides(*_arguments: object) -> None:
-    """Give the linked original of every overridden rig with settings empty ones, while a file is saved.
+    """While a file is saved, give the linked originals of overridden rigs with settings empty settings.
 
-    Blender 5.0 compares an override with its original property by property only if the original has the group that
-    they are in. Otherwise it notes that the group as a whole is replaced, and can't do that when the file is opened.
+    Blender 5.0 only compares an override with its original property by property if the original has their group.
+    Otherwise it records that the group as a whole is replaced, and fails to do that when the file is opened.
     """
     _forget_lent()
     for rig in bpy.data.objects:
@@ -42,7 +42,7 @@ def keep_overrides(*_arguments: object) -> None:
 
 
 def _forget_lent(*_arguments: object) -> None:
-    """Leave linked originals as they were before the file was saved."""
+    """Restore linked originals after the file was saved."""
     listen(_forget_lent, *_SAVED, on=False)
     while _LENT:
         with suppress(ReferenceError):
@@ -51,9 +51,9 @@ def _forget_lent(*_arguments: object) -> None:
 
 
 def _lend(holder: Any, name: str, *, is_new: bool = False) -> None:
-    """Make a group of properties, and those in it: Blender makes one when it is first looked at.
+    """Create a property group, and those in it: Blender creates one when it is first accessed.
 
-    is_new: what holds it is lent itself, and takes it along when it goes.
+    is_new: its owner was created here too, and removes it with itself.
     """
     if not (is_new or holder.is_property_set(name)):
         is_new = True

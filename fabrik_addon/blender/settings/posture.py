@@ -1,4 +1,4 @@
-"""What is kept on a rig of how it stands: the pose that it likes best, its balance and its floor."""
+"""Data stored on a rig for its posture: the preferred pose, balance and floor."""
 
 from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatProperty, FloatVectorProperty
 from bpy.types import PropertyGroup
@@ -28,7 +28,7 @@ BALANCES = (
 
 @overridable
 class FabrikStoredBone(PropertyGroup):
-    """How a bone stood when its pose was kept; its name is the bone's."""
+    """The pose of a bone when it was stored; its name is the bone's."""
 
     rotation: FloatVectorProperty(
         name="Rotation",
@@ -43,7 +43,7 @@ class FabrikStoredBone(PropertyGroup):
 @overridable
 @poses_live_rigs
 class PostureSettings:
-    """What dragging, live posing and solving heed beside the goals. A mixin of the rig's settings."""
+    """Settings of dragging, live posing and solving besides the goals. A mixin of the rig's settings."""
 
     preferred_pose: EnumProperty(
         name="Preferred Pose",
@@ -56,7 +56,7 @@ class PostureSettings:
     solved_from: CollectionProperty(
         name="Pose before Solving", description="The pose from which the current pose was solved", type=FabrikStoredBone
     )
-    # What tells the solved pose from any other.
+    # A key of the pose that the last solve gave.
     solved = Moment()
     balance: EnumProperty(
         name="Balance", description="Keep the center of mass over the supporting feet", items=BALANCES

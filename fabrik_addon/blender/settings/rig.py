@@ -1,4 +1,4 @@
-"""What is kept on an armature object, `Object.fabrik`: its effectors, its root and how it is baked.
+"""Data stored on an armature object, `Object.fabrik`: its effectors, its root and bake settings.
 
 The only state of the add-on. It is saved with the file, and can be changed on a library override.
 """
@@ -29,7 +29,7 @@ from .motion import FabrikHold
 from .overrides import overridable
 from .posture import FabrikStoredBone, PostureSettings
 
-# The numbers are what files hold: those of the first two are older than the others.
+# The numbers are stored in files; the first two are older than the others.
 ROOTS = (
     ("AUTO", "Automatic", "The root bone moves if anything is pinned, or when it is dragged itself", 2),
     ("FIXED", "Pinned", "The root bone rotates, but its head stays in place", 0),
@@ -57,13 +57,13 @@ SPREADS = (
 )
 
 
-# Neither what a script gave nor where a drag ended counts for the operator's next call.
+# Neither a script's arguments nor the end of a drag are reused by the operator's next call.
 ASIDE: Final = {"SKIP_SAVE"}
 
 
 @overridable
 class DragOptions:
-    """How bones are dragged. A mixin: of the rig's settings, and of the operator."""
+    """How bones are dragged. A mixin of the rig's settings and of the operator."""
 
     reach: EnumProperty(
         name="Chain Length", description="Which bones follow a dragged bone", items=REACHES, options=ASIDE
@@ -100,12 +100,12 @@ class DragOptions:
 
 
 class FabrikDragSettings(DragOptions, PropertyGroup):
-    """How bones are dragged, unless the operator is told otherwise."""
+    """How bones are dragged, unless the operator has other arguments."""
 
 
 @overridable
 class FabrikRig(PostureSettings, PropertyGroup):
-    """All that the add-on keeps on one armature object."""
+    """All data of the add-on on one armature object."""
 
     effectors: CollectionProperty(name="Effectors", description="The targets and pins of this rig", type=FabrikEffector)
     active_effector: IntProperty(name="Active Effector", description="The target or pin whose settings are shown")
@@ -163,13 +163,13 @@ class FabrikRig(PostureSettings, PropertyGroup):
     stored_pose: CollectionProperty(
         name="Stored Pose", description="The pose when live was switched on", type=FabrikStoredBone
     )
-    # What keeps live from posing the rig, and how well the last bake met its targets, in short lines.
+    # Why live posing fails, and how well the last bake met its targets, in short lines.
     live_trouble = Moment()
     last_result = Moment(per_take=True)
 
 
 def rig_settings(rig: bpy.types.Object) -> FabrikRig:
-    """What the add-on keeps on an armature object."""
+    """The add-on's data on an armature object."""
     kept: FabrikRig = rig.fabrik  # type: ignore[attr-defined]  # Blender adds it when the add-on is registered
     return kept
 

@@ -1,4 +1,4 @@
-"""The bones of an armature that are meant: active, selected, or named."""
+"""The bones of an armature to work on: active, selected, or named."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,14 +19,14 @@ def clicked_bone(rig: bpy.types.Object) -> bpy.types.PoseBone:
 
 
 def active_bone(rig: bpy.types.Object) -> bpy.types.PoseBone | None:
-    """The active pose bone of an armature; where it is a control, the bone of the body that it stands for."""
+    """The active pose bone of an armature; for a control, the bone of the body that it represents."""
     with suppress(FabrikError):
         return _meant(rig, [clicked_bone(rig)])[0]
     return None
 
 
 def selected_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
-    """The selected bones that can be seen, or those that they stand for; outside Pose mode all selected there."""
+    """The visible selected bones, or those that they represent; outside Pose mode all selected ones."""
     if rig.mode == "POSE":
         return _meant(rig, [bone for bone in context.selected_pose_bones or () if bone.id_data == rig])
     return _meant(rig, [bone for bone in rig.pose.bones if _is_selected(bone)])
@@ -44,9 +44,9 @@ def picked_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bpy.
 
 
 def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str = "") -> Sequence[bpy.types.PoseBone]:
-    """The bones named, "" for the selected ones, or the active one where none is selected; as in `selected_bones`.
+    """The named bones, "" for the selected ones, or the active one if none is selected; as in `selected_bones`.
 
-    names: separated by commas. Raises FabrikError for a name that no bone has, and where nothing is selected.
+    names: separated by commas. Raises FabrikError for an unknown name, and if nothing is selected.
     """
     if names:
         return _meant(rig, named_bones(rig, names))
@@ -58,7 +58,7 @@ def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str =
 
 
 def named_bones(rig: bpy.types.Object, names: str) -> list[bpy.types.PoseBone]:
-    """The bones of names separated by commas, controls included. Raises FabrikError for a name that no bone has."""
+    """The bones of names separated by commas, controls included. Raises FabrikError for an unknown name."""
     return [_named(rig, name) for name in ([names] if names in rig.pose.bones else names.split(","))]
 
 
@@ -68,7 +68,7 @@ def chosen_bone(context: bpy.types.Context, rig: bpy.types.Object, name: str) ->
 
 
 class SelectionKeeper:
-    """Which bones of the armatures in Pose mode are selected, and which bone and object are active, when it is made."""
+    """The selected bones of the armatures in Pose mode, and the active bone and object, when it is made."""
 
     def __init__(self, context: bpy.types.Context) -> None:
         self._active = context.view_layer.objects.active
@@ -76,7 +76,7 @@ class SelectionKeeper:
         self._rigs = [(rig, rig.data.bones.active, [_is_selected(bone) for bone in rig.pose.bones]) for rig in rigs]
 
     def restore(self, context: bpy.types.Context) -> None:
-        """Select what was selected; what is gone meanwhile is left out."""
+        """Restore the selection, without what no longer exists."""
         with suppress(ReferenceError):
             context.view_layer.objects.active = self._active
             for rig, active, selected in self._rigs:
@@ -86,7 +86,7 @@ class SelectionKeeper:
 
 
 def _is_selected(bone: bpy.types.PoseBone) -> bool:
-    # Blender 5.0 keeps the selection with the pose, older ones with the armature.
+    # Blender 5.0 stores the selection on pose bones, older versions on the armature.
     return bool(getattr(bone, "select", getattr(bone.bone, "select", False)))
 
 

@@ -1,4 +1,4 @@
-"""The settings of an object that has none yet: their defaults. To ask an object for its own would make them there."""
+"""Default settings of an object that has none yet, since accessing its own would create them."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ class Unset:
         self._group = group
 
     def __getattr__(self, name: str) -> Any:
-        """The default of a property; "" for what is only of the moment."""
+        """The default of a property; "" for a `Moment`."""
         found = self._group.properties.get(name)
         if found is None:
             return ""
@@ -26,7 +26,7 @@ class Unset:
 
 
 def seen(rig: Any) -> Any:
-    """The settings of an object, or their defaults, to be read only."""
+    """The settings of an object, or their defaults, for reading only."""
     if rig.is_property_set("fabrik"):
         return rig.fabrik
     group: Any = bpy.types.Object.bl_rna.properties["fabrik"]

@@ -1,6 +1,6 @@
-"""Which rig or thing is meant, and why an object can't be worked on: asked by polls, panels and handlers all the time.
+"""Finds the rig or object to work on, and why one cannot be; used all the time by polls, panels and handlers.
 
-Nothing here needs the solver, so that asking does not load it.
+Nothing here needs the solver, so that it is not loaded.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,9 +18,9 @@ _Thing = TypeVar("_Thing", bound=bpy.types.ID)
 
 
 class Armatures:
-    """The file's armatures, kept from one redraw to the next: going through 10,000 objects takes some 2 ms.
+    """The file's armatures, cached between redraws, since searching 10,000 objects takes some 2 ms.
 
-    They are found when they are first asked for, and again once objects may have come or gone. Handlers tell of that.
+    They are found at the first request, and again after objects may have been added or removed, which handlers report.
     As long as no rig has effectors or markers there are neither handlers nor armatures.
     """
 
@@ -30,10 +30,10 @@ class Armatures:
         self._count = 0
 
     def in_file(self) -> list[bpy.types.Object]:
-        """All of them; none as long as no rig has effectors or markers."""
+        """All armatures in the file; none as long as no rig has effectors or markers."""
         if not self._is_needed:
             return []
-        # A script may have made or deleted some without the scene having been evaluated since.
+        # A script may have added or removed some without an evaluation of the scene.
         count = len(bpy.data.armatures)
         if self._found is None or count != self._count or not self._is_current(self._found):
             self._watch(on=True)
@@ -42,21 +42,21 @@ class Armatures:
         return self._found
 
     def visible(self) -> list[bpy.types.Object]:
-        """Those that can be seen in the context's view layer."""
+        """The armatures visible in the context's view layer."""
         return [rig for rig in self.in_file() if rig.visible_get()]
 
     def note(self, use: Use) -> None:
-        """Something is used: see `in_use`."""
+        """Handle the use of a feature: see `in_use`."""
         self._is_needed |= use in {"effectors", "markers"}
 
     def forget(self) -> None:
-        """Leave nothing behind, until the next rig has effectors or markers."""
+        """Remove handlers and cache, until the next rig has effectors or markers."""
         self._is_needed, self._found = False, None
         self._watch(on=False)
 
     def _is_current(self, found: list[bpy.types.Object]) -> bool:
-        """Whether changes are still told of, and nothing that was found is gone."""
-        # A file that is opened takes the handlers away with it.
+        """Whether changes are still reported, and everything found still exists."""
+        # Opening a file removes the handlers.
         handlers: Any = bpy.app.handlers.depsgraph_update_post
         try:
             return all(rig.name for rig in found) and self._on_update in handlers
@@ -68,12 +68,12 @@ class Armatures:
         listen(self._on_undo, "undo_post", "redo_post", on=on)
 
     def _on_update(self, _scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
-        """Blender's handler: collections change where objects come, are copied or go."""
+        """Blender's handler: collections change when objects are added, copied or removed."""
         if graph.id_type_updated("COLLECTION"):
             self._found = None
 
     def _on_undo(self, *_arguments: object) -> None:
-        """Blender's handler: all references may be to what is no more."""
+        """Blender's handler: all references may be invalid."""
         self._found = None
 
 
@@ -81,9 +81,9 @@ ARMATURES: Final = Armatures()
 
 
 def rig_at_hand(context: bpy.types.Context) -> bpy.types.Object | None:
-    """The active armature; where an empty is active that a rig reaches for or follows, that rig; else what is active.
+    """The active armature; if an empty is active that is a target or marker of a rig, that rig; else the active object.
 
-    Only empties are looked for on all rigs: this is asked at every redraw, whatever is active.
+    Only empties are searched on all rigs, since this is called at every redraw.
     """
     thing: bpy.types.Object | None = context.object
     if thing is None or thing.type != "EMPTY":
@@ -93,7 +93,7 @@ def rig_at_hand(context: bpy.types.Context) -> bpy.types.Object | None:
 
 
 def _is_for(thing: bpy.types.Object, rig: bpy.types.Object) -> bool:
-    """Whether an object is a target, a bend target or a marker of a rig."""
+    """Whether an object is a target, a pole or a marker of a rig."""
     kept = seen(rig)
     if any(thing in {effector.target, effector.bend_target} for effector in kept.effectors):
         return True
@@ -112,7 +112,7 @@ def why_no_rig(rig: bpy.types.Object | None) -> str:
 
 
 def of_a_rig(reason: Callable[[bpy.types.Object], str]) -> Callable[[bpy.types.Object | None], str]:
-    """The function, that says why something can't be done with a rig, for whatever is at hand."""
+    """The function, which explains why something cannot be done with a rig, extended to any object."""
 
     @wraps(reason)
     def why_not(rig: bpy.types.Object | None) -> str:
@@ -132,7 +132,7 @@ def why_no_solve(rig: bpy.types.Object) -> str:
 
 
 def shared_targets(rig: bpy.types.Object) -> list[bpy.types.Object]:
-    """The empties that a rig reaches for and another one as well, as after a rig is duplicated without its targets."""
+    """The empties that are targets of a rig and of another one, as after duplicating a rig without its targets."""
     others = {
         each.target for other in ARMATURES.in_file() if other != rig for each in seen(other).effectors if each.target
     }
@@ -159,18 +159,18 @@ def why_no_bake(rig: bpy.types.Object) -> str:
 
 
 def has_motion(rig: bpy.types.Object) -> bool:
-    """Whether a rig has an action, or NLA strips as edits on layers of their own leave it."""
+    """Whether a rig has an action, or NLA strips such as those of layered edits."""
     animation = rig.animation_data
     return animation is not None and (animation.action is not None or len(animation.nla_tracks) > 0)
 
 
 def enabled_effectors(rig: bpy.types.Object) -> list[FabrikEffector]:
-    """The effectors that count: switched on, with a weight."""
+    """The effectors in use: enabled, with a weight."""
     return [effector for effector in seen(rig).effectors if effector.enabled and effector.weight > 0.0]
 
 
 def mapped_markers(rig: bpy.types.Object) -> list[FabrikMarker]:
-    """The markers that count: on a bone, switched on, with a weight."""
+    """The markers in use: on a bone, enabled, with a weight."""
     markers = seen(rig).capture.markers
     return [marker for marker in markers if marker.bone and marker.enabled and marker.weight > 0.0]
 
@@ -190,7 +190,7 @@ def named(things: Iterable[_Thing], name: str, kind: str) -> _Thing | None:
 
 def is_in_scene(scene: bpy.types.Scene, thing: bpy.types.Object) -> bool:
     """Whether an object is in a scene; a list keeps a deleted one in the file, outside of every scene."""
-    # Blender looks names up one by one: 0.6 ms of 10,000 objects, at each redraw. It finds what is visible at once.
+    # Blender compares names one by one: 0.6 ms for 10,000 objects, at each redraw. Visibility is found at once.
     if any(thing.visible_get(view_layer=layer) for layer in scene.view_layers):
         return True
     found: bpy.types.Object | None = scene.objects.get(thing.name)

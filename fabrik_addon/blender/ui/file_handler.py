@@ -1,4 +1,4 @@
-"""Files of motion capture dragged onto the 3D viewport."""
+"""Motion-capture files dropped onto the 3D viewport."""
 
 from bpy.types import Context, FileHandler
 
@@ -15,7 +15,7 @@ class FABRIK_FH_markers(FileHandler):
 
     @classmethod
     def poll_drop(cls, context: Context) -> bool:
-        """In the 3D viewport."""
+        """Whether files are dropped on the 3D viewport."""
         return context.area is not None and context.area.type == "VIEW_3D"
 
 

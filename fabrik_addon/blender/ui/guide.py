@@ -19,7 +19,7 @@ class FABRIK_OT_guide(Operator):
     page: StringProperty(name="Page", description="The page of the guide", default="index")
 
     def execute(self, _context: Context) -> set[str]:
-        """Open it."""
+        """Open the guide."""
         bpy.ops.wm.url_open(url=address_of(self.page))
         return {"FINISHED"}
 

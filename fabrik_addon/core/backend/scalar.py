@@ -12,7 +12,7 @@ from mathutils import Quaternion, Vector
 from ..arrays import TINY, BoolArray, FloatArray, IntArray
 from .protocol import Backend
 
-# This module. The stubs of mathutils require its own classes; a test compares both backends.
+# This module as a backend. The stubs of mathutils require its own classes; a test compares both backends.
 BACKEND: Final = cast("Backend", sys.modules[__name__])
 absolute = abs
 logical_and = operator.and_

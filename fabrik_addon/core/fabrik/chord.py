@@ -10,7 +10,7 @@ from ..backend.protocol import Backend, Condition, Scalar, Vector
 _EXACT = 1e-7
 _MOST_STEPS = 8
 _NO_BOUND = 1e12
-# |u - c|² is 4 if a bone points back along the chord: halfway it would have no direction.
+# |u - c|² is 4 for a bone that points back along the chord; it would have no direction halfway.
 _MOST_BENT = 4.0 - 1e-12
 
 

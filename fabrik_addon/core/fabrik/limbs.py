@@ -117,8 +117,7 @@ class BendLimb:
         middle: those of them at whose heads the limb bends.
         end: (3,) the limb's end in the frame of the last body.
         hand: the body after them that keeps its orientation, because it has other children or a target rotation; None
-            if
-            the limb ends at the effector itself.
+            if the limb ends at the effector itself.
     """
 
     effector: int

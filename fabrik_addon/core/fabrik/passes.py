@@ -201,8 +201,8 @@ class Passes:
             arms = [(frame @ offset, wanted, weight) for offset, wanted, weight in pairs]
             torque = sum_vectors([arm.cross(wanted) * weight for arm, wanted, weight in arms])
             grip = sum(arm.dot(wanted) * weight for arm, wanted, weight in arms)
-            # torque / |grip| as the angle is unbounded where the grip vanishes: on a line of 160 steps 92 pops instead
-            # of 24.
+            # torque / |grip| instead of the angle, which is unbounded where the grip vanishes: 92 pops on a line of 160
+            # steps instead of 24.
             size = torque.length
             angle = self.backend.atan2(size, grip)
             frame = (self.backend.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()

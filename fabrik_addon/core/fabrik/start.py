@@ -12,8 +12,8 @@ from ..rotations import NO_TURN
 
 _STRAIGHT = 1e-3
 _BEND = 0.1
-# The nearest of this many poses are starts that any limits allow. A robot's hand on five hinges reached its position
-# and rotation on 396 of 400 frames with 256 of them, on 399 with 512, on all with 1,024.
+# Number of poses, of which the nearest are tried as starts. A robot's hand on five hinges reached its position and
+# rotation on 396 of 400 frames with 256 of them, on 399 with 512, on all with 1,024.
 _SPREAD_POSES = 1024
 _TOWARD_START = 1e-6
 
@@ -55,8 +55,7 @@ def align_root(
 
     Returns:
         (F, 4) rotation, (F, 3) its center and (F, 3) the target of the center. If one or two points do not determine
-        the
-        rotation, the smallest one is used; without visible targets nothing moves.
+        the rotation, the smallest one is used; without visible targets nothing moves.
     """
     share = (weights / np.maximum(weights.sum(axis=1, keepdims=True), TINY))[..., None]
     middle, wanted = (points * share).sum(axis=1), (targets * share).sum(axis=1)

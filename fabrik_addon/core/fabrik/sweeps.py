@@ -18,9 +18,9 @@ _NO_CHANGE = 0.01
 
 
 def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, most: int, at_once: int = 1) -> None:
-    """Sweep F frames in place until each is met, moves no more, or has had the most sweeps.
+    """Sweep F frames in place until each is solved, stops moving, or has had the most sweeps.
 
-    at_once: how many sweeps are done between two looks at that; a sweep of a loop needs the one before it.
+    at_once: the number of sweeps between two checks; a sweep of a loop needs the one before it.
     """
     frames, part = np.arange(len(state.weights)), state
     rest = state.pose.local.copy()
@@ -46,7 +46,7 @@ def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, mos
 def _swept(
     passes: Passes, bodies: Bodies, goals: Goals, state: State, rest: FloatArray, bound: BoolArray, times: int
 ) -> Pose:
-    """The pose after some sweeps; limited bodies turn from where they are, others from `rest` (F, B, 4)."""
+    """The pose after some sweeps; limited bodies rotate from their current rotation, others from `rest` (F, B, 4)."""
     backend, targets = passes.backend, _targets(passes, goals, state)
     local, begun = _as_list(backend, state.pose.local), _as_list(backend, rest)
     pose = place_bodies(passes.bodies, local, backend.vector(state.pose.root))

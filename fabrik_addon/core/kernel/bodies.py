@@ -23,7 +23,7 @@ Motions: TypeAlias = tuple[FloatArray, FloatArray]
 # (3, 9) the linear map from a to the matrix that maps p to a × p.
 _CROSSING = np.zeros((3, 9))
 _CROSSING[(2, 0, 1), (1, 5, 6)], _CROSSING[(1, 2, 0), (2, 3, 7)] = 1.0, -1.0
-# Contact points change with each step, so only this many sets of columns are kept.
+# Number of sets of columns in the cache, since contact points change with each step.
 _KEPT = 64
 _YZX, _ZXY = [1, 2, 0], [2, 0, 1]
 
@@ -142,7 +142,7 @@ class Bodies:
 
     @cached_property
     def ends(self) -> IntArray:
-        """(B, B) the end of u's arm to a point of l: -1 for the point itself, else the body at whose head it ends.
+        """(B, B) where the lever arm of body u on body l ends: -1 for the moved point, else a body, for its head.
 
         A body that does not inherit rotation is moved by those above it, but not rotated.
         """

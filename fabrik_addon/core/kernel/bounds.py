@@ -11,15 +11,15 @@ from .capsules import Capsules, Contacts, Place, SelfCollision
 from .joint_limits import ConstraintRows, Holder
 from .posture import Away, PostureTerm
 
-# Points that are farther from the floor, as a share of the body's size, and capsules from each other, do not come to it
+# Points farther from the floor, and capsules farther from each other, than these shares of the body's size do not meet
 # in a step.
 _NEAR_FLOOR, _NEAR_CAPSULES = 0.3, 0.05
-# Keys of these sides, beyond those of all joints.
+# Keys of these rows, beyond those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
-# Metres: less room for the center of mass counts as none.
+# Metres: a center of mass with less room than this has none.
 _NO_ROOM = 1e-9
-# Compliance of the support per force of 1, the unit of the posture term. It keeps the balance within 1.5 cm.
+# Compliance of the support per force of 1, the unit of the posture term: balance is kept within 1.5 cm.
 _BALANCE_YIELDS = 0.015
 # The share of the distance to the support's edge within which the center of mass moves freely; beyond it the hips move
 # back, as people's do. The second number is the compliance of that; the third, how much of that distance counts for a
@@ -27,9 +27,9 @@ _BALANCE_YIELDS = 0.015
 # hips move 2.3 cm for a hand 70 cm forward and the center of mass 5.4 cm for a hand on the floor; with these 1.4 and
 # 5.7 cm.
 _AT_EASE, _EASE_YIELDS, _LOWERED = 0.37, 0.015, 0.1
-# The most force of each side of the support: balance gives way before goals do, whose caps are 57 for a person. With
+# The largest force of each side of the support: balance gives way before goals do, whose caps are 57 for a person. With
 # 0.5, 0.7, 1 and no cap, hips led out of reach stay up to 8, 12, 18 and 41 mm farther from their target than without
-# balance, and a squat of 45 cm leans the trunk by 12, 18, 18 and 18 degrees.
+# balance, and a squat of 45 cm tilts the trunk by 12, 18, 18 and 18 degrees.
 _MOST_FORCE = 0.7
 
 
@@ -120,7 +120,7 @@ class Bounds:
         self._shifted = share
 
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
-        """Those that a step could pass, with gaps in units of length, and where they press."""
+        """The rows that a step could violate, with gaps in units of length, and their contact points."""
         size = self._posture.size
         found = [
             self._floor_rows(pose, motions, _NEAR_FLOOR * size),
@@ -144,11 +144,11 @@ class Bounds:
         posture, count = self._posture, len(self._normals)
         if not count:
             return ConstraintRows.none(self._bodies.columns), Contacts.none()
-        # Limbs that hang count where they are, but do not swing out for the sake of balance.
+        # Hanging limbs count where they are, but do not swing out to keep balance.
         shifts = self._bodies.shifts(pose, motions, away.balanced, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         out = self._out(away)
-        # At its most a force hardly changes: by a tenth on the way back to where it grows.
+        # Beyond its largest value a force stays almost constant: it grows by at most a tenth more.
         beyond = out - _MOST_FORCE * self._yielding
         yielding = np.maximum(self._yielding, 10.0 / _MOST_FORCE * beyond)
         gaps = -np.where(beyond > 0.0, _MOST_FORCE * yielding, out)
@@ -162,7 +162,7 @@ class Bounds:
         )
 
     def _out(self, away: Away) -> FloatArray:
-        """(N,) how far the center of mass is beyond each side of the support."""
+        """(N,) how far the center of mass is beyond each side of the support, units of length."""
         ahead = self._normals @ self._posture.centre_of_mass(away)
         return np.asarray(ahead - self._reaches + self._shifted * self._too_wide)
 
@@ -173,11 +173,11 @@ class Bounds:
         return self.capsules.holder(key) or Holder("BALANCE")
 
     def depth(self, pose: Pose) -> float:
-        """How deep the deepest point is below the floor or in the body itself."""
+        """The largest depth of a point below the floor or of the body in itself."""
         return float(max(self._below(pose).max(initial=0.0), self.capsules.depths(pose).max(initial=0.0)))
 
     def cost(self, pose: Pose, away: Away, price: float) -> float:
-        """What it costs to be through the floor or in itself, at a price a unit of length, and out of balance."""
+        """The cost of depths below the floor and in the body, at `price` per unit of length, and of imbalance."""
         cost = price * float(self.capsules.depths(pose).sum() + self._below(pose).sum())
         if len(self._normals):
             out = np.maximum(self._out(away), 0.0)
@@ -186,7 +186,7 @@ class Bounds:
         return cost
 
     def _below(self, pose: Pose) -> FloatArray:
-        """(n,) how far points are below the floor."""
+        """(n,) depths of points below the floor, units of length."""
         return np.maximum(self._heights - pose.points(self._on, self._points) @ self._normal, 0.0)
 
 

@@ -22,7 +22,7 @@ from .joint_limits import ConstraintRows, Holder
 # Keys of these rows, beyond those of joints, floor and support. Each pair has five.
 _KEYS = 3_000_000
 _KINDS = 5
-# An end whose closest point is within this share of the segment from the pair's closest points adds no row.
+# An end adds no row if its closest point is within this share of the segment from that of the pair.
 _SAME = 0.15
 # An end counts if its gap exceeds the pair's by at most this share of the distance at which capsules are near.
 _BESIDE = 0.2
@@ -79,7 +79,7 @@ def _about(skeleton: Skeleton, bone: str) -> set[str]:
 
 
 class Contacts(NamedTuple):
-    """n points (n, 3) on bodies `on` (n,) that pushes of rows `rows` (n,) press along normals (n, 3)."""
+    """n contact points (n, 3) on bodies `on` (n,), on which pushes of rows `rows` (n,) act along normals (n, 3)."""
 
     points: FloatArray
     on: IntArray
@@ -93,11 +93,11 @@ class Contacts(NamedTuple):
 
     @classmethod
     def joined(cls, found: Sequence["Contacts"]) -> "Contacts":
-        """All of several."""
+        """The points of several."""
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def forces(self, pushes: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-        """(n, 3) points that pushes (K,) of the rows press, their bodies (n,) and forces (n, 3)."""
+        """(n, 3) points on which pushes (K,) of the rows act, their bodies (n,) and forces (n, 3)."""
         pressed = np.flatnonzero(pushes[self.rows] > 0.0)
         forces = pushes[self.rows[pressed], None] * self.normals[pressed]
         return self.points[pressed], self.on[pressed], forces
@@ -107,7 +107,7 @@ class Capsules:
     """The capsules of one body, for one pose or with frames in front.
 
     Attributes:
-        contacts: where the last rows of one pose press.
+        contacts: the contact points of the last rows of one pose.
     """
 
     def __init__(self, bodies: Bodies, collision: SelfCollision | None) -> None:
@@ -132,7 +132,7 @@ class Capsules:
         self._allowed: FloatArray = np.zeros(len(pairs))
         self._carried = self._ends
         self.contacts = Contacts.none()
-        # The last pose and what was measured of it: a step asks for its rows after its merit.
+        # The last pose and its measurements, since a step computes its rows after its merit.
         self._measured: tuple[Pose, tuple[FloatArray, FloatArray, FloatArray, FloatArray]] | None = None
 
     def __bool__(self) -> bool:

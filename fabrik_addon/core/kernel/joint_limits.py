@@ -164,7 +164,7 @@ class JointLimits:
         return result
 
     def clamped(self, local: FloatArray) -> FloatArray:
-        """([F,] B, 4) the nearest local rotations inside."""
+        """([F,] B, 4) the nearest local rotations inside the limits."""
         result = local.copy()
         poses = result.reshape(-1, *local.shape[-2:])
         poses[:, self._fixed] = NO_TURN
@@ -237,7 +237,7 @@ class _Balls:
         self._columns, self._width = bodies.first[self._bodies][:, None] + np.arange(3), bodies.columns
         cones = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
         self._positive, self._negative = cones[:, None, :2], cones[:, None, 2:]
-        # A cone of π has no outline; along one of its axes there is a limit only if that side is closed.
+        # A cone of π has no outline. Along an axis there is a limit only if nothing is allowed there.
         self._open = cones.min(axis=1, initial=np.pi) >= np.pi
         open_all_round = np.repeat(self._open[:, None], len(_ANGLES), axis=1)
         self._none = np.where(np.concatenate([open_all_round, cones > 0.0], axis=1), np.inf, 0.0)
@@ -274,7 +274,7 @@ class _Balls:
         size = lengths(slope)[:, None]
         nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
         outline = lengths(half_axes * nearest) - (nearest * leans).sum(axis=1)
-        # Along an axis whose range is zero.
+        # The limits along axes whose range is zero.
         across = np.where(self._none[joints, len(_ANGLES) :] == 0.0, -leans @ _AXES.T, np.inf)
         ends = np.stack([self._high[joints] - twist, twist - self._low[joints]], axis=1)
         gaps = np.concatenate([np.where(self._open[joints], np.inf, outline)[:, None], across, ends], axis=1)

@@ -16,9 +16,9 @@ from .base import Bounds, Limit, LimitConstraint, Range, check_range, spread
 from .leaning import clamped, twist_between, twist_constraints
 from .swing_twist import FULL_TURN, compose_arrays, lean_of
 
-# Single precision may round π up; the result still counts as π.
+# Rounding of π in single precision: a value this much above still counts as π.
 _ROUNDING = 1e-9
-# The share of a bound that is inside despite quaternions in single precision.
+# Below this share of a bound, a rotation is inside despite single precision.
 _SURE = 1.0 - 1e-6
 
 

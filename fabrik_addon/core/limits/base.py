@@ -17,7 +17,7 @@ from ..errors import LimitError
 from ..readers import numbers, shown
 
 Range = tuple[float, float]
-# Radians. The sine of a larger angle has an error of more than 1e-10.
+# Radians: the sine of a larger angle has an error of more than 1e-10.
 _WIDEST: Final = 1e6
 
 
@@ -25,7 +25,7 @@ class LimitConstraint(NamedTuple):
     """One side of a limit.
 
     Attributes:
-        normal: in the frame that carries the bone; a small rotation ω comes normal · ω radians closer to the side.
+        normal: in the frame that carries the bone; a small rotation ω reduces the gap by normal · ω radians.
         gap: radians to the side; zero on it.
     """
 

@@ -1,4 +1,4 @@
-"""Shared by limits of swing and twist: a cone or outline of swings, and a range of twist."""
+"""Helpers shared by limits of swing and twist: a cone or outline of swings, and a range of twist."""
 
 from collections.abc import Callable
 from math import inf

@@ -21,8 +21,7 @@ class Polygon(Limit):
 
     Args:
         window: a simple closed outline of three or more (X, Z) swings in radians, in either winding; it need not
-            contain
-            rest.
+            contain rest.
         twist: (min, max) about Y, radians; a range of 2π or more is free.
 
     Raises:

@@ -14,7 +14,8 @@ from ..arrays import ROUNDING, FloatArray
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 
 FULL_TURN = 2.0 * pi
-# At half a turn a bone's twist is that of rounding. What is clamped leans a little less: its twist is right to 1e-9.
+# At 180° the twist of a bone is only rounding error. Clamped swings are slightly smaller, so that the twist is right to
+# 1e-9.
 MOST_LEAN = pi - 1e-6
 
 
@@ -62,7 +63,7 @@ def lean_of(backend: Backend, rotation: Quaternion) -> Lean:
 
 
 def short_of_half_a_turn(backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
-    """A point of the chart, brought inside the circle on which a twist can be told."""
+    """A point of the chart, moved inside the circle in which the twist is defined."""
     angle = backend.sqrt(x * x + z * z)
     share = backend.select(angle > MOST_LEAN, MOST_LEAN / backend.maximum(angle, 1.0), 1.0)
     return x * share, z * share

@@ -102,13 +102,13 @@ class Reaches:
 
 
 def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
-    """The reach of every effector; those that close loops have no bound here."""
+    """The reach of every effector; infinite for an effector that closes a loop."""
     links = [_links(skeleton, effector) for effector in effectors]
     far = np.array([sum(link) for link in links])
     near = np.array([max(0.0, 2.0 * max(link) - sum(link)) for link in links])
     closed = np.array([effector.target_bone is not None for effector in effectors])
     lengths = np.maximum(far, skeleton.lengths[0])
-    # A length of zero has no fractions: an effector on the head of a root without length uses the longest bone.
+    # Tolerances need a positive length: an effector on the head of a root without length uses the longest bone.
     lengths = np.where(lengths > 0.0, lengths, skeleton.lengths.max() or 1.0)
     return Reaches(np.where(closed, np.inf, far), np.where(closed, 0.0, near), lengths)
 

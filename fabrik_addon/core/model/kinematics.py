@@ -11,7 +11,7 @@ from ..readers import LARGEST, numbers, shown
 from ..rotations import matrix_from_quaternion
 from .skeleton import Skeleton
 
-# Unit quaternions have components of at most 1. Rounded ones pass; ones that would scale bones do not.
+# Components of unit quaternions are at most 1. This allows rounding errors, but not quaternions that would scale bones.
 _MOST_OF_A_QUATERNION = 2.0
 
 

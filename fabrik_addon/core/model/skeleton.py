@@ -12,7 +12,8 @@ from ..errors import SkeletonError
 from ..readers import LARGEST, flags, numbers, shown
 
 _ORTHONORMAL = 1e-4
-# Share of the skeleton's size. Blender's channels have 24 bits, and may be far from the origin.
+# Share of the skeleton's size: rest locations may differ by this, since channels have 24 bits and may be far from the
+# origin.
 _SAME_PLACE = 1e-6
 
 

@@ -21,7 +21,8 @@ from .poles import Poles
 # Columns have about length one, so damping is a pure number: a thousandth leaves the first step almost undamped. At the
 # largest damping a step is a millionth of the gradient.
 _FIRST, _LEAST, _MOST_DAMPING = 1e-3, 1e-9, 1e6
-# From Nielsen: the largest reduction of damping after a good step, and its growth after a bad one, which grows itself.
+# Factors by Nielsen: the largest reduction of damping after a good step, and its growth after bad ones, which itself
+# doubles.
 _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 # A frame is stationary if a step gained and had predicted at most this share of the cost, and no single joint can gain
 # more than the square of the second number. A smaller share lets noisy fits wander in flat valleys (with 1e-4 bones
@@ -39,10 +40,10 @@ _LONGEST_TURN, _NEAR = 0.7, 0.75
 AT_LIMIT = 1e-4
 # A limit is pushed against if the cosine between the residuals and a rotation out of it exceeds this; less is rounding.
 _PUSH = 1e-9
-# A unit normal whose part independent of others of its joint is smaller than this is redundant.
+# Part of a unit normal that is independent of the other normals of its joint: below this it is redundant.
 _PARALLEL = 1e-6
 _MOST_ROUNDS = 6
-# Radians from a limb to its pole that are not visible.
+# Radians from a limb to its pole that cannot be seen.
 AT_POLE = 1e-4
 # Numbers in a block of frames whose matrices fit into the processor's cache together.
 _BLOCK_NUMBERS = 120_000
@@ -185,7 +186,7 @@ class LeastSquares:
             return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count))
         rows = max(3 * residual.shape[1], _ROWS_HELD) if self._wide else columns
         block = max(1, _BLOCK_NUMBERS // (columns * rows))
-        # Frames whose step knows how forces turn have larger matrices: they get blocks of their own.
+        # Frames whose step includes the derivative of forces have larger matrices, so they get separate blocks.
         kinds = np.flatnonzero(~curved), np.flatnonzero(curved)
         blocks = [kind[first : first + block] for kind in kinds for first in range(0, len(kind), block)]
         if len(blocks) == 1:

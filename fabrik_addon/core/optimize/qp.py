@@ -30,9 +30,9 @@ from ..arrays import TINY, BoolArray, FloatArray, lengths, times
 
 # Added compliance of inequalities, as a share of what a unit push moves them, since several may be equal.
 _LEAST_COMPLIANCE: Final = 1e-8
-# Pushes and gaps of the wrong sign count from here on, as a share of the largest movement, both in units of √energy.
+# Pushes and gaps of the wrong sign are ignored below this share of the largest movement; both are in units of √energy.
 _ACCURACY: Final = 1e-9
-# A bound on cycles from rounding errors.
+# The largest number of rounds, in case rounding errors cause a cycle.
 _MOST_ROUNDS: Final = 200
 # The cosine above which inequalities are nearly parallel.
 _PARALLEL: Final = 0.5
@@ -138,7 +138,7 @@ class QuadraticProgram:
             pulling[:, :first] = False
             is_pulling = pulling.any(axis=1)
             if is_pulling.any():
-                # Move toward it until an inequality would pull; inequalities that then do not push are dropped.
+                # Move until an inequality would pull. Inequalities that do not push are then dropped.
                 before = result[some]
                 share = np.where(pulling, before / np.minimum(before - found, -TINY), 1.0).min(axis=1)
                 found = before + share[:, None] * (found - before)
@@ -177,7 +177,7 @@ class QuadraticProgram:
         alone[:, rows, rows // 3] = multipliers[frames, : self._count]
         falls = _multipliers(self._square[frames], alone, yielding[frames], used[frames])
         change = np.where(wrong[frames], sizes[frames] / caps[frames] - 1.0, 0.0)
-        # Goals that change alike count for each other, as if they pulled along one line, so that no step overshoots.
+        # Goals that change alike are counted together, as if they pulled along one line, so that no step overshoots.
         coupled = np.abs(alone.swapaxes(1, 2) @ falls) * (change[:, :, None] * change[:, None] > 0.0)
         change *= sizes[frames] ** 2 / np.maximum(coupled.sum(axis=2), TINY)
         changed = np.maximum(own[frames] + change[..., None], least.reshape(shape)[frames])

@@ -28,19 +28,19 @@ from ..rotations import angle_between, quaternion_from_matrix
 from ..solution import Solution, Status
 from ..state import Start
 
-# The share of a chain's length beside its line below which a direction means less and less.
+# The direction from the line loses its meaning below this distance, as a share of the chain's length.
 _CLEAR = 1e-3
 
 
 class _Begun(NamedTuple):
-    """Start poses, their root at the origin; values are the same on every frame where there is one pose for all.
+    """Start poses, with their root at the origin; values are the same on every frame if there is one pose for all.
 
     Attributes:
         rotations: (F, J, 4) of all bones.
         local: the local rotations of the B bodies.
-        bent: the same where straight limbs have been bent, if the root is fixed.
-        points: of the chain as it begins, root first.
-        bent_points: of the bent one.
+        bent: the same after straight limbs have been bent, if the root is fixed.
+        points: of the chain at the start, root first.
+        bent_points: of the bent chain.
     """
 
     rotations: FloatArray
@@ -77,7 +77,7 @@ class ChainSolver:
         if len(self._links) > 1 and np.isfinite(targets.bend).any():
             poles = targets.bend - roots[:, None]
             wish = backend.vector(poles[:, 0])
-        elif rotations.strides[0] == 0:  # one pose for all frames needs to be looked at only once
+        elif rotations.strides[0] == 0:  # one pose for all frames is checked only once
             rotations = rotations[:1]
         begun = self._begun(rotations, poles)
         counts = targets.weights[:, 0] > 0.0
@@ -117,7 +117,7 @@ class ChainSolver:
             begun = self._begun(problem.legal(checked_start(start, problem.skeleton, 1)))
         if start_location is not None:
             location = checked_root_location(start_location, problem.skeleton, 1)[0]
-        # As seen from the root: in single precision far places are rough.
+        # Relative to the root, since single precision is coarse far from the origin.
         away = [part - own for part, own in zip(place, location.tolist(), strict=True)]
         found = self._improved(begun, self._backend.Vector(away), 1, True)
         rotations = np.array(begun.rotations[0])
@@ -164,7 +164,7 @@ class ChainSolver:
     def _improved(
         self, begun: _Begun, goal: Vector, count: int, counts: Condition, wish: Vector | None = None
     ) -> _Found:
-        """Poses that are no farther from their targets than at the start, and bend toward a wish (NaN: none)."""
+        """Poses that are no farther from their targets than at the start, and bend toward the pole `wish` (NaN: none)."""
         backend = self._backend
         before = (begun.points[-1] - goal).length
         unmet = before > self._tolerance
@@ -220,9 +220,10 @@ class ChainSolver:
 
 
 def _off_pole(backend: Backend, points: list[Vector], wish: Vector) -> tuple[Vector, Scalar]:
-    """The line from the root, which is the origin, to the tip, and the angle about it from a chain's middle to a wish.
+    """The line from the root (the origin) to the tip, and the angle about it from a chain's middle to its pole.
 
-    It fades where either is all but on the line: there the angle means little, and may jump. Zero where a wish is NaN.
+    The angle is reduced to zero where either is almost on the line, since it would jump there. Zero where a pole is
+    NaN.
     """
     axis = first_direction(backend, points[-1], points[1], points[1])
     side, wanted = beside(sum_vectors(points[1:-1]), axis), beside(wish, axis)

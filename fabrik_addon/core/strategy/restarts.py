@@ -23,7 +23,7 @@ _CLEAR_GAIN = 0.95
 
 
 def take_better(problem: Problem, state: State, frames: IntArray, found: State, share: float = 1.0) -> None:
-    """Take over, for frames (N,), those of N poses that meet the targets or come nearer.
+    """Replace the poses of frames (N,) by new ones where those meet the targets or come nearer.
 
     share: the largest Σ weight · distance² of a new pose, relative to the current one.
     """
@@ -55,7 +55,7 @@ def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, b
     part.pose = problem.bodies.pose(local, part.pose.root, part.pose.factors)
     part.iterations[:] = 0
     attempt(problem, part, bending=False, most_steps=_STEPS)
-    # Of those that meet the targets the first one, since otherwise rounding would choose.
+    # If several meet the targets, take the first one, since otherwise rounding would choose.
     residual = problem.goals.residual(part.pose, part.wanted)
     costs = np.where(part.unmet(residual), part.cost(residual), 0.0).reshape(len(batch), count)
     state.iterations[frames] += part.iterations.reshape(costs.shape).sum(axis=0)
@@ -65,7 +65,7 @@ def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, b
 
 
 def _stuck(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
-    """Those of some frames that another start pose may bring nearer to their targets."""
+    """Those of `frames` (N,) that another start pose may bring nearer to their targets."""
     options = problem.options
     if not (options.finish and options.restarts and problem.limited) or options.plain or not len(frames):
         return frames[:0]

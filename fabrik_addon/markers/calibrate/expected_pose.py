@@ -21,7 +21,7 @@ Kind = Literal["REST", "STANDING", "A_POSE", "T_POSE", "MOVING"]
 
 # Degrees by which the arms are raised to the side in each calibration pose.
 _RAISED: Final[dict[Kind, float]] = {"STANDING": 10.0, "A_POSE": 45.0, "T_POSE": 90.0}
-# A pose counts as one of these if its arms are closer than this to it, and legs and trunk this close to rest (degrees).
+# Degrees: a pose counts as one of these if its arms differ by less, and its legs and trunk differ by less from rest.
 _NEAR: Final = 25.0
 # How far people deviate from a calibration pose, by part (degrees, standard deviation).
 _STILL: Final = {"spine": 4.0, "chest": 4.0, "neck": 5.0, "head": 5.0, "shoulder": 4.0, "foot": 4.0, "toe": 4.0}
@@ -30,7 +30,7 @@ _STILL_LIMB: Final = 8.0
 # less than the chest: with 15 for both, keypoints had it at its limits on 60 % of the frames; now on 28 %.
 _MOVING: Final = {"spine": 12.0, "chest": 15.0, "neck": 20.0, "head": 20.0, "shoulder": 12.0, "foot": 20.0, "toe": 15.0}
 _MOVING_LIMB: Final = 60.0
-# Radians; negligible: about 2 % of the weight of a marker 10 cm from the joint.
+# Radians: so large that it hardly counts, about 2 % of a marker 10 cm from the joint.
 _ANY: Final = np.pi
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "thigh", "shin"})
 

@@ -125,7 +125,7 @@ class Fit:
         return points_on(solution.matrices, self.bones, self.offsets)
 
     def distances(self, solution: Solution, positions: FloatArray) -> FloatArray:
-        """(F, M) distances of the markers from recorded positions (F, M, 3); NaN where those are."""
+        """(F, M) distances of the markers from recorded positions (F, M, 3); NaN where a position is NaN."""
         distances: FloatArray = np.linalg.norm(self.points(solution) - positions * self.scale, axis=2)
         return distances
 

@@ -26,12 +26,12 @@ _ROUNDS: Final = 6
 _WORTH_WHILE: Final = 2e-3
 # Damping of undetermined joints, as a share of the mean diagonal.
 _DAMPING: Final = 1e-6
-# A sample may be this many times farther off than its marker's usual distance, and always this share of the skeleton's
-# size.
+# The largest distance of a sample: this many times the usual distance of its marker, but at least this share of the
+# skeleton's size.
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.01
 
-# A search in small steps: yields the largest share that may be done, and returns a fit with its poses.
+# A search in small steps: yields an upper bound of the share done, and returns a fit with its poses.
 Search: TypeAlias = Generator[float, None, tuple[Fit, Solution]]
 
 

@@ -19,8 +19,8 @@ _FLOOR_PERCENT: Final = 5.0
 _HYSTERESIS: Final = 1.5
 # Speeds are measured over this many seconds: 1 mm of marker noise then gives 2 cm/s.
 _SPEED_OVER: Final = 0.05
-# The ground moves if this share of low points' velocities agree (a foot is in contact for 60 % of a step, heel and toe
-# at different times), out of at least this many.
+# The ground moves if at least this share of low points' velocities agree, out of at least this many. (A foot is in
+# contact for 60 % of a step, heel and toe at different times.)
 _GROUND_SHARE: Final = 0.3
 _GROUND_SAMPLES: Final = 1000
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..clip import MarkerFileError
 
-# The first bytes of a .npy file, of a zip (.npz) and of a pickle.
+# The first bytes of a .npy file, a zip file (.npz) and a pickle.
 NPY_START: Final = b"\x93NUMPY"
 NPZ_START: Final = b"PK\x03\x04"
 PICKLE_START: Final = b"\x80"

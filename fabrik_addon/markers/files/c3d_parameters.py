@@ -81,7 +81,7 @@ class Parameters:
     def floats(self, raw: bytes) -> FloatArray:
         """4-byte numbers in the file's format; an incomplete last number is dropped."""
         raw = raw[: len(raw) // 4 * 4]
-        # Bytes that are not numbers may overflow.
+        # Bytes that are not numbers may give invalid values.
         with np.errstate(invalid="ignore"):
             if self._processor == DEC:
                 return _from_dec(raw)

@@ -15,11 +15,11 @@ import numpy as np
 from ..clip import BoolArray, FloatArray, MarkerFileError
 from .c3d_parameters import BLOCK, FASTEST, Parameters
 
-# Larger frame counts than the header can hold are written as this number.
+# This number stands for frame counts that do not fit into the header.
 _MANY_FRAMES: Final = 65535
 # The height of a person's markers in millimetres; of two scales, the one that comes closer is used.
 _TALL: Final = 1600.0
-# No file has a larger scale, while other bytes read as a scale are mostly larger.
+# Real scales are smaller; other bytes that are read as a scale are usually larger.
 _LARGEST: Final = 1e5
 
 
@@ -110,7 +110,7 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
     if not layouts or not layouts[0].points:
         raise MarkerFileError("no markers: choose a file with points")
     exact = [layout for layout in layouts if layout.frames and 0 <= size - layout.end < BLOCK]
-    # Otherwise no more frames than fit; all of them if no count is given.
+    # Otherwise as many frames as the file announces, but no more than fit into it.
     most = max(size - layouts[0].start, 0) // layouts[0].frame_bytes
     chosen = exact[0] if exact else replace(layouts[0], frames=min(layouts[0].frames or most, most))
     if chosen.frames < 1:

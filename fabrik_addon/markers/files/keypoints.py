@@ -37,7 +37,7 @@ _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:
 _SLOWEST, _FASTEST = 1.0, 1000.0
 # The extent of a person's points in each unit: from children to raised arms, sitting or standing.
 _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
-# Up is a coordinate axis only if it is aligned with the body to this cosine.
+# Up is a coordinate axis only if the cosine between the axis and the body is at least this.
 _ALONG: Final = 0.7
 # Points whose smallest extent is below this share of their size are 2D image points.
 _FLAT: Final = 1e-3

@@ -1,4 +1,4 @@
-"""Shared by the readers of marker files: bytes, units, names, and missing samples."""
+"""Helpers shared by the readers of marker files: bytes, units, names, and missing samples."""
 
 import itertools
 import logging
@@ -46,7 +46,7 @@ def read_file(path: str | os.PathLike[str], parse: Parser, units: str | None, up
             raise MarkerFileError(f"the up axis must be Y or Z, not {up_axis!r}")  # noqa: TRY301
         clip = replace(parse(_file_bytes(path), units, axes[told]), source=path.name)
     except MarkerFileError as trouble:
-        # Keep the class of the error, which may carry more.
+        # The class of the error stays, since it may carry more data.
         trouble.args = (f"{path.name}: {trouble}",)
         raise
     for note in clip.notes:

@@ -1,4 +1,4 @@
-"""Shared by the readers of CSV files: cells, rows of numbers, and truncated files."""
+"""Helpers shared by the readers of CSV files: cells, rows of numbers, and truncated files."""
 
 import csv
 import io

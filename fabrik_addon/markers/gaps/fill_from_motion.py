@@ -23,13 +23,13 @@ from .long import fill_rotations
 
 # Seconds: poses of the other bones this long before and after describe their motion.
 _LAG: Final = 0.08
-# Seconds on either side of a gap that are learned from; more take time and add little. At most this many of their
-# frames are used, and always this many next to the gap.
+# Seconds on either side of a gap from which motion is learned; more take time and add little. Then the largest number
+# of their frames, and the number of frames next to the gap that are always used.
 _WITHIN: Final = 4.0
 _MOST_FRAMES: Final = 120
 _BESIDE: Final = 12
 _NOISE: Final = 1e-4
-# Number of test gaps at other times. The prediction's error must be below this share of the plain fill's.
+# Number of test gaps at other times, and the largest error of the prediction there, as a share of the plain fill's.
 _TRIALS: Final = 4
 _BETTER: Final = 0.7
 

@@ -26,7 +26,7 @@ _FOR_CUBIC: Final = 20
 # The curve's degree grows by one for each third of these frames that exists. Without this, four frames at a take's
 # beginning led a neck without its marker 170 degrees astray over 30 frames.
 _FOR_DEGREE: Final = 3.0
-# Frames farther from the cubic than this many times the median get almost no weight, after this many rounds.
+# Frames farther from the cubic than this many times the median get almost no weight; and the number of rounds for that.
 _FAR_OFF: Final = 4.0
 _ROUNDS: Final = 4
 # The least weight of a frame: if nearly all frames agree to the last digit, those alone would not determine a curve.

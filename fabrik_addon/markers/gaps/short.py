@@ -30,7 +30,7 @@ def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
     # Slopes at both edges of the cubic through two samples on either side (Newton's form). A single sample on one side
     # is mirrored, which gives a parabola; single samples on both sides give a straight line.
     last = len(positions) - 1
-    # How far a marker moves a frame up to a gap and after it; NaN where it is seen on one frame only.
+    # Movement of a marker per frame before and after a gap; NaN if it is seen on one frame only.
     leaving = np.where(before[:, None] > 0, start - positions[np.maximum(before - 1, 0), markers], np.nan)
     coming = np.where(after[:, None] < last, positions[np.minimum(after + 1, last), markers] - end, np.nan)
     leaving, coming = (

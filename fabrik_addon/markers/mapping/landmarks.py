@@ -109,7 +109,7 @@ _JOINTS: Final[Mapping[str, tuple[BoneEnd, ...]]] = MappingProxyType(
     | {f"{finger} {number}": (BoneEnd("finger", "HEAD", finger, number),) for finger in FINGERS for number in (1, 2, 3)}
     | {f"{finger} tip": (BoneEnd("finger", "TAIL", finger, 3),) for finger in FINGERS}
 )
-# In the middle between both sides.
+# Joints in the middle between both sides of a pair.
 _PAIRS: Final[Mapping[str, str]] = MappingProxyType({"mid hip": "hip", "mid shoulder": "shoulder"})
 
 _ON_THE_BODY: Final[Mapping[str, Landmark]] = MappingProxyType(

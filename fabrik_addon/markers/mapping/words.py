@@ -118,7 +118,7 @@ _CLUSTERS: Final[Mapping[str, str]] = {
     "forearm": "forearm", "hand": "middle of hand", "thigh": "thigh", "shank": "shank", "foot": "top of foot",
 }  # fmt: skip
 _CLUSTERS_IN_THE_MIDDLE: Final = {"pelvis", "trunk", "head"}
-# A word of at least this many letters may be cut, to no fewer than the second number.
+# A long word of at least the first number of letters may be cut, to at least the second.
 _LONG, _CUT = 6, 4
 # Words this short name a part only with a number: "sh" is usually a shoulder, but "sh1" is a shank.
 _SHORT: Final = 2

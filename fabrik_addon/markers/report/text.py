@@ -38,7 +38,7 @@ ROTATION_COLUMNS: Final = ("mean_deg", "max_deg")
 # https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t")
 _TABLE_HEAD: Final = ("marker", "mean mm", "rms mm", "max mm", "worst frame", "seen %")
-# Gaps of at least this many frames are listed under the table, and at most this many of them.
+# The table lists gaps of at least this many frames, and at most this many of them.
 _LONG_SPAN: Final = 10
 _MOST_SPANS: Final = 5
 
@@ -118,7 +118,7 @@ def _closing_line(report: Report) -> str:
 
 
 def _counts(report: Report) -> str:
-    """Such as "FITTED 149, UNSEEN 2"."""
+    """The number of frames of each status, for example "FITTED 149, UNSEEN 2"."""
     return ", ".join(f"{name} {count}" for name, count in report.status_counts().items())
 
 

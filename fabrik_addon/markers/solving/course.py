@@ -39,7 +39,7 @@ NOISE: Final = 0.002
 _FROM_REST: Final = 0.7
 # Radians: expected deviation of a pose from the course.
 FROM_COURSE: Final = 0.2
-# The prior of a bone with this uncertainty (radians) has its full weight; at half of it, a quarter.
+# The prior has its full weight for a bone with this uncertainty (radians), and a quarter of it at half the uncertainty.
 _UNSURE: Final = 0.5
 # Knots are solved from rest, so a bone counts as lost at a smaller uncertainty (radians) than on other frames.
 _KNOT_LOST: Final = 0.15

@@ -32,7 +32,7 @@ def lost_certainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple
     skeleton, frames = solver.skeleton, np.arange(len(seen))
     rotations, roots = np.zeros((len(seen), len(skeleton))), np.zeros(len(seen))
     bodies = np.array(participants(skeleton, solver.effectors))
-    # The evaluated frame for each frame; the same markers are seen there.
+    # For each frame, the evaluated frame with the same visible markers.
     changes = np.concatenate([[True], (seen[1:] != seen[:-1]).any(axis=1)])
     began = np.maximum.accumulate(np.where(changes, frames, 0))
     stands_for = frames - (frames - began) % _EVERY

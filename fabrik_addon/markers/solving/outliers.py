@@ -11,8 +11,8 @@ from ..robust import outlier_weights, usual_distances
 from .course import FROM_COURSE, SPACING, prior_weight
 from .recording import Recording, about
 
-# A sample may be this many times farther off than is usual for its marker, but not more than the first share of the
-# skeleton's size (9 cm on a person), and always the second (27 mm), since skin moves that much.
+# The largest distance of a sample: this many times the usual distance of its marker, but at most the first share of the
+# skeleton's size (9 cm on a person) and at least the second (27 mm), since skin moves that much.
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.015
 _NEVER_SHARE: Final = 0.05
@@ -25,8 +25,8 @@ _OUTLYING: Final = 2.0
 _EXPECTED: Final = 0.05
 # If fewer than this share of a frame's markers would remain, all of them are used.
 _LEAST_INLIERS: Final = 0.5
-# A sample is flung if, for up to three frames, it is farther from the median of the seven frames around it than this
-# share of the size (10 cm on a person), and farther than a striking hand moves (400 m/s² for a person's size).
+# A sample is flung if, for up to this many frames, it is farther from the median of the seven frames around it than
+# this share of the size (10 cm on a person), and farther than a striking hand moves (400 m/s² for a person's size).
 _REACH: Final = 3
 _FLUNG_SHARE: Final = 0.04
 _FASTEST: Final = 170.0

@@ -1,4 +1,4 @@
-"""What mouse and keys say during a drag: a shift and a turn in world space. Plain numbers, so it needs no window."""
+"""Converts mouse and keys during a drag to a translation and a rotation in world space. Needs no window."""
 
 from dataclasses import dataclass, field
 from math import atan2, degrees, floor, log10, pi, radians
@@ -10,7 +10,7 @@ from mathutils import Quaternion, Vector
 from ....core.arrays import FloatArray
 
 _AXES: Final = "XYZ"
-# A sine: a plane seen at a flatter angle, or an axis nearer to the line of sight, gives no place under the mouse.
+# A sine: a plane seen at a flatter angle, or an axis closer to the line of sight, gives no position under the mouse.
 _FLAT: Final = 0.05
 # Pixels, about: one snapping step is the power of ten of a meter below this width.
 _SNAP_WIDTH: Final = 100.0
@@ -28,11 +28,11 @@ class Ray:
 
 @dataclass
 class Lock:
-    """Axes that a drag is locked to.
+    """The axes to which a drag is locked.
 
     Attributes:
         axis: "X", "Y", "Z", or "" for none.
-        is_plane: the drag keeps to the plane across the axis instead.
+        is_plane: the drag stays in the plane perpendicular to the axis instead.
         is_local: the axis is the bone's instead of the world's.
     """
 
@@ -41,14 +41,14 @@ class Lock:
     is_local: bool = False
 
     def press(self, axis: str, *, plane: bool) -> "Lock":
-        """The lock after a key has been pressed: the world's axis, the same key again the bone's, and again none."""
+        """The lock after a key press: first the world's axis, the same key again the bone's, and again none."""
         if (axis, plane) != (self.axis, self.is_plane):
             return Lock(axis, plane)
         return Lock() if self.is_local else Lock(axis, plane, is_local=True)
 
     @property
     def fields(self) -> list[int]:
-        """The axes along which a drag may go, 0 to 2."""
+        """The axes along which a drag may move, 0 to 2."""
         if not self.axis:
             return [0, 1, 2]
         number = _AXES.index(self.axis)
@@ -62,13 +62,13 @@ class Lock:
 
 @dataclass
 class Typing:
-    """Numbers typed during a drag, one for each axis that is open; Tab goes from one to the next."""
+    """Numbers typed during a drag, one for each free axis; Tab goes to the next."""
 
     texts: dict[int, str] = field(default_factory=dict)
     place: int = 0
 
     def type(self, character: str) -> None:
-        """A digit or a point goes to the end; a minus turns the sign."""
+        """A digit or a point is appended; a minus changes the sign."""
         text = self.texts.get(self.place, "")
         if character == "-":
             self.texts[self.place] = text[1:] if text.startswith("-") else f"-{text}"
@@ -76,13 +76,13 @@ class Typing:
             self.texts[self.place] = text + character
 
     def erase(self) -> None:
-        """Take the last character away; with none left the mouse counts again."""
+        """Remove the last character; without characters the mouse is used again."""
         text = self.texts.pop(self.place, "")[:-1]
         if text:
             self.texts[self.place] = text
 
     def next(self, count: int) -> None:
-        """Go on to the next of some numbers."""
+        """Go to the next of `count` numbers."""
         self.place = (self.place + 1) % count
 
     def values(self, count: int) -> list[float] | None:
@@ -94,7 +94,7 @@ class Typing:
 
 @dataclass
 class DragInput:
-    """All that has been said since a drag began.
+    """All input since a drag began.
 
     Attributes:
         place: (3,) the dragged point at the start, world space.
@@ -122,19 +122,19 @@ class DragInput:
     typing: Typing = field(default_factory=Typing)
 
     def press_axis(self, axis: str, *, plane: bool) -> None:
-        """X, Y or Z was pressed."""
+        """Handle X, Y or Z."""
         self.lock = self.lock.press(axis, plane=plane)
         self.typing = Typing()
 
     def rotate(self, rotating: bool) -> None:
-        """R or G was pressed: what has been said so far stays, and the mouse goes on from there."""
+        """Handle R or G: the input so far stays, and the mouse continues from there."""
         self.base_shift, self.base_turn = self.shift(), self.turn()
         self.rotating, self.angle, self.first = rotating, 0.0, self.ray
         self.lock, self.typing = Lock(), Typing()
 
     @property
     def frame(self) -> FloatArray:
-        """(3, 3) the axes that the lock speaks of, as columns."""
+        """(3, 3) the axes of the lock, as columns."""
         return self.axes if self.lock.is_local else np.eye(3)
 
     @property
@@ -143,7 +143,7 @@ class DragInput:
         return 1 if self.rotating else len(self.lock.fields)
 
     def shift(self) -> FloatArray:
-        """(3,) how far the dragged point is to go, in world space."""
+        """(3,) translation of the dragged point, world space."""
         if self.rotating:
             return self.base_shift
         open_axes = self.lock.fields
@@ -177,7 +177,7 @@ class DragInput:
         return axis * angle if self.base_turn is None else turned_on(self.base_turn, axis * angle)
 
     def _turning_axis(self) -> tuple[FloatArray, float]:
-        """(3,) the axis that the bone is turned about, and whether the mouse goes along or against a turn about it."""
+        """(3,) the axis of the bone's rotation, and the sign of the mouse's rotation about it."""
         toward_viewer = -self.first.direction
         if not self.lock.axis:
             return toward_viewer, 1.0
@@ -185,12 +185,12 @@ class DragInput:
         return axis, 1.0 if axis @ toward_viewer >= 0.0 else -1.0
 
     def go_around(self, before: FloatArray, after: FloatArray, share: float = 1.0) -> None:
-        """The mouse has gone from (2,) to (2,), in pixels from the dragged point on the screen."""
+        """Handle mouse movement from (2,) to (2,), in pixels relative to the dragged point on the screen."""
         change = atan2(after[1], after[0]) - atan2(before[1], before[0])
         self.angle += share * ((change + pi) % (2.0 * pi) - pi)
 
     def _under(self, ray: Ray) -> FloatArray:
-        """(3,) the place under the mouse."""
+        """(3,) the position under the mouse."""
         if self.lock.axis:
             axis = self.frame[:, _AXES.index(self.lock.axis)]
             found = on_plane(ray, self.place, axis) if self.lock.is_plane else on_axis(ray, self.place, axis)
@@ -200,13 +200,13 @@ class DragInput:
         return self.place if straight is None else straight
 
     def __str__(self) -> str:
-        """What is going on, for the viewport's header."""
+        """The state of the drag, for the viewport's header."""
         typed = self.typing.texts.get(self.typing.place)
         turn = self.turn()
         if self.rotating and turn is not None:
             amount = f"Rotate {degrees(float(np.linalg.norm(turn))):.1f}°"
         else:
-            # Adding zero takes the sign from a rounded zero.
+            # Adding zero removes the sign of a rounded zero.
             own = np.round(self.frame.T @ self.shift(), 4) + 0.0
             parts = [f"{_AXES[each]} {own[each]:.4f}" for each in self.lock.fields]
             amount = f"Move {'  '.join(parts)}  ({np.linalg.norm(own):.4f} m)"
@@ -215,7 +215,7 @@ class DragInput:
 
 
 def turned_on(first: FloatArray, second: FloatArray) -> FloatArray:
-    """(3,) the rotation vector of two turns, one after the other."""
+    """(3,) the rotation vector of two rotations, one after the other."""
     rotations = [Quaternion(Vector(each.tolist()), float(np.linalg.norm(each))) for each in (first, second)]
     axis, angle = (rotations[1] @ rotations[0]).to_axis_angle()
     return np.array(axis * angle, dtype=np.float64)
@@ -245,7 +245,7 @@ def snap_step(pixel: float, *, fine: bool) -> float:
 
 
 def _number(text: str) -> float:
-    """What has been typed so far as a number; zero while it is none yet."""
+    """The typed text as a number; zero if it is not one yet."""
     try:
         return float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""One connected piece of a rig that follows a drag: the bones below one bone, as they stand, and their solver."""
+"""One connected part of a rig that follows a drag: the bones below one bone, their pose, and their solver."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,22 +23,22 @@ from ..stored_pose import preferred_pose
 
 # A rope that is all but taut stays short of what pulls it (1.4 mm of a meter): the root goes by this share farther.
 _SLACK = 0.02
-# What bending the trunk of an animal that is moved as a whole costs. Pinned, and its hips down by 10 cm, a wolf's front
-# legs become 0 % shorter with 1, 7 % with 100, 13 % with 1000; its hind legs 14 %. A horse's 0, 7 and 17 %; 17 %.
+# The cost of bending the trunk of an animal that is moved as a whole. Pinned, and with its hips lowered by 10 cm, a
+# wolf's front legs become 0 % shorter with 1, 7 % with 100, 13 % with 1000; its hind legs 14 %. A horse's 0, 7 and 17
+# %; hind legs 17 %.
 _STIFF = 1000.0
 
 
 @dataclass(frozen=True)
 class Grip:
-    """A point of a bone and where it is to be.
+    """A point of a bone and its target.
 
     Attributes:
         effector: the point, for the solver.
         armature_position: (3,) its target at the drag's start.
-        armature_rotation: (4,) the rotation that its bone is to have then, where the effector's rotation counts.
-        shift_factors: (3,) what the drag's shift is multiplied by for it: zeros for what is held, (-1, 1, 1) for a
-            mirrored point.
-        is_pin: whether somebody has pinned what is held; an IK control that holds a limb is no pin.
+        armature_rotation: (4,) the target rotation of its bone then, if the effector's rotation counts.
+        shift_factors: (3,) factors on the drag's translation: zeros for held points, (-1, 1, 1) for a mirrored point.
+        is_pin: whether it is a pin of the user; an IK control that holds a limb is not.
     """
 
     effector: Effector
@@ -49,7 +49,7 @@ class Grip:
 
     @property
     def is_dragged(self) -> bool:
-        """Whether it takes part in the drag, rather than being held."""
+        """Whether the grip is dragged rather than held."""
         return bool(self.shift_factors.any())
 
 
@@ -57,9 +57,9 @@ class Grip:
 class PartPose:
     """The pose of a part.
 
-    local_rotations: (J, 4). armature_head: (3,) the top bone's. error, pin_error: armature units that what is dragged,
-    and what is held, is from its place. is_on_the_way: whether solving once more goes on. deeper: how much farther
-    along the depth the first grip is than asked.
+    local_rotations: (J, 4). armature_head: (3,) the top bone's. error, pin_error: distances of dragged and held points
+    from their targets, armature units. is_on_the_way: whether solving again continues. deeper: how much farther along
+    the depth the first grip is than its target.
     """
 
     local_rotations: FloatArray
@@ -71,7 +71,7 @@ class PartPose:
 
 
 class DragPart:
-    """The bones from one bone down, made ready once, to be solved for every move of the mouse.
+    """The bones from one bone down, prepared once, to be solved for every move of the mouse.
 
     Attributes:
         tree: the bones.
@@ -94,17 +94,18 @@ class DragPart:
         hangs: bool,
         left: Collection[str] = (),
     ) -> None:
-        """Make it ready.
+        """Prepare the part.
 
         Args:
-            armature: the object that the tree is of.
-            tree: the bones that may follow, as from `tree_below`.
-            grips: what is dragged and what is held.
+            armature: the object of the tree.
+            tree: the bones that may follow, from `tree_below`.
+            grips: dragged and held points.
             frozen: bones that keep their local rotation.
-            root: "FIXED", "FREE" or "FOLLOW". What follows like a rope would leave its pins, so with pins it is free.
-            follows: whether limbs without goals follow, and keep to the floor.
-            hangs: whether they hang then.
-            left: bones of limbs that their IK brings where they are held: they are solved, but not written.
+            root: "FIXED", "FREE" or "FOLLOW". A root that follows like a rope would leave its pins, so with pins it is
+                free.
+            follows: whether limbs without goals follow, and stay above the floor.
+            hangs: whether they then hang.
+            left: bones of limbs whose IK brings them to where they are held: solved, but not written.
         """
         self.tree, self.grips, self.moves_root = tree, tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
@@ -123,13 +124,13 @@ class DragPart:
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
         start = self.tree.rotations, self.tree.root_location
         self._preferred = preferred_pose(armature, self.tree, *start, bones=self.turned, moves_root=self.moves_root)
-        # People bend over their feet. An animal's trunk is carried at both ends, and goes along as one piece.
+        # People bend over their feet. An animal's trunk is carried at both ends, and moves as one piece.
         leads = any(grip.is_dragged and grip.effector.bone == tree.skeleton.names[0] for grip in grips)
         self._trunk = trunk_of_animal(armature) if leads and self.moves_root and not self._ropes else []
         self.session = self._begun(armature, follows=follows, hangs=hangs)
 
     def _begun(self, armature: bpy.types.Object, *, follows: bool, hangs: bool) -> DragSolver:
-        """The session, in the pose as it stands."""
+        """The solver of the part, started in the current pose."""
         tree = self.tree
         names = [tree.skeleton.names[bone] for bone in self._solved]
         session = make_solver(
@@ -161,9 +162,9 @@ class DragPart:
         depth: FloatArray | None = None,
         settled: bool = False,
     ) -> PartPose:
-        """The pose once the dragged points are shifted by (3,) and their bones turned, both in armature space.
+        """The pose after the dragged points are translated by (3,) and their bones rotated, both in armature space.
 
-        depth: (3,) the unit direction in which the shift says nothing.
+        depth: (3,) the unit direction along which the translation is free.
         """
         targets = self._positions + self._shift_factors * armature_shift
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
@@ -185,7 +186,7 @@ class DragPart:
 
 
 def pull_rope(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatArray:
-    """(3,) how far the first of (N, 3) joints moves when the end (3,) of the chain is pulled to a target (3,)."""
+    """(3,) movement of the first of joints (N, 3) when the end (3,) of the chain is pulled to a target (3,)."""
     pulled, last = target, end
     for joint in joints[::-1]:
         length = np.linalg.norm(last - joint)
@@ -196,7 +197,7 @@ def pull_rope(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatA
 
 
 def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
-    """(4,) the rotation of a grip's bone once the dragged bone has been turned; mirrored where the shift is."""
+    """(4,) the rotation of a grip's bone after the dragged bone has been rotated; mirrored if the translation is."""
     if not grip.is_dragged:
         return grip.armature_rotation.tolist()
     side = grip.shift_factors[0]
@@ -205,9 +206,9 @@ def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
 
 
 def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
-    """The joints, as places in the skeleton, of limbs without goals: those that hang or come down to the floor.
+    """The joints, as indices in the skeleton, of limbs without goals, which hang or rest on the floor.
 
-    The limbs of a control rig follow as the rig has them follow.
+    The limbs of a control rig follow its own rules.
     """
     posed = posed_rig(armature)
     led = {*led, *posed.of_limbs}
@@ -219,7 +220,7 @@ def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *
 
 
 def _ropes(skeleton: Skeleton, grips: Sequence[Grip]) -> list[tuple[int, list[int], FloatArray]]:
-    """For each dragged point its place among the grips, the bones from the root to it, and where it is."""
+    """For each dragged point its index among the grips, the bones from the root to it, and its position."""
     return [
         (row, [int(bone) for bone in skeleton.path(skeleton.index(grip.effector.bone))], grip.armature_position)
         for row, grip in enumerate(grips)

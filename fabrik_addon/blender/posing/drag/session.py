@@ -1,7 +1,7 @@
-"""Dragging a bone: the rig follows inside its limits, pinned bones stay. Works without a window.
+"""Drags a bone: the rig follows inside its limits, and pinned bones stay. Works without a window.
 
-Every step goes on from the pose before, and stays near the one at the drag's start: so it flows, and a drag that comes
-back ends where it began.
+Every step continues from the pose before, and stays near the one at the drag's start. So the motion is smooth, and a
+drag that returns ends where it began.
 """
 
 from dataclasses import dataclass, replace
@@ -29,8 +29,8 @@ from ..posture_session import why_short
 from ..snap_targets import snap_targets
 from .setup import DragSettings, DragSetup
 
-# A shift by less, as a share of the dragged bone's length, or a turn by less, in radians, is none: the pose is the one
-# at the start, to the bit.
+# A smaller translation, as a share of the dragged bone's length, or a smaller rotation in radians counts as none: the
+# pose is exactly the one at the start.
 _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
 # World meters: what is less is not worth a word.
@@ -41,10 +41,10 @@ SHOWN: Final = 5e-4
 class StepResult:
     """How a step went, in world meters.
 
-    error: how far the dragged point is from where it was dragged to. pin_error: how far a pin is from its place.
-    is_on_the_way: whether the same step once more goes on, as joints do not run ahead of what is dragged.
-    deeper: how much farther along the `depth` of the step the dragged point is than asked. why: what keeps the dragged
-    point from there, such as "foot.L is at its limit"; "" if nothing does.
+    error: distance of the dragged point from its target. pin_error: distance of a pin from its location. is_on_the_way:
+    whether the same step again continues, since joints do not run ahead of the mouse. deeper: how much farther along
+    the step's `depth` the dragged point is than its target. why: what keeps the dragged point from its target, such as
+    "foot.L is at its limit"; "" if nothing does.
     """
 
     error: float = 0.0
@@ -55,7 +55,7 @@ class StepResult:
 
     @property
     def line(self) -> str:
-        """How far off the dragged point and pins are, in the scene's units and in one line; "" if all are in place."""
+        """The errors of the dragged point and of pins, in the scene's units and in one line; "" if there are none."""
         parts = []
         if self.error > SHOWN:
             parts.append(f"{length_text(self.error)} short" + (f": {self.why}" if self.why else ""))
@@ -117,15 +117,15 @@ class Drag:
 
         Args:
             location: (3,) in world space.
-            turn: (3,) rotation vector in radians and world space, from how the bone was turned at the start; None
-                lets it rotate freely.
-            depth: (3,) the direction in world space in which a person's hips may go anywhere, such as the line of sight
-                of the view in which they are dragged: in a squat they go back. Other bones ignore it; a chest, tried
+            turn: (3,) rotation vector in radians and world space, relative to the start; None lets the bone rotate
+                freely.
+            depth: (3,) the direction in world space along which a person's hips are free, such as the line of sight of
+                the view in which they are dragged: in a squat they move back. Other bones ignore it; a chest, tested
                 the same way, bent over backward.
-            settled: go on until the joints rest, as on release; otherwise a move takes a bounded time.
+            settled: continue until the joints are at rest, as on release; otherwise a move takes a bounded time.
 
         Raises:
-            RigError: where the armature, or a bone of it, is gone meanwhile.
+            RigError: if the armature, or a bone of it, has been deleted meanwhile.
         """
         if not self._is_there():
             raise RigError(f"The armature of bone {self._dragged[0]!r} was changed during the drag: drag again")
@@ -162,7 +162,7 @@ class Drag:
         )
 
     def keep_orientation(self, context: bpy.types.Context, *, keep: bool) -> None:
-        """Whether dragged feet and heads keep their orientation from now on.
+        """Set whether dragged feet and heads keep their orientation from now on.
 
         The next step goes on from the current pose.
         """
@@ -174,16 +174,16 @@ class Drag:
         self._setup, self._parts = setup, setup.parts(turning=False)
 
     def _is_there(self) -> bool:
-        """Whether the armature has the bones that it had: undo, or another window, may have taken some away."""
+        """Whether the armature still has its bones, since undo or another window may have removed some."""
         try:
             return self._armature.pose.bones.keys() == self._bones
         except ReferenceError:
             return False
 
     def finish(self, context: bpy.types.Context) -> int:
-        """Keep the pose: key what has changed if auto-keying asks for it, and move the dragged bones' own pins along.
+        """Keep the pose: key the changes if auto-keying is on, and move the dragged bones' own pins along.
 
-        A live rig's targets go to where the pose is now. Returns how many bones have changed.
+        A live rig's targets move to the pose. Returns how many bones have changed.
         """
         if self._asked is not None:
             self.step(*self._asked, settled=True)
@@ -204,12 +204,12 @@ class Drag:
             try:
                 snap_targets(context, self._armature)
             except RigError:
-                # None of its targets can be moved, so live posing has its way.
+                # None of its targets can be moved, so Live decides the pose.
                 live.resume(self._armature)
         return len({bone for bone, _ in changed})
 
     def cancel(self) -> None:
-        """Put everything back, bit for bit."""
+        """Restore everything exactly."""
         try:
             self._keeper.restore()
         finally:
@@ -224,13 +224,13 @@ def begin_drag(
     point: str = "TAIL",
     settings: DragSettings | None = None,
 ) -> Drag:
-    """Take hold of a bone's "TAIL" or "HEAD"; nothing moves yet.
+    """Start dragging a bone's "TAIL" or "HEAD"; nothing moves yet.
 
-    Where X-mirror is on, the bone of the other side is dragged as well, by the mirror image of every shift. A live rig
-    rests until the drag is finished or cancelled.
+    With X-mirror the bone of the other side is dragged too, by mirrored translations. Live posing of the rig pauses
+    until the drag is finished or cancelled.
 
     Raises:
-        FabrikError: naming what keeps the bone from being dragged; the scene is untouched.
+        FabrikError: naming what prevents the drag; the scene is unchanged.
     """
     check_rig(armature)
     check_editable(armature)
@@ -245,7 +245,7 @@ def begin_drag(
 
 
 def _why_nothing_follows(bone: str, setup: DragSetup) -> str:
-    """Why a bone can't be dragged, and what to do."""
+    """Why a bone cannot be dragged, and what to do."""
     if bone in setup.frozen:
         return f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no parent can follow; drag another"
     return f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move"

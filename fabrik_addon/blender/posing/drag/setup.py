@@ -1,4 +1,4 @@
-"""What a drag is about: which bones are taken hold of, which ones follow, and what is held or left alone."""
+"""The setup of a drag: the dragged bones, those that follow, and those that are held or skipped."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,15 +33,15 @@ _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
 
 @dataclass(frozen=True)
 class DragSettings:
-    """How a drag goes about it.
+    """Settings of a drag.
 
     Attributes:
         reach: "WHOLE" rig, to the nearest "PIN", or a number of "BONES".
         bones: that number, the dragged bone included.
         root: "AUTO", "FIXED", "FREE" or "FOLLOW"; None for the rig's own setting.
         keep_orientation: feet and heads keep their orientation in the world while they are dragged.
-        others: bones that are dragged by the same shift. Left out are those that are pinned, that constraints
-            move, and that are above or below another dragged bone.
+        others: bones that are dragged by the same translation, except those that are pinned, that constraints move, and
+            that are above or below another dragged bone.
     """
 
     reach: str = "WHOLE"
@@ -52,13 +52,13 @@ class DragSettings:
 
 
 class DragSetup:
-    """An armature as it stands when a bone of it is taken hold of.
+    """An armature at the start of a drag.
 
     Attributes:
         point, settings: which end of the bones is dragged, and how.
-        dragged: the bones that are dragged, the one that was taken hold of first, with (3,) their factors on a shift.
+        dragged: the dragged bones, the first one first, with (3,) their factors on the translation.
         owned: bones that constraints move, with the reason: nothing above them follows.
-        frozen: bones that nobody could key, with the reason: they ride along.
+        frozen: bones that cannot be keyed, with the reason: they follow rigidly.
     """
 
     def __init__(self, armature: bpy.types.Object, bone: str, point: str, settings: DragSettings) -> None:
@@ -71,7 +71,7 @@ class DragSetup:
         self.dragged: dict[str, FloatArray] = {}
         left_out = {*self.owned, *(pin.bone for pin in pins(armature))}
         others = [name for name in settings.others if name not in left_out]
-        # The end of a limb is meant if all of it is selected.
+        # If a whole limb is selected, its end is dragged.
         others.sort(key=lambda name: -len(armature.pose.bones[name].parent_recursive))
         for name in (bone, *others):
             if name in self._lines():
@@ -94,17 +94,17 @@ class DragSetup:
         return {each.name for bone in bones for each in (bone, *bone.parent_recursive, *bone.children_recursive)}
 
     def _present_trees(self) -> Iterator[Tree]:
-        """The rig's bones, as long as they are now: dragging does not stretch them."""
+        """The rig's bones at their current lengths, since dragging does not stretch them."""
         return (stretched(self._armature, tree) for tree in self._posed.trees())
 
     @property
     def root(self) -> str | None:
-        """How the root goes along; None for the rig's own setting."""
+        """How the root moves; None for the rig's own setting."""
         return self.settings.root
 
     @property
     def pinned(self) -> dict[str, str]:
-        """The bones that pins hold, with the names that people know them by."""
+        """The pinned bones, with their displayed names."""
         return {pin.bone: pin.shown_bone for pin in self._held}
 
     @cached_property
@@ -117,7 +117,7 @@ class DragSetup:
         return sorted(tops, key=lambda top: top not in path)
 
     def parts(self, *, turning: bool) -> list[DragPart]:
-        """The pieces of the rig that follow; `turning`: how the dragged bones are turned counts as well."""
+        """The parts of the rig that follow; `turning`: the rotation of dragged bones counts as well."""
         return [self._part(top, turning=turning) for top in self.tops]
 
     def left_alone(self, parts: Sequence[DragPart]) -> list[str]:
@@ -138,7 +138,7 @@ class DragSetup:
             places = [place for place, name in enumerate(path[:-1]) if name in pinned]
             return path[places[-1] + 1] if places else path[0]
         if self.settings.reach == "BONES":
-            # A bone that is held by its head does not turn itself.
+            # A bone that is held by its head does not rotate itself.
             turning = path[:-1] if self.point == "HEAD" and len(path) > 1 else path
             return turning[max(0, len(turning) - self.settings.bones)]
         return path[0]
@@ -151,7 +151,7 @@ class DragSetup:
         return path[first:]
 
     def _part(self, top: str, *, turning: bool) -> DragPart:
-        """The piece of the rig from one bone down, with all that is dragged or pinned on it."""
+        """The part of the rig from one bone down, with all dragged or pinned bones on it."""
         tree = tree_below(self._trees[top], self._posed.stands(self._trees[top]), top, self.owned, self.frozen)
         names = tree.skeleton.names
         root = self._root_mode(top, names)
@@ -175,14 +175,14 @@ class DragSetup:
         check_unscaled(self._armature, way)
         factors = present_factors(self._armature, names)
         grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
-        # Who names the bones that follow wants no others to; a body that stands on nothing rotates as a whole.
+        # If the number of bones is set, no others should follow; a body without support rotates as a whole.
         left = {bone for bones in by_ik.values() for bone in bones}
         follows = self.settings.reach == "WHOLE"
         hangs = follows and rig_settings(self._armature).free_limbs_hang and (bool(self._held) or not leads)
         return DragPart(self._armature, tree, grips, self.frozen, root, follows=follows, hangs=hangs, left=left)
 
     def _root_mode(self, top: str, names: Sequence[str]) -> str:
-        """How the uppermost bone of those with these names goes along; one that is no root, or locked, does not."""
+        """How the uppermost of the named bones moves; one that is not a root, or is locked, does not."""
         if top in self.frozen or not self._posed.may_move_freely(top):
             return "FIXED"
         pinned = any(pin.bone in names for pin in self._held)
@@ -191,11 +191,11 @@ class DragSetup:
 
     @property
     def _kept(self) -> list[FabrikEffector]:
-        """What the dragged bones give way to: pins and closed loops."""
+        """The constraints of the dragged bones: pins and closed loops."""
         return [*self._held, *(effector for effector, _ in self._loops)]
 
     def _loop_grips(self, effector: FabrikEffector, partner: Partner, names: Sequence[str]) -> Iterator[Grip]:
-        """What keeps a loop closed: both sides give way, or the one that follows stays with the one that does not."""
+        """The grips that keep a loop closed: both sides move, or the one that follows stays with the other."""
         one = replace(core_effector(effector), rotation_weight=0.0)
         other = Effector(partner.bone, partner.offset, one.weight, priority=one.priority)
         if one.bone in names and other.bone in names:
@@ -207,14 +207,14 @@ class DragSetup:
             yield self._still(other, one)
 
     def _still(self, follower: Effector, leader: Effector) -> Grip:
-        """What keeps a point where another one is now."""
+        """A grip that keeps a point at another one's current position."""
         bone = self._armature.pose.bones[leader.bone]
         point = "TAIL" if leader.offset is None else "OFFSET"
         place = np.array(armature_point(bone, point, leader.offset or BONE_HEAD), dtype=np.float64)
         return Grip(follower, place)
 
     def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
-        """What takes hold of a bone; it gives way to all pins. stays: its head can't move."""
+        """The grip on a dragged bone; it gives way to all pins. stays: its head cannot move."""
         pose_bone = self._armature.pose.bones[bone]
         kept = keeps_orientation(self._armature, bone) if self.settings.keep_orientation and not stays else 0.0
         effector = Effector(
@@ -228,13 +228,13 @@ class DragSetup:
         return Grip(effector, position, rotation, self.dragged[bone])
 
     def _ik_grip(self, bone: str) -> Grip:
-        """What keeps a limb's end at its IK control, as far as what is dragged goes where it should."""
+        """A grip that keeps a limb's end at its IK control, as far as the drag allows."""
         priority = 2 + max((each.priority for each in self._kept), default=-1)
         place = np.array(self._armature.pose.bones[bone].head, dtype=np.float64)
         return Grip(Effector(bone, offset=BONE_HEAD, priority=priority), place, is_pin=False)
 
 
 def _pin_grip(pin: FabrikEffector) -> Grip:
-    """What holds a pinned bone."""
+    """The grip of a pinned bone."""
     place, turned = (np.array(each, dtype=np.float64) for each in (pin.pin_location, pin.pin_rotation))
     return Grip(core_effector(pin), place, turned)

@@ -1,4 +1,4 @@
-"""The 3D viewport that a drag is made in: from the mouse to lines of sight, from places to pixels."""
+"""The 3D viewport of a drag: from the mouse to lines of sight, and from positions to pixels."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .mouse import Ray
 
 
 class DragView:
-    """The main region of a viewport, whichever of its regions a drag was begun in; places in it are in pixels."""
+    """The main region of a viewport, even if a drag was begun in another region; its positions are in pixels."""
 
     def __init__(self, context: bpy.types.Context) -> None:
         space: Any = context.space_data
@@ -21,15 +21,15 @@ class DragView:
         self._view: Any = context.region_data if in_view else space.region_3d
 
     def mouse(self, event: bpy.types.Event) -> FloatArray:
-        """(2,) where the mouse is."""
+        """(2,) the mouse's position."""
         return self._inside(event.mouse_x, event.mouse_y)
 
     def press(self, event: bpy.types.Event) -> FloatArray:
-        """(2,) where the mouse was when the button was pressed."""
+        """(2,) the mouse's position when the button was pressed."""
         return self._inside(event.mouse_prev_press_x, event.mouse_prev_press_y)
 
     def ray(self, mouse: FloatArray) -> Ray:
-        """The line of sight through a place (2,)."""
+        """The line of sight through a pixel (2,)."""
         view = (self._region, self._view, mouse.tolist())
         return Ray(
             np.array(view3d_utils.region_2d_to_origin_3d(*view), dtype=np.float64),
@@ -49,10 +49,10 @@ class DragView:
         return float(np.linalg.norm(seen[1] - seen[0]))
 
     def _inside(self, x: float, y: float) -> FloatArray:
-        """(2,) a place in the window as one in the region."""
+        """(2,) a position in the window converted to the region."""
         return np.array((x - self._region.x, y - self._region.y), dtype=np.float64)
 
 
 def has_view(context: bpy.types.Context) -> bool:
-    """Whether there is a 3D viewport at hand."""
+    """Whether there is a 3D viewport in the context."""
     return context.area is not None and context.area.type == "VIEW_3D" and context.region is not None

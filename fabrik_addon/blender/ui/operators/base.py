@@ -80,7 +80,7 @@ class OnRig:
         return {"FINISHED"}
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        """Do it."""
+        """Do the work."""
         raise NotImplementedError
 
     def given(self, *names: str) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class OnBones(OnRig):
         return chosen_bones(context, rig, self.bones)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        """Do it."""
+        """Do the work."""
         raise NotImplementedError
 
 

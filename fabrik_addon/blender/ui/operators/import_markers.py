@@ -1,4 +1,4 @@
-"""File > Import > Motion Capture, and the same by dragging files onto the viewport."""
+"""File > Import > Motion Capture, also by dropping files onto the viewport."""
 
 import os
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ _LAYOUTS = (
     ("AUTO", "Automatic", "Detect the layout from the names in the file, or from the number of points and the limbs"),
     *((key, title, "Read unnamed points in this order") for key, title in LAYOUTS.items()),
 )
-# All files that can be imported.
+# The suffixes of all files that can be imported.
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
 # Frames per second; rates have single precision.
 _SAME_RATE: Final = 1e-3
@@ -229,7 +229,7 @@ def _paths(chosen: Any) -> list[Path]:
 
 
 def performers_at_hand(chosen: Any, context: Context) -> list[str]:
-    """Those of the files at hand, to choose from: what the file browser shows as chosen, else what was dropped."""
+    """The performers in the files chosen in the browser, or in the dropped ones."""
     params: Any = getattr(context.space_data, "params", None)
     paths = _paths(chosen) if params is None else [Path(os.fsdecode(params.directory)) / params.filename]
     return [name for path in paths if path.is_file() for name in _performers_in(path, path.stat().st_mtime_ns)]
@@ -237,7 +237,7 @@ def performers_at_hand(chosen: Any, context: Context) -> list[str]:
 
 @lru_cache(maxsize=16)
 def _performers_in(path: Path, _changed: int) -> tuple[str, ...]:
-    """Those of one file, which is read once and not at each keystroke; _changed: when it was written, nanoseconds."""
+    """The performers in one file, which is read only once; _changed: when it was written, nanoseconds."""
     from ....core.errors import FabrikError
     from ....markers.files.any_file import performers, read_markers
 

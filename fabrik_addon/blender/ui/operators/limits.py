@@ -86,7 +86,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
                 self.layout.prop(self, name)
 
     def _given(self) -> dict[str, Any]:
-        """The keywords given."""
+        """The given keywords."""
         names = ("type", "cone", "twist", "axis", "low", "high", "window", *BESIDE_LIMIT)
         given = self.given(*names)
         if "window" in given:

@@ -242,7 +242,7 @@ def _none(width: int) -> IntArray:
     return np.zeros((0, width), dtype=np.int64)
 
 
-# How each kind of limit is drawn.
+# The function that draws each kind of limit.
 _SHAPES: Final[dict[type[Limit], Callable[[Any, Quaternion], list[Shape]]]] = {
     Ball: _ball_shapes,
     Polygon: _polygon_shapes,

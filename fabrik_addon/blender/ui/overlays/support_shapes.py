@@ -11,7 +11,7 @@ from .goal_shapes import Lines, Look, cross, dashed, diamond
 
 
 def support_lines(corners: FloatArray, up: FloatArray, centre: FloatArray, size: float) -> list[Lines]:
-    """The lines for one body.
+    """The lines for one body, in world space.
 
     Args:
         corners: (N, 3) corners of its support, a convex outline.

@@ -1,4 +1,4 @@
-"""What panels share: the two tabs that they are in, the rig that they are about, and texts that fit."""
+"""Helpers shared by panels: the two tabs, the current rig, and texts that fit."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -10,19 +10,19 @@ from bpy.types import Context, UILayout
 from ...settings.why_not import rig_at_hand, why_no_rig
 from ..translations import told
 
-# Measured on pictures of Blender 5.2's sidebar, as wide as it is at first: what a line beside an icon has, and what
-# frames, tabs and the icon take.
+# Measured on pictures of Blender 5.2's sidebar at its initial width: the space for a line beside an icon, and that of
+# frames, tabs and the icon.
 _ROOM: Final = 206.0
 _MARGINS: Final = 80.0
-# Of a list's row, beside its scroll bar: what an icon takes, and what is left free about a text.
+# For a list's row, besides its scroll bar: the width of an icon, and the free space around a text.
 _ICON: Final = 20.0
 _PAD: Final = 18.0
-# Texts whose short forms are kept from one redraw to the next: the names of a few rigs.
+# Number of shortened texts cached between redraws: the names of a few rigs.
 _KEPT: Final = 2048
 
 
 class PoseTab:
-    """A panel in the tab of the 3D viewport's sidebar where rigs are posed."""
+    """A panel in the sidebar's tab for posing rigs."""
 
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
@@ -31,7 +31,7 @@ class PoseTab:
 
 
 class MotionTab:
-    """A panel in the tab of the 3D viewport's sidebar where motion comes onto rigs."""
+    """A panel in the sidebar's tab for motion on rigs."""
 
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
@@ -46,13 +46,13 @@ class AboutRig:
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Where nothing is against it; the tab's first panel says what is."""
+        """Whether the panel can be shown; if not, the tab's first panel shows the reason."""
         rig = rig_at_hand(context)
         return not why_no_rig(rig) and cls.shows(rig)
 
     @classmethod
     def shows(cls, _rig: bpy.types.Object) -> bool:
-        """Whether a rig has what the panel is about: what can't be used is not shown."""
+        """Whether a rig has something to show in the panel."""
         return True
 
     def draw(self, context: Context) -> None:
@@ -62,7 +62,7 @@ class AboutRig:
         self.draw_rig(context, self.layout, rig_at_hand(context))
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        """Draw what the panel is for."""
+        """Draw the panel's contents."""
         raise NotImplementedError
 
 
@@ -79,7 +79,7 @@ class Rows:
         _active_data: Any,
         _active_property: str,
     ) -> None:
-        """Blender calls this, and counts what it takes."""
+        """Called by Blender, which checks the number of arguments."""
         layout.use_property_split = False
         self.draw_row(layout, item)
 
@@ -95,7 +95,7 @@ def chosen_in(items: Any, place: int) -> Any:
 
 
 def draw_switch(layout: UILayout, item: Any, *, active: bool) -> UILayout:
-    """The switch of an item in a list; what comes after it goes into the row that is returned."""
+    """Draw the switch of an item in a list; returns the row for what follows."""
     row = layout.row(align=True)
     row.prop(item, "enabled", text="")
     names = row.row()
@@ -104,7 +104,7 @@ def draw_switch(layout: UILayout, item: Any, *, active: bool) -> UILayout:
 
 
 def draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
-    """A sentence, in as many lines as it takes."""
+    """Draw a sentence, in as many lines as it needs."""
     column = layout.column(align=True)
     for line in short_lines(told(sentence), _room_beside_icon()):
         column.label(text=line, icon=icon, translate=False)
@@ -121,9 +121,9 @@ def draw_names(
     share: float = 0.5,
     boxes: int = 0,
 ) -> None:
-    """Two names beside each other in a list's row, shortened where they are too long.
+    """Draw two names beside each other in a list's row, shortened if they are too long.
 
-    share: of the row, that the first has with its icon. boxes: how many icons wide what stands before them is.
+    share: of the row, for the first with its icon. boxes: the width in icons of what precedes them.
     """
     split = layout.split(factor=share)
     for part, name, shown in ((share, first, icon), (1.0 - share, second, second_icon)):
@@ -131,15 +131,15 @@ def draw_names(
 
 
 def draw_name(layout: UILayout, name: str, icon: Any, boxes: int, share: float = 1.0) -> None:
-    """A name in such a share of a list's row; boxes: how many icons wide what is beside that is."""
+    """Draw a name in a share of a list's row; boxes: the width in icons of what is beside it."""
     room = share * (_room_beside_icon() - boxes * _ICON) - _PAD
     layout.label(text=fitted(name, room - (0.0 if icon == "NONE" else _ICON)), icon=icon, translate=False)
 
 
 def fitted(name: str, most: float) -> str:
-    """A name, at most so many pixels wide as Blender draws it: its middle goes, as its ends tell it from others.
+    """A name, at most `most` pixels wide as drawn: its middle is cut, since its ends distinguish it.
 
-    What stands before a colon is the same for all bones or markers of one origin, and goes first.
+    A part before a colon is the same for all bones or markers of one origin, and is cut first.
     """
     return _fitted(name, most, bpy.context.preferences.ui_styles[0].widget.points)
 
@@ -153,7 +153,7 @@ def _fitted(name: str, most: float, points: float) -> str:
 
 
 def short_lines(sentence: str, most: float) -> list[str]:
-    """A sentence in lines, cut between words, that are at most so many pixels wide as Blender draws them."""
+    """A sentence in lines of at most `most` pixels as drawn, broken between words."""
     blf.size(0, bpy.context.preferences.ui_styles[0].widget.points)
     lines: list[str] = []
     for word in sentence.split():
@@ -166,7 +166,7 @@ def short_lines(sentence: str, most: float) -> list[str]:
 
 
 def _room_beside_icon() -> float:
-    """Pixels, at Blender's scale 1, that are left for a line beside an icon in the sidebar as wide as it is."""
+    """Pixels, at Blender's scale 1, for a line beside an icon in the sidebar at its initial width."""
     region: Any = bpy.context.region
     if region is None or region.type != "UI":
         return _ROOM

@@ -1,7 +1,8 @@
-"""The interface in other languages: each is a .po file of this folder, which translators' tools open.
+"""The interface in other languages: each is a .po file of this folder, which translation tools can edit.
 
-Blender looks up what it draws by itself. What is put together here goes through `said`; results and refusals, which
-come with their values in them, through `told`: their patterns are the entries of the context Message, {} for a value.
+Blender translates what it draws by itself. Texts that are put together here are translated by `said`; results and
+errors, which already contain values, by `told`: their patterns are the entries of the context Message, with {} for a
+value.
 """
 
 import ast
@@ -22,22 +23,22 @@ CONTEXT: Final = "FABRIK"
 # Tooltips and sentences have Blender's usual context.
 CONTEXTS: Final[tuple[str, ...]] = ("*", CONTEXT)
 MESSAGE: Final = "Message"
-# What joins the parts of a message, the widest first.
+# Separators between the parts of a message, the widest first.
 _JOINTS: Final = ("; ", ": ", ", ")
-# How the names of English begin; a Blender without a window or without languages has none.
+# The prefix of English locales; a Blender without a window or without languages has none.
 _ENGLISH: Final = "en_"
-# The lines that panels show are told at each redraw.
+# Number of translated lines in the cache, since panels translate them at each redraw.
 _KEPT: Final = 1024
 
 
 def said(text: str, **values: object) -> str:
-    """A text in the language of Blender's interface, with values put in where it has their names in braces."""
+    """A text in the language of Blender's interface, with values inserted for their names in braces."""
     translated: str = bpy.app.translations.pgettext_iface(text, CONTEXT)
     return translated.format(**values) if values else translated
 
 
 def told(message: str) -> str:
-    """A message that has its values in it already, in the language of the interface."""
+    """A message that already contains values, in the language of the interface."""
     locale = bpy.app.translations.locale
     if not locale or locale.startswith(_ENGLISH):
         return message
@@ -46,9 +47,9 @@ def told(message: str) -> str:
 
 
 def translate(message: str, look_up: Callable[[str, str], str]) -> str:
-    """A message by the pattern that it was made by, and its values likewise; else part by part; else as it is.
+    """Translate a message by its pattern, and its values likewise; else part by part; else unchanged.
 
-    look_up: gives the translation of a pattern in a context.
+    look_up: the translation of a pattern in a context.
     """
     core = message.strip(" ,;")
     found = _made_by(core)
@@ -61,7 +62,7 @@ def translate(message: str, look_up: Callable[[str, str], str]) -> str:
 
 
 def _parts(message: str, joint: str) -> Iterator[str]:
-    """The parts of a message; two that one pattern makes stay together."""
+    """The parts of a message; two that come from one pattern stay together."""
     parts = message.split(joint)
     while parts:
         count = 2 if len(parts) > 2 and _made_by(joint.join(parts[:2])) else 1
@@ -71,7 +72,7 @@ def _parts(message: str, joint: str) -> Iterator[str]:
 
 @lru_cache(maxsize=_KEPT)
 def _made_by(message: str) -> tuple[str, tuple[str, ...]] | None:
-    """The pattern that a message was made by, with its values: of several the one that says most itself."""
+    """The pattern of a message, with its values: of several the one with the most text of its own."""
     if " " not in message:
         return None
     matches = ((pattern, expression.fullmatch(message)) for pattern, expression in _patterns())
@@ -80,7 +81,7 @@ def _made_by(message: str) -> tuple[str, tuple[str, ...]] | None:
 
 @lru_cache(maxsize=1)
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
-    """The patterns of all messages, the longest first; read when the first one is told."""
+    """The patterns of all messages, the longest first; read at the first message."""
     known = {text for entries in _languages().values() for context, text in entries if context == MESSAGE}
     return [
         (text, re.compile("(.*?)".join(map(re.escape, text.split("{}"))), re.DOTALL))
@@ -105,18 +106,18 @@ def use_context(cls: type) -> None:
 
 
 def start() -> None:
-    """Let Blender know all languages."""
+    """Register all languages."""
     translations: Any = bpy.app.translations
     translations.register(__name__, _languages())
 
 
 def stop() -> None:
-    """Let it forget them."""
+    """Unregister the translations."""
     bpy.app.translations.unregister(__name__)
 
 
 def table(text: str) -> _Table:
-    """A .po file's entries as Blender wants them; a text that has no translation yet is left out."""
+    """A .po file's entries in Blender's format; texts without a translation are left out."""
     found: _Table = {}
     contexts, message = CONTEXTS, ""
     for line in text.splitlines():

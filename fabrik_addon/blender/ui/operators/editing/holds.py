@@ -55,7 +55,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
         for name in ("first", "last", "ease"):
             layout.prop(self, name)
         layout.prop_search(self, "target", context.scene, "objects")
-        # Of two of a name Blender has the file's own first among its data, as `run` will, but not in a scene.
+        # Of two objects with the same name, Blender prefers the file's own, as `run` does. Scenes do not.
         target: bpy.types.Object | None = bpy.data.objects.get(self.target)
         if target is not None and target.type == "ARMATURE":
             layout.prop_search(self, "target_bone", target.data, "bones")

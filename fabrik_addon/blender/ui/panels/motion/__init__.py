@@ -1,4 +1,4 @@
-"""The tab in which motion comes onto rigs: its panels are the steps in their order."""
+"""The tab for motion on rigs: its panels are the steps in order."""
 
 from . import armature, bake, calibrate, edit, match, report, take
 

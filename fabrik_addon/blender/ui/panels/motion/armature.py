@@ -1,4 +1,4 @@
-"""The Motion tab's other way: motion from another armature."""
+"""Motion tab: motion from another armature."""
 
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
@@ -28,7 +28,7 @@ class FABRIK_UL_bone_pairs(Rows, UIList):
 
 
 class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
-    """Another armature's motion onto the rig."""
+    """Retarget another armature's motion to the rig."""
 
     bl_label = "Retarget"
     bl_order = 50
@@ -36,7 +36,7 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
 
     @classmethod
     def shows(cls, _rig: bpy.types.Object) -> bool:
-        """Where there is another armature."""
+        """Whether there is another armature."""
         return len(bpy.data.armatures) > 1
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
@@ -63,7 +63,7 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
 
 
 def _draw_pairs(layout: UILayout, kept: FabrikRetarget) -> None:
-    """Which bone follows which bone of the source."""
+    """Draw the bone mapping: for each of the source's bones, the bone that follows it."""
     buttons = layout.row(align=True)
     buttons.operator(FABRIK_OT_match_bones.bl_idname, icon="VIEWZOOM")
     buttons.operator(FABRIK_OT_load_bone_map.bl_idname, text="", icon="FILE_FOLDER")
@@ -79,7 +79,7 @@ def _draw_pairs(layout: UILayout, kept: FabrikRetarget) -> None:
 
 
 def _draw_advanced(layout: UILayout, kept: FabrikRetarget) -> None:
-    """What is seldom changed."""
+    """Draw rarely used settings."""
     layout.prop(kept, "hands_in_world")
     layout.prop(kept, "use_reference")
     if kept.use_reference:

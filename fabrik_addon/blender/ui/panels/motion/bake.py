@@ -1,4 +1,4 @@
-"""The Motion tab's fourth step: targets or markers become keyframes."""
+"""Motion tab, fourth step: bakes targets or markers to keyframes."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..base import AboutRig, MotionTab, draw_lines
 
 
 class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
-    """From targets that move to keyframes."""
+    """Bake moving targets to keyframes."""
 
     bl_order = 30
     bl_label = "Bake"
@@ -23,7 +23,7 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
-        """Where markers are on bones, or targets to be followed."""
+        """Whether markers are on bones, or there are targets to follow."""
         return not why_no_bake(rig)
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
@@ -46,7 +46,7 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
 
 
 def draw_output(layout: UILayout, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
-    """Which keys are written, and where to."""
+    """Draw which keys are written, and where."""
     kept = rig_settings(rig)
     _draw_range(layout.column(align=True), scene, kept.bake)
     layout.prop(kept.bake, "action")
@@ -62,14 +62,14 @@ def draw_fewer(layout: UILayout, settings: FabrikBakeSettings) -> None:
 
 
 def draw_result(layout: UILayout, rig: bpy.types.Object) -> None:
-    """How the last bake went, a line each."""
+    """Draw the result of the last bake, line by line."""
     column = layout.column(align=True)
     for line in seen(rig).last_result.splitlines():
         draw_lines(column, line, "BLANK1")
 
 
 def _draw_range(column: UILayout, scene: bpy.types.Scene, settings: FabrikBakeSettings) -> None:
-    """The frames to bake: the take's, the scene's, or its own."""
+    """Draw the frames to bake: the take's, the scene's, or custom ones."""
     column.prop(settings, "frame_range")
     if settings.frame_range != "AUTO":
         holder: Any = settings if settings.frame_range == "OWN" else scene

@@ -1,4 +1,4 @@
-"""The Motion tab's third step: the recorded person is made to fit the rig."""
+"""Motion tab, third step: calibrates the recorded person and the rig."""
 
 import bpy
 from bpy.types import Context, Panel, UILayout
@@ -11,7 +11,7 @@ from ..base import AboutRig, MotionTab, draw_lines
 
 
 class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
-    """How a recorded person is made to fit the rig."""
+    """Settings that fit the rig to a recorded person."""
 
     bl_label = "Calibration"
     bl_order = 20
@@ -19,7 +19,7 @@ class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
-        """Where markers are on bones."""
+        """Whether markers are on bones."""
         return not why_no_mapped(rig)
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:

@@ -1,4 +1,4 @@
-"""The Motion tab's panel of what is seen of a take while it is edited."""
+"""Motion tab: what is shown of a take while it is edited."""
 
 import bpy
 from bpy.types import Context, Panel, UILayout
@@ -20,7 +20,7 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
-        """Where there is an action, or strips."""
+        """Whether the rig has an action or NLA strips."""
         return has_motion(rig)
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
@@ -29,7 +29,7 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
         column.prop(kept.drag, "spread")
         if kept.drag.spread:
             column.prop(kept.drag, "spread_to", expand=True)
-            # A drag over time changes keys: without this it changes one frame only.
+            # A drag over time changes keys; without auto-keying it changes one frame only.
             column.prop(context.scene.tool_settings, "use_keyframe_insert_auto", text="Auto Keying", icon="REC")
         _draw_layers(layout, rig)
         layout.prop(kept, "show_trails")
@@ -42,7 +42,7 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
 
 
 def _draw_layers(layout: UILayout, rig: bpy.types.Object) -> None:
-    """The layers that edits were put on, each with its switch and its influence."""
+    """Draw the layers of edits, each with its switch and its influence."""
     column = layout.column(align=True)
     for track in rig.animation_data.nla_tracks:
         for strip in (strip for strip in track.strips if strip.blend_type == "COMBINE"):
@@ -54,7 +54,7 @@ def _draw_layers(layout: UILayout, rig: bpy.types.Object) -> None:
 
 
 def _draw_holds(layout: UILayout, rig: bpy.types.Object) -> None:
-    """The holds, and what adds some."""
+    """Draw the holds, and the buttons that add some."""
     column = layout.column(align=True)
     column.operator(FABRIK_OT_add_hold.bl_idname, icon="PINNED")
     column.operator(FABRIK_OT_hold_contacts.bl_idname, icon="CON_FLOOR")

@@ -1,4 +1,4 @@
-"""The Motion tab's second step: which marker is on which bone."""
+"""Motion tab, second step: maps markers to bones."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from ...operators import match_markers as matching
 from ...translations import said
 from ..base import AboutRig, MotionTab, Rows, chosen_in, draw_lines, draw_names, draw_switch
 
-# Told apart by their form: how far off a marker is stands in the report.
+# Distinguished by shape; the report shows errors in figures.
 _ICONS: Final[dict[str, Any]] = {
     "GONE": "UNLINKED",
     "FREE": "QUESTION",
@@ -41,7 +41,7 @@ class FABRIK_UL_markers(Rows, UIList):
 
 
 class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
-    """Which marker is on which bone."""
+    """The bone of each marker."""
 
     bl_label = "Marker Mapping"
     bl_order = 10
@@ -49,7 +49,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
-        """Where there is a recording."""
+        """Whether there is a recording."""
         return len(seen(rig).capture.markers) > 0 or len(imported_takes(bpy.context.scene)) > 0
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
@@ -84,7 +84,7 @@ def draw_match(layout: UILayout, rig: bpy.types.Object) -> None:
 
 
 def _draw_advanced(layout: UILayout, marker: FabrikMarker) -> None:
-    """What the marker is, and where on its bone."""
+    """Draw the chosen marker and its position on its bone."""
     layout.prop(marker, "target")
     if marker.target is not None and marker.target.type == "ARMATURE":
         layout.prop_search(marker, "target_bone", marker.target.pose, "bones")
@@ -101,7 +101,7 @@ def active_marker(rig: bpy.types.Object) -> Any:
 
 
 def _draw_bone(layout: UILayout, rig: bpy.types.Object, marker: FabrikMarker) -> None:
-    """The bone that a marker is on, and whether that is a guess."""
+    """Draw the bone of a marker, and whether it is a guess."""
     bone = layout.row(align=True)
     bone.prop_search(marker, "bone", rig.pose, "bones")
     bone.operator(matching.FABRIK_OT_marker_bone.bl_idname, text="", icon="EYEDROPPER")

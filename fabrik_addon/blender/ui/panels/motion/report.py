@@ -1,4 +1,4 @@
-"""The Motion tab's last step: how well the take is met."""
+"""Motion tab, last step: how well the take was met."""
 
 import bpy
 from bpy.types import Context, Panel, UILayout
@@ -15,18 +15,18 @@ from .match import active_marker
 
 
 class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
-    """How well the last bake met the markers."""
+    """The report of the last bake from markers."""
 
     bl_label = "Report"
     bl_order = 40
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
-        """Where markers were baked."""
+        """Whether markers were baked."""
         return seen(rig).capture.report is not None
 
     def draw_header_preset(self, context: Context) -> None:
-        """Draw the switch of the lines from the markers to where they are met."""
+        """Draw the switch of the lines from markers to their bones."""
         self.layout.prop(rig_settings(rig_at_hand(context)).capture, "show_errors", text="", icon="OVERLAY")
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
@@ -42,7 +42,7 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
 
 
 def _draw_figures(layout: UILayout, marker: FabrikMarker) -> None:
-    """How well one marker was met."""
+    """Draw how well one marker was met."""
     column = layout.column(align=True)
     if marker.error < 0.0:
         draw_lines(column, said("{marker}: not seen, or not on a bone", marker=marker.name), "DOT")

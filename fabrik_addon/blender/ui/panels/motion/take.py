@@ -1,4 +1,4 @@
-"""The Motion tab's first step: recordings into the scene, and which of them is meant."""
+"""Motion tab, first step: imports recordings, and chooses one of them."""
 
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from .match import draw_match
 
 # Pixels for a take's name.
 _ROOM: Final = 90.0
-# What has been done with a take, and its icon.
+# The state of a take as a word, and its icon.
 _WORDS: Final = {"STATIC": "Static", "MATCHED": "Matched", "CALIBRATED": "Calibrated", "BAKED": "Baked"}
 _ICONS: Final[dict[str, Any]] = {
     "NEW": "DOT",
@@ -38,7 +38,7 @@ class FABRIK_MT_takes(Menu):
     bl_label = "Takes"
 
     def draw(self, context: Context) -> None:
-        """Draw one line a take: its name, and what has been done with it on the rig."""
+        """Draw one line for each take: its name, and its state on the rig."""
         rig: Any = rig_at_hand(context)
         for take in imported_takes(context.scene):
             state = state_of_take(rig, take)
@@ -50,13 +50,13 @@ class FABRIK_MT_takes(Menu):
 
 
 class FABRIK_PT_take(MotionTab, Panel):
-    """What comes next, and the scene's recordings."""
+    """The next step, and the scene's recordings."""
 
     bl_order = 0
     bl_label = "Takes"
 
     def draw_header_preset(self, _context: Context) -> None:
-        """Draw the way to the guide."""
+        """Draw the link to the guide."""
         draw_guide(self.layout, "markers")
 
     def draw(self, context: Context) -> None:
@@ -82,7 +82,7 @@ class FABRIK_PT_take(MotionTab, Panel):
 
 
 def _draw_take(layout: UILayout, rig: bpy.types.Object, take: bpy.types.Collection | None) -> None:
-    """The take in use, and what has been done with it."""
+    """Draw the take in use, and its state."""
     row = layout.row()
     if take is None:
         row.menu(FABRIK_MT_takes.bl_idname, text=said("Choose Take"), translate=False)

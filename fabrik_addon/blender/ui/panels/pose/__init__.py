@@ -1,4 +1,4 @@
-"""The tab in which rigs are posed: its panels from top to bottom."""
+"""The tab for posing rigs: its panels from top to bottom."""
 
 from . import control_rig, drag, limits, posture, targets
 

@@ -1,4 +1,4 @@
-"""The panel of control rigs: the bones of the body and the controls that carry them."""
+"""The panel of control rigs: the bones of the body and their controls."""
 
 from typing import Any
 
@@ -35,11 +35,11 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
 
     @classmethod
     def shows(cls, rig: bpy.types.Object) -> bool:
-        """Where there are controls, or may be."""
+        """Whether the rig has controls, or may have some."""
         return may_be_control_rig(rig) or len(seen(rig).control.carriers) > 0
 
     def draw_header(self, context: Context) -> None:
-        """The switch, where there is something to switch."""
+        """Draw the switch, if there is something to switch."""
         kept = rig_settings(rig_at_hand(context)).control
         if len(kept.carriers):
             self.layout.prop(kept, "use", text="")

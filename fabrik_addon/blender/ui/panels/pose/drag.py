@@ -1,4 +1,4 @@
-"""The Pose tab's first panel: what comes next, dragging and pinning, the root, and posing by targets."""
+"""Pose tab, first panel: the next step, dragging and pinning, the root, and posing by targets."""
 
 import bpy
 from bpy.types import Context, Panel, UILayout
@@ -16,18 +16,18 @@ from ...operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_pin
 from ...overlays.handlers import catch_up
 from ..base import PoseTab, draw_lines
 
-# What a new user is to press first is as large as that beside Blender's buttons.
+# Scale of the button that a new user presses first.
 _LARGE = 1.6
 
 
 class FABRIK_PT_drag(PoseTab, Panel):
-    """What comes next, and what poses the rig."""
+    """The next step, and tools that pose the rig."""
 
     bl_order = 0
     bl_label = "Drag and Solve"
 
     def draw_header_preset(self, _context: Context) -> None:
-        """Draw the way to the guide."""
+        """Draw the link to the guide."""
         draw_guide(self.layout, "drag")
 
     def draw(self, context: Context) -> None:
@@ -47,7 +47,7 @@ class FABRIK_PT_drag(PoseTab, Panel):
 
 
 def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
-    """Drag, Pin and Add Target, or the button to Pose mode; and keys."""
+    """Draw Drag, Pin, Add Target and keys, or the button that enters Pose mode."""
     if may_be_control_rig(rig):
         layout.operator(posing.FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
     buttons = layout.row(align=True)
@@ -75,7 +75,7 @@ def _draw_live(layout: UILayout, kept: FabrikRig) -> None:
 
 
 def _draw_options(layout: UILayout, rig: bpy.types.Object) -> None:
-    """What the rest of the rig does, and which bones get keys."""
+    """Draw how the rest of the rig moves, and which bones get keys."""
     kept = rig_settings(rig)
     layout.prop(kept, "root")
     layout.prop(kept.drag, "reach")

@@ -1,6 +1,6 @@
-"""What the Limits panel shows of a bone: its limit as sliders on its custom properties, and the buttons that change it.
+"""The limit of a bone in the Limits panel: sliders on its custom properties, and buttons that change it.
 
-Apart from the panel's class, which Blender is told of at its start, since limits need the solver's own.
+In a separate module from the panel's class, which Blender registers at start, since limits need the solver's.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from ...stiffness_slider import STIFFNESS_SLIDER
 from ...translations import said
 from ..base import draw_lines
 
-# As long as it is, or half as long again where it has to be.
+# Length factors of a new stretch: unchanged, or half as long again.
 FIRST_STRETCH = (1.0, 1.5)
 # The properties of sliders, their labels, and the names of a human's swings.
 _PROPERTIES: Final = {"cone": CONE, "twist": TWIST, "hinge": HINGE}
@@ -66,7 +66,7 @@ def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
 
 
 def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence[PoseBone]) -> None:
-    """Which bone the sliders are for, and which ones the buttons."""
+    """Draw which bone the sliders are for, and which ones the buttons."""
     control = rig.data.bones.active.name
     means = "" if control == bone.name else f"{control} ▸ "
     shown = means + bone.name
@@ -95,7 +95,7 @@ def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
 
 
 def _draw_axes(layout: UILayout, chosen: str) -> None:
-    """A button for each axis that a hinge may turn about."""
+    """Draw a button for each possible axis of a hinge."""
     row = layout.row(align=True)
     row.use_property_split = False
     for axis in AXES:
@@ -103,7 +103,7 @@ def _draw_axes(layout: UILayout, chosen: str) -> None:
 
 
 def _draw_window(layout: UILayout, bone: PoseBone, corners: int) -> None:
-    """The leans of each corner, and buttons to move, remove and add some."""
+    """Draw the swings of each corner, and buttons to move, remove and add corners."""
     column = layout.column(align=True)
     column.use_property_split = False
     for point in range(corners):
@@ -127,7 +127,7 @@ def _labels(bone: PoseBone, field: str) -> list[str]:
 
 
 def _draw_angles(layout: UILayout, bone: PoseBone, name: str, labels: Sequence[str]) -> None:
-    """Sliders for a property; "Free" where the bone has none."""
+    """Draw sliders for a property; "Free" if the bone does not have it."""
     column = layout.column(align=True)
     if name not in bone.keys():  # noqa: SIM118  to Blender's type hints a bone holds nothing
         column.label(text=said("{name}: free", name=labels[0]), translate=False)
@@ -137,7 +137,7 @@ def _draw_angles(layout: UILayout, bone: PoseBone, name: str, labels: Sequence[s
 
 
 def _draw_stretch(layout: UILayout, bone: PoseBone) -> None:
-    """How long the bone may get, or the button that lets it."""
+    """Draw the length range of the bone, or the button that adds it."""
     column = layout.column(align=True)
     if read_settings(bone).slide == NO_SLIDE:
         column.operator(

@@ -10,7 +10,7 @@ from ..base import AboutRig, PoseTab
 
 
 class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
-    """How far the active bone may turn."""
+    """The limit of the active bone's rotation."""
 
     bl_order = 30
     bl_label = "Joint Limits"

@@ -1,4 +1,4 @@
-"""The Pose tab's posture panel: which of all poses that meet the goals."""
+"""The Pose tab's posture panel: which of all poses that meet the goals is chosen."""
 
 import bpy
 from bpy.types import Context, Panel, UILayout
@@ -11,7 +11,7 @@ from ..base import AboutRig, PoseTab, draw_lines
 
 
 class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
-    """Which of all poses that meet the goals: what dragging, live posing and solving share."""
+    """Settings that choose among all poses that meet the goals, for dragging, live posing and solving."""
 
     bl_order = 20
     bl_label = "Posture"

@@ -1,4 +1,4 @@
-"""The Pose tab's list of targets and pins, and the details of the one that is chosen."""
+"""The Pose tab's list of targets and pins, and the details of the chosen one."""
 
 from typing import Any
 
@@ -26,14 +26,14 @@ class FABRIK_UL_effectors(Rows, UIList):
     @staticmethod
     def draw_row(layout: UILayout, effector: FabrikEffector) -> None:
         names = draw_switch(layout, effector, active=effector.enabled)
-        # What it goes to is named below the list.
+        # Its target is named below the list.
         kind: Any = "PINNED" if effector.kind == "PIN" else "EMPTY_DATA" if effector.target else "ERROR"
         draw_name(names, effector.shown_bone or said("No bone"), "BONE_DATA", boxes=4)
         names.label(text="", icon=kind)
 
 
 class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
-    """The points of the rig that reach for targets or are pinned."""
+    """The points of the rig that have targets or are pinned."""
 
     bl_order = 10
     bl_label = "Targets and Pins"
@@ -66,7 +66,7 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
 
 
 def _draw_effector(layout: UILayout, rig: bpy.types.Object, effector: FabrikEffector) -> None:
-    """What the chosen target or pin goes to, and below the rest of its settings."""
+    """Draw the target of the chosen target or pin, and below its other settings."""
     if effector.kind == "TARGET":
         layout.prop(effector, "target")
         if effector.target is not None and effector.target.type == "ARMATURE":
@@ -89,7 +89,7 @@ def _draw_effector(layout: UILayout, rig: bpy.types.Object, effector: FabrikEffe
 
 
 def active_effector(rig: bpy.types.Object) -> FabrikEffector | None:
-    """The one that is chosen in the list."""
+    """The effector that is chosen in the list."""
     kept = seen(rig)
     found: FabrikEffector | None = chosen_in(kept.effectors, kept.active_effector)
     return found
