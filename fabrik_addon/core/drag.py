@@ -69,8 +69,8 @@ _LONGEST_TURN: Final = 0.5
 # Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite along the
 # rest.
 _ALONG: Final = 10.0
-# The margin of positive definiteness, as a share of the mass matrix, and the least value to which smaller curvature is
-# raised. With a margin of 0.2 steps near a flat optimum converge by a fifth each, with this one quadratically.
+# The margin of positive definiteness, as a share of the mass matrix, and the value to which less curvature is raised.
+# With a margin of 0.2 steps near a flat optimum converge by a fifth each, with this one quadratically.
 _MARGIN, _RAISED = 0.005, 0.1
 # The price of a unit of length below the floor, in caps of a goal.
 _PRICE: Final = 3.0
@@ -78,8 +78,8 @@ _PRICE: Final = 3.0
 # pins, smaller misses would decide whether a step is accepted.
 _TOLERANCE: Final = 1e-6
 _MET: Final = 5.0
-# The largest number of steps of one move of the mouse. It takes fewer, but at least the second number, once all goals are
-# met or the merit falls by less than this share of what it has fallen.
+# The largest number of steps of one move of the mouse. It takes fewer, but at least the second number, once all goals
+# are met or the merit falls by less than this share of what it has fallen.
 _STEPS, _STEPS_WHEN_MET, _FALLS = 6, 2, 0.05
 _STEPS_TO_REST: Final = 60
 # The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
@@ -652,8 +652,8 @@ class DragSolver:
         """(D, D) a matrix that is positive definite by a margin, and the most mass that was added along a direction.
 
         Negative curvature, in units of mass, changes its sign: steps along it go downhill, and are shorter the sharper
-        it is. All other directions stay as they are (modified eigenvalues: Nocedal and Wright, *Numerical Optimization*,
-        section 3.4; Dauphin et al., NeurIPS 2014).
+        it is. All other directions stay as they are (modified eigenvalues: Nocedal and Wright, *Numerical
+        Optimization*, section 3.4; Dauphin et al., NeurIPS 2014).
         """
         try:
             np.linalg.cholesky(matrix - _MARGIN * mass)

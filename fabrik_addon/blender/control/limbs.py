@@ -162,7 +162,7 @@ class LimbOnIk:
             self.end[row] = any(bone in (name, *parents) for bone in goes_by)
 
     def end_error(self, wanted: FloatArray) -> float:
-        """The largest difference of the bones that IK controls and heels hold from their matrices (B, 4, 4), as a length."""
+        """The largest distance of the bones that IK controls and heels hold from their matrices (B, 4, 4)."""
         off = np.abs(self.differences(wanted, self.stands()).reshape(len(self.bones), 6))
         # The position of a heel's bone depends on the length that IK gives it.
         turned = [off[self.bones.index(bone), 3:] for bone in self.heels]

@@ -16,7 +16,7 @@ def support_lines(corners: FloatArray, up: FloatArray, centre: FloatArray, size:
     Args:
         corners: (N, 3) corners of its support, a convex outline.
         up: (3,) unit vector away from the ground.
-        center: (3,) its center of mass.
+        centre: (3,) its center of mass.
         size: the size of the marks.
     """
     foot = centre - ((centre - corners.mean(axis=0)) @ up) * up
