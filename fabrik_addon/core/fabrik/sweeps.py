@@ -25,19 +25,18 @@ def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, mos
     frames, part = np.arange(len(state.weights)), state
     rest = state.pose.local.copy()
     bound = np.zeros(rest.shape[:2], dtype=bool)
-    residual = goals.residual(part.pose, part.wanted)
     times = 1 if goals.loops else at_once
     for _ in range(0, most, times):
-        pose, before = _swept(passes, bodies, goals, part, rest[frames], bound, times), residual
-        part = replace(part, pose=pose, iterations=part.iterations + times)
+        pose, before = _swept(passes, bodies, goals, part, rest[frames], bound, times), part.residual
         residual = goals.residual(pose, part.wanted)
+        part = replace(part, pose=pose, residual=residual, iterations=part.iterations + times)
         moved = lengths(residual - before) > _NO_CHANGE * part.tolerances
         part.stationary = ~(moved & (part.weights > 0.0)).any(axis=1)
-        is_going = part.unmet(residual) & ~part.stationary
+        is_going = part.unmet() & ~part.stationary
         if not is_going.all():
             going = np.flatnonzero(is_going)
             state.put(frames, part)
-            frames, part, residual, bound = frames[going], part.part(going), residual[going], bound[going]
+            frames, part, bound = frames[going], part.part(going), bound[going]
             if not len(frames):
                 return
     state.put(frames, part)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, FloatArray, IntArray, lengths, times
+from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, times
 from ..backend import array as many
 from ..limits.ball import Ball
 from ..limits.base import Limit
@@ -176,6 +176,13 @@ class JointLimits:
         """The rows that a rotation by `within` radians could violate, for one pose (B, 4)."""
         return ConstraintRows.joined([kind.rows(local, within) for kind in self._kinds])
 
+    def near(self, local: FloatArray, within: float) -> BoolArray:
+        """(F, B) whether a body of F poses (F, B, 4) is at most so far, in radians, from a side of its limit."""
+        result = np.zeros(local.shape[:2], dtype=bool)
+        for kind in self._kinds:
+            result[kind.near(local, within)] = True
+        return result
+
     def sides(self, local: FloatArray, within: float) -> Sides:
         """The sides that a rotation by `within` radians could violate, for F poses (F, B, 4).
 
@@ -213,6 +220,12 @@ class Hinges:
         rows = np.zeros((len(gaps), self._width))
         rows[np.arange(len(gaps)), self._columns[hinges]] = upper
         return ConstraintRows.straight(rows, gaps, _KEYS * bodies + (upper > 0.0))
+
+    def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
+        """Frames and bodies of those that are so near to an end of their range."""
+        angles = self.angles(local)
+        frames, hinges = np.nonzero(np.minimum(self.high - angles, angles - self.low) <= within)
+        return frames, self.bodies[hinges]
 
     def sides(self, local: FloatArray, within: float) -> Sides:
         """The sides of poses (F, B, 4)."""
@@ -263,7 +276,12 @@ class _Balls:
         inside = compose_arrays(*(np.asarray(values)[outside] for values in (x, z, twist)))
         local[frames[outside], self._bodies[joints[outside]]] = inside
 
-    def sides(self, local: FloatArray, within: float) -> Sides:
+    def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
+        frames, joints = np.nonzero((self._gaps(local)[0] <= within).any(axis=1).reshape(len(local), -1))
+        return frames, self._bodies[joints]
+
+    def _gaps(self, local: FloatArray) -> tuple[FloatArray, Lean, FloatArray, IntArray]:
+        """(F N, 7) radians to outline, axes and ends of the twist; and of all joints lean, outward way and number."""
         own, count = local[:, self._bodies], len(self._bodies)
         twist = self._twists(own).ravel()
         joints = np.tile(np.arange(count), len(local))
@@ -278,12 +296,16 @@ class _Balls:
         across = np.where(self._none[joints, len(_ANGLES) :] == 0.0, -leans @ _AXES.T, np.inf)
         ends = np.stack([self._high[joints] - twist, twist - self._low[joints]], axis=1)
         gaps = np.concatenate([np.where(self._open[joints], np.inf, outline)[:, None], across, ends], axis=1)
+        return gaps, lean, nearest, joints
+
+    def sides(self, local: FloatArray, within: float) -> Sides:
+        gaps, lean, nearest, joints = self._gaps(local)
         which, places = np.nonzero(gaps <= within)
         leaning, twisting = _ways(Lean(*(np.asarray(value)[which] for value in lean)))
         ways = np.concatenate([nearest[which, None], np.broadcast_to(_AXES, (len(which), 4, 2))], axis=1) @ leaning
         ways = np.concatenate([ways, twisting, -twisting], axis=1)[np.arange(len(which)), places]
         return Sides(
-            which // max(count, 1),
+            which // len(self._bodies),
             self._bodies[joints[which]],
             ways,
             np.maximum(gaps[which, places], 0.0),
@@ -395,6 +417,10 @@ class _Others:
         for body, limit in self._others:
             inside = limit.clamp(many, many.quaternion(local[:, body]))
             local[:, body] = many.stack([inside], len(local))[:, 0]
+
+    def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
+        sides = self.sides(local, within)
+        return sides.frames, sides.bodies
 
     def sides(self, local: FloatArray, within: float) -> Sides:
         none = np.zeros(0, dtype=np.int64)
