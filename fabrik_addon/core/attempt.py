@@ -68,10 +68,12 @@ def attempt(
     else:
         where = np.flatnonzero(far)
         if len(where) and options.max_sweeps:
-            part, passes = state.part(where), problem.passes if len(where) > 1 else problem.passes_of_one
+            part = state if len(where) == len(far) else state.part(where)
+            passes = problem.passes if len(where) > 1 else problem.passes_of_one
             sweeps = min(_OPENING_SWEEPS, options.max_sweeps)
             sweep_frames(passes, problem.bodies, problem.goals, part, sweeps, sweeps)
-            state.put(where, part)
+            if part is not state:
+                state.put(where, part)
         most = options.most_steps if most_steps is None else most_steps
         for weight in POLE_WEIGHTS if bending else (0.0,):
             state.stationary[:] = False

@@ -82,6 +82,10 @@ class State(Frames):
 
     def put(self, frames: IntArray, part: "State") -> None:
         """Take over pose and progress of some of the frames, in place."""
+        if len(frames) == len(self.weights):
+            self.pose, self.residual = part.pose, part.residual
+            self.iterations, self.stationary = part.iterations, part.stationary
+            return
         self.pose.put(frames, part.pose)
         self.residual[frames] = part.residual
         self.iterations[frames] = part.iterations

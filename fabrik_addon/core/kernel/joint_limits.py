@@ -251,7 +251,8 @@ class _Balls:
         cones = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
         self._positive, self._negative = cones[:, None, :2], cones[:, None, 2:]
         # A cone of π has no outline; along one of its axes there is a limit only if that side is closed.
-        self._open = cones.min(axis=1, initial=np.pi) >= np.pi
+        self._least = cones.min(axis=1, initial=np.pi)
+        self._open = self._least >= np.pi
         open_all_round = np.repeat(self._open[:, None], len(_ANGLES), axis=1)
         self._none = np.where(np.concatenate([open_all_round, cones > 0.0], axis=1), np.inf, 0.0)
         bounds = [limit.bounds for _, limit in balls]
@@ -277,15 +278,37 @@ class _Balls:
         local[frames[outside], self._bodies[joints[outside]]] = inside
 
     def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
-        frames, joints = np.nonzero((self._gaps(local)[0] <= within).any(axis=1).reshape(len(local), -1))
-        return frames, self._bodies[joints]
+        frames, joints, gaps, _, _ = self._gaps(local, within)
+        which = (gaps <= within).any(axis=1)
+        return frames[which], self._bodies[joints[which]]
 
-    def _gaps(self, local: FloatArray) -> tuple[FloatArray, Lean, FloatArray, IntArray]:
-        """(F N, 7) radians to outline, axes and ends of the twist; and of all joints lean, outward way and number."""
-        own, count = local[:, self._bodies], len(self._bodies)
-        twist = self._twists(own).ravel()
-        joints = np.tile(np.arange(count), len(local))
-        lean = lean_of(many, many.quaternion(own.reshape(-1, 4)))
+    def sides(self, local: FloatArray, within: float) -> Sides:
+        frames, joints, gaps, lean, nearest = self._gaps(local, within)
+        which, places = np.nonzero(gaps <= within)
+        leaning, twisting = _ways(Lean(*(np.asarray(value)[which] for value in lean)))
+        ways = np.concatenate([nearest[which, None], np.broadcast_to(_AXES, (len(which), 4, 2))], axis=1) @ leaning
+        ways = np.concatenate([ways, twisting, -twisting], axis=1)[np.arange(len(which)), places]
+        return Sides(
+            frames[which],
+            self._bodies[joints[which]],
+            ways,
+            np.maximum(gaps[which, places], 0.0),
+        )
+
+    def _gaps(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray, FloatArray, Lean, FloatArray]:
+        """Frames and joints (n,) that may be so near to a side, and (n, 7) radians to outline, axes and ends of twist.
+
+        And their leans, and (n, 2) the outward ways.
+        """
+        own = local[:, self._bodies]
+        twists = self._twists(own)
+        # An outline is nowhere nearer to its middle than its shortest half-axis.
+        inside = np.sin(0.5 * np.maximum(self._least - within, 0.0)) ** 2
+        candidates = own[..., 1] ** 2 + own[..., 3] ** 2 >= np.where(self._open, np.inf, inside)
+        candidates |= np.minimum(self._high - twists, twists - self._low) <= within
+        frames, joints = np.nonzero(candidates)
+        twist = twists[frames, joints]
+        lean = lean_of(many, many.quaternion(own[frames, joints]))
         leans = np.stack([lean.x, lean.z], axis=1)
         half_axes = self._half_axes(leans[:, None], joints)[:, 0]
         slope = np.where(half_axes > 0.0, leans / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
@@ -296,20 +319,7 @@ class _Balls:
         across = np.where(self._none[joints, len(_ANGLES) :] == 0.0, -leans @ _AXES.T, np.inf)
         ends = np.stack([self._high[joints] - twist, twist - self._low[joints]], axis=1)
         gaps = np.concatenate([np.where(self._open[joints], np.inf, outline)[:, None], across, ends], axis=1)
-        return gaps, lean, nearest, joints
-
-    def sides(self, local: FloatArray, within: float) -> Sides:
-        gaps, lean, nearest, joints = self._gaps(local)
-        which, places = np.nonzero(gaps <= within)
-        leaning, twisting = _ways(Lean(*(np.asarray(value)[which] for value in lean)))
-        ways = np.concatenate([nearest[which, None], np.broadcast_to(_AXES, (len(which), 4, 2))], axis=1) @ leaning
-        ways = np.concatenate([ways, twisting, -twisting], axis=1)[np.arange(len(which)), places]
-        return Sides(
-            which // len(self._bodies),
-            self._bodies[joints[which]],
-            ways,
-            np.maximum(gaps[which, places], 0.0),
-        )
+        return frames, joints, gaps, lean, nearest
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
         own = local[self._bodies]

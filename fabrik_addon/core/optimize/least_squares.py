@@ -94,10 +94,10 @@ class LeastSquares:
                 going = np.flatnonzero(is_going)
                 if part is not state:
                     state.put(open_frames, part)
+                if not len(going):
+                    return
                 open_frames, part, away = open_frames[going], part.part(going), away[going]
                 damping, growth, curved = damping[going], growth[going], curved[going]
-            if not len(open_frames):
-                return
             cost = self._cost(part, away)
             step = self._step(part, away, cost, damping, curved)
             local, root = bodies.moved(part.pose, step.change)
