@@ -18,7 +18,7 @@ _STRAIGHT, _BEND = 1e-3, 0.5
 # A target is far if its distance exceeds this share of the effector's path.
 _FAR = 0.1
 # FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs, 31 are left to restarts
-# with three of them, 35 with two, and 82 with one. A person in arrays takes 0.25 ms a frame with three, 1.1 with none.
+# with three of them, 35 with two, and 82 with one. A person in arrays takes 0.24 ms a frame with three, 1.1 with none.
 _OPENING_SWEEPS = 3
 # Weight of the angle between a limb and its pole: first in balance with the goals, then next to none.
 POLE_WEIGHTS = 1e-2, 1e-6
@@ -28,6 +28,7 @@ def attempt(
     problem: Problem,
     state: State,
     *,
+    bent: Pose | None = None,
     bending: bool = True,
     most_steps: int | None = None,
 ) -> None:
@@ -36,31 +37,43 @@ def attempt(
     Args:
         problem: the problem.
         state: F frames.
+        bent: the frames' poses with all straight limbs bent, if known.
         bending: whether limbs bend toward their poles.
         most_steps: the largest number of least-squares steps; that of the options if None.
     """
     options = problem.options
     bending = bending and bool(problem.bend_limbs) and not np.isnan(state.bend[:, problem.poles.effectors]).all()
+    goals, begun = problem.goals, state.pose
     if problem.free_root and not problem.follows_its_end:
         _align(problem, state)
-    pose = state.pose
-    missing = lengths(problem.goals.residual(pose, state.wanted)[:, : problem.goals.count])
+        state.residual = goals.residual(state.pose, state.wanted)
     by_passes = options.plain or not options.finish
-    far = (missing > _FAR * problem.goals.lengths).any(axis=1) & (not by_passes)
-    bent = bend_straight(problem, pose, state.bend if bending else None, state.weights)
-    state.pose = problem.bodies.pose(bent, pose.root, pose.factors)
+    missing = lengths(state.residual[:, : goals.count])
+    far = (missing > _FAR * goals.lengths).any(axis=1) & (not by_passes)
+    # A straight chain is the best there is for a target beyond its lengths.
+    within = ~problem.beyond_lengths(state.wanted.points, state.weights, state.pose.root)
+    counts = state.weights * within[:, None]
+    if bent is not None and state.pose is begun and not bending and (counts > 0.0).all():
+        state.pose = bent
+    else:
+        local = bend_straight(problem, state.pose, state.bend if bending else None, counts)
+        if local is not state.pose.local:
+            state.pose = problem.bodies.pose(local, state.pose.root, state.pose.factors)
     if bending:
         _aim(problem, state)
+    if state.pose is not begun:
+        state.residual = goals.residual(state.pose, state.wanted)
     if by_passes:
         sweep_frames(problem.passes, problem.bodies, problem.goals, state, options.max_sweeps)
     else:
         where = np.flatnonzero(far)
         if len(where) and options.max_sweeps:
-            part, passes = state.part(where), problem.passes if len(where) > 1 else problem.passes_of_one
+            part = state if len(where) == len(far) else state.part(where)
+            passes = problem.passes if len(where) > 1 else problem.passes_of_one
             sweeps = min(_OPENING_SWEEPS, options.max_sweeps)
             sweep_frames(passes, problem.bodies, problem.goals, part, sweeps, sweeps)
-            state.put(where, part)
-        state.stationary[:] = False
+            if part is not state:
+                state.put(where, part)
         most = options.most_steps if most_steps is None else most_steps
         for weight in POLE_WEIGHTS if bending else (0.0,):
             state.stationary[:] = False
@@ -105,7 +118,7 @@ def bend_straight(
     straight limb never reaches a target on its axis, and reaches the neighbors of such a target with a jump. weights:
     (F, E + O) of the goals; without a goal a limb is not bent.
     """
-    local = pose.local.copy()
+    local = pose.local
     limbs = {limb.bodies: place for place, limb in enumerate(problem.bend_limbs)} if poles is not None else {}
     for run in [*problem.straight_runs, *([limb.ball, *limb.hinges] for limb in problem.hinge_limbs)]:
         offsets = [problem.links[body].attachments[0].offset for body in run]
@@ -118,6 +131,7 @@ def bend_straight(
         straight = np.flatnonzero(is_straight)
         if not len(straight):
             continue
+        local = local.copy() if local is pose.local else local
         hinges = [body for body in run if (limit := problem.body_limits[body]) and limit.turn_axis]
         for body in hinges:
             limit = problem.body_limits[body]
@@ -138,7 +152,7 @@ def bend_straight(
             angle = _BEND * (1.0 if number == 0 else -2.0 / (len(run) - 1))
             own = times(np.swapaxes(pose.carried[straight, body], -1, -2), axis * angle)
             local[straight, body] = product(quaternion_from_rotation_vector(own), local[straight, body])
-    return problem.joint_limits.clamped(local)
+    return local if local is pose.local else problem.joint_limits.clamped(local)
 
 
 def _aim(problem: Problem, state: State) -> None:

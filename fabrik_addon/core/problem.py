@@ -13,7 +13,7 @@ from .fabrik.chain import is_chain
 from .fabrik.limbs import BendLimb, HingeLimb, find_bend_limbs, find_hinge_limbs, straight_runs
 from .fabrik.passes import Passes
 from .fabrik.start import spread_poses
-from .kernel.bodies import Bodies, joint_axes
+from .kernel.bodies import Bodies, Pose, joint_axes
 from .kernel.goals import Goals
 from .kernel.joint_limits import JointLimits
 from .limits.base import Limit
@@ -221,15 +221,33 @@ class Problem:
         bodies = Bodies(self.skeleton, bones, [np.eye(3)] * len(bones), free_root=False)
         return bones, JointLimits(bodies, list(self.limits.values()))
 
+    @cached_property
+    def first_poses(self) -> dict[bytes, tuple[Pose, Pose]]:
+        """By the rotations of all bones, the bodies' pose in which solves began last, and the same with limbs bent."""
+        return {}
+
+    @cached_property
+    def _legal_poses(self) -> dict[bytes, FloatArray]:
+        """The last pose of all frames that was clamped, by what it was before."""
+        return {}
+
     def legal(self, rotations: FloatArray) -> FloatArray:
         """(F, J, 4) local rotations with every limited bone inside its limit."""
         if not self.limits:
             return rotations
-        # If one pose is broadcast to all frames, it is clamped only once.
-        legal = np.array(rotations[:1] if rotations.strides[0] == 0 else rotations)
         bones, limits = self._all_limits
-        legal[:, bones] = limits.clamped(legal[:, bones])
-        return np.broadcast_to(legal, rotations.shape)
+        if rotations.strides[0]:
+            legal = np.array(rotations)
+            legal[:, bones] = limits.clamped(legal[:, bones])
+            return legal
+        # One pose for all frames is clamped only once, and only if it is another one than that of the last solve.
+        key = rotations[0].tobytes()
+        if key not in self._legal_poses:
+            self._legal_poses.clear()
+            legal = np.array(rotations[0])
+            legal[bones] = limits.clamped(legal[None, bones])[0]
+            self._legal_poses[key] = legal
+        return np.broadcast_to(self._legal_poses[key], rotations.shape)
 
     @cached_property
     def spread_poses(self) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import BoolArray, FloatArray, IntArray, lengths
-from .attempt import POLE_WEIGHTS, attempt
+from .attempt import POLE_WEIGHTS, attempt, bend_straight
 from .backend import array
+from .kernel.bodies import Pose
 from .limits.base import Limit
 from .model.effector import Effector
 from .model.options import Options
@@ -24,7 +25,7 @@ from .model.validation import (
     checked_targets,
     checked_weights,
 )
-from .optimize.least_squares import AT_POLE
+from .optimize.least_squares import AT_LIMIT, AT_POLE
 from .problem import Problem, make_problem, one_pose_backend
 from .rotations import angle_between, quaternion_from_matrix
 from .solution import Solution, Status
@@ -185,13 +186,14 @@ class Solver:
 def solve_frames(problem: Problem, start: Start, targets: Targets, result: Solution) -> None:
     """F frames from the start by passes and least squares, then restarts, slides and priorities, into a result."""
     begun, wanted, origins = _prepared(problem, start, targets)
-    state = _start_state(problem, begun, wanted)
+    pose, bent = _first_poses(problem, begun)
+    state = _start_state(problem, pose, wanted)
     frames = np.flatnonzero(_unfinished(problem, state))
     if len(frames):
         found = state.part(frames)
-        attempt(problem, found)
+        attempt(problem, found, bent=None if bent is None else bent.part(frames))
         state.iterations[frames] = found.iterations
-        take_better(problem, state, frames, found)
+        take_better(state, frames, found)
     restart(problem, begun, state)
     if not problem.options.plain:
         _slide(problem, state)
@@ -203,7 +205,7 @@ def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
     """Solve one frame from its start to the nearest pose that meets the targets, by least squares alone."""
     solution = Solution.empty(problem.skeleton, 1, len(problem.effectors))
     begun, wanted, origins = _prepared(problem, start, targets)
-    state = _start_state(problem, begun, wanted)
+    state = _start_state(problem, _first_poses(problem, begun)[0], wanted)
     for weight in (*POLE_WEIGHTS, 0.0) if np.isfinite(wanted.bend).any() else (0.0,):
         state.stationary[:] = False
         problem.least_squares.run(state, problem.options.most_steps, weight)
@@ -224,15 +226,36 @@ def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, 
     return Start(start.rotations, start.roots - origins), targets.seen_from(origins), origins
 
 
-def _start_state(problem: Problem, start: Start, targets: Targets) -> State:
+def _first_poses(problem: Problem, start: Start) -> tuple[Pose, Pose | None]:
+    """The start poses of F frames, and the same with straight limbs bent (None: not known).
+
+    Most solves start from the same rest pose, so the pose of a start that all frames share is kept.
+    """
+
+    def pose(local: FloatArray, roots: FloatArray) -> Pose:
+        factors = None if problem.sliding is None else np.ones(local.shape[:2])
+        return problem.bodies.pose(local, roots, factors)
+
+    if start.rotations.strides[0]:
+        return pose(start.rotations[:, problem.bones], np.array(start.roots)), None
+    key = start.rotations[0].tobytes()
+    if key not in problem.first_poses:
+        problem.first_poses.clear()
+        first = pose(start.rotations[:1, problem.bones], np.zeros((1, 3)))
+        bent = bend_straight(problem, first)
+        problem.first_poses[key] = first, first if bent is first.local else pose(bent, first.root)
+    first, second = problem.first_poses[key]
+    return first.at(start.roots), second.at(start.roots)
+
+
+def _start_state(problem: Problem, pose: Pose, targets: Targets) -> State:
     """F frames in their start pose."""
-    goals, frames = problem.goals, len(targets)
+    goals, frames, prior = problem.goals, len(targets), targets.prior
     wanted = goals.wanted(targets.positions, targets.rotations)
     weights = goals.weighted(targets.weights, wanted)
-    factors = None if problem.sliding is None else np.ones((frames, len(problem.bones)))
-    prior = targets.prior
     return State(
-        pose=problem.bodies.pose(start.rotations[:, problem.bones], np.array(start.roots), factors),
+        pose=pose,
+        residual=goals.residual(pose, wanted),
         wanted=wanted,
         weights=weights,
         tolerances=np.broadcast_to(problem.tolerances, weights.shape),
@@ -247,7 +270,7 @@ def _unfinished(problem: Problem, state: State) -> BoolArray:
     """(F,) whether the start is not a solution: a goal is missed, a limb is off its pole, or rotations are expected."""
     if state.prior is not None:
         return np.ones(len(state.weights), dtype=bool)
-    unmet = state.unmet(problem.goals.residual(state.pose, state.wanted))
+    unmet = state.unmet()
     if not problem.options.plain and np.isfinite(state.bend).any():
         unmet |= (np.abs(problem.poles.residual(state.pose, state.bend)) > AT_POLE * problem.poles.sizes).any(axis=1)
     return unmet
@@ -255,8 +278,7 @@ def _unfinished(problem: Problem, state: State) -> BoolArray:
 
 def _slide(problem: Problem, state: State) -> None:
     """If targets are missed at the lengths nearest to rest, solve with variable lengths."""
-    frames = np.flatnonzero(state.unmet(problem.goals.residual(state.pose, state.wanted)))
-    if len(frames) and problem.sliding is not None:
+    if problem.sliding is not None and len(frames := np.flatnonzero(state.unmet())):
         part = state.part(frames)
         part.stationary[:] = False
         problem.sliding.run(part, problem.options.most_steps)
@@ -268,13 +290,12 @@ def _write(
 ) -> None:
     """Write F solved frames into a result with space for them."""
     goals, bones, pose, frames = problem.goals, problem.bones, state.pose, len(targets)
-    residual = goals.residual(pose, state.wanted)
     if len(bones) < len(problem.skeleton):
         result.rotations[:] = start.rotations
     result.rotations[:, bones] = pose.local
     result.root_location[:] = origins + pose.root
     seen = state.wanted.seen[:, : goals.count]
-    result.errors[:] = np.where(seen, lengths(residual[:, : goals.count]), np.nan)
+    result.errors[:] = np.where(seen, lengths(state.residual[:, : goals.count]), np.nan)
     if not np.isnan(targets.rotations).all():
         own = quaternion_from_matrix(pose.orientations[:, goals.on[: goals.count]])
         result.rotation_errors[:] = angle_between(own, targets.rotations)
@@ -284,9 +305,9 @@ def _write(
         result.lengths[:, bones] *= pose.factors
     if problem.limited:
         fixed = np.array([limit is not None and limit.freedom == 0 for limit in problem.body_limits])
-        result.binding[:, bones] = problem.least_squares.binding(pose.local) | fixed
+        result.binding[:, bones] = problem.joint_limits.near(pose.local, AT_LIMIT) | fixed
     status = np.where((state.weights > 0).any(axis=1), Status.SOLVED, Status.UNSEEN)
-    unmet = np.flatnonzero(state.unmet(residual))
+    unmet = np.flatnonzero(state.unmet())
     if len(unmet):
         part = state.part(unmet)
         status[unmet] = _why_unmet(problem, start.roots[unmet], part, result.binding[unmet])

@@ -60,6 +60,7 @@ class State(Frames):
 
     Attributes:
         pose: of the bodies.
+        residual: (F, E + O, 3) what is missing in this pose.
         wanted: their targets.
         weights: (F, E + O) weights of squared residuals, zero without a target.
         tolerances: (F, E + O) the largest residuals of met goals.
@@ -70,6 +71,7 @@ class State(Frames):
     """
 
     pose: Pose
+    residual: FloatArray
     wanted: Wanted
     weights: FloatArray
     tolerances: FloatArray
@@ -80,15 +82,20 @@ class State(Frames):
 
     def put(self, frames: IntArray, part: "State") -> None:
         """Take over pose and progress of some of the frames, in place."""
+        if len(frames) == len(self.weights):
+            self.pose, self.residual = part.pose, part.residual
+            self.iterations, self.stationary = part.iterations, part.stationary
+            return
         self.pose.put(frames, part.pose)
+        self.residual[frames] = part.residual
         self.iterations[frames] = part.iterations
         self.stationary[frames] = part.stationary
 
-    def cost(self, residual: FloatArray, pose: Pose | None = None) -> FloatArray:
-        """(F,) Σ weight · |residual|² of residuals (F, E + O, 3), plus the prior's cost of the pose."""
-        cost: FloatArray = (self.weights * squares(residual)).sum(axis=1)
-        return cost if self.prior is None else cost + self.prior.cost((pose or self.pose).local)
+    def cost(self) -> FloatArray:
+        """(F,) Σ weight · |residual|², plus the prior's cost of the pose."""
+        cost: FloatArray = (self.weights * squares(self.residual)).sum(axis=1)
+        return cost if self.prior is None else cost + self.prior.cost(self.pose.local)
 
-    def unmet(self, residual: FloatArray) -> BoolArray:
+    def unmet(self) -> BoolArray:
         """(F,) whether a target with a weight is farther away than its tolerance."""
-        return np.asarray(((lengths(residual) > self.tolerances) & (self.weights > 0.0)).any(axis=1))
+        return np.asarray(((lengths(self.residual) > self.tolerances) & (self.weights > 0.0)).any(axis=1))

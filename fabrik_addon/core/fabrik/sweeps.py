@@ -25,19 +25,18 @@ def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, mos
     frames, part = np.arange(len(state.weights)), state
     rest = state.pose.local.copy()
     bound = np.zeros(rest.shape[:2], dtype=bool)
-    residual = goals.residual(part.pose, part.wanted)
     times = 1 if goals.loops else at_once
-    for _ in range(0, most, times):
-        pose, before = _swept(passes, bodies, goals, part, rest[frames], bound, times), residual
-        part = replace(part, pose=pose, iterations=part.iterations + times)
+    for done in range(0, most, times):
+        pose, before = _swept(passes, bodies, goals, part, rest[frames], bound, times), part.residual
         residual = goals.residual(pose, part.wanted)
+        part = replace(part, pose=pose, residual=residual, iterations=part.iterations + times)
         moved = lengths(residual - before) > _NO_CHANGE * part.tolerances
         part.stationary = ~(moved & (part.weights > 0.0)).any(axis=1)
-        is_going = part.unmet(residual) & ~part.stationary
-        if not is_going.all():
+        is_going = part.unmet() & ~part.stationary
+        if not is_going.all() and done + times < most:
             going = np.flatnonzero(is_going)
             state.put(frames, part)
-            frames, part, residual, bound = frames[going], part.part(going), residual[going], bound[going]
+            frames, part, bound = frames[going], part.part(going), bound[going]
             if not len(frames):
                 return
     state.put(frames, part)
@@ -68,19 +67,19 @@ def _targets(passes: Passes, goals: Goals, state: State) -> SweepTargets:
     """The targets of the next sweep; both sides of a loop go to the midpoint between them."""
     backend = passes.backend
     count, oriented = goals.count, goals.oriented
-    points, weights, found = state.wanted.points, state.weights[:, :count], goals.points(state.pose)
-    if found.shape[1] > count:
+    points, weights = state.wanted.points, state.weights[:, :count]
+    if goals.loops:
+        found = goals.points(state.pose)
         middle = 0.5 * (found[:, goals.loops] + found[:, count:])
         points = np.concatenate([points, middle], axis=1)
         points[:, goals.loops] = middle
         weights = np.concatenate([weights, weights[:, goals.loops]], axis=1)
-    shares = np.where(state.weights[:, count:] > 0.0, goals.shares, 0.0)
-    wanted = quaternion_from_matrix(state.wanted.frames)
-    holders = goals.on[oriented].tolist()
-    orientations: dict[int, tuple[Quaternion, Scalar]] = {
-        holder: (backend.quaternion(wanted[:, place]), backend.scalar(shares[:, place]))
-        for place, holder in enumerate(holders)
-    }
+    orientations: dict[int, tuple[Quaternion, Scalar]] = {}
+    if len(oriented):
+        shares = np.where(state.weights[:, count:] > 0.0, goals.shares, 0.0)
+        wanted = quaternion_from_matrix(state.wanted.frames)
+        for place, holder in enumerate(goals.on[oriented].tolist()):
+            orientations[holder] = backend.quaternion(wanted[:, place]), backend.scalar(shares[:, place])
     positions: list[Vector] = [backend.vector(points[:, end]) for end in range(points.shape[1])]
     pulls: list[Scalar] = [backend.scalar(weights[:, end]) for end in range(points.shape[1])]
     return sweep_targets(backend, passes.bodies, positions, pulls, orientations)

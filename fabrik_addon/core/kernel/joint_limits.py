@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, FloatArray, IntArray, lengths, times
+from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, times
 from ..backend import array as many
 from ..limits.ball import Ball
 from ..limits.base import Limit
@@ -176,6 +176,13 @@ class JointLimits:
         """The rows that a rotation by `within` radians could violate, for one pose (B, 4)."""
         return ConstraintRows.joined([kind.rows(local, within) for kind in self._kinds])
 
+    def near(self, local: FloatArray, within: float) -> BoolArray:
+        """(F, B) whether a body of F poses (F, B, 4) is at most so far, in radians, from a side of its limit."""
+        result = np.zeros(local.shape[:2], dtype=bool)
+        for kind in self._kinds:
+            result[kind.near(local, within)] = True
+        return result
+
     def sides(self, local: FloatArray, within: float) -> Sides:
         """The sides that a rotation by `within` radians could violate, for F poses (F, B, 4).
 
@@ -214,6 +221,12 @@ class Hinges:
         rows[np.arange(len(gaps)), self._columns[hinges]] = upper
         return ConstraintRows.straight(rows, gaps, _KEYS * bodies + (upper > 0.0))
 
+    def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
+        """Frames and bodies of those that are so near to an end of their range."""
+        angles = self.angles(local)
+        frames, hinges = np.nonzero(np.minimum(self.high - angles, angles - self.low) <= within)
+        return frames, self.bodies[hinges]
+
     def sides(self, local: FloatArray, within: float) -> Sides:
         """The sides of poses (F, B, 4)."""
         angles = self.angles(local)
@@ -238,7 +251,8 @@ class _Balls:
         cones = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
         self._positive, self._negative = cones[:, None, :2], cones[:, None, 2:]
         # A cone of π has no outline. Along an axis there is a limit only if nothing is allowed there.
-        self._open = cones.min(axis=1, initial=np.pi) >= np.pi
+        self._least = cones.min(axis=1, initial=np.pi)
+        self._open = self._least >= np.pi
         open_all_round = np.repeat(self._open[:, None], len(_ANGLES), axis=1)
         self._none = np.where(np.concatenate([open_all_round, cones > 0.0], axis=1), np.inf, 0.0)
         bounds = [limit.bounds for _, limit in balls]
@@ -263,11 +277,38 @@ class _Balls:
         inside = compose_arrays(*(np.asarray(values)[outside] for values in (x, z, twist)))
         local[frames[outside], self._bodies[joints[outside]]] = inside
 
+    def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
+        frames, joints, gaps, _, _ = self._gaps(local, within)
+        which = (gaps <= within).any(axis=1)
+        return frames[which], self._bodies[joints[which]]
+
     def sides(self, local: FloatArray, within: float) -> Sides:
-        own, count = local[:, self._bodies], len(self._bodies)
-        twist = self._twists(own).ravel()
-        joints = np.tile(np.arange(count), len(local))
-        lean = lean_of(many, many.quaternion(own.reshape(-1, 4)))
+        frames, joints, gaps, lean, nearest = self._gaps(local, within)
+        which, places = np.nonzero(gaps <= within)
+        leaning, twisting = _ways(Lean(*(np.asarray(value)[which] for value in lean)))
+        ways = np.concatenate([nearest[which, None], np.broadcast_to(_AXES, (len(which), 4, 2))], axis=1) @ leaning
+        ways = np.concatenate([ways, twisting, -twisting], axis=1)[np.arange(len(which)), places]
+        return Sides(
+            frames[which],
+            self._bodies[joints[which]],
+            ways,
+            np.maximum(gaps[which, places], 0.0),
+        )
+
+    def _gaps(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray, FloatArray, Lean, FloatArray]:
+        """Frames and joints (n,) that may be so near to a side, and (n, 7) radians to outline, axes and ends of twist.
+
+        And their leans, and (n, 2) the outward ways.
+        """
+        own = local[:, self._bodies]
+        twists = self._twists(own)
+        # An outline is nowhere nearer to its middle than its shortest half-axis.
+        inside = np.sin(0.5 * np.maximum(self._least - within, 0.0)) ** 2
+        candidates = own[..., 1] ** 2 + own[..., 3] ** 2 >= np.where(self._open, np.inf, inside)
+        candidates |= np.minimum(self._high - twists, twists - self._low) <= within
+        frames, joints = np.nonzero(candidates)
+        twist = twists[frames, joints]
+        lean = lean_of(many, many.quaternion(own[frames, joints]))
         leans = np.stack([lean.x, lean.z], axis=1)
         half_axes = self._half_axes(leans[:, None], joints)[:, 0]
         slope = np.where(half_axes > 0.0, leans / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
@@ -278,16 +319,7 @@ class _Balls:
         across = np.where(self._none[joints, len(_ANGLES) :] == 0.0, -leans @ _AXES.T, np.inf)
         ends = np.stack([self._high[joints] - twist, twist - self._low[joints]], axis=1)
         gaps = np.concatenate([np.where(self._open[joints], np.inf, outline)[:, None], across, ends], axis=1)
-        which, places = np.nonzero(gaps <= within)
-        leaning, twisting = _ways(Lean(*(np.asarray(value)[which] for value in lean)))
-        ways = np.concatenate([nearest[which, None], np.broadcast_to(_AXES, (len(which), 4, 2))], axis=1) @ leaning
-        ways = np.concatenate([ways, twisting, -twisting], axis=1)[np.arange(len(which)), places]
-        return Sides(
-            which // max(count, 1),
-            self._bodies[joints[which]],
-            ways,
-            np.maximum(gaps[which, places], 0.0),
-        )
+        return frames, joints, gaps, lean, nearest
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
         own = local[self._bodies]
@@ -395,6 +427,10 @@ class _Others:
         for body, limit in self._others:
             inside = limit.clamp(many, many.quaternion(local[:, body]))
             local[:, body] = many.stack([inside], len(local))[:, 0]
+
+    def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
+        sides = self.sides(local, within)
+        return sides.frames, sides.bodies
 
     def sides(self, local: FloatArray, within: float) -> Sides:
         none = np.zeros(0, dtype=np.int64)

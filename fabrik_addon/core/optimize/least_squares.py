@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
-from ..kernel.bodies import Bodies, Pose
+from ..kernel.bodies import Bodies
 from ..kernel.goals import Goals
 from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
@@ -86,45 +86,41 @@ class LeastSquares:
         """
         self._pole_weight = pole_weight
         bodies, open_frames, part = self.bodies, np.arange(len(state.weights)), state
-        residual = self._residual(part, part.pose)
+        away = self._away(part)
         damping, growth = np.full(len(open_frames), _FIRST), np.full(len(open_frames), _TIGHTEN)
         curved = np.zeros(len(open_frames), dtype=bool)
         for _ in range(most_steps):
-            is_going = self._unfinished(part, residual) & ~part.stationary
+            is_going = self._unfinished(part, away) & ~part.stationary
             if not is_going.all():
                 going = np.flatnonzero(is_going)
                 if part is not state:
                     state.put(open_frames, part)
-                open_frames, part, residual = open_frames[going], part.part(going), residual[going]
+                if not len(going):
+                    return
+                open_frames, part, away = open_frames[going], part.part(going), away[going]
                 damping, growth, curved = damping[going], growth[going], curved[going]
-            if not len(open_frames):
-                return
-            cost = self._cost(part, residual, part.pose)
-            step = self._step(part, residual, cost, damping, curved)
+            cost = self._cost(part, away)
+            step = self._step(part, away, cost, damping, curved)
             local, root = bodies.moved(part.pose, step.change)
-            factors = self._slid(part.pose.factors, step.change)
-            trial = bodies.pose(self.limits.clamped(local), root, factors)
-            left = self._residual(part, trial)
-            gained = cost - self._cost(part, left, trial)
+            pose = bodies.pose(self.limits.clamped(local), root, self._slid(part.pose.factors, step.change))
+            trial = replace(part, pose=pose, residual=self.goals.residual(pose, part.wanted))
+            left = self._away(trial)
+            gained = cost - self._cost(trial, left)
             better = gained > 0.0
-            if better.all():
-                part = replace(part, pose=trial)
-                residual = left
-            else:
-                gained_on = np.flatnonzero(better)
-                part.pose.put(gained_on, trial.part(gained_on))
-                residual[gained_on] = left[gained_on]
+            worse = np.flatnonzero(~better)
+            if len(worse):
+                trial.put(worse, part.part(worse))
+                left[worse] = away[worse]
+            part, away = trial, left
             small = (gained <= _SMALL_GAIN * cost) & (step.predicted <= _SMALL_GAIN * cost)
-            part.stationary |= better & small & (step.optimality <= _OPTIMAL)
-            part.stationary |= (step.optimality <= _NO_GRADIENT) | (damping > _MOST_DAMPING)
+            at_rest = better & small & (step.optimality <= _OPTIMAL)
+            part.stationary |= at_rest | (step.optimality <= _NO_GRADIENT) | (damping > _MOST_DAMPING)
             part.iterations += 1
             ratio = gained / np.maximum(step.predicted, TINY)
             eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), _LEAST)
             damping = np.where(better, eased, damping * growth)
             curved = better & (gained <= _NEAR_END * cost)
             growth = np.where(better, _TIGHTEN, 2.0 * growth)
-            if part is not state and len(open_frames) == len(state.weights):
-                state.put(open_frames, part)
         if part is not state:
             state.put(open_frames, part)
 
@@ -134,41 +130,24 @@ class LeastSquares:
         0: nothing. 1: one joint could remove the whole residual. Its square is the share of the cost.
         """
         self._pole_weight = 0.0
-        residual = self._residual(state, state.pose)
-        cost = self._cost(state, residual, state.pose)
-        damping, curved = np.full(len(residual), _FIRST), np.zeros(len(residual), dtype=bool)
-        return self._step(state, residual, cost, damping, curved).optimality
+        away, frames = self._away(state), len(state.weights)
+        damping, curved = np.full(frames, _FIRST), np.zeros(frames, dtype=bool)
+        return self._step(state, away, self._cost(state, away), damping, curved).optimality
 
-    def binding(self, local: FloatArray) -> BoolArray:
-        """(F, B) whether a body is at a side of its limit; local: (F, B, 4)."""
-        sides = self.limits.sides(local, AT_LIMIT)
-        result = np.zeros(local.shape[:2], dtype=bool)
-        result[sides.frames, sides.bodies] = True
-        return result
+    def _away(self, state: State) -> FloatArray:
+        """(F, P) residuals of poles, where these count."""
+        return self.poles.residual(state.pose, state.bend) if self._pole_weight else np.zeros((len(state.weights), 0))
 
-    def _residual(self, state: State, pose: Pose) -> FloatArray:
-        """(F, E + O + P, 3) residuals of goals, followed by those of poles as first components."""
-        residual = self.goals.residual(pose, state.wanted)
-        if not self._pole_weight:
-            return residual
-        angles = self.poles.residual(pose, state.bend)[..., None] * (1.0, 0.0, 0.0)
-        return np.concatenate([residual, angles], axis=1)
-
-    def _cost(self, state: State, residual: FloatArray, pose: Pose) -> FloatArray:
+    def _cost(self, state: State, away: FloatArray) -> FloatArray:
         """(F,) costs of the residuals."""
-        count = state.weights.shape[1]
-        cost = state.cost(residual[:, :count], pose)
-        return cost + self._pole_weight * squares(residual[:, count:]).sum(axis=1) if self._pole_weight else cost
+        return state.cost() + self._pole_weight * squares(away) if self._pole_weight else state.cost()
 
-    def _unfinished(self, state: State, residual: FloatArray) -> BoolArray:
+    def _unfinished(self, state: State, away: FloatArray) -> BoolArray:
         """(F,) whether a goal is not met, or rotations are expected."""
         if state.prior is not None:
-            return np.ones(len(residual), dtype=bool)
-        count = state.weights.shape[1]
-        unmet = state.unmet(residual[:, :count])
-        if self._pole_weight:
-            unmet |= (np.abs(residual[:, count:, 0]) > AT_POLE * self.poles.sizes).any(axis=1)
-        return unmet
+            return np.ones(len(away), dtype=bool)
+        unmet = state.unmet()
+        return unmet | (np.abs(away) > AT_POLE * self.poles.sizes).any(axis=1) if self._pole_weight else unmet
 
     def _slid(self, factors: FloatArray | None, step: FloatArray) -> FloatArray | None:
         if factors is None or not len(self.bodies.slides):
@@ -177,31 +156,27 @@ class LeastSquares:
         result[:, slides] = np.clip(factors[:, slides] + step[:, -len(slides) :], *self._slides)
         return result
 
-    def _step(
-        self, state: State, residual: FloatArray, cost: FloatArray, damping: FloatArray, curved: BoolArray
-    ) -> _Step:
+    def _step(self, state: State, away: FloatArray, cost: FloatArray, damping: FloatArray, curved: BoolArray) -> _Step:
         """The step for each frame's damping, in blocks whose matrices stay in the cache."""
         count, columns = len(cost), self.bodies.columns
         if not columns:
             return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count))
-        rows = max(3 * residual.shape[1], _ROWS_HELD) if self._wide else columns
+        rows = max(3 * state.residual.shape[1], _ROWS_HELD) if self._wide else columns
         block = max(1, _BLOCK_NUMBERS // (columns * rows))
         # Frames whose step includes the derivative of forces have larger matrices, so they get separate blocks.
         kinds = np.flatnonzero(~curved), np.flatnonzero(curved)
         blocks = [kind[first : first + block] for kind in kinds for first in range(0, len(kind), block)]
         if len(blocks) == 1:
-            return self._block_step(state, residual, cost, damping, bool(curved[0]))
+            return self._block_step(state, away, cost, damping, bool(curved[0]))
         steps = [
-            self._block_step(state.part(part), residual[part], cost[part], damping[part], bool(curved[part[0]]))
+            self._block_step(state.part(part), away[part], cost[part], damping[part], bool(curved[part[0]]))
             for part in blocks
         ]
         order = np.argsort(np.concatenate(blocks))
         return _Step(*(np.concatenate(each)[order] for each in zip(*steps, strict=True)))
 
-    def _block_step(
-        self, state: State, residual: FloatArray, cost: FloatArray, damping: FloatArray, curved: bool
-    ) -> _Step:
-        system, bodies = self._system(state, residual, curved), self.bodies
+    def _block_step(self, state: State, away: FloatArray, cost: FloatArray, damping: FloatArray, curved: bool) -> _Step:
+        system, bodies = self._system(state, away, curved), self.bodies
         gradient = system.gradient()
         sides = self.limits.sides(state.pose.local, _NEAR)
         active = sides.push(bodies.vectors(gradient)) > _PUSH * np.sqrt(cost)[sides.frames]
@@ -285,27 +260,27 @@ class LeastSquares:
         result[order] = pushes
         return change, result
 
-    def _system(self, state: State, residual: FloatArray, curved: bool) -> "_System":
+    def _system(self, state: State, away: FloatArray, curved: bool) -> "_System":
         """The linear problem of a step in scaled columns; slides at an end that are pushed outward do not move."""
         bodies, goals, pose, prior = self.bodies, self.goals, state.pose, state.prior
         motions = bodies.motions(pose)
-        count = state.weights.shape[1]
+        residual = state.residual
         wide = self._wide and prior is None and not (self._pole_weight or curved)
         if goals.is_composite and not wide:
-            matrix, right = goals.equations(pose, motions, residual[:, :count], state.weights)
+            matrix, right = goals.equations(pose, motions, residual, state.weights)
         else:
             root = np.sqrt(state.weights)[..., None]
             matrix = (goals.rows(pose, motions, state.wanted) * root[..., None]).reshape(
                 len(residual), -1, bodies.columns
             )
-            right = (residual[:, :count] * root).reshape(len(residual), -1)
+            right = (residual * root).reshape(len(residual), -1)
             if not wide:
                 across = np.swapaxes(matrix, 1, 2)
                 matrix, right = across @ matrix, times(across, right)
         if self._pole_weight:
             rows = self.poles.rows(pose, motions, state.bend)
             across = self._pole_weight * np.swapaxes(rows, 1, 2)
-            matrix, right = matrix + across @ rows, right + times(across, residual[:, count:, 0])
+            matrix, right = matrix + across @ rows, right + times(across, away)
         if prior is not None:
             turning = bodies.body_of[: bodies.turning]
             pulls = (prior.away(pose.local)[:, turning] * bodies.axes).sum(axis=-1)
@@ -321,7 +296,7 @@ class LeastSquares:
         least = _LEAST_SHARE * even.max(axis=1, keepdims=True) + TINY
         scale = 1.0 / np.sqrt(np.maximum(even, least))
         if curved and not len(bodies.slides):
-            forces = goals.forces(residual[:, :count] * state.weights[..., None])
+            forces = goals.forces(residual * state.weights[..., None])
             matrix -= bodies.stiffness(pose, motions, goals.points(pose), goals.on, forces)
         if len(bodies.slides) and pose.factors is not None:
             pull = (times(np.swapaxes(matrix, 1, 2), right) if wide else right)[:, -len(bodies.slides) :]

@@ -21,7 +21,7 @@ def meet_groups(problem: Problem, start: Start, state: State) -> None:
     last = int(problem.ranks.max())
     if not (last and problem.options.finish):
         return
-    frames = np.flatnonzero(state.unmet(problem.goals.residual(state.pose, state.wanted)))
+    frames = np.flatnonzero(state.unmet())
     if not len(frames):
         return
     part = state.part(frames)
@@ -40,6 +40,7 @@ def _first_group_first(problem: Problem, start: Start, state: State, frames: Int
     part = state.part(frames)
     weights, part.weights = part.weights, part.weights * (problem.ranks == 0)
     part.pose = problem.bodies.pose(start.rotations[frames][:, problem.bones], start.roots[frames], _rest_factors(part))
+    part.residual = problem.goals.residual(part.pose, part.wanted)
     attempt(problem, part)
     part.weights = weights
     _in_order(problem, part, last)
@@ -73,6 +74,6 @@ def _in_order(problem: Problem, state: State, last: int) -> None:
 
 def _costs(problem: Problem, state: State) -> FloatArray:
     """(F, G) Σ weight · distance² of each group, without targets within their tolerance."""
-    errors = lengths(problem.goals.residual(state.pose, state.wanted))
+    errors = lengths(state.residual)
     missed = np.where(errors > state.tolerances, state.weights * errors**2, 0.0)
     return np.asarray(missed @ (problem.ranks[:, None] == np.arange(problem.ranks.max() + 1)))

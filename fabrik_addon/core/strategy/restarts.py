@@ -22,29 +22,27 @@ _MOST_ASKED = 2.0
 _CLEAR_GAIN = 0.95
 
 
-def take_better(problem: Problem, state: State, frames: IntArray, found: State, share: float = 1.0) -> None:
+def take_better(state: State, frames: IntArray, found: State, share: float = 1.0) -> None:
     """Replace the poses of frames (N,) by new ones where those meet the targets or come nearer.
 
     share: the largest Σ weight · distance² of a new pose, relative to the current one.
     """
-    before = state.part(frames)
-    own, other = (problem.goals.residual(each.pose, found.wanted) for each in (before, found))
-    nearer = found.cost(other) <= share * found.cost(own, before.pose)
-    taken, iterations = np.flatnonzero(nearer | (found.unmet(own) & ~found.unmet(other))), state.iterations[frames]
-    state.put(frames[taken], found.part(taken))
+    nearer, newly_met = found.cost() <= share * state.cost()[frames], state.unmet()[frames] & ~found.unmet()
+    taken, iterations = np.flatnonzero(nearer | newly_met), state.iterations[frames]
+    state.put(frames[taken], found if len(taken) == len(frames) else found.part(taken))
     state.iterations[frames] = iterations
 
 
 def restart(problem: Problem, start: Start, state: State) -> None:
     """Try other start poses, several at once, for the frames that may be stuck."""
-    frames = _stuck(problem, start, state, np.arange(len(state.weights)))
+    frames = _stuck(problem, start, state)
     for batch in _batches(problem.options.restarts):
         if not len(frames):
             return
         several = max(1, problem.frames_at_once // len(batch))
         for first in range(0, len(frames), several):
             _try_batch(problem, start, state, frames[first : first + several], batch)
-        frames = _stuck(problem, start, state, frames)
+        frames = _stuck(problem, start, state)
 
 
 def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, batch: range) -> None:
@@ -53,26 +51,25 @@ def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, b
     part = state.part(np.tile(frames, len(batch)))
     local = _start_poses(problem, start, state, frames, batch)[:, problem.bones]
     part.pose = problem.bodies.pose(local, part.pose.root, part.pose.factors)
+    part.residual = problem.goals.residual(part.pose, part.wanted)
     part.iterations[:] = 0
     attempt(problem, part, bending=False, most_steps=_STEPS)
     # If several meet the targets, take the first one, since otherwise rounding would choose.
-    residual = problem.goals.residual(part.pose, part.wanted)
-    costs = np.where(part.unmet(residual), part.cost(residual), 0.0).reshape(len(batch), count)
+    costs = np.where(part.unmet(), part.cost(), 0.0).reshape(len(batch), count)
     state.iterations[frames] += part.iterations.reshape(costs.shape).sum(axis=0)
     best = part.part(costs.argmin(axis=0) * count + np.arange(count))
     problem.least_squares.run(best, problem.options.most_steps)
-    take_better(problem, state, frames, best, _CLEAR_GAIN)
+    take_better(state, frames, best, _CLEAR_GAIN)
 
 
-def _stuck(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
-    """Those of `frames` (N,) that another start pose may bring nearer to their targets."""
-    options = problem.options
+def _stuck(problem: Problem, start: Start, state: State) -> IntArray:
+    """The frames that another start pose may bring nearer to their targets."""
+    options, frames = problem.options, np.flatnonzero(state.unmet())
     if not (options.finish and options.restarts and problem.limited) or options.plain or not len(frames):
         return frames[:0]
-    part = state.part(frames)
-    stuck = part.unmet(problem.goals.residual(part.pose, part.wanted))
-    stuck &= ~problem.beyond_lengths(part.wanted.points, part.weights, start.roots[frames])
-    return frames[stuck & problem.within_freedom(part.weights, _MOST_ASKED)]
+    weights = state.weights[frames]
+    beyond = problem.beyond_lengths(state.wanted.points[frames], weights, start.roots[frames])
+    return frames[~beyond & problem.within_freedom(weights, _MOST_ASKED)]
 
 
 def _batches(restarts: int) -> list[range]:
