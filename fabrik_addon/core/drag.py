@@ -29,7 +29,7 @@ from .kernel.capsules import Contacts, SelfCollision
 from .kernel.goals import Goals, Wanted
 from .kernel.hanging import HangFrom, HangingTerm
 from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits
-from .kernel.posture import Away, Masses, PostureTerm
+from .kernel.posture import Away, Coupled, Masses, PostureTerm
 from .limits.base import Limit
 from .limits.hinge import Hinge
 from .model.bodies import participants
@@ -272,6 +272,7 @@ class DragSolver:
         self.bounds = Bounds(self.bodies, floor, support, collision and collision.but_for(skeleton, self.effectors))
         self._free: BoolArray = ~np.isin(bones, led)
         self.hanging = None if hang_from is None else self._hang(hang_from)
+        self._coupled = self._find_coupled()
         self.prefer(np.tile(NO_TURN, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
@@ -303,7 +304,7 @@ class DragSolver:
     def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
         """Prefer a pose from now on: (J, 4) local rotations and the root's head at (3,), armature space."""
         self.preferred = np.asarray(rotations, dtype=np.float64), np.asarray(location, dtype=np.float64)
-        self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free)
+        self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free, self._coupled)
         self.bounds.prefer(self.posture, *self.preferred)
         self._preferred_pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
         self._eases = self._find_eases()
@@ -555,30 +556,33 @@ class DragSolver:
             return
         self._eased = eased
         rotations = self.preferred[0].copy()
-        for share, (bone, bend, _) in zip(eased, self._eases, strict=True):
-            above = int(self.skeleton.parents[bone])
-            rotations[bone] = product(rotations[bone], quaternion_from_rotation_vector(share * bend))
-            back = -0.5 * share * self.skeleton.rest_turn(bone) @ bend
+        for share, (each, lacking, _) in zip(eased, self._eases, strict=True):
+            bone, above = self.bodies.bones[[each.hinge, each.above]].tolist()
+            bend = share * lacking * each.axis
+            back = -0.5 * self.skeleton.rest_turn(bone) @ bend
+            rotations[bone] = product(rotations[bone], quaternion_from_rotation_vector(bend))
             rotations[above] = product(rotations[above], quaternion_from_rotation_vector(back))
-        self.posture = PostureTerm(self.bodies, self.masses, rotations, self.preferred[1], self._free)
+        self.posture = PostureTerm(self.bodies, self.masses, rotations, self.preferred[1], self._free, self._coupled)
 
-    def _find_eases(self) -> list[tuple[int, FloatArray, IntArray]]:
-        """Hinges that are less bent in the preferred pose than in a relaxed limb.
-
-        Each with its bone, the rotation vector (3,) that bends it as in a relaxed limb, and the effectors that move its
-        limb.
-        """
-        found: list[tuple[int, FloatArray, IntArray]] = []
+    def _find_coupled(self) -> list[Coupled]:
+        """The hinges that are bent in a relaxed limb."""
+        found: list[Coupled] = []
         for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
             bone = int(self.bodies.bones[body])
             limit = self._own_limits.get(self.skeleton.names[bone])
-            if self.masses.eased is None or not self.masses.eased[bone] or not isinstance(limit, Hinge):
-                continue
-            axis = np.sign(limit.bounds.middle) * np.array(limit.turn_axis)
-            lacking = self.masses.eased[bone] - rotation_vector_from_quaternion(self.preferred[0][bone]) @ axis
-            ends = np.flatnonzero(self.bodies.above[body, self.goals.on[: self.goals.count]])
-            if lacking > 0.0 and len(ends):
-                found.append((bone, lacking * axis, ends))
+            if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and isinstance(limit, Hinge):
+                axis = np.sign(limit.bounds.middle) * np.array(limit.turn_axis)
+                found.append(Coupled(body, int(self.bodies.parents[body]), axis, float(self.masses.eased[bone])))
+        return found
+
+    def _find_eases(self) -> list[tuple[Coupled, float, IntArray]]:
+        """Those that are less bent in the preferred pose, by how many radians, and the effectors on their limb."""
+        found: list[tuple[Coupled, float, IntArray]] = []
+        for each in self._coupled:
+            bent = rotation_vector_from_quaternion(self.preferred[0][self.bodies.bones[each.hinge]]) @ each.axis
+            ends = np.flatnonzero(self.bodies.above[each.hinge, self.goals.on[: self.goals.count]])
+            if bent < each.eased and len(ends):
+                found.append((each, each.eased - float(bent), ends))
         return found
 
     def _gone(self, state: _State) -> float:

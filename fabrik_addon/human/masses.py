@@ -58,7 +58,7 @@ _SIDED: Final = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
 # With a hand 70 cm forward the hips move by 2.2 cm with 4, by 1.2 with 8.
 _PELVIS_KEEPS: Final = 8.0
 # Joint stiffness as a multiple of what the bone's inertia gives. People who bend forward also bend at the hips: the
-# pelvis takes 20 % of the trunk's tilt with 4 for the spine and 1 for the thigh, half of it with these figures (Esola
+# pelvis takes 20 % of the trunk's tilt with 4 for the spine and 1 for the thigh, 30 to 60 % with these figures (Esola
 # et al., *Spine* 21, 1996, measured 35 to 70 %, more at larger bends). A softer thigh lets straight legs swivel. A
 # spine as soft as an arm buckles if the head is pushed down. Shoulders follow the elbow: with 1 and 2, hidden joints of
 # recorded people are off by 44.0 and 42.7 mm on average.
@@ -76,13 +76,15 @@ _BENDS: Final = {
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
 # Degrees by which a knee bends once its foot is dragged away. A foot dragged 20 cm along the floor back, forward and to
 # the side bends it by 36, 25 and 26 with 90, by 33, 23 and 24 with 80, and by 3, 4 and 0 if the straight leg of the
-# rest pose is preferred.
+# rest pose is preferred. The hip flexes by half as much as the knee: with the head lowered by 50 cm the body squats;
+# without, it bends over backward by 67 degrees.
 _EASED: Final = {"shin": 90.0}
 # How strongly a dragged bone keeps its orientation, as a share of the force on its position. A foot lifted by 30 cm
 # bends the knee by 88 degrees; if free to rotate, by 5. With 0.03 instead of 0.002 the heel stays down even with the
-# ankle at its limit, and the pelvis tilts. A head looks ahead as far as the neck allows. Hips only tilt to keep the
-# balance. Hands are free: with a share of 0.0002 or more the wrist is released with a jerk.
-KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.01, "hips": 0.2}
+# ankle at its limit, and the pelvis tilts. A head looks ahead as far as the neck allows: dragged 50 cm forward and 70
+# down it is tilted by 40 degrees, with 0.01 by 89. Hips only tilt to keep the balance. Hands are free: with a share of
+# 0.0002 or more the wrist is released with a jerk.
+KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 0.2}
 # A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")
 # No bone weighs less than this share of the heaviest, since a bone without mass would flap.

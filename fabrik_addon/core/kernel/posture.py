@@ -5,15 +5,16 @@ of `Bodies`. The first part's matrix is the mass matrix of composite rigid bodie
 Algorithms*, 2008, chapter 6), the second one's is diagonal.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, lengths, squares, times
+from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..model.kinematics import forward_kinematics
-from ..rotations import conjugate, product, rotation_vector_from_quaternion
-from .bodies import Bodies, Motions, Pose
+from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
+from .bodies import Bodies, Motions, Pose, cross
 
 # Inertia of each joint in addition to its bone's, in squares of the body's size. Of 2e-5 m² (at 1.7 m), 1e-3, 3e-3 and
 # 5e-3 m²: with little, the light wrist rotates to its limits to spare the arm a small movement, and jumps there (13, 3,
@@ -22,6 +23,8 @@ from .bodies import Bodies, Motions, Pose
 _LEAST_INERTIA = 3e-3 / 1.7**2
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
+# Radians: the cotangent of less is that of none.
+_SMALL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,19 @@ class Away(NamedTuple):
     turned: FloatArray
 
 
+class Coupled(NamedTuple):
+    """A hinge with a joint above that is at ease where it rotates by half as much the other way: knee and hip.
+
+    hinge, above: their bodies. axis: (3,) of the hinge, toward where it bends. eased: by how many radians it bends at
+    ease.
+    """
+
+    hinge: int
+    above: int
+    axis: FloatArray
+    eased: float
+
+
 class PostureTerm:
     """The posture term for one preferred pose. Bones that are not bodies move with the nearest body above.
 
@@ -75,8 +91,12 @@ class PostureTerm:
         rotations: FloatArray,
         location: FloatArray,
         free: BoolArray | None = None,
+        coupled: Sequence[Coupled] = (),
     ) -> None:
-        """Prefer local rotations (J, 4) and the root's head at (3,); free: (B,) the bodies of limbs without goals."""
+        """Prefer local rotations (J, 4) and the root's head at (3,).
+
+        free: (B,) the bodies of limbs without goals. coupled: hinges that the joints above go along with.
+        """
         self.bodies, skeleton = bodies, bodies.skeleton
         posed = forward_kinematics(skeleton, rotations, location)
         along = masses.centres * skeleton.lengths
@@ -99,10 +119,20 @@ class PostureTerm:
         self.inertia = np.where(np.isfinite(masses.factors), inertia * masses.factors, 0.0)[bodies.bones]
         self.inertia[free] *= _RELAXED
         self._below = bodies.below(self.carrier)
-        # (D, 3) what a rotation of its body adds to a column's gradient, and (D, D) to the matrix.
-        self._turning = np.zeros((bodies.columns, 3))
-        self._turning[: bodies.turning] = self.inertia[bodies.body_of[: bodies.turning], None] * bodies.axes
-        self._joints = np.diag(lengths(self._turning))
+        # Hinges, the joints above, the hinges' axes, and half of them in the frames that carry the joints above.
+        self._coupled = [
+            (
+                each.hinge,
+                each.above,
+                each.axis,
+                0.5 * turn @ (skeleton.rest_turn(int(bodies.bones[each.hinge])) @ each.axis),
+            )
+            for each in coupled
+            for turn in [matrix_from_quaternion(rotations[bodies.bones[each.above]])]
+        ]
+        # (D, D) what joints add to the matrix.
+        turning = self._with_coupled(bodies.vectors(np.eye(bodies.columns)))
+        self._joints = np.einsum("cbi,b,dbi->cd", turning, self.inertia, turning)
 
     def centre_of_mass(self, away: Away) -> FloatArray:
         """(..., 3) the center of mass, armature space."""
@@ -110,11 +140,26 @@ class PostureTerm:
 
     def away(self, pose: Pose) -> Away:
         """The difference of a pose from the preferred pose; joint rotations are in the frames that carry the joints."""
-        turned = rotation_vector_from_quaternion(product(pose.local, self._back))
+        turned = self._with_coupled(rotation_vector_from_quaternion(product(pose.local, self._back)))
         centres = pose.points(self.carrier, self._offsets)
         own = self._own_offsets
         balanced = centres if own is None else pose.points(self.bodies.carrier, own)
         return Away(centres, balanced, centres - self._preferred, turned)
+
+    def _with_coupled(self, vectors: FloatArray) -> FloatArray:
+        """(..., B, 3) rotation vectors, those of joints above hinges from where they go along; changed in place."""
+        for hinge, above, axis, half in self._coupled:
+            vectors[..., above, :] += (vectors[..., hinge, :] @ axis)[..., None] * half
+        return vectors
+
+    def _torques(self, turned: FloatArray) -> FloatArray:
+        """(..., B, 3) the slopes of the joints' part for rotations of bodies, from `Away.turned`."""
+        torques = self.inertia[:, None] * turned
+        for hinge, above, axis, half in self._coupled:
+            own = turned[..., above, :] - (turned[..., hinge, :] @ axis)[..., None] * half
+            torques[..., hinge, :] += (torques[..., above, :] @ half)[..., None] * axis
+            torques[..., above, :] = _by_rotation(own, torques[..., above, :])
+        return torques
 
     def value(self, away: Away) -> float:
         """The value of the term for one pose."""
@@ -131,7 +176,10 @@ class PostureTerm:
             matrix, gradient = self._dense(centres, forces, pose, motions)
         else:
             matrix, gradient = self.bodies.composite(motions, self._below, centres, self.masses, forces)
-        gradient += (away.turned[..., self.bodies.body_of, :] * self._turning).sum(axis=-1)
+        torques, bodies = self._torques(away.turned), self.bodies
+        gradient[..., : bodies.turning] += (torques[..., bodies.body_of[: bodies.turning], :] * bodies.axes).sum(
+            axis=-1
+        )
         return matrix + self._joints, gradient
 
     def _dense(
@@ -142,6 +190,18 @@ class PostureTerm:
         shifts = np.swapaxes(shifts.reshape(*shifts.shape[:-3], -1, self.bodies.columns), -1, -2)
         weighed = np.swapaxes(shifts * np.repeat(self.masses, 3), -1, -2)
         return shifts @ weighed, (shifts @ forces.reshape(*forces.shape[:-2], -1, 1))[..., 0]
+
+
+def _by_rotation(vectors: FloatArray, slopes: FloatArray) -> FloatArray:
+    """(..., 3) slopes by small rotations from slopes (..., 3) by the rotation vectors (..., 3) that these change.
+
+    The transposed inverse of the left Jacobian of SO(3) (Solà, Deray, Atchuthan, *A micro Lie theory*, 2018, eq. 146).
+    """
+    half = 0.5 * lengths(vectors)[..., None]
+    axes = vectors / np.maximum(2.0 * half, ROUNDING)
+    share = np.where(half > _SMALL, half / np.tan(np.maximum(half, _SMALL)), 1.0)
+    along = (axes * slopes).sum(axis=-1, keepdims=True) * axes
+    return np.asarray(share * slopes + (1.0 - share) * along + half * cross(axes, slopes))
 
 
 def _offsets(carrying: FloatArray, points: FloatArray) -> FloatArray:

@@ -108,6 +108,9 @@ class QuadraticProgram:
             if caps is None or not self._capped(multipliers, yielding, compliance, caps, used):
                 break
             multipliers = self._complementary(target, yielding, used)
+        # Inequalities yield a little more than they should, which counts where nearly dependent ones push hard.
+        missed = target - times(self._square, multipliers) - (yielding - self._least) * multipliers
+        multipliers += _multipliers(self._square, missed, yielding, used)
         forces, pushes = multipliers[:, : self._count], -multipliers[:, self._count :]
         step = self._free + times(self._by_multipliers, multipliers)
         return QpStep(step, forces, np.maximum(pushes, 0.0), yielding[:, : self._count])

@@ -123,6 +123,26 @@ def test_who_bends_forward_bends_at_the_hips_and_looks_ahead(human, bone, shift)
     assert max(from_vertical(human, f"forearm.{side}") for side in "LR") < 40.0
 
 
+@pytest.mark.parametrize("shift", [(0.0, -0.25, -0.45), (0.0, -0.5, -0.7)])
+def test_who_bends_far_bends_at_the_hips_as_well(human, shift):
+    """The head looks ahead until the neck's range ends."""
+    _, result = drag(human, "head", shift)
+    assert result.error < 1e-4
+    assert tilt(human, "hips") > 0.3 * tilt(human, "upper_chest")
+    assert tilt(human, "head") < 45.0
+    assert room(human) > 0.05
+
+
+def test_who_lowers_the_head_squats(human):
+    """The hips go down and back; before, the body bent over backward."""
+    hips = world(human, "hips", "head")
+    _, result = drag(human, "head", (0.0, 0.0, -0.35))
+    assert result.error < 1e-4
+    assert tilt(human, "upper_chest") < 30.0
+    assert world(human, "hips", "head")[1] > hips[1] + 0.05
+    assert room(human) > 0.0
+
+
 def test_a_squat_in_a_front_view_sits_back(human):
     """The mouse says how far down, and not how deep."""
     gone, result = drag(human, "hips", (0.0, 0.0, -0.45), "HEAD", depth=FRONT)

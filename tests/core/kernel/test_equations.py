@@ -6,9 +6,13 @@ import pytest
 from fabrik_addon.core import Effector, Hinge, Skeleton
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.goals import Goals
-from fabrik_addon.core.kernel.posture import Masses, PostureTerm
+from fabrik_addon.core.kernel.posture import Coupled, Masses, PostureTerm
 from fabrik_addon.core.model.bodies import participants
-from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix
+from fabrik_addon.core.rotations import (
+    matrix_from_quaternion,
+    quaternion_from_matrix,
+    quaternion_from_rotation_vector,
+)
 
 STEP = 1e-5
 PARENTS = [-1, 0, 1, 2, 1, 4, 0]
@@ -50,6 +54,17 @@ def slopes(bodies, pose, function):
     return np.array([(after - before) / (2.0 * STEP) for after, before in pairs])
 
 
+def coupled_to(bodies):
+    """A posture term whose hinge the joint above goes along with."""
+    hinge = int(np.flatnonzero(bodies.counts == 1)[0])
+    coupled = [Coupled(hinge, int(bodies.parents[hinge]), -bodies.axes[bodies.first[hinge]], 1.0)]
+    random = np.random.default_rng(5)
+    masses = Masses(np.full(7, 1.0 / 7.0), np.full(7, 0.4), np.ones(7))
+    preferred = unit(random.normal(size=(7, 4)))
+    preferred[bodies.bones[hinge]] = quaternion_from_rotation_vector(0.3 * coupled[0].axis)
+    return PostureTerm(bodies, masses, preferred, random.normal(size=3), coupled=coupled)
+
+
 BROKEN = [True, True, True, False, True, True, True]
 
 
@@ -59,6 +74,31 @@ def test_the_gradient_is_the_slope(inherits, free_root):
     bodies, posture, _, pose = make(1, inherits, free_root)
     found = posture.equations(posture.away(pose), pose, bodies.motions(pose))[1]
     assert found == pytest.approx(slopes(bodies, pose, lambda other: posture.value(posture.away(other))), abs=1e-7)
+
+
+def test_the_gradient_is_the_slope_where_a_joint_goes_along_with_a_hinge():
+    bodies, _, _, pose = make(7)
+    posture, hinge = coupled_to(bodies), int(np.flatnonzero(bodies.counts == 1)[0])
+    pose.local[hinge] = quaternion_from_rotation_vector(0.9 * bodies.axes[bodies.first[hinge]])
+    pose = bodies.pose(pose.local, pose.root)
+    found = posture.equations(posture.away(pose), pose, bodies.motions(pose))[1]
+    assert found == pytest.approx(slopes(bodies, pose, lambda other: posture.value(posture.away(other))), abs=1e-7)
+
+
+def test_a_joint_that_goes_along_with_a_hinge_is_at_ease_at_half_its_angle():
+    """Rotated about one axis in space by twice as much the other way, nothing of the joints' part is left."""
+    bodies, *_ = make(7)
+    hinge = int(np.flatnonzero(bodies.counts == 1)[0])
+    above, axis = int(bodies.parents[hinge]), bodies.axes[bodies.first[hinge]]
+    masses = Masses(np.full(7, 1.0 / 7.0), np.full(7, 0.4), np.ones(7))
+    rest, location = np.tile([1.0, 0.0, 0.0, 0.0], (7, 1)), np.zeros(3)
+    posture = PostureTerm(bodies, masses, rest, location, coupled=[Coupled(hinge, above, axis, 1.0)])
+    local = rest[bodies.bones].copy()
+    local[hinge] = quaternion_from_rotation_vector(0.8 * axis)
+    local[above] = quaternion_from_rotation_vector(-0.4 * bodies.rest_turns[hinge] @ axis)
+    turned = posture.away(bodies.pose(local, location)).turned
+    assert np.abs(turned[above]).max() < 1e-12
+    assert turned[hinge] == pytest.approx(0.8 * axis)
 
 
 @pytest.mark.parametrize("inherits", [None, BROKEN])
