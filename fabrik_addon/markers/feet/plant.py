@@ -1,15 +1,15 @@
 """Poses in which planted feet do not slide."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from ...core import Effector, Options, Skeleton, Solution, Solver
+from ...core import Effector, Options, Skeleton, Solution, Solver, forward_kinematics
+from ...core.arrays import IntArray
 from ...core.limits.base import Limit
-from ..calibrate.offsets import points_on
+from ..calibrate.offsets import effector_points
 from ..clip import FloatArray
 from .stances import FeetError, FootPoint, Stance, StandingSettings, drift, faded, find_stances, ground_velocity
 
@@ -60,15 +60,16 @@ def plant_feet(
     settings = settings or StandingSettings()
     if not points:
         raise FeetError("There are no feet to plant: name at least one point on a foot")
-    places = _places(solution, points)
+    pins = [Effector(point.bone, point.offset, _PIN_WEIGHT) for point in points]
+    places = _places(solution, pins)
     ground = ground_velocity(places, rate, up=up, settings=settings)
     carried = (np.arange(len(places)) / rate)[:, None, None] * ground
     places = places - carried
     found = [find_stances(places[:, i], rate, up=up, settings=settings) for i in range(len(points))]
     blend = round(settings.blend * rate)
     held = [_pinned(places[:, i], found[i], blend) for i in range(len(points))]
-    planted = _solved(solution, points, np.stack(held, axis=1) + carried, limits)
-    after = _places(planted, points) - carried
+    planted = _solved(solution, pins, np.stack(held, axis=1) + carried, limits)
+    after = _places(planted, pins) - carried
     stances = [
         Stance(point, first, end - 1, drift(places[first:end, i]), drift(after[first:end, i]))
         for i, point in enumerate(points)
@@ -77,17 +78,14 @@ def plant_feet(
     return Planted(planted, tuple(sorted(stances, key=lambda stance: stance.first)))
 
 
-def _places(solution: Solution, points: Sequence[FootPoint]) -> FloatArray:
-    """(F, P, 3) positions of the points, armature space."""
+def _places(solution: Solution, effectors: Sequence[Effector], frames: slice | IntArray = slice(None)) -> FloatArray:
+    """(F, E, 3) positions of effectors in the poses of some frames, armature space."""
     skeleton = solution.skeleton
-    bones = [skeleton.index(point.bone) for point in points]
-    offsets = np.array(
-        [
-            (0.0, skeleton.lengths[bone], 0.0) if point.offset is None else point.offset
-            for point, bone in zip(points, bones, strict=True)
-        ]
-    )
-    return points_on(solution.matrices, bones, offsets)
+    bones = sorted({bone for effector in effectors for bone in skeleton.path(skeleton.index(effector.bone))})
+    part, local = skeleton.part(bones), solution.rotations[frames][:, bones]
+    lengths = solution.lengths[frames][:, bones]
+    matrices = forward_kinematics(part, local, solution.root_location[frames], lengths)
+    return effector_points(part, effectors, matrices)
 
 
 def _pinned(place: FloatArray, spans: Sequence[tuple[int, int]], blend: int) -> FloatArray:
@@ -107,18 +105,17 @@ def _pinned(place: FloatArray, spans: Sequence[tuple[int, int]], blend: int) -> 
 
 def _solved(
     solution: Solution,
-    points: Sequence[FootPoint],
+    pins: Sequence[Effector],
     targets: FloatArray,
     limits: Mapping[str, Limit] | None,
 ) -> Solution:
-    """The poses nearest to a solution's that have the points at targets (F, P, 3)."""
+    """The poses nearest to a solution's that have the pins at targets (F, P, 3)."""
     frames = np.flatnonzero(~np.isnan(targets).any(axis=2).all(axis=1))
     if not len(frames):
         return solution
     skeleton = solution.skeleton
-    pins = [Effector(point.bone, point.offset, _PIN_WEIGHT) for point in points]
-    anchors = _anchors(skeleton, points)
-    held = _anchor_targets(solution, anchors, frames)
+    anchors = _anchors(skeleton, pins)
+    held = _places(solution, anchors, frames)
     solver = Solver(skeleton, [*pins, *anchors], limits=limits, options=_OPTIONS)
     found = solver.solve(
         np.concatenate([targets[frames], held], axis=1),
@@ -130,10 +127,11 @@ def _solved(
     return replace(solution, rotations=rotations)
 
 
-def _anchors(skeleton: Skeleton, points: Sequence[FootPoint]) -> list[Effector]:
+def _anchors(skeleton: Skeleton, pins: Sequence[Effector]) -> list[Effector]:
     """Points that hold the bones from the root to the feet in their pose: two each, beside the bone and along it."""
-    bones = sorted({bone for point in points for bone in skeleton.path(skeleton.index(point.bone))})
-    shared, longest = _trunk(skeleton, points), float(skeleton.lengths[bones].max())
+    feet = {skeleton.index(pin.bone) for pin in pins}
+    bones = sorted({bone for foot in feet for bone in skeleton.path(foot)})
+    shared, longest = _trunk(skeleton, feet), float(skeleton.lengths[bones].max())
     anchors = []
     for bone in bones:
         length = _LEVER * longest
@@ -143,22 +141,10 @@ def _anchors(skeleton: Skeleton, points: Sequence[FootPoint]) -> list[Effector]:
     return anchors
 
 
-def _trunk(skeleton: Skeleton, points: Sequence[FootPoint]) -> set[int]:
-    """The root, and the bones above the legs: those that move all points."""
-    paths = [set(skeleton.path(skeleton.index(point.bone))) for point in points]
-    together = set.intersection(*paths) if len({point.bone for point in points}) > 1 else set()
-    feet = {skeleton.index(point.bone) for point in points}
-    return {0} | {bone for bone in together if not _is_leg(skeleton, bone, feet)}
-
-
-def _is_leg(skeleton: Skeleton, bone: int, feet: set[int]) -> bool:
-    """Whether a bone belongs to a leg: exactly one foot hangs from it."""
-    toward = {path[path.index(bone) + 1] for foot in feet if bone in (path := skeleton.path(foot)) and foot != bone}
-    return len(toward) <= 1 and bone != 0
-
-
-def _anchor_targets(solution: Solution, anchors: Sequence[Effector], frames: npt.NDArray[np.intp]) -> FloatArray:
-    """(N, K, 3) positions of the anchors on N frames."""
-    skeleton = solution.skeleton
-    bones = [skeleton.index(anchor.bone) for anchor in anchors]
-    return points_on(solution.matrices[frames], bones, np.array([anchor.offset for anchor in anchors]))
+def _trunk(skeleton: Skeleton, feet: Collection[int]) -> set[int]:
+    """The root, and the bones above the legs: those that move all feet, down to where the ways to these part."""
+    paths = [skeleton.path(foot) for foot in feet]
+    together = set.intersection(*map(set, paths)) if len(paths) > 1 else set()
+    # A bone with one bone below it on the way to all feet belongs to a leg.
+    toward = {bone: {path[path.index(bone) + 1] for path in paths if path[-1] != bone} for bone in together}
+    return {0} | {bone for bone, below in toward.items() if len(below) > 1}

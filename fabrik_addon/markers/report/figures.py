@@ -18,7 +18,7 @@ class ReportError(FabrikError):
     """Errors, names and frames that do not match, or a report that cannot be written."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """The errors of a marker over all frames, of a frame over all markers, or of everything.
 

@@ -123,5 +123,5 @@ def test_markers_that_are_never_seen_are_on_no_bone(tmp_path, capfd):
     printed = capfd.readouterr().out
     (doubt,) = [line for line in printed.splitlines() if line.startswith("Warning: ")]
     assert doubt.startswith("Warning: The markers on ")
-    assert doubt.endswith("are never seen on these frames: these bones only follow the others")
+    assert doubt.endswith("are never visible on these frames: these bones only follow their parents")
     assert "upper_arm.L" in doubt

@@ -146,7 +146,7 @@ def test_what_has_nothing_in_common_is_said_and_nothing_changes(moving):
         snake.pose.bones["link 2"].rotation_quaternion = (1.0, 0.02 * frame, 0.0, 0.0)
         snake.pose.bones["link 2"].keyframe_insert("rotation_quaternion", frame=frame)
     bpy.context.view_layer.objects.active = rig
-    with pytest.raises(RuntimeError, match="known"):
+    with pytest.raises(RuntimeError, match="No bone of 'Snake'"):
         bpy.ops.fabrik.retarget(source="Snake")
     assert rig.animation_data is None
 
