@@ -13,7 +13,7 @@ from ..control.posed_rig import PosedRig, posed_rig
 from ..control.switches import bone_in_path
 from ..control.writer import TakeChannels
 from ..goals.goals import Goals, moves_root
-from ..goals.sampling import is_led
+from ..goals.places import is_led
 from ..rig.actions import add_strip, channels_of, current_or_new_action, new_action_like, new_strip_action
 from ..rig.keyframes import bone_path, make_steps, write_curves
 from ..rig.locks import unlocked_location, unlocked_rotation

@@ -19,7 +19,7 @@ from ..capture.matching import matching_doubts_of, of_take
 from ..capture.takes import new_record_of, take_name
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import follows_markers
-from ..limits.to_constraints import is_own
+from ..limits.constraints import is_own
 from ..rig.spaces import object_scale
 from ..settings.rig import rig_settings
 from ..settings.why_not import mapped_markers

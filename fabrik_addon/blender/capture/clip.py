@@ -10,7 +10,8 @@ from mathutils import Vector
 from ...core.arrays import FloatArray
 from ...markers.clip import Clip
 from ...markers.steps import finish
-from ..goals.sampling import Target, is_led, sample_steps
+from ..goals.effectors import Target
+from ..goals.places import is_led, sample_steps
 from ..rig import keyframes
 from ..rig.keyframes import bone_path
 from ..rig.spaces import world_to_armature

@@ -10,8 +10,7 @@ from ...core.arrays import FloatArray
 from ...core.kernel.bounds import Floor
 from ...core.model.skeleton import Skeleton
 from ...human.naming_schemes import match
-from ..goals.effectors import core_effector
-from ..goals.pins import pins
+from ..goals.effectors import core_effector, pins
 from ..rig.spaces import BONE_HEAD, bone_offset
 from ..settings.rig import rig_settings
 

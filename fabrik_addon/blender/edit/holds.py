@@ -25,7 +25,7 @@ from ...markers.steps import finish
 from ..capture.clip import scene_rate
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import why_no_target
-from ..goals.sampling import sample_steps
+from ..goals.places import sample_steps
 from ..posing.drag.setup import DragSettings, DragSetup
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_bones, check_editable, check_rig

@@ -16,7 +16,7 @@ from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.edit import EditPoses, EditSolver, between
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ..control.posed_rig import posed_rig
-from ..goals.pins import take_pins_along
+from ..goals.effectors import take_pins_along
 from ..goals.support import floor_of
 from ..posing.drag.session import SHOWN, Drag, StepResult, begin_drag
 from ..posing.drag.setup import DragSettings, DragSetup

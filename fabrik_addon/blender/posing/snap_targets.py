@@ -10,9 +10,8 @@ from mathutils import Matrix, Quaternion, Vector
 from ...core.arrays import FloatArray
 from ...core.errors import first_few
 from ..control.posed_rig import posed_rig
-from ..goals.effectors import check_effectors
+from ..goals.effectors import check_effectors, set_pin
 from ..goals.goals import Goals, gather_goals
-from ..goals.pins import set_pin
 from ..goals.places import present_places, tree_space
 from ..limits.check_action import clamp_pose
 from ..rig.armature import RigError, check_editable

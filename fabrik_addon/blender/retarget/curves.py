@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
 from ...core.rotations import matrix_from_quaternion
-from ..goals.sampling import is_simple, is_still
+from ..goals.places import is_simple, is_still
 from ..rig.keyframes import bone_path, channel_values, curves
 from ..rig.rotation_modes import from_channels, property_name
 

@@ -10,7 +10,7 @@ from ...core.arrays import FloatArray, IntArray
 from ...core.rotations import quaternion_from_matrix
 from ...retarget.motion import Motion, RetargetError
 from ..capture.clip import scene_rate
-from ..goals.sampling import is_still
+from ..goals.places import is_still
 from ..rig.armature import nearest_rotations
 from ..rig.spaces import object_scale
 from .curves import PlainPoses

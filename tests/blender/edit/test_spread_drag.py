@@ -12,7 +12,7 @@ from fabrik_addon.blender.edit.holds import add_hold
 from fabrik_addon.blender.edit.span import Spread
 from fabrik_addon.blender.edit.spread_drag import begin_spread
 from fabrik_addon.blender.edit.take import Take, tree_of
-from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.goals.effectors import pin_bones
 from fabrik_addon.blender.goals.support import floor_of
 from fabrik_addon.blender.posing.drag.setup import DragSettings
 from fabrik_addon.blender.rig import keyframes

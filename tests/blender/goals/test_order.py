@@ -6,7 +6,7 @@ import pytest
 from mathutils import Vector
 from support import scenes
 
-from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.goals.effectors import pin_bones
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

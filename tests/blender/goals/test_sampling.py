@@ -9,7 +9,7 @@ import pytest
 from mathutils import Matrix
 
 from fabrik_addon.blender.capture.import_markers import import_clip
-from fabrik_addon.blender.goals.sampling import is_seen, sample_steps, sample_targets
+from fabrik_addon.blender.goals.places import is_seen, sample_steps, sample_targets
 from fabrik_addon.blender.rig import actions, keyframes
 from fabrik_addon.blender.settings.markers import MARKER_NAME
 from fabrik_addon.core.errors import TargetError

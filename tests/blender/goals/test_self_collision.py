@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from support import scenes
 
-from fabrik_addon.blender.goals.effectors import add_effector
-from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
 from fabrik_addon.blender.goals.support import collision_of, fitted
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings

@@ -9,10 +9,9 @@ from mathutils import Matrix, Quaternion, Vector
 from support import limited, scenes
 from support.dragging import active, changed, channels, drag_by, farthest_outside, heads, person, world
 
-from fabrik_addon.blender.goals.pins import pin_bones
-from fabrik_addon.blender.posing.drag.part import pull_rope
+from fabrik_addon.blender.goals.effectors import pin_bones
 from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings, DragSetup
+from fabrik_addon.blender.posing.drag.setup import DragSettings, DragSetup, pull_rope
 from fabrik_addon.blender.rig.armature import RigError
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"

@@ -7,7 +7,7 @@ from mathutils import Vector
 from support import scenes
 from support.dragging import changed, channels, drag_by, person, world
 
-from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.goals.effectors import pin_bones
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.rig.armature import RigError
 from fabrik_addon.blender.rig.keyframes import curves

@@ -10,7 +10,7 @@ import pytest
 from mathutils import Vector
 from support.dragging import active, farthest_outside, world
 
-from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.goals.effectors import pin_bones
 from fabrik_addon.blender.posing import live, live_pose
 from fabrik_addon.blender.posing.live_pose import LiveSession
 from fabrik_addon.blender.rig.armature import read_trees

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from support import scenes
 
-from fabrik_addon.blender.goals.pins import pin_bones
+from fabrik_addon.blender.goals.effectors import pin_bones
 from fabrik_addon.blender.posing.solve_frame import solve_frame
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

@@ -15,7 +15,7 @@ from mathutils import Quaternion, Vector
 from ....core.arrays import FloatArray
 from ....core.errors import first_few
 from ...control.posed_rig import posed_rig
-from ...goals.pins import take_pins_along
+from ...goals.effectors import take_pins_along
 from ...rig.armature import RigError, check_bones, check_editable, check_rig, nearest_rotations
 from ...rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
 from ...rig.pose_keeper import PoseKeeper

@@ -113,7 +113,7 @@ class FABRIK_OT_pin(OnBones, Operator):
     )
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...goals.pins import is_pinned, pin_bones, unpin_bones
+        from ...goals.effectors import is_pinned, pin_bones, unpin_bones
         from ...rig.armature import check_editable
 
         rigs: Any = dict.fromkeys(bone.id_data for bone in bones)

@@ -24,7 +24,7 @@ class FABRIK_OT_limits_from_ik(OnBones, Operator):
     bl_label = "Limits from IK and Constraints"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.from_ik import limits_from_ik
+        from ...limits.constraints import limits_from_ik
 
         return limits_from_ik(bones)
 
@@ -111,7 +111,7 @@ class FABRIK_OT_limits_to_constraints(OnBones, Operator):
     bl_label = "Limits to Constraints"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.to_constraints import limits_to_constraints
+        from ...limits.constraints import limits_to_constraints
 
         return limits_to_constraints(bones)
 

@@ -12,7 +12,7 @@ import numpy as np
 from mathutils import Vector
 
 from ....core.arrays import FloatArray
-from ...goals.sampling import is_seen
+from ...goals.places import is_seen
 from ...rig.spaces import armature_point
 from ...settings.why_not import mapped_markers
 from ..marker_state import BAD, FAIR

@@ -1,31 +1,32 @@
-"""Makes Limit Rotation constraints from joint limits, so that rotation by hand is limited too.
+"""Converts IK limits, IK locks and Limit Rotation constraints to joint limits, and these to such constraints.
 
-Such a constraint is a box of Euler angles. Only for a hinge, it equals the limit. Otherwise it is the smallest box that
+IK limits and constraints are ranges of rotation about the bone's axes. If only one axis is free, the limit is a hinge,
+else a ball: a rotation about X swings the bone along Z, one about Z along X, and one about Y twists it. A constraint
+made from a limit is a box of Euler angles. Only for a hinge, it equals the limit. Otherwise it is the smallest box that
 contains the limit: it allows a little more, and never changes a pose within the limit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import pi
-from typing import Any, Final, NamedTuple, cast
+from math import pi, sqrt
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import bpy
 import numpy as np
 
-from ...core import Ball, Hinge, Polygon
+from ...core import Ball, Hinge, LimitError, Polygon
 from ...core.arrays import FloatArray
 from ...core.limits.base import Limit
 from ...core.limits.swing_twist import compose_arrays
 from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError, check_editable
 from ..rig.rotation_modes import to_channels
-from ..settings.limit_properties import read_limit
-from ..settings.limit_values import Range
+from ..settings.limit_properties import read_limit, read_settings
+from ..settings.limit_values import ALL_ROUND, Cone, LimitSettings, Range
+from .editing import write_all
 
 CONSTRAINT_NAME: Final = "FABRIK Limit"
 
-_CLOSED: Final = (0.0, 0.0)
-_FULL_TURN: Final = 2.0 * pi
 # A box this close to a full turn is not worth a constraint.
 _NEARLY: Final = 0.1
 # If the rotation about Y comes first, the twist affects only the angle about Y.
@@ -35,6 +36,13 @@ _OTHER_ANGLES: Final = 1.5 * pi
 # The number of samples along a side of a limit, and along its edge.
 _PLACES: Final = 32
 _EDGE_PLACES: Final = 256
+# The ranges about X, Y and Z; None if an axis is free.
+Box: TypeAlias = Sequence[Range | None]
+
+_AXES: Final = "xyz"
+_CLOSED: Final = (0.0, 0.0)
+_FULL_TURN: Final = 2.0 * pi
+_NOTHING: Final = 1e-6
 
 
 class EulerBox(NamedTuple):
@@ -164,3 +172,112 @@ def _remove_constraint(bone: bpy.types.PoseBone) -> None:
         constraint.mute = True
     else:
         bone.constraints.remove(constraint)
+
+
+def limits_from_ik(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
+    """Set the limits of bones from their IK settings and Limit Rotation constraints.
+
+    Returns a line for the user, and sentences about skipped bones. Raises RigError if there is nothing to convert, and
+    LimitPropertyError if a limit can't be stored; then nothing is changed.
+    """
+    found: list[tuple[bpy.types.PoseBone, LimitSettings]] = []
+    left = [sentence for bone in bones for sentence in _left_constraints(bone)]
+    for bone in bones:
+        try:
+            boxes = [_ik_box(bone), *(_constraint_box(constraint) for constraint in _local_constraints(bone))]
+            settings = settings_in(([_common([box[axis] for box in boxes]) for axis in range(3)]), read_settings(bone))
+        except LimitError as error:
+            left.append(f"Bone {bone.name!r} was skipped: {error}")
+            continue
+        if settings is not None:
+            found.append((bone, settings))
+    if not found:
+        reason = "None of these bones has IK limits, IK locks or a Limit Rotation constraint in local space"
+        raise RigError("; ".join([reason, *left]))
+    write_all([bone for bone, _ in found], [settings for _, settings in found])
+    return f"Converted the limits of {len(found)} of {len(bones)} bones", left
+
+
+def settings_in(box: Box, kept: LimitSettings) -> LimitSettings | None:
+    """The limit for ranges about X, Y and Z, None if all are free; raises LimitError if no limit fits them."""
+    still = [ends is not None and max(map(abs, ends)) < _NOTHING for ends in box]
+    if all(ends is None for ends in box):
+        return None
+    if all(still):
+        return replace(kept, type="FIXED")
+    if still.count(False) == 1:
+        axis = still.index(False)
+        return replace(kept, type="HINGE", axis="XYZ"[axis], hinge=box[axis] or ALL_ROUND)
+    twist = box[1] or ALL_ROUND
+    low_x, high_x = box[0] or ALL_ROUND
+    low_z, high_z = box[2] or ALL_ROUND
+    if low_x <= 0.0 <= high_x and low_z <= 0.0 <= high_z:
+        right, front, left, back = (min(angle, pi) for angle in (-low_z, high_x, high_z, -low_x))
+        cone: Cone = (right, front, left, back)
+        return replace(kept, type="BALL", cone=cone, twist=twist)
+    about_x = box[0]
+    about_z = box[2]
+    low_x, high_x = about_x or _beside(about_z)
+    low_z, high_z = about_z or _beside(about_x)
+    found = replace(
+        kept, type="POLYGON", window=((-high_z, low_x, -low_z, low_x, -low_z, high_x, -high_z, high_x)), twist=twist
+    )
+    found.check()
+    return found
+
+
+def _beside(other: Range | None) -> Range:
+    most = sqrt(max(pi**2 - max(map(abs, other or _CLOSED)) ** 2, 0.0))
+    return -most, most
+
+
+def _common(ranges: Sequence[Range | None]) -> Range | None:
+    """The intersection of ranges."""
+    closed = [ends for ends in ranges if ends is not None]
+    if not closed:
+        return None
+    low, high = max(low for low, _ in closed), min(high for _, high in closed)
+    if low > high:
+        raise LimitError("its IK limits and constraints leave no allowed angle: fix them first")
+    return low, high
+
+
+def _ik_box(bone: Any) -> Box:
+    """The ranges of a bone's IK limits."""
+    limited = _ranges(bone, "ik_", "use_ik_limit_")
+    return [_CLOSED if getattr(bone, f"lock_ik_{axis}") else ends for axis, ends in zip(_AXES, limited, strict=True)]
+
+
+def _constraint_box(constraint: Any) -> Box:
+    """The ranges of a Limit Rotation constraint; a full turn is not a limit."""
+    limited = _ranges(constraint, "", "use_limit_")
+    return [ends if ends and ends[1] - ends[0] < _FULL_TURN - _NOTHING else None for ends in limited]
+
+
+def _ranges(owner: Any, prefix: str, use: str) -> Box:
+    """The ranges about X, Y and Z that a bone or a constraint uses."""
+    ends = [sorted((getattr(owner, f"{prefix}min_{axis}"), getattr(owner, f"{prefix}max_{axis}"))) for axis in _AXES]
+    used = [getattr(owner, f"{use}{axis}") for axis in _AXES]
+    return [(low, high) if limited else None for (low, high), limited in zip(ends, used, strict=True)]
+
+
+def _active_constraints(bone: bpy.types.PoseBone) -> Iterator[Any]:
+    """The active Limit Rotation constraints, except the one that was made from our limit."""
+    for constraint in bone.constraints:
+        counts = not constraint.mute and constraint.influence > 0.0 and not is_own(constraint)
+        if constraint.type == "LIMIT_ROTATION" and counts:
+            yield constraint
+
+
+def _local_constraints(bone: bpy.types.PoseBone) -> list[Any]:
+    return [each for each in _active_constraints(bone) if each.owner_space == "LOCAL" and each.influence == 1.0]
+
+
+def _left_constraints(bone: bpy.types.PoseBone) -> Iterator[str]:
+    """A sentence for each constraint that is not converted."""
+    for constraint in _active_constraints(bone):
+        where = f"Constraint {constraint.name!r} of bone {bone.name!r} was skipped"
+        if constraint.owner_space != "LOCAL":
+            yield f"{where}: it is not in local space"
+        elif constraint.influence < 1.0:
+            yield f"{where}: its influence is not 1"
