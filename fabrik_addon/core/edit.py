@@ -86,7 +86,8 @@ class EditModel:
         limits: bone name to limit.
         turning: names of the bones that may rotate.
         free_root: whether the root may move.
-        collision: capsules that must not overlap. Capsules that overlap in a frame's own pose go no deeper.
+        collision: capsules that must not overlap.
+        parted: whether capsules that overlap in a frame's own pose are moved apart; otherwise they go no deeper.
     """
 
     skeleton: Skeleton
@@ -96,6 +97,7 @@ class EditModel:
     turning: Collection[str]
     free_root: bool = False
     collision: SelfCollision | None = None
+    parted: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class EditSolver:
         bones: indices of the bones that may rotate.
         own_points: (F, E, 3) the effectors in the frames' own poses, armature space.
         own_rotations: (F, E, 4) the rotations of their bones there, armature space.
+        overlaps: (F,) the deepest overlap of capsules there, beyond what is allowed, armature units.
     """
 
     def __init__(
@@ -137,6 +140,7 @@ class EditSolver:
         self.bones = self._blocks[0].turning
         self.own_points: FloatArray = np.concatenate([block.own_points for block in self._blocks])
         self.own_rotations: FloatArray = np.concatenate([block.own_rotations for block in self._blocks])
+        self.overlaps: FloatArray = np.concatenate([block.overlaps for block in self._blocks])
 
     def solve(self, targets: FloatArray, rotations: FloatArray, start: EditPoses | None = None) -> EditPoses:
         """The poses for targets (F, E, 3) and rotations (F, E, 4) of effectors' bones, armature space; NaN for none.
@@ -206,7 +210,9 @@ class _Block:
         own = self._bodies.pose(rotations[:, self._bones], roots)
         self._capsules = Capsules(self._bodies, model.collision)
         self._capsules.carry(rotations, roots)
-        self._capsules.allow(own)
+        if not model.parted:
+            self._capsules.allow(own)
+        self.overlaps = np.broadcast_to(self._capsules.depths(own).max(axis=-1, initial=0.0), len(rotations))
         self.own_points = goals.points(own)[:, : goals.count]
         self.own_rotations = quaternion_from_matrix(own.orientations[:, goals.on[: goals.count]])
 

@@ -24,6 +24,7 @@ from ..settings.control import solved_bone
 from ..settings.selection import selected_bones
 from .jobs import BakedTree, sample
 from .keys import Writing, check_root_motion, off_their_keys, write_keys, written_bones
+from .parted import parted
 from .report import BakeResult, make_report, tell
 from .settings import BakeError, BakeSettings
 from .solve import solve
@@ -98,6 +99,9 @@ def keyed_steps(
     keeper = PoseKeeper(context.scene, armature)
     try:
         trees, matrices = yield from within(0.0, _SOLVING_ENDS, find(context, armature, settings, seconds))
+        if settings.self_collision:
+            with timed(seconds, "self-collision"):
+                trees = tuple(parted(armature, tree) for tree in trees)
         with timed(seconds, "write"):
             report = make_report(trees, settings.frames)
             trees = _chosen(context, armature, trees, settings.bones)

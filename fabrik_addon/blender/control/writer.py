@@ -56,6 +56,7 @@ class ControlWriter:
     Attributes:
         limbs: by switch, the posed limbs that are on IK and stay on it.
         on_fk: by switch, its value on FK for limbs that are on FK, or go to it.
+        leaving: by switch, limbs that a bake takes off IK, if their IK controls are placed as well.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class ControlWriter:
         led = dict.fromkeys(row.switch for row in posed if row.switch)
         self.limbs = limbs_that_stay(armature, kept, led, known, baked=baked)
         self.on_fk = {path: kept.switches[path].fk for path in led if baked or path not in self.limbs}
+        self.leaving: dict[str, LimbOnIk] = {}
         # The rig decides about limbs without a posed bone, and bones below them.
         names, self._left = {row.name for row in posed}, set[str]()
         for row in rows:
@@ -114,6 +116,9 @@ class ControlWriter:
         self._wanted = forward_kinematics(self._skeleton, rotations, head)
         self._apply(model, self._wanted)
         self._place_limbs(exactly=exactly, most=None if exactly else _STEPS_OF_A_MOVE)
+        if self.leaving:
+            every = list(self.leaving.values())
+            bring_limbs(self._update, every, [self._wanted_of(limb) for limb in every])
 
     def settle(self) -> list[str]:
         """Look where the body is, and correct what differs; a sentence about each bone that can't be corrected."""
@@ -166,8 +171,12 @@ class ControlWriter:
         return self._kept.limbs == "AUTO" and not self._kept.switches[path].only_ik
 
     def put_on_ik(self) -> None:
-        """Put the limbs of a bake that stay on IK back on it, unstretched."""
-        hand_over(self._rig, self._kept, {path: self._kept.switches[path].ik for path in self.limbs})
+        """Put the limbs of a bake that stay on IK, and those that leave it later, back on it, unstretched."""
+        hand_over(self._rig, self._kept, {path: self._kept.switches[path].ik for path in (*self.limbs, *self.leaving)})
+
+    def let_leave(self) -> None:
+        """Put those that leave it on FK."""
+        hand_over(self._rig, self._kept, {path: self._kept.switches[path].fk for path in self.leaving})
 
     def leave_ik(self) -> list[str]:
         """Let those limbs that are not where they were wanted go to FK, if they may; a sentence about each."""
@@ -305,10 +314,12 @@ def control_channels(
 ) -> Generator[float, None, TakeChannels]:
     """The channels for local rotations (F, J, 4) and root heads (F, 3) of a tree of the body; limbs go to FK.
 
-    The steps place the IK controls of limbs that stay on IK, frame by frame. Controls without a solved bone are
-    included if they must move for the body's pose.
+    The steps place the IK controls of limbs that stay on IK, frame by frame, and those of limbs that leave it, so that
+    they can be switched back. Controls without a solved bone are included if they must move for the body's pose.
     """
+    on_ik = ControlWriter(context.view_layer.update, rig, kept, skeleton).limbs
     writer = ControlWriter(context.view_layer.update, rig, kept, skeleton, baked=True)
+    writer.leaving = {path: limb for path, limb in on_ik.items() if path not in writer.limbs}
     model = writer.made_ready()
     pose = model.pose(forward_kinematics(skeleton, rotations, heads))
     found = {name: pose.rotations[:, place] for place, name in enumerate(model.controls)}
@@ -335,18 +346,20 @@ def _placed(
 
     A limb that misses its pose on some frame goes to FK on all of them. The rig stays posed as on the last frame.
     """
-    found = {name: np.empty((len(heads), 7)) for limb in writer.limbs.values() for name in limb.controls}
+    every = (writer.limbs | writer.leaving).values()
+    found = {name: np.empty((len(heads), 7)) for limb in every for name in limb.controls}
     left = []
     writer.put_on_ik()
     for row in range(len(heads) if found else 0):
         writer.write(rotations[row], heads[row], exactly=True)
         left += [f"{sentence} on one frame" for sentence in writer.leave_ik()]
-        staying = {name for limb in writer.limbs.values() for name in limb.controls}
+        staying = {name for limb in (writer.limbs | writer.leaving).values() for name in limb.controls}
         found = {name: channels for name, channels in found.items() if name in staying}
         for name, channels in found.items():
             bone = rig.pose.bones[name]
             channels[row, :3], channels[row, 3:] = bone.location, local_rotation(bone)
         yield row / len(heads)
+    writer.let_leave()
     return found, left
 
 

@@ -33,12 +33,12 @@ _OUTLINE: Final = 3
 _LOW: Final = 1.0
 
 
-def collision_of(armature: bpy.types.Object, skeleton: Skeleton) -> SelfCollision | None:
+def collision_of(armature: bpy.types.Object, skeleton: Skeleton, *, always: bool = False) -> SelfCollision | None:
     """The capsules of a rig for a skeleton of some of its bones; None if they are off or the rig is not a human's.
 
-    Bones that the skeleton does not have keep their current pose.
+    Bones that the skeleton does not have keep their current pose. always: also if they are off.
     """
-    found = fitted(armature) if rig_settings(armature).use_self_collision else None
+    found = fitted(armature) if always or rig_settings(armature).use_self_collision else None
     if found is None:
         return None
     capsules = [each if each.bone in skeleton.names else _as_posed(armature, each) for each in found.capsules]

@@ -73,6 +73,10 @@ class KeyOptions:
         min=0.0,
         soft_max=0.1,
     )
+    self_collision: BoolProperty(
+        name="Self-Collision",
+        description="Move hands, arms and legs out of a person's own body; feet stay in place",
+    )
 
 
 @overridable

@@ -33,7 +33,10 @@ LIMBS: tuple[tuple[str, str, str], ...] = (
     (
         "AUTO",
         "Automatic",
-        "Posing keeps each limb on IK or FK. Baking switches limbs to FK, except pinned limbs on IK",
+        (
+            "Posing keeps each limb on IK or FK. Baking switches limbs to FK, except pinned limbs on IK, and keys the "
+            "IK controls to match"
+        ),
     ),
     ("FK", "FK", "Switch limbs to FK when they are posed or baked"),
     ("IK", "IK", "Keep each limb on IK or FK, also when baking"),

@@ -107,11 +107,40 @@ def test_another_armatures_motion():
     result = finish(steps)
     assert {"upper_arm_fk.L", "forearm_fk.L", "torso"} <= keyed_controls(rig)
     stands_as_solved(rig, result)
+    # Switched back to IK the limbs stand as on FK, all frames through.
+    limbs = [row for row in rig.fabrik.control.carriers if row.switch]
+    body, ends = [row.name for row in limbs], [bool(row.goes_by) for row in limbs]
+    assert sum(ends) == 4
+    for frame in (1, 7, 12):
+        bpy.context.scene.frame_set(frame)
+        on_fk = np.array([rig.pose.bones[name].matrix for name in body])
+        for row in rig.fabrik.control.switches:
+            rig.pose.bones[row.name.split('"')[1]]["IK_FK"] = row.ik
+        rig.update_tag()
+        bpy.context.view_layer.update()
+        on_ik = np.array([rig.pose.bones[name].matrix for name in body])
+        assert on_ik[ends] == pytest.approx(on_fk[ends], abs=2e-3), frame
+        # How long its IK makes a straight limb is the rig's affair.
+        assert on_ik[:, :3, 3] == pytest.approx(on_fk[:, :3, 3], abs=0.01), frame
+
+
+def test_limbs_that_are_to_be_on_fk_leave_their_ik_controls_alone():
+    rig = open_rigify("Basic.basic_human")
+    bpy.ops.fabrik.use_control_rig()
+    rig.fabrik.control.limbs = "FK"
+    source = scenes.make_rig(name="Source")
+    for frame in (1, 5):
+        source.pose.bones["forearm.L"].rotation_quaternion = (1.0, 0.0, 0.0, 0.05 * frame)
+        source.pose.bones["forearm.L"].keyframe_insert("rotation_quaternion", frame=frame)
+    bpy.context.view_layer.objects.active = rig
+    finish(retarget_object_steps(bpy.context, rig, source, BakeSettings(1, 5), RetargetSettings()))
+    assert not {row.name for row in rig.fabrik.control.controls if row.limb} & keyed_controls(rig)
 
 
 def keyed_controls(rig):
-    """The controls that have keys, and nothing else has, the switches of limbs aside."""
+    """The controls that have keys; nothing else has but the switches of limbs."""
     controls = {row.control for row in rig.fabrik.control.carriers} | {rig.fabrik.control.place}
+    controls |= {row.name for row in rig.fabrik.control.controls if row.limb}
     switches = {row.name for row in rig.fabrik.control.switches}
     keyed = {path for path, _ in curves(rig)}
     assert switches <= keyed

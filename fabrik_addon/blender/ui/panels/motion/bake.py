@@ -59,6 +59,7 @@ def draw_fewer(layout: UILayout, settings: FabrikBakeSettings) -> None:
     """On which frames and bones keys are written."""
     layout.prop(settings, "step")
     layout.prop(settings, "bones")
+    layout.prop(settings, "self_collision")
 
 
 def draw_result(layout: UILayout, rig: bpy.types.Object) -> None:
