@@ -180,14 +180,14 @@ def take_pictures():
     pose("upper_arm.L", x=20.0)
     pose("forearm.R", x=145.0)
     select("upper_arm.L", "forearm.R", "head")
-    open_folds()
+    open_folds("limits")
     g.redraw()
     yield 0.8
     yield from g.find_button("fabrik.limit_preset", xfrac=0.4, step=6)
     g.goto(*g.center())
     show_skin(True)
     yield 0.8
-    pixels("limits_panel.png", rtype="UI", box=(0.0, 0.29, 0.91, 0.82))
+    pixels("limits_panel.png", rtype="UI", box=(0.0, 0.06, 0.91, 0.69))
     g.area().spaces.active.show_region_ui = False
     yield 1.0
     picture = pixels("limits_overlay.png", box=(0.07, 0.2, 0.845, 0.94))

@@ -14,14 +14,24 @@ def open_panels(*names):
         bpy.utils.register_class(kinds[name])
 
 
-def open_folds():
-    """Have sub-panels open that are closed at first, such as Options and Advanced."""
-    for name, module in list(sys.modules.items()):
-        if ".fabrik_addon.blender.ui." in name and callable(getattr(module, "folded", None)):
-            module.folded = _open
+def open_folds(*panels):
+    """Have sub-panels open that are closed at first, such as Options and Advanced: of some panels, or all.
 
+    panels: as `folded` has them, such as "limits".
+    """
 
-def _open(layout, label, of):
-    header, body = layout.panel(f"open_{of}_{label}", default_closed=False)
-    header.label(text=label)
-    return body
+    def opened(layout, label, of):
+        if panels and of not in panels:
+            return folded(layout, label, of)
+        header, body = layout.panel(f"open_{of}_{label}", default_closed=False)
+        header.label(text=label)
+        return body
+
+    users = [
+        module
+        for name, module in list(sys.modules.items())
+        if ".fabrik_addon.blender.ui." in name and callable(getattr(module, "folded", None))
+    ]
+    folded = users[0].folded
+    for module in users:
+        module.folded = opened

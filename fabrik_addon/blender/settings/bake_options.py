@@ -15,6 +15,7 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
+from .moment import Moment
 from .overrides import overridable
 
 ACTIONS = (
@@ -199,4 +200,5 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
         type=FabrikBonePair,
     )
     active_pair: IntProperty(name="Active Bone", description="The bone whose details are shown")
-    brought: StringProperty(name="Retargeted", description="The source that was last retargeted to the rig")
+    # The source that was last retargeted to the rig.
+    brought = Moment()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 
 SAMPLES = Path(__file__).parents[3] / "sample_rigs"
 PANELS = [kind for kind in panels.CLASSES if issubclass(kind, bpy.types.Panel)]
-MOST_SHOWN, MOST_AT_FIRST, MOST_DECLARED = 60, 6, 270
+MOST_SHOWN, MOST_AT_FIRST, MOST_DECLARED = 60, 6, 265
 
 
 def there():
@@ -69,7 +69,7 @@ def as_dialog(operator):
         bl_rna = getattr(bpy.ops.fabrik, operator.bl_idname.split(".")[1]).get_rna_type()
 
     shown = Shown()
-    shown.layout, shown.target = layout, ""
+    shown.layout, shown.target, shown.keypoints = layout, "", "AUTO"
     operator.draw(shown, bpy.context)
     return layout.controls
 

@@ -125,11 +125,14 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     def draw(self, _context: Context) -> None:
         layout = self.layout
         layout.use_property_split = True
-        layout.prop(self, "performer")
-        layout.prop(self, "timing")
+        # A layout is chosen only where it is asked for, or by a script.
+        asked = ("performer", "timing") if self.keypoints == "AUTO" else ("keypoints", "performer", "timing")
+        for name in asked:
+            layout.prop(self, name)
         advanced = folded(layout, "Advanced", "import")
         for name in _SELDOM if advanced is not None else ():
-            advanced.prop(self, name)
+            if name not in asked:
+                advanced.prop(self, name)
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Show the file browser, or a small dialog for dropped files."""
