@@ -1,4 +1,4 @@
-"""The options of a bake: declared once for the rig's settings, the operator, the command line and the bake itself."""
+"""The options of bakes, declared once for the rig's settings, the operators, the command line and the bake itself."""
 
 from inspect import get_annotations
 from typing import Any, Final
@@ -136,7 +136,7 @@ class RetargetOptions:
     reference: IntProperty(name="Frame", description="The frame on which the source is in the rig's rest pose")
 
 
-# Every option by name, with the function that declares it and that function's keywords.
+# All options by name, with the function that declares each and its keywords.
 OPTIONS: Final[dict[str, Any]] = {
     name: declared
     for kind in (KeyOptions, BakeOptions, MarkerOptions)
