@@ -109,7 +109,7 @@ class RetargetOptions:
 
     places: FloatProperty(
         name="Match Positions",
-        description="0 keeps rotations; 1 matches the positions of hands and feet",
+        description="Influence of the source's hand and foot positions; 0 keeps rotations",
         subtype="FACTOR",
         default=1.0,
         min=0.0,
@@ -117,8 +117,8 @@ class RetargetOptions:
     )
     hands_in_world: FloatProperty(
         name="Hands in World",
-        description="0 scales the distance of the hands from the body to the arm length; 1 uses the source's hand "
-        "positions, so that hands stay on objects",
+        description="Influence of the source's hand positions in the world, so that hands stay on objects; 0 scales their "
+        "distance from the body to the arm length",
         subtype="FACTOR",
         default=0.0,
         min=0.0,
