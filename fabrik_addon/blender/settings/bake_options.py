@@ -117,8 +117,8 @@ class RetargetOptions:
     )
     hands_in_world: FloatProperty(
         name="Hands in World",
-        description="Influence of the source's hand positions in the world, so that hands stay on objects; 0 scales their "
-        "distance from the body to the arm length",
+        description="Influence of the source's hand positions in the world, so that hands stay on objects; 0 scales "
+        "their distance from the body to the arm length",
         subtype="FACTOR",
         default=0.0,
         min=0.0,
