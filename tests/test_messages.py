@@ -7,7 +7,7 @@ from support.messages import reasons, refusals
 
 # What a refusal ends with: a command, or what the value has to be.
 COMMANDS = (
-    "add|apply|assign|bake|choose|click|drag|enable|export|fix|give|import|leave|list|make|map|match|move|name|pick|pose|press|"
+    "add|apply|assign|bake|choose|click|drag|enable|export|fix|give|import|leave|list|make|map|match|move|mute|name|pick|pose|press|"
     "put|remove|rename|rotate|save|select|set|solve|start|switch|turn|use"
 )
 WANTED = re.compile(rf"(?:[:;,] (?:or )?|^)(?:{COMMANDS})\b|\bmust\b|\b(?:is|are) needed\b", re.IGNORECASE)

@@ -38,7 +38,7 @@ from .contacts import Contact, Stand, find_contacts
 from .keys import Change, changes_of, new_channels, write_changes
 from .replaced import keep_before, keep_written, put_back
 from .span import Extent, Span, check_on_fk, span_over
-from .take import Take, is_animated, tree_of
+from .take import Take, every_curve, is_animated, tree_of
 
 # Share of the rig's size. A human's foot that is more than a millimeter or two off visibly slides.
 _MISSED: Final = 1e-3
@@ -224,6 +224,9 @@ def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], s
     check_bones(armature, bone)
     if not is_animated(armature):
         raise RigError(f"{armature.name!r} has no animation to hold: bake or key some first")
+    curves = [(curve.data_path, curve.array_index) for curve in every_curve(armature)]
+    if len(set(curves)) < len(curves):
+        raise RigError(f"{armature.name!r} has several NLA strips with keys of the same bones: mute all but one")
     if frames[1] <= frames[0]:
         raise RigError(
             f"A hold from frame {frames[0]:g} to {frames[1]:g} is empty: choose a last frame after the first"

@@ -1,4 +1,4 @@
-"""The options of a bake: declared once for the rig's settings, the operator, the command line and the bake itself."""
+"""The options of bakes, declared once for the rig's settings, the operators, the command line and the bake itself."""
 
 from inspect import get_annotations
 from typing import Any, Final
@@ -114,7 +114,7 @@ class RetargetOptions:
 
     places: FloatProperty(
         name="Match Positions",
-        description="0 keeps rotations; 1 matches the positions of hands and feet",
+        description="Influence of the source's hand and foot positions; 0 keeps rotations",
         subtype="FACTOR",
         default=1.0,
         min=0.0,
@@ -122,8 +122,8 @@ class RetargetOptions:
     )
     hands_in_world: FloatProperty(
         name="Hands in World",
-        description="0 scales the distance of the hands from the body to the arm length; 1 uses the source's hand "
-        "positions, so that hands stay on objects",
+        description="Influence of the source's hand positions in the world, so that hands stay on objects; 0 scales "
+        "their distance from the body to the arm length",
         subtype="FACTOR",
         default=0.0,
         min=0.0,
@@ -141,7 +141,7 @@ class RetargetOptions:
     reference: IntProperty(name="Frame", description="The frame on which the source is in the rig's rest pose")
 
 
-# Every option by name, with the function that declares it and that function's keywords.
+# All options by name, with the function that declares each and its keywords.
 OPTIONS: Final[dict[str, Any]] = {
     name: declared
     for kind in (KeyOptions, BakeOptions, MarkerOptions)

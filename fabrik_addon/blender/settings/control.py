@@ -1,6 +1,6 @@
 """The stored set-up of a control rig: the bones of its body, their controls, and how those are connected.
 
-Found by trying (`control/set_up.py`); all of it can be changed by hand.
+`control/set_up.py` finds them by trying the controls. Users can change all of them.
 """
 
 from typing import Any, Final
@@ -98,7 +98,7 @@ class FabrikSwitch(PropertyGroup):
 
 @overridable
 class FabrikAlong(PropertyGroup):
-    """A number that is set along with a limb's switch, such as a bone's IK Stretch; its name is its path."""
+    """A property that is set together with a limb's switch, such as IK Stretch; its name is its path."""
 
     switch: StringProperty(name="Switch", description="The path of the property that switches its limb from IK to FK")
     fk: FloatProperty(name="FK", description="Value of the switch for FK")
@@ -134,7 +134,7 @@ CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikAlong, FabrikContro
 
 
 def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:
-    """What is kept of a rig as a control rig; None if it is none, or is not to be used as one."""
+    """The control rig data of a rig; None if it is not a control rig, or not used as one."""
     kept: FabrikControlRig = seen(rig).control
     return kept if kept.use and len(kept.carriers) else None
 
@@ -169,6 +169,6 @@ def moves(constraint: Any) -> bool:
 
 
 def may_be_control_rig(rig: bpy.types.Object) -> bool:
-    """Whether constraints move bones of a rig, and no one has looked yet for the controls that carry them."""
+    """Whether constraints move bones of a rig that is not set up as a control rig yet."""
     kept: FabrikControlRig = seen(rig).control
     return not len(kept.carriers) and any(moves(each) for bone in rig.pose.bones for each in bone.constraints)

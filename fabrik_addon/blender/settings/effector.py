@@ -93,6 +93,6 @@ class FabrikEffector(PropertyGroup):
 
     @property
     def shown_bone(self) -> str:
-        """The bone that people chose: a control, or the bone itself."""
+        """The bone that the user chose: a control, or the bone itself."""
         rig: Any = self.id_data
         return str(self.control if self.control in rig.pose.bones else self.bone)

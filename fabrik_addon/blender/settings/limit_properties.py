@@ -140,7 +140,7 @@ def read_limits(armature: bpy.types.Object, bone_names: Collection[str] | None =
 
 
 def read_limit(pose_bone: bpy.types.PoseBone) -> Limit | None:
-    """A bone's limit, None if it is free.
+    """A bone's limit; None if it is free.
 
     Raises LimitPropertyError naming the bone and the invalid property.
     """
@@ -228,7 +228,7 @@ def write_settings(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> No
 
 
 def check_writable(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> None:
-    """Raise LimitPropertyError if `write_settings` would: to ask about all of several bones before the first."""
+    """Raise LimitPropertyError if `write_settings` would, to check several bones before writing the first."""
     try:
         settings.check()
     except LimitError as error:
@@ -260,7 +260,7 @@ def clear_limit(pose_bone: bpy.types.PoseBone) -> None:
 
 
 def why_not_writable(pose_bone: bpy.types.PoseBone) -> str:
-    """What keeps a limit from being set on a bone, and what to do; "" if nothing does."""
+    """Why a limit can't be set on a bone, and what to do; "" if it can."""
     rig: Any = pose_bone.id_data
     if rig.library is not None:
         return f"{rig.name!r} is linked from another file: make a library override of it first"

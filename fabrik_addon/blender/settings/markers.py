@@ -1,6 +1,7 @@
 """Data about markers stored on an armature object, `Object.fabrik.capture`: their mapping, and how they are used.
 
-Markers are objects or bones of the scene, such as imported empties; each may be fixed to a point on a bone of the rig.
+Markers are objects or bones of the scene, such as imported empties. Each may be attached to a point on a bone of the
+rig.
 """
 
 from typing import Final
@@ -30,7 +31,7 @@ MARKER_STEP: Final = "fabrik_marker_step"
 # Custom properties of a collection of markers: whether a person stands still in it (a static trial); whether it existed
 # when some rig was matched.
 TAKE_STATIC: Final = "fabrik_static"
-# The frames per second that the scene played when it was imported.
+# The scene's frames per second at the import.
 TAKE_RATE: Final = "fabrik_rate"
 TAKE_SEEN: Final = "fabrik_seen"
 
@@ -49,7 +50,7 @@ PROPORTIONS: Final = (
 
 @overridable
 class CalibrationOptions:
-    """How markers are calibrated. A mixin: of the rig's settings, and of the operator."""
+    """The options of calibration. A mixin of the rig's settings and of the operator."""
 
     proportions: EnumProperty(
         name="Proportions", description="How to fit a person to a rig of different proportions", items=PROPORTIONS
@@ -73,7 +74,7 @@ class CalibrationOptions:
 
 @overridable
 class FabrikMarker(PropertyGroup):
-    """A marker, and the point of a bone that it is fixed to."""
+    """A marker, and its point on a bone."""
 
     target: PointerProperty(
         name="Marker",
@@ -194,7 +195,7 @@ class FabrikTake(PropertyGroup):
 
 @overridable
 class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
-    """The markers of a rig, and how they are calibrated and baked."""
+    """The markers of a rig, with the options of calibration and bakes."""
 
     take: PointerProperty(name="Take", description="The collection of the markers", type=bpy.types.Collection)
     take_armature: PointerProperty(

@@ -1,4 +1,4 @@
-"""Settings that a library override may change, and keeping them when the file is saved."""
+"""Makes settings changeable on library overrides, and preserves them when the file is saved."""
 
 from contextlib import suppress
 from typing import Any, Final, TypeVar

@@ -1,6 +1,6 @@
 """Data stored on an armature object, `Object.fabrik`: its effectors, its root and bake settings.
 
-The only state of the add-on. It is saved with the file, and can be changed on a library override.
+This is the only state of the add-on. It is saved with the file, and can be changed on a library override.
 """
 
 from typing import Final

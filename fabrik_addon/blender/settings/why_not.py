@@ -101,7 +101,7 @@ def _is_for(thing: bpy.types.Object, rig: bpy.types.Object) -> bool:
 
 
 def why_no_rig(rig: bpy.types.Object | None) -> str:
-    """What keeps the add-on from working on an object, and what to do; "" if nothing does."""
+    """Why the add-on can't work on an object, and what to do; "" if it can."""
     if rig is None or rig.type != "ARMATURE":
         return "Select an armature"
     if rig.library is not None:
@@ -123,7 +123,7 @@ def of_a_rig(reason: Callable[[bpy.types.Object], str]) -> Callable[[bpy.types.O
 
 @of_a_rig
 def why_no_solve(rig: bpy.types.Object) -> str:
-    """What keeps an object from being solved or baked, and what to do; "" if nothing does."""
+    """Why an object can't be solved or baked, and what to do; "" if it can."""
     if not len(seen(rig).effectors):
         return f"{rig.name!r} has no target: select a bone in Pose mode and add one"
     if not enabled_effectors(rig):
@@ -142,19 +142,19 @@ def shared_targets(rig: bpy.types.Object) -> list[bpy.types.Object]:
 
 @of_a_rig
 def why_no_own_targets(rig: bpy.types.Object) -> str:
-    """What keeps an object from getting targets of its own, and what to do; "" if nothing does."""
+    """Why an object can't get its own targets, and what to do; "" if it can."""
     return "" if shared_targets(rig) else f"{rig.name!r} shares no targets with other rigs: select a rig that does"
 
 
 @of_a_rig
 def why_no_mapped(rig: bpy.types.Object) -> str:
-    """What keeps an object from having markers on its bones, and what to do; "" if nothing does."""
+    """Why an object has no mapped markers, and what to do; "" if it has some."""
     return "" if mapped_markers(rig) else "No marker is mapped to a bone: match the markers first"
 
 
 @of_a_rig
 def why_no_bake(rig: bpy.types.Object) -> str:
-    """What keeps an object from being baked, and what to do; "" if nothing does."""
+    """Why an object can't be baked, and what to do; "" if it can."""
     return "" if mapped_markers(rig) else why_no_solve(rig)
 
 
@@ -176,9 +176,9 @@ def mapped_markers(rig: bpy.types.Object) -> list[FabrikMarker]:
 
 
 def named(things: Iterable[_Thing], name: str, kind: str) -> _Thing | None:
-    """The thing of a name, this file's own before linked ones; None for the name "".
+    """The data-block with a name, local ones first; None for the name "".
 
-    Raises FabrikError if there is none of that name; kind: what it is called then.
+    Raises FabrikError if there is none with this name. kind: its kind, for the message.
     """
     from ...core.errors import FabrikError  # noqa: PLC0415  operators import this at Blender's start
 

@@ -144,3 +144,15 @@ def test_what_can_t_be_layered_is_left_as_it_is(walk):
         drag(translation=(0.0, 0.05, 0.0))
     assert walk.animation_data.action == action
     assert not len(walk.animation_data.nla_tracks)
+
+
+def test_a_hold_below_a_layer_is_refused(walk):
+    """Recording and layer have curves of the same bones: which of them to change is unknown."""
+    drag()
+    was = takes.poses(walk, FRAMES)
+    with pytest.raises(RuntimeError, match="several NLA strips with keys of the same bones: mute all but one"):
+        bpy.ops.fabrik.add_hold(bone="hand.L", first=20, last=30, ease=5)
+    assert len(walk.fabrik.holds) == 0
+    assert np.array_equal(takes.poses(walk, FRAMES), was)
+    walk.animation_data.nla_tracks[-1].mute = True
+    assert bpy.ops.fabrik.add_hold(bone="hand.L", first=20, last=30, ease=5) == {"FINISHED"}

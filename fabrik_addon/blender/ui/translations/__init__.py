@@ -97,7 +97,7 @@ def _languages() -> dict[str, _Table]:
 
 
 def use_context(cls: type) -> None:
-    """Have a class and its properties translated in the add-on's context; before it is registered."""
+    """Use the add-on's context for the texts of a class; call it before the class is registered."""
     cls.bl_translation_context = CONTEXT  # type: ignore[attr-defined]
     for each in cls.__mro__:
         for declared in get_annotations(each).values():

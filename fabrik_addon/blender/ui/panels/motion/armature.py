@@ -19,7 +19,7 @@ from .bake import draw_fewer, draw_output
 
 
 class FABRIK_UL_bone_pairs(Rows, UIList):
-    """One line a bone: on or off, the rig's bone and the source's"""
+    """One line per bone: a switch, the rig's bone and the source's bone"""
 
     @staticmethod
     def draw_row(layout: UILayout, pair: FabrikBonePair) -> None:

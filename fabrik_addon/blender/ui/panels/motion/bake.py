@@ -56,7 +56,7 @@ def draw_output(layout: UILayout, scene: bpy.types.Scene, rig: bpy.types.Object)
 
 
 def draw_fewer(layout: UILayout, settings: FabrikBakeSettings) -> None:
-    """On which frames and bones keys are written."""
+    """Draw the settings of the frames and bones that get keys."""
     layout.prop(settings, "step")
     layout.prop(settings, "bones")
     layout.prop(settings, "self_collision")

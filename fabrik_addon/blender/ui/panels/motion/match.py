@@ -28,7 +28,7 @@ _ICONS: Final[dict[str, Any]] = {
 
 
 class FABRIK_UL_markers(Rows, UIList):
-    """One line a marker: on or off, how it is, its bone; after a bake whether it was met well, fairly or badly"""
+    """One line per marker: a switch, its state, its bone, and after a bake the size of its error"""
 
     @staticmethod
     def draw_row(layout: UILayout, marker: FabrikMarker) -> None:
@@ -77,7 +77,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
 
 
 def draw_match(layout: UILayout, rig: bpy.types.Object) -> None:
-    """The button that matches the markers of the take in use."""
+    """Draw the button that matches the markers of the current take."""
     take = seen(rig).capture.take
     match = layout.operator(matching.FABRIK_OT_match_markers.bl_idname, icon="VIEWZOOM")
     match.take = take.name if take is not None else ""
@@ -95,7 +95,7 @@ def _draw_advanced(layout: UILayout, marker: FabrikMarker) -> None:
 
 
 def active_marker(rig: bpy.types.Object) -> Any:
-    """The marker that is chosen in the list; None if none is."""
+    """The marker that is selected in the list; None if there is none."""
     capture = seen(rig).capture
     return chosen_in(capture.markers, capture.active_marker)
 

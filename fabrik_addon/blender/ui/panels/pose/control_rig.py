@@ -18,7 +18,7 @@ _ICONS: dict[str, Any] = {"TURNS": "ORIENTATION_GIMBAL", "SWINGS": "ORIENTATION_
 
 
 class FABRIK_UL_carriers(Rows, UIList):
-    """One line a bone of the body: its name and the control that carries it"""
+    """One line per deform bone: its name and its control"""
 
     @staticmethod
     def draw_row(layout: UILayout, carrier: FabrikCarrier) -> None:
@@ -27,7 +27,7 @@ class FABRIK_UL_carriers(Rows, UIList):
 
 
 class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
-    """Which controls carry which bones"""
+    """The deform bones and their controls"""
 
     bl_order = 25
     bl_label = "Control Rig"

@@ -64,7 +64,7 @@ def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
 
 
 def _draw_live(layout: UILayout, kept: FabrikRig) -> None:
-    """Posing by targets: continuously or on demand."""
+    """Draw the buttons that pose with targets, live or once."""
     row = layout.row(align=True)
     row.use_property_split = False
     row.prop(kept, "live", toggle=True, icon="PLAY")

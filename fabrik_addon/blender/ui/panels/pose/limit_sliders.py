@@ -32,7 +32,7 @@ from ..base import draw_lines
 
 # Length factors of a new stretch: unchanged, or half as long again.
 FIRST_STRETCH = (1.0, 1.5)
-# The properties of sliders, their labels, and the names of a human's swings.
+# The properties of sliders, their labels, and the directions of a human's swings.
 _PROPERTIES: Final = {"cone": CONE, "twist": TWIST, "hinge": HINGE}
 _WORDS: Final = {
     "cone": ("Swing +X", "+Z", "-X", "-Z"),
@@ -44,7 +44,7 @@ _WORDS: Final = {
 
 
 def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
-    """Draw the limit of a rig's active bone, or what to do first."""
+    """Draw the limit of a rig's active bone, or a hint about what to do first."""
     bone = active_bone(rig)
     if bone is None:
         draw_lines(layout, "Click a bone in Pose mode first", "INFO")
@@ -78,7 +78,7 @@ def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence
 
 
 def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
-    """The type, its sliders, and an invalid value about them."""
+    """Draw the type, its sliders, and errors in their values."""
     settings = read_settings(bone)
     kind = KINDS[settings.type]
     row = layout.row()
@@ -157,7 +157,7 @@ def _draw_buttons(layout: UILayout) -> None:
 
 
 def _trouble(bone: PoseBone) -> str:
-    """What makes no sense about a bone's limit; "" if all is well."""
+    """The error in a bone's limit; "" if it is valid."""
     try:
         read_limit(bone)
         for field in BESIDE_LIMIT:

@@ -1,4 +1,4 @@
-"""The sidebar's Limits panel: the active bone's limit, and tools."""
+"""The Pose tab's panel of joint limits: the active bone's limit, and tools."""
 
 import bpy
 from bpy.types import Context, Panel, UILayout

@@ -21,7 +21,7 @@ from ..base import AboutRig, PoseTab, Rows, chosen_in, draw_lines, draw_name, dr
 
 
 class FABRIK_UL_effectors(Rows, UIList):
-    """One line an effector: on or off, its bone, and by an icon whether it has a target or is pinned"""
+    """One line per target or pin: a switch, its bone, and an icon for its kind"""
 
     @staticmethod
     def draw_row(layout: UILayout, effector: FabrikEffector) -> None:
