@@ -1,4 +1,4 @@
-"""Writing poses of a body to its controls, over and over, as dragging does, or over frames; limbs stay on IK or FK."""
+"""Writes poses of a body to its controls, repeatedly as in a drag, or over frames; limbs stay on IK or FK."""
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,14 +48,14 @@ class Deviation(NamedTuple):
 
 
 class ControlWriter:
-    """Writes poses of a tree of a body to the controls, each as if it followed the channels at the start.
+    """Writes poses of a body's tree to the controls; the result does not depend on the poses written before.
 
     Each limb is written to the controls that it is on: its FK controls, or its IK control and pole. Limbs without a
     posed bone are not written; the rig moves them.
 
     Attributes:
         limbs: by switch, the posed limbs that are on IK and stay on it.
-        on_fk: by switch, its value on FK for limbs that are on FK, or go to it.
+        on_fk: by switch, its value on FK, for limbs that are on FK or are switched to it.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class ControlWriter:
         return [next(row.name for row in self._kept.carriers if row.switch == path) for path in paths]
 
     def write(self, rotations: FloatArray, head: FloatArray | None, *, exactly: bool = False) -> None:
-        """Pose the body by local rotations (J, 4) of the tree's bones, with its root's head at (3,), armature space.
+        """Pose the body by local rotations (J, 4) and its root's head (3,), armature space (None: at rest).
 
-        Without a head the root stays at rest. exactly: bring all of a limb on IK as near as its controls can.
+        exactly: bring all bones of limbs on IK as near as their controls can.
         """
         model = self.made_ready()
         self._wanted = forward_kinematics(self._skeleton, rotations, head)
@@ -136,14 +136,14 @@ class ControlWriter:
         return [said(self._kept, each, self.limbs) for each in self.deviations()]
 
     def _is_there(self, limb: LimbOnIk) -> bool:
-        """Whether a limb on IK is as near to its wanted pose as the closed form brings it."""
+        """Whether a limb on IK is as near to its wanted pose as the closed form can bring it."""
         wanted = self._wanted_of(limb)
         return limb.is_held(wanted) and not limb.is_far(wanted)
 
     def _place_limbs(
         self, limbs: Iterable[LimbOnIk] | None = None, *, exactly: bool = False, most: int | None = None
     ) -> None:
-        """Bring limbs on IK, all or some, to the body's wanted pose; most: as in `place_limbs`."""
+        """Bring limbs on IK to the body's wanted pose; most: as in `place_limbs`."""
         every = list(self.limbs.values() if limbs is None else limbs)
         by_steps = [limb for limb in every if exactly or not limb.is_simple]
         if by_steps:
@@ -162,7 +162,7 @@ class ControlWriter:
         )
 
     def may_leave_ik(self, path: str) -> bool:
-        """Whether a limb that misses its pose on IK on some frame of a bake may go to FK."""
+        """Whether a limb that misses its pose on IK on some frame of a bake may be switched to FK."""
         return self._kept.limbs == "AUTO" and not self._kept.switches[path].only_ik
 
     def put_on_ik(self) -> None:
@@ -265,7 +265,10 @@ def deviations(
 
 
 def said(kept: FabrikControlRig, deviation: Deviation, on_ik: Collection[str] = ()) -> str:
-    """A sentence about a bone that its control can't bring where it should be; on_ik: the switches of limbs on IK."""
+    """A warning on a bone that its control cannot pose.
+
+    on_ik: the switches of limbs on IK.
+    """
     row = kept.carriers[deviation.bone]
     control = row.goes_by if row.switch in on_ik and row.goes_by else row.control
     return f"Bone {deviation.bone!r} is off by {_apart(deviation)}: control {control!r} can't move it there"

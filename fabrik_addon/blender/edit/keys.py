@@ -242,7 +242,7 @@ def _add_to_layer(
 
 
 def _layers(old: Motion, new: NewChannels) -> Iterator[tuple[str, str, FloatArray, tuple[int, ...]]]:
-    """Data path, bone, (F, n) values to be combined, and which of them are free."""
+    """The curves to layer, each with its data path, bone, (F, n) values, and which components are free."""
     if new.place is not None:
         free = unlocked_location(new.place)
         yield bone_path(new.place.name, "location"), new.place.name, new.moved - old.location, free

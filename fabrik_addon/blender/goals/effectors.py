@@ -247,8 +247,8 @@ def _check_marker(scene: bpy.types.Scene, rig: bpy.types.Object, marker: FabrikM
 def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
     """Set the priorities of a human rig's effectors and pins by the parts of the body that they are on.
 
-    Returns a line for the user, and a sentence about those that stay as they are since their bones' names say nothing.
-    Raises RigError, with nothing changed, if that is all of them.
+    Returns a line to show, and a note on effectors whose priority does not change because their bone's name is unknown.
+    Raises RigError, with nothing changed, if all are unknown.
     """
     effectors = list(rig_settings(rig).effectors)
     roles = match(bone.name for bone in rig.pose.bones)

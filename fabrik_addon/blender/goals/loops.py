@@ -23,14 +23,14 @@ class Partner(NamedTuple):
 
 
 def carrying_bone(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> str:
-    """The bone of the rig that a target is, or that it is parented to; "" if there is none."""
+    """The bone of the rig that is a target, or to which a target is parented; "" if there is none."""
     if holder == rig:
         return bone
     return holder.parent_bone if holder.parent == rig and holder.parent_type == "BONE" else ""
 
 
 def partner_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> Partner | None:
-    """The point of a rig's bone that a target is; None if it is none, or moves in the bone's frame by itself."""
+    """The point of a rig's bone that a target is fixed to; None if it is not fixed to a bone."""
     carrier = carrying_bone(rig, holder, bone)
     if not carrier or carrier not in rig.pose.bones:
         return None

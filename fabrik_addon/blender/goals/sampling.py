@@ -152,7 +152,7 @@ def is_simple(curve: bpy.types.FCurve) -> bool:
 
 
 def is_still(target: Target) -> bool:
-    """Whether a target is an object that nothing moves as a whole; its bones may move."""
+    """Whether a target is an object that neither keys nor other objects move; its bones may move."""
     holder, bone = target
     if bone or is_led(holder):
         return False
@@ -160,7 +160,7 @@ def is_still(target: Target) -> bool:
 
 
 def is_led(holder: bpy.types.Object) -> bool:
-    """Whether an object's location depends on more than its own channels and its action's keys."""
+    """Whether an object's location depends on anything besides its own channels and its action's keys."""
     if holder.parent is not None or holder.constraints or holder.rigid_body is not None:
         return True
     animation = holder.animation_data
@@ -259,6 +259,6 @@ def _recorded_step(target: Target, times: FloatArray) -> float:
 
 
 def _is_near(frame: Any, before: Any, after: Any, step: float) -> Any:
-    """Whether a frame is on the key before or after it, or these are at most about a step apart; (F,) each."""
+    """(F,) whether each frame is on a key, or between two keys that are at most about a step apart."""
     on_key = np.minimum(frame - before, after - frame) <= _ON_KEY * step
     return on_key | (after - before <= _SEEN_STEPS * step)

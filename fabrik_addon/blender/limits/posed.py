@@ -1,4 +1,4 @@
-"""How bones are rotated over an action: by its curves, or, on a control rig, as its controls pose them."""
+"""The rotations of bones over an action: by curves, or for a control rig as its controls pose them."""
 
 from collections import defaultdict
 from collections.abc import Sequence

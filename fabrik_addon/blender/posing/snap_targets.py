@@ -35,7 +35,7 @@ _OUTSIDE = 0.5
 
 @dataclass(frozen=True)
 class _Move:
-    """An object, or a bone of one, and its new world location; without a rotation it keeps its own."""
+    """An object, or a bone of one, and its new world location; its rotation is None if it does not change."""
 
     holder: bpy.types.Object
     bone: str
@@ -110,7 +110,7 @@ def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
 
 
 def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Move]:
-    """Movements of poles about their limbs, to the side on which these bend."""
+    """Movements that rotate poles about their limbs, to the side to which the limbs bend."""
     for goals in gather_goals(rig, posed_rig(rig).trees()):
         if any(bend is not None for bend in goals.bends):
             places = present_places(context.evaluated_depsgraph_get(), context.scene, rig, goals)
@@ -123,7 +123,7 @@ def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Mo
 
 
 def _limb_sides(goals: Goals) -> Iterator[tuple[int, Callable[[FloatArray], FloatArray]]]:
-    """For each effector that ends a limb, a function that rotates a point (3,) about it to the side of its bend."""
+    """For each effector that ends a limb, a function that rotates a point (3,) to the side to which the limb bends."""
     problem = goals.solver(free_root=False).problem
     pose = problem.bodies.pose(goals.tree.rotations[problem.bones], goals.tree.root_location)
     for limb in problem.bend_limbs:
@@ -133,7 +133,7 @@ def _limb_sides(goals: Goals) -> Iterator[tuple[int, Callable[[FloatArray], Floa
 
 
 class _Side:
-    """The side on which a limb bends, from its base, its end, and where it bends: (2 + N, 3) points."""
+    """The side to which a limb bends, from its base, its end, and the joints between: (2 + N, 3) points."""
 
     def __init__(self, points: FloatArray) -> None:
         self.base = points[0]

@@ -1,4 +1,4 @@
-"""Posing the current frame so that the effectors meet their targets."""
+"""Poses the current frame by its targets."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -63,7 +63,7 @@ def _told(parts: Iterable[bytes]) -> str:
 def solve_around_locks(
     solve: Solve, tree: Tree, start: FloatArray, start_location: FloatArray, locks: Mapping[int, WithLocks]
 ) -> Solution:
-    """The pose of a tree, solved again with those bones fixed that ended up violating their locks.
+    """The pose of a tree, solved again with the bones fixed whose locks the first solve violated.
 
     start: (J, 4) local rotations. start_location: (3,) the root's head, armature space. locks: by index in the
     skeleton.
@@ -173,7 +173,7 @@ def _solve(
 
 
 def is_by_posture(goals: Goals, places: Places) -> bool:
-    """Whether a tree is solved with least mass moved; not with bones that stretch, or limbs with poles."""
+    """Whether a tree is solved with least mass moved: without bones that stretch, and without poles."""
     return not goals.slides and places.bends is None
 
 

@@ -241,7 +241,7 @@ def floats(collection: _Items, name: str, width: int) -> FloatArray:
 
 
 def flagged(collection: _Items, name: str, width: int = 1) -> list[str]:
-    """The names of the items with a boolean property, or some component of it, set."""
+    """The names of the items for which a boolean property, or some component of it, is true."""
     found = flags(collection, name, width).reshape(-1, width).any(axis=1)
     return [item for item, is_set in zip(collection.keys(), found.tolist(), strict=True) if is_set]
 
@@ -254,7 +254,7 @@ def flags(collection: _Items, name: str, width: int = 1) -> BoolArray:
 
 
 def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:
-    """The parts of a tree that contain ends, parents first, each with the owned bone that carries it, or "" for none.
+    """Split a tree at owned bones: the parts that contain ends, parents first, each with its owned bone or "".
 
     Each owned bone is the root of its own part, at rest, since the whole part moves with it. A tree with owned bones is
     reduced to the bones on the path to the ends, since control rigs have hundreds.

@@ -6,7 +6,7 @@ import bpy
 
 
 def held(pose_bone: bpy.types.PoseBone) -> Any:
-    """A bone as an owner of custom properties, for the type checker."""
+    """A bone as an object with custom properties, for the type checker."""
     return pose_bone
 
 

@@ -277,7 +277,7 @@ def why_not_writable(pose_bone: bpy.types.PoseBone) -> str:
 
 
 def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str:
-    """Why an override cannot store a limit: it only has its library's properties, with arrays of the same length."""
+    """Why a library override cannot store a limit: it has only the library's properties, with fixed array sizes."""
     if not is_override(pose_bone):
         return ""
     library = library_name(pose_bone)

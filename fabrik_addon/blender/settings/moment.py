@@ -6,9 +6,9 @@ _TEXTS: Final[dict[tuple[object, ...], str]] = {}
 
 
 class Moment:
-    """A text of a property group that lasts until Blender is closed; "" at first.
+    """A text of a property group, not saved with the file; "" at first.
 
-    per_take: each take that the rig follows has its own.
+    per_take: whether each take of the rig has its own text.
     """
 
     def __init__(self, *, per_take: bool = False) -> None:

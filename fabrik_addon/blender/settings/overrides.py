@@ -1,4 +1,4 @@
-"""Settings that a library override may change, and keeping them when the file is saved."""
+"""Lets library overrides change settings, and keeps those settings when the file is saved."""
 
 from contextlib import suppress
 from typing import Any, Final, TypeVar
@@ -51,9 +51,9 @@ def _forget_lent(*_arguments: object) -> None:
 
 
 def _lend(holder: Any, name: str, *, is_new: bool = False) -> None:
-    """Create a property group, and those in it: Blender creates one when it is first accessed.
+    """Create a property group and the groups in it; Blender creates each when it is first accessed.
 
-    is_new: its owner was created here too, and removes it with itself.
+    is_new: whether its owner was created here too; then it is removed with its owner.
     """
     if not (is_new or holder.is_property_set(name)):
         is_new = True

@@ -164,7 +164,7 @@ class ChainSolver:
     def _improved(
         self, begun: _Begun, goal: Vector, count: int, counts: Condition, wish: Vector | None = None
     ) -> _Found:
-        """Poses no farther from their targets than at the start and bend toward the pole `wish` (NaN: none)."""
+        """Poses that are no farther from their targets than the start, and bend toward the pole `wish` (NaN: none)."""
         backend = self._backend
         before = (begun.points[-1] - goal).length
         unmet = before > self._tolerance

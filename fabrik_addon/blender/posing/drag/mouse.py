@@ -32,8 +32,8 @@ class Lock:
 
     Attributes:
         axis: "X", "Y", "Z", or "" for none.
-        is_plane: the drag stays in the plane perpendicular to the axis instead.
-        is_local: the axis is the bone's instead of the world's.
+        is_plane: whether the drag stays in the plane perpendicular to the axis, not on the axis.
+        is_local: whether the axis is the bone's, not the world's.
     """
 
     axis: str = ""
@@ -41,7 +41,7 @@ class Lock:
     is_local: bool = False
 
     def press(self, axis: str, *, plane: bool) -> "Lock":
-        """The lock after a key press: first the world's axis, the same key again the bone's, and again none."""
+        """The lock after a key press: first the world's axis; with the same key again the bone's axis, then none."""
         if (axis, plane) != (self.axis, self.is_plane):
             return Lock(axis, plane)
         return Lock() if self.is_local else Lock(axis, plane, is_local=True)
@@ -99,12 +99,12 @@ class DragInput:
     Attributes:
         place: (3,) the dragged point at the start, world space.
         axes: (3, 3) the bone's own axes at the start, as columns.
-        first: the line of sight at the start, and `ray` at present.
-        angle: radians that the mouse has gone around the point, counter-clockwise on the screen.
-        pixel: meters that one pixel is wide at the point.
-        rotating: whether the mouse turns the bone instead of moving it.
-        base_shift, base_turn: what had been said when it was last changed to that, or back.
-        snap, fine: whether to go by steps, and by small ones.
+        first, ray: the lines of sight at the start and now.
+        angle: radians that the mouse has moved around the point, counter-clockwise on the screen.
+        pixel: metres per pixel at the point.
+        rotating: whether the mouse rotates the bone instead of moving it.
+        base_shift, base_turn: the input when it last changed between moving and rotating.
+        snap, fine: whether to move in steps, and in small ones.
     """
 
     place: FloatArray
@@ -127,7 +127,7 @@ class DragInput:
         self.typing = Typing()
 
     def rotate(self, rotating: bool) -> None:
-        """Handle R or G: the input so far stays, and the mouse continues from there."""
+        """Handle R or G: keep the input so far, and continue with the mouse from there."""
         self.base_shift, self.base_turn = self.shift(), self.turn()
         self.rotating, self.angle, self.first = rotating, 0.0, self.ray
         self.lock, self.typing = Lock(), Typing()
@@ -160,7 +160,10 @@ class DragInput:
 
     @property
     def depth(self) -> FloatArray | None:
-        """(3,) the line of sight, in which the mouse says nothing; None if keys say it."""
+        """(3,) the line of sight, along which the mouse does not move the point.
+
+        None if keys determine this direction.
+        """
         said = self.rotating or self.lock.axis or self.typing.texts or self.base_shift.any()
         return None if said else self.first.direction
 
@@ -177,7 +180,7 @@ class DragInput:
         return axis * angle if self.base_turn is None else turned_on(self.base_turn, axis * angle)
 
     def _turning_axis(self) -> tuple[FloatArray, float]:
-        """(3,) the axis of the bone's rotation, and the sign of the mouse's rotation about it."""
+        """(3,) the axis of the bone's rotation, and the sign of the rotation as the mouse moves counter-clockwise."""
         toward_viewer = -self.first.direction
         if not self.lock.axis:
             return toward_viewer, 1.0
@@ -215,7 +218,7 @@ class DragInput:
 
 
 def turned_on(first: FloatArray, second: FloatArray) -> FloatArray:
-    """(3,) the rotation vector of two rotations, one after the other."""
+    """(3,) the rotation vector of two successive rotations."""
     rotations = [Quaternion(Vector(each.tolist()), float(np.linalg.norm(each))) for each in (first, second)]
     axis, angle = (rotations[1] @ rotations[0]).to_axis_angle()
     return np.array(axis * angle, dtype=np.float64)

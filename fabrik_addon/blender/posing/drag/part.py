@@ -208,7 +208,7 @@ def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
 def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
     """The joints, as indices in the skeleton, of limbs without goals, which hang or rest on the floor.
 
-    The limbs of a control rig follow its own rules.
+    None for control rigs, whose limbs follow their own rules.
     """
     posed = posed_rig(armature)
     led = {*led, *posed.of_limbs}

@@ -174,7 +174,7 @@ class Drag:
         self._setup, self._parts = setup, setup.parts(turning=False)
 
     def _is_there(self) -> bool:
-        """Whether the armature still has its bones, since undo or another window may have removed some."""
+        """Whether the armature still has its bones; undo or another window may have removed some."""
         try:
             return self._armature.pose.bones.keys() == self._bones
         except ReferenceError:

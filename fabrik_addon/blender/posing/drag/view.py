@@ -11,7 +11,7 @@ from .mouse import Ray
 
 
 class DragView:
-    """The main region of a viewport, even if a drag was begun in another region; its positions are in pixels."""
+    """The main region of a viewport, even if the drag was started in another region; positions are in pixels."""
 
     def __init__(self, context: bpy.types.Context) -> None:
         space: Any = context.space_data
