@@ -78,8 +78,8 @@ _PRICE: Final = 3.0
 # pins, smaller misses would decide whether a step is accepted.
 _TOLERANCE: Final = 1e-6
 _MET: Final = 5.0
-# The largest number of steps of one move of the mouse. It takes fewer, but at least the second number, once all goals
-# are met or the merit falls by less than this share of what it has fallen.
+# The largest number of steps of one move of the mouse. It may take fewer, but at least the second number, if all goals
+# are met or the merit function falls by less than this share of its fall so far.
 _STEPS, _STEPS_WHEN_MET, _FALLS = 6, 2, 0.05
 _STEPS_TO_REST: Final = 60
 # The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
@@ -465,7 +465,7 @@ class DragSolver:
             # Close to rest it continues with the next moves, or once the mouse rests.
             if not settled and longest < rest and done and same:
                 return state, step, longest < _NEARLY_AT_REST
-            # The remaining gain comes with the next moves.
+            # Stop early; the next moves bring the remaining gain.
             is_little = last - state.merit < _FALLS * (first - state.merit) or not self._is_missed(state).any()
             if not settled and step >= _STEPS_WHEN_MET and is_little:
                 break

@@ -26,8 +26,8 @@ _NEW: Final = 0.1
 # bone, for a joint to count as a hinge.
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
-# Radians from straight on, or half of what a limb is bent by at rest: Blender's IK is off by 0.01 mm, which turns a
-# limb of half a meter by 0.2 degrees where it is bent by 1. It is 0.6 mm shorter for it.
+# Radians from straight, or half of a limb's bend at rest: Blender's IK has an error of 0.01 mm, which rotates a limb of
+# half a metre that is bent by 1 degree by 0.2 degrees. It shortens the limb by 0.6 mm.
 _STRAIGHT: Final = 0.1
 # Share of a trial's movement: a bone whose length changes by more is stretched (Rigify's by a tenth to a fifth).
 _STRETCH: Final = 0.03

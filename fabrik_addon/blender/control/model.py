@@ -19,7 +19,7 @@ from ..settings.control import FabrikControlRig
 class ControlPose:
     """Channels of C controls: ([F,] C, 4) local rotations; place: ([F,] 3) the root control's location.
 
-    place is None if the body is not to be moved.
+    place is None if the body is not moved.
     """
 
     rotations: FloatArray
@@ -121,7 +121,7 @@ class ControlModel:
         wanted, heads = armature_matrices[..., :3, :3], armature_matrices[..., :3, 3]
         new = wanted[..., self._bodies, :, :] @ self._offsets
         for number in self._swinging:
-            # Its twist does not rotate the bone: asked to do so it would twist on and on.
+            # Keep its twist, which does not rotate the bone: otherwise the twist would grow with every pose.
             kept = self._carried(new)[..., number, :, :] @ (self._frames @ self._own_turns)[..., number, :, :]
             axis = (kept @ _back(self._offsets[..., number, :, :]))[..., 1]
             swing = rotation_between(axis.reshape(-1, 3), wanted[..., self._bodies[number], :, 1].reshape(-1, 3))

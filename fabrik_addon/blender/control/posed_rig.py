@@ -59,7 +59,7 @@ class PlainRig:
         self.rig = rig
 
     def trees(self, *, at_rest: bool = False) -> list[Tree]:
-        """The bones that are solved and their current pose, as `rig.armature.read_trees`; of a control rig the body's.
+        """The solved bones and their current pose, like `rig.armature.read_trees`; for a control rig, the body.
 
         The body's pose is that of the last evaluation. Raises RigError like `read_trees`.
         """
@@ -220,7 +220,7 @@ class PlainRig:
         return {*bones}, _paths(bones, moved)
 
     def off(self, context: bpy.types.Context, skeleton: Skeleton, wanted: FloatArray, frames: IntArray) -> list[str]:
-        """Go to some of F frames and look whether bones are at (F, J, 4, 4); a sentence about each that is not.
+        """Check on some of F frames whether bones match matrices (F, J, 4, 4); returns a warning on each that does not.
 
         Leaves the scene on another frame.
         """
@@ -376,7 +376,7 @@ class ControlRig(PlainRig):
         return bool(row.switch) and any(staying(self.rig, self._kept, (row.switch,), baked=baked))
 
     def _locked_control(self, bone: str, *, baked: bool = False) -> tuple[bpy.types.PoseBone, FloatArray] | None:
-        """`_control_of` where it has locks; None if the limb stays on IK, on which they mean nothing."""
+        """`_control_of` if it has locks; None if the limb stays on IK, which ignores them."""
         found = self._control_of(bone)
         if found is None or not (any(found[0].lock_rotation) or found[0].lock_rotation_w):
             return None
@@ -385,7 +385,7 @@ class ControlRig(PlainRig):
     def _control_of(self, bone: str) -> tuple[bpy.types.PoseBone, FloatArray] | None:
         """The control that rotates relative to its parent as a body bone does; (4,) its axes in the bone's frame.
 
-        None if there is none, or where the two follow others, so that nobody knows what the channels mean.
+        None if there is none, or if the two follow different bones, so that channels have another meaning.
         """
         rig, kept = self.rig, self._kept
         row = kept.carriers.get(bone)

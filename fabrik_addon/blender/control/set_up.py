@@ -157,11 +157,10 @@ class _Found:
 def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[str, list[str]]:
     """Find the bones of a rig's body and their controls, and store them on the armature.
 
-    Controls that were chosen by hand before stay. Pose, keys and properties of the rig are as before. Returns a line
-    for people, and a sentence about the bones that no control carries, or none that brings them where they are posed
-    to.
+    Controls chosen by hand before are kept. Pose, keys and properties of the rig are restored. Returns a line to show,
+    and a warning on bones that no control moves, or moves correctly.
 
-    Raises RigError, with nothing changed, if the rig has no bones that constraints own, or no control.
+    Raises RigError, with nothing changed, if the rig has no bones that constraints move, or no control.
     """
     check_rig(rig)
     check_editable(rig)

@@ -46,7 +46,7 @@ def batches(controls: Sequence[str], after: dict[str, int]) -> list[list[str]]:
 
 
 def bone_in_path(path: str) -> str:
-    """The bone that a data path is about; "" if it is none's."""
+    """The bone in a data path; "" if there is none."""
     found = _BONE.match(path)
     return bpy.utils.unescape_identifier(found[1]) if found else ""
 
@@ -208,7 +208,7 @@ def _driving(rig: bpy.types.Object) -> dict[str, set[str]]:
 
 
 def _constraint(rig: bpy.types.Object, path: str) -> Any:
-    """What a path leads to; None if that is gone."""
+    """The constraint at a path; None if it no longer exists."""
     try:
         return rig.path_resolve(path)
     except ValueError:

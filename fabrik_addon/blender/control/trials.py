@@ -92,7 +92,7 @@ class Trials:
 def try_controls(
     context: bpy.types.Context, rig: bpy.types.Object, controls: Sequence[str], after: dict[str, int]
 ) -> Trials:
-    """Turn each control by a little, from the current pose, and put it back.
+    """Rotate each control slightly from the current pose, and put it back.
 
     Controls that constraints move have no effect. after: for each bone, bits of those that may follow it.
     """

@@ -23,13 +23,13 @@ from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
 from .model import ControlModel
 from .switches import hand_over, keyed_switches, set_along
 
-# A share of a meter: a location that would change by less is kept to the bit.
+# Share of a metre: if a location changes by less, its value is kept exactly.
 _LEAST_MOVE: Final = 1e-7
 # Rounds of correction: once the body is nearly right, the controls' parents are read again and the rest is corrected.
 _MENDS: Final = 3
 # Gauss-Newton steps for limbs that bend at several joints, in a move of the mouse; on release there are more.
 _STEPS_OF_A_MOVE: Final = 3
-# What a bone may be off by, in meters and radians (0.05 degrees), before it is worth a word.
+# The largest error of a bone without a warning, in metres and radians (0.05 degrees).
 MOST_OFF: Final = (1e-4, 8.7e-4)
 # The same as a share of the body's size, since rigs in other units are in single precision too.
 _MOST_OFF_OF_SIZE: Final = 6e-5
@@ -40,7 +40,7 @@ _LOOKED_AT = 9
 
 
 class Deviation(NamedTuple):
-    """A bone that does not stand where it should, by meters and radians."""
+    """A bone that misses its pose, by metres and radians."""
 
     bone: str
     distance: float
@@ -116,7 +116,7 @@ class ControlWriter:
         self._place_limbs(exactly=exactly, most=None if exactly else _STEPS_OF_A_MOVE)
 
     def settle(self) -> list[str]:
-        """Look where the body is, and correct what differs; a sentence about each bone that can't be corrected."""
+        """Check the body's pose and correct it; returns a warning on each bone that cannot be corrected."""
         if self._wanted is None or self._model is None:
             return []
         if not self.changed() and not self.switched():
@@ -170,7 +170,7 @@ class ControlWriter:
         hand_over(self._rig, self._kept, {path: self._kept.switches[path].ik for path in self.limbs})
 
     def leave_ik(self) -> list[str]:
-        """Let those limbs that are not where they were wanted go to FK, if they may; a sentence about each."""
+        """Switch limbs that miss their pose to FK, if allowed; returns a warning on each."""
         off = {self._kept.carriers[each.bone].switch: each for each in sorted(self.deviations(), key=_distance)}
         left = []
         for path in [path for path in self.limbs if path in off and self.may_leave_ik(path)]:
@@ -334,7 +334,7 @@ def control_channels(
 def _placed(
     rig: bpy.types.Object, writer: ControlWriter, rotations: FloatArray, heads: FloatArray
 ) -> Generator[float, None, tuple[dict[str, FloatArray], list[str]]]:
-    """By IK control (F, 7) its location and rotation over the frames, and sentences about limbs that were taken out.
+    """By IK control (F, 7) its location and rotation over the frames, and warnings on limbs that were switched to FK.
 
     A limb that misses its pose on some frame goes to FK on all of them. The rig stays posed as on the last frame.
     """
@@ -361,7 +361,7 @@ def off_their_channels(
     wanted: FloatArray,
     frames: IntArray,
 ) -> list[str]:
-    """Compare the deform bones with (F, J, 4, 4) on some of F frames; a sentence about each that differs.
+    """Check on some of F frames whether the body matches matrices (F, J, 4, 4); a warning on each bone that does not.
 
     Leaves the scene on another frame.
     """

@@ -87,7 +87,7 @@ def turning_bones(skeleton: Skeleton, effector: Effector) -> set[int]:
 
 
 def _path(skeleton: Skeleton, name: str, offset: Sequence[float] | None, *, takes_rotation: bool) -> set[int]:
-    """The bones whose rotation moves a point of a bone, or that turn the bone where that counts."""
+    """The bones that move a point of a bone, or, with `takes_rotation`, rotate the bone."""
     bone = skeleton.index(name)
     point = (0.0, float(skeleton.lengths[bone]), 0.0) if offset is None else offset
     path = [int(each) for each in skeleton.path(bone)]

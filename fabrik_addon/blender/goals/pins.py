@@ -13,7 +13,7 @@ from .effectors import remove_effector
 
 
 def pins(armature: bpy.types.Object) -> list[FabrikEffector]:
-    """The pins that hold: switched on, with a weight. Raises RigError if the bone of one is gone."""
+    """The active pins: enabled, with a weight. Raises RigError if the bone of one does not exist."""
     held = [each for each in rig_settings(armature).effectors if each.kind == "PIN" and each.enabled and each.weight]
     for pin in held:
         if pin.bone not in armature.pose.bones:

@@ -21,8 +21,8 @@ Target: TypeAlias = tuple[bpy.types.Object, str]
 # Data filled frame by frame: (F, …), a function that reads it from a target in the evaluated scene, and the target.
 _Column: TypeAlias = tuple[FloatArray, Callable[[bpy.types.Depsgraph, Target], Any], Target]
 
-# Seconds of work between two checks of the Esc key, and frames at least: after each look one more is evaluated, the one
-# that the scene was on.
+# Seconds of work between two checks of the Esc key, and the smallest number of frames: each check evaluates one more,
+# the scene's own frame.
 _LOOK_EVERY: Final = 0.1
 _LEAST_FRAMES: Final = 4
 
@@ -208,7 +208,7 @@ def _frame_kept(scene: bpy.types.Scene) -> Iterator[None]:
 
 
 def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
-    """The evaluated state of a scene, in the current view layer where that is one of the scene's."""
+    """The evaluated state of a scene, in the current view layer if it belongs to the scene."""
     if bpy.context.scene == scene:
         return bpy.context.evaluated_depsgraph_get()
     layer = scene.view_layers[0]
@@ -217,7 +217,7 @@ def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
 
 
 def _evaluated_object(graph: bpy.types.Depsgraph, holder: bpy.types.Object) -> bpy.types.Object:
-    """An object as evaluated; raises TargetError if the scene's evaluation leaves it out."""
+    """An object as evaluated; raises TargetError if it is not in the scene's evaluation."""
     evaluated = holder.evaluated_get(graph)
     if not evaluated.is_evaluated:
         raise TargetError(f"Object {holder.name!r} is not in the view layer or is disabled: enable it first")

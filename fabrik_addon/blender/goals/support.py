@@ -128,7 +128,7 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
 
 
 def floor_of(armature: bpy.types.Object) -> Floor | None:
-    """The floor that feet, hands, knees and the capsules of a person do not go through; None if there is none."""
+    """The floor for feet, hands, knees and the capsules of a person; None if there is none."""
     kept = rig_settings(armature)
     if not kept.use_floor:
         return None

@@ -26,7 +26,7 @@ _HISTORY: Final = ("undo_post", "redo_post")
 
 
 def start() -> None:
-    """Be ready for files with live rigs, and go on with those of the current one."""
+    """Get ready for files with live rigs, and continue with those of the current one."""
     LIVE_LISTENERS.append(switched)
     listen(_after_load, "load_post", on=True)
     if hasattr(bpy.data, "objects"):

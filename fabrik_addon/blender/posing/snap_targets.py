@@ -44,11 +44,10 @@ class _Move:
 
 
 def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bool = False) -> tuple[int, list[str]]:
-    """Move targets, bend targets and pins to where the current pose has them; rotations too, where they count.
+    """Move targets, poles and pins to the current pose, and set the target rotations in use.
 
-    clamp: rotate bones that are outside their limits inside first. Returns how many have been moved, and sentences
-    about targets that can't be moved and on bones outside their limits. Raises a FabrikError, with nothing moved, where
-    none can be.
+    clamp: first rotate bones that exceed their limits inside. Returns how many have been moved, and notes on targets
+    that cannot be moved and on bones outside their limits. Raises a FabrikError, with nothing moved, if none can be.
     """
     check_effectors(context.scene, rig)
     check_editable(rig)
@@ -86,7 +85,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
 
 
 def _outside_limits(rig: bpy.types.Object) -> list[str]:
-    """A sentence about the bones that solving would move inside their limits, the farthest first; none if all are."""
+    """A note on the bones that solving would move inside their limits, the farthest first; none if all are inside."""
     found: dict[str, float] = {}
     for goals in gather_goals(rig, posed_rig(rig).trees()):
         for bone in goals.bones:
@@ -160,7 +159,7 @@ class _Side:
 
 
 def _why_stays(move: _Move) -> str:
-    """A sentence about why something can't be moved; "" if it can."""
+    """Why something cannot be moved, as a sentence; "" if it can."""
     holder = move.holder
     if holder.library is not None:
         return f"Target {holder.name!r} was not moved: it is linked from another file"

@@ -1,4 +1,4 @@
-"""From an armature object to the solver's trees of bones and their current pose; what keeps one from being read."""
+"""Reads an armature object into the solver's trees of bones and their current pose; checks whether that is possible."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -289,8 +289,8 @@ def freeze(tree: Tree, held: Collection[str]) -> Tree:
 def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str], frozen: Collection[str]) -> Tree:
     """The bones of a tree from one bone down, with a rest pose in which they are at matrices (J, 4, 4) now.
 
-    What carries the top bone stays as it is, so its rest frame is the frame that it is carried in; frozen bones have
-    the frame in which they stand. Bones that constraints own, and those below them, do not exist.
+    The parent of the top bone does not move, so its frame is the rest frame; frozen bones are at rest in their current
+    pose. Bones that constraints own, and those below them, are left out.
     """
     skeleton = tree.skeleton
     first = skeleton.index(top)
@@ -319,7 +319,7 @@ def _part(tree: Tree, members: Sequence[int], *, at_rest: bool) -> Tree:
 
 
 def _rest_of_pose(posed: FloatArray, carried: FloatArray, skeleton: Skeleton) -> FloatArray:
-    """(N, 4, 4) a rest pose from which the present rotations lead to the current pose."""
+    """(N, 4, 4) a rest pose from which the current rotations give the current pose."""
     rest = carried.copy()
     for bone, parent in enumerate(skeleton.parents):
         if parent < 0:

@@ -50,7 +50,7 @@ def bones_with_locks(armature: bpy.types.Object) -> set[str]:
 
 
 def locked_channels(bone: bpy.types.PoseBone) -> BoolArray:
-    """(n,) which numbers of a bone's rotation channel are locked; none if the locks are those of other angles."""
+    """(n,) the locked components of a bone's rotation channel; none if the locks are for other angles."""
     if bone.rotation_mode not in _FOUR_CHANNELS:
         return np.array(bone.lock_rotation)
     if bone.lock_rotations_4d:

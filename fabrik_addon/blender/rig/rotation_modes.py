@@ -59,8 +59,8 @@ def to_channels(
         previous: (..., n) the channel values before the first frame; the rest pose when None.
 
     Returns:
-        The property's name and its values (F, ..., n): axis-angle with the angle first, Euler angles as X, Y, Z.
-        A quaternion stays in its neighbor's hemisphere, angles go on beyond half a turn.
+        The property's name and its values (F, ..., n): axis-angle with the angle first, Euler angles as X, Y, Z. A
+        quaternion stays in its neighbour's hemisphere; angles continue beyond 180°.
 
     Raises:
         FabrikError: for an unknown mode.

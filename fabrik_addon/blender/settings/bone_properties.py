@@ -54,7 +54,7 @@ def fits(present: Any, value: Any) -> bool:
 
 
 def number(value: Any) -> float:
-    """A property that is a plain number; raises ValueError if there is something else."""
+    """A property as a plain number; raises ValueError for other types."""
     if type(value) not in (float, int):
         raise ValueError(f"is {value!r}: a number is needed")
     return float(value)

@@ -131,7 +131,7 @@ CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikAlong, FabrikContro
 
 
 def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:
-    """What is kept of a rig as a control rig; None if it is none, or is not to be used as one."""
+    """The stored set-up of a control rig; None if the rig has none, or it is disabled."""
     kept: FabrikControlRig = seen(rig).control
     return kept if kept.use and len(kept.carriers) else None
 
@@ -166,6 +166,6 @@ def moves(constraint: Any) -> bool:
 
 
 def may_be_control_rig(rig: bpy.types.Object) -> bool:
-    """Whether constraints move bones of a rig, and no one has looked yet for the controls that carry them."""
+    """Whether constraints move bones of a rig that has not been set up yet."""
     kept: FabrikControlRig = seen(rig).control
     return not len(kept.carriers) and any(moves(each) for bone in rig.pose.bones for each in bone.constraints)

@@ -30,7 +30,7 @@ MARKER_STEP: Final = "fabrik_marker_step"
 # Custom properties of a collection of markers: whether a person stands still in it (a static trial); whether it existed
 # when some rig was matched.
 TAKE_STATIC: Final = "fabrik_static"
-# The frames per second that the scene played when it was imported.
+# The scene's frames per second when the take was imported.
 TAKE_RATE: Final = "fabrik_rate"
 TAKE_SEEN: Final = "fabrik_seen"
 

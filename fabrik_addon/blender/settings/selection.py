@@ -11,7 +11,7 @@ from .control import control_rig, solved_bone
 
 
 def clicked_bone(rig: bpy.types.Object) -> bpy.types.PoseBone:
-    """The active pose bone of an armature, be it a control. Raises FabrikError if there is none."""
+    """The active pose bone of an armature, possibly a control. Raises FabrikError if there is none."""
     active = rig.data.bones.active
     if active is None or active.name not in rig.pose.bones:
         raise FabrikError("No bone is active: click one in Pose mode first")
@@ -33,7 +33,7 @@ def selected_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bp
 
 
 def picked_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
-    """The selected bones as they are, controls included. Raises FabrikError if none is selected."""
+    """The selected bones, controls included. Raises FabrikError if none is selected."""
     picked = (
         context.selected_pose_bones if rig.mode == "POSE" else [each for each in rig.pose.bones if _is_selected(each)]
     )
@@ -63,7 +63,7 @@ def named_bones(rig: bpy.types.Object, names: str) -> list[bpy.types.PoseBone]:
 
 
 def chosen_bone(context: bpy.types.Context, rig: bpy.types.Object, name: str) -> bpy.types.PoseBone:
-    """The bone named, "" for the active one. Raises FabrikError if there is none."""
+    """The named bone, "" for the active one. Raises FabrikError if there is none."""
     return chosen_bones(context, rig, name)[0] if name else _meant(rig, [clicked_bone(rig)])[0]
 
 

@@ -6,7 +6,7 @@ import bpy
 
 
 class Unset:
-    """What a group of properties holds that no one has set: numbers, texts, other groups, and lists without items."""
+    """A property group with default values: numbers, texts, other groups, and empty lists."""
 
     def __init__(self, group: Any) -> None:
         """group: the `Struct` of the group's class."""

@@ -101,7 +101,7 @@ def _is_for(thing: bpy.types.Object, rig: bpy.types.Object) -> bool:
 
 
 def why_no_rig(rig: bpy.types.Object | None) -> str:
-    """What keeps the add-on from working on an object, and what to do; "" if nothing does."""
+    """Why the add-on cannot work on an object, and what to do; "" if it can."""
     if rig is None or rig.type != "ARMATURE":
         return "Select an armature"
     if rig.library is not None:
@@ -123,7 +123,7 @@ def of_a_rig(reason: Callable[[bpy.types.Object], str]) -> Callable[[bpy.types.O
 
 @of_a_rig
 def why_no_solve(rig: bpy.types.Object) -> str:
-    """What keeps an object from being solved or baked, and what to do; "" if nothing does."""
+    """Why an object cannot be solved or baked, and what to do; "" if it can."""
     if not len(seen(rig).effectors):
         return f"{rig.name!r} has no target: select a bone in Pose mode and add one"
     if not enabled_effectors(rig):
@@ -142,19 +142,19 @@ def shared_targets(rig: bpy.types.Object) -> list[bpy.types.Object]:
 
 @of_a_rig
 def why_no_own_targets(rig: bpy.types.Object) -> str:
-    """What keeps an object from getting targets of its own, and what to do; "" if nothing does."""
+    """Why an object cannot get its own targets, and what to do; "" if it can."""
     return "" if shared_targets(rig) else f"{rig.name!r} shares no targets with other rigs: select a rig that does"
 
 
 @of_a_rig
 def why_no_mapped(rig: bpy.types.Object) -> str:
-    """What keeps an object from having markers on its bones, and what to do; "" if nothing does."""
+    """Why an object has no markers on its bones, and what to do; "" if it has."""
     return "" if mapped_markers(rig) else "No marker is mapped to a bone: match the markers first"
 
 
 @of_a_rig
 def why_no_bake(rig: bpy.types.Object) -> str:
-    """What keeps an object from being baked, and what to do; "" if nothing does."""
+    """Why an object cannot be baked, and what to do; "" if it can."""
     return "" if mapped_markers(rig) else why_no_solve(rig)
 
 

@@ -12,7 +12,7 @@ from ....core.arrays import FloatArray
 _AXES: Final = "XYZ"
 # A sine: a plane seen at a flatter angle, or an axis closer to the line of sight, gives no position under the mouse.
 _FLAT: Final = 0.05
-# Pixels, about: one snapping step is the power of ten of a meter below this width.
+# Pixels: a snapping step is the largest power of ten of a metre that is narrower than this, about.
 _SNAP_WIDTH: Final = 100.0
 _SNAP_ANGLE, _FINE_ANGLE = radians(5.0), radians(1.0)
 _FINE: Final = 0.1
@@ -168,7 +168,7 @@ class DragInput:
         return None if said else self.first.direction
 
     def turn(self) -> FloatArray | None:
-        """(3,) rotation vector, in radians and world space, by which the bone is to be rotated; None: as it will."""
+        """(3,) rotation vector of the bone, in radians and world space; None: it rotates freely."""
         if not self.rotating:
             return self.base_turn
         axis, sign = self._turning_axis()
@@ -225,7 +225,7 @@ def turned_on(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | None:
-    """(3,) where a line of sight meets the plane through a place; None if it hardly does."""
+    """(3,) where a line of sight meets the plane through a point; None if they are nearly parallel."""
     slope = float(ray.direction @ normal)
     if abs(slope) < _FLAT:
         return None
@@ -233,7 +233,7 @@ def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | No
 
 
 def on_axis(ray: Ray, place: FloatArray, axis: FloatArray) -> FloatArray | None:
-    """(3,) the point of the axis through a place that is nearest to a line of sight; None if that lies along it."""
+    """(3,) the point of the axis through a point that is nearest to a line of sight; None if they are parallel."""
     across = np.cross(axis, ray.direction)
     square = float(across @ across)
     if square < _FLAT**2:
@@ -242,7 +242,7 @@ def on_axis(ray: Ray, place: FloatArray, axis: FloatArray) -> FloatArray | None:
 
 
 def snap_step(pixel: float, *, fine: bool) -> float:
-    """Meters of one snapping step, a power of ten that is easy to see where a pixel is so many meters wide."""
+    """Metres of one snapping step: a power of ten that is easy to see at `pixel` metres per pixel."""
     step = 10.0 ** floor(log10(max(pixel, 1e-9) * _SNAP_WIDTH))
     return step * _FINE if fine else step
 

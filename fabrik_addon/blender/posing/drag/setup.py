@@ -62,7 +62,7 @@ class DragSetup:
     """
 
     def __init__(self, armature: bpy.types.Object, bone: str, point: str, settings: DragSettings) -> None:
-        """Look around. Raises RigError if the bone can't be dragged."""
+        """Read the armature. Raises RigError if the bone cannot be dragged."""
         self._armature, self.point, self.settings = armature, point, settings
         self._posed = posed_rig(armature)
         self.owned, self.frozen = self._posed.owned, self._posed.frozen
@@ -121,7 +121,7 @@ class DragSetup:
         return [self._part(top, turning=turning) for top in self.tops]
 
     def left_alone(self, parts: Sequence[DragPart]) -> list[str]:
-        """Sentences about the bones that would have followed, did they not belong to something else."""
+        """Notes on bones that cannot follow since something else moves them."""
         way = {name for part in parts for name in part.on_the_way}
         alone = {name: reason for name, reason in self.frozen.items() if name in way}
         for top in self.tops:

@@ -40,7 +40,7 @@ class MotionTab:
 
 
 class AboutRig:
-    """A panel about the current rig, there only while it can be worked on and has what the panel is about."""
+    """A panel about the current rig, shown only if the rig can be used and has the panel's subject."""
 
     layout: UILayout
 
@@ -90,7 +90,7 @@ class Rows:
 
 
 def chosen_in(items: Any, place: int) -> Any:
-    """The item of a list that is chosen; None if none is."""
+    """The chosen item of a list; None if there is none."""
     return items[place] if 0 <= place < len(items) else None
 
 

@@ -95,7 +95,7 @@ def _draw_advanced(layout: UILayout, marker: FabrikMarker) -> None:
 
 
 def active_marker(rig: bpy.types.Object) -> Any:
-    """The marker that is chosen in the list; None if none is."""
+    """The marker that is chosen in the list; None if there is none."""
     capture = seen(rig).capture
     return chosen_in(capture.markers, capture.active_marker)
 

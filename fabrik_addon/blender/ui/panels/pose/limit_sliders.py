@@ -78,7 +78,7 @@ def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence
 
 
 def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
-    """The type, its sliders, and an invalid value about them."""
+    """Draw the type, its sliders, and errors in them."""
     settings = read_settings(bone)
     kind = KINDS[settings.type]
     row = layout.row()
@@ -157,7 +157,7 @@ def _draw_buttons(layout: UILayout) -> None:
 
 
 def _trouble(bone: PoseBone) -> str:
-    """What makes no sense about a bone's limit; "" if all is well."""
+    """The error in a bone's limit; "" if there is none."""
     try:
         read_limit(bone)
         for field in BESIDE_LIMIT:
