@@ -336,7 +336,7 @@ class DragSolver:
         self._bends_straight = True
 
     def go_on_from(self, rotations: FloatArray, location: FloatArray) -> None:
-        """Continue from another pose, (J, 4) local rotations and root (3,), with the current forces and constraints."""
+        """Continue from another pose, (J, 4) local rotations and root (3,), with the last forces and constraints."""
         self.rotations, self.location = rotations, location
 
     def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
@@ -346,7 +346,8 @@ class DragSolver:
     def holding(self) -> Holder | None:
         """The constraint that keeps effectors from their targets most in the last pose; None if all can be met.
 
-        Multipliers are compared as forces. That of a joint limit is a torque; its lever is _TURNS of the body's size.
+        Multipliers are compared as forces. For a joint limit the multiplier is a torque, with a lever of _TURNS of the
+        body's size.
         """
         let_go = self._compliance[: self.goals.count] > _RIGID
         if not let_go.any():
@@ -516,8 +517,8 @@ class DragSolver:
     ) -> DragPose:
         """The pose for targets as in `solve`, from the preferred pose instead of the current one.
 
-        from_far: if goals are missed, also try a start from FABRIK's passes. is_frame: one of many frames; it takes a
-        bounded time.
+        from_far: if goals are missed, also try a start from FABRIK's passes. is_frame: whether this is one of many
+        frames, to be solved in bounded time.
         """
         self.begin(*self.preferred)
         most = _STEPS_OF_A_FRAME if is_frame else None
@@ -542,10 +543,10 @@ class DragSolver:
         return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
 
     def _lead(self, wanted: Wanted) -> None:
-        """Shift the body over its support, and bend limbs at ease, by how far targets have moved.
+        """Shift the body over its support, and bend straight limbs, in proportion to the movement of targets.
 
-        That is their distance from the effectors in the preferred pose. A limb at ease bends its hinge, and the joint
-        above in the opposite direction by half as much, like a person's leg as it leaves the ground.
+        This movement is the distance of targets from the effectors in the preferred pose. A limb bends its hinge, and
+        the joint above in the opposite direction by half as much, like a person's leg as it leaves the ground.
         """
         led = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         led = np.minimum(1.0, led / (_SHIFTED * self.size))
@@ -584,7 +585,7 @@ class DragSolver:
     def _gone(self, state: _State) -> float:
         """The largest distance that a target has moved since the last call.
 
-        A rotation counts as far as it moves the body's end.
+        A rotation counts as the distance by which it moves the end of the body.
         """
         before, wanted = self._wanted, state.wanted
         if before is None:
@@ -694,7 +695,7 @@ class DragSolver:
         return _State(self, self.bodies.pose(self._within(local), root), wanted)
 
     def _within(self, local: FloatArray) -> FloatArray:
-        """(B, 4) the nearest local rotations inside the joint limits, with locked channels unchanged."""
+        """(B, 4) the nearest local rotations inside the joint limits; locked channels do not change."""
         inside = self.limits.clamped(local)
         for body, lock in self._locked:
             inside[body] = lock(inside[body])
@@ -720,7 +721,7 @@ class DragSolver:
         return open_steps
 
     def _held_back(self, first: _State, state: _State, gone: float) -> _State:
-        """The state, or as much of the movement to it as joints may make for targets that have moved by `gone`."""
+        """A state on the way to a given one: joints move only as far as allowed for targets that moved by `gone`."""
         most = _FOLLOWS * gone + (_LEAST_WAY if gone > 0.0 else _CATCHES_UP) * self.size
         farthest = self._farthest(first, state)
         rotated = angle_between(first.pose.local, state.pose.local)[~self._free]
@@ -744,7 +745,7 @@ class DragSolver:
         return float(max(lengths(centers).max(), lengths(heads).max()))
 
     def _onto_goals(self, state: _State, chosen: BoolArray) -> _State:
-        """The state with chosen goals (E + O,) met, and out of the floor and itself, by the least mass moved."""
+        """The state with chosen goals (E + O,) met, and out of the floor and itself, with least mass moved."""
         for _ in range(4):
             off = np.where(chosen[:, None], state.residual, 0.0).ravel()
             is_met = np.abs(off).max(initial=0.0) <= self.tolerance

@@ -360,7 +360,7 @@ def _positive(hessian: FloatArray, mass: FloatArray) -> FloatArray:
 
 
 def _chosen(is_better: BoolArray, trial: Pose, before: Pose) -> Pose:
-    """The trial on frames where it is better, the pose before on the others."""
+    """The trial on frames on which it is better; the pose before on the others."""
     pairs = [(getattr(trial, name), getattr(before, name)) for name, value in vars(trial).items() if value is not None]
     return Pose(*(np.where(is_better.reshape(-1, *[1] * (new.ndim - 1)), new, old) for new, old in pairs))
 

@@ -183,7 +183,10 @@ class Solver:
 
 
 def solve_frames(problem: Problem, start: Start, targets: Targets, result: Solution) -> None:
-    """F frames from the start by passes and least squares, then restarts, slides and priorities, into a result."""
+    """Solve F frames from their start by passes and least squares, then by restarts, slides and priorities.
+
+    Fills a result.
+    """
     begun, wanted, origins = _prepared(problem, start, targets)
     state = _start_state(problem, begun, wanted)
     frames = np.flatnonzero(_unfinished(problem, state))
@@ -214,7 +217,7 @@ def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
 
 
 def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, Targets, FloatArray]:
-    """A start and its targets, relative to (F, 3) where the root is or, if free, will be."""
+    """A start and its targets, relative to the root's location (F, 3), or for a free root to its expected one."""
     origins = start.roots
     if problem.free_root:
         seen = ~np.isnan(targets.positions)
@@ -266,7 +269,7 @@ def _slide(problem: Problem, state: State) -> None:
 def _write(
     problem: Problem, start: Start, targets: Targets, origins: FloatArray, state: State, result: Solution
 ) -> None:
-    """Write F solved frames into a result with space for them."""
+    """Write F solved frames into a result."""
     goals, bones, pose, frames = problem.goals, problem.bones, state.pose, len(targets)
     residual = goals.residual(pose, state.wanted)
     if len(bones) < len(problem.skeleton):

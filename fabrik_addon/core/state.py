@@ -79,7 +79,7 @@ class State(Frames):
     stationary: BoolArray
 
     def put(self, frames: IntArray, part: "State") -> None:
-        """Take over pose and progress of some of the frames, in place."""
+        """Replace pose and progress of some of the frames, in place."""
         self.pose.put(frames, part.pose)
         self.iterations[frames] = part.iterations
         self.stationary[frames] = part.stationary

@@ -215,7 +215,7 @@ def checked_prior(prior: PosePrior | None, skeleton: Skeleton, frames: int) -> P
 
 
 def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
-    """(F, J, 4) unit start rotations, the rest pose when None."""
+    """(F, J, 4) unit start rotations; None: the rest pose."""
     count = len(skeleton)
     if start is None:
         return np.broadcast_to(NO_TURN, (frames, count, 4))

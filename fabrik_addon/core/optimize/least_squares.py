@@ -56,7 +56,7 @@ _LEAST_SHARE, _LEAST_SQUARE = 1e-12, 1e-6
 
 
 class _Step(NamedTuple):
-    """(F, D) steps, (F,) their predicted gain, and (F,) the optimality before them."""
+    """(F, D) steps, (F,) their predicted gain, and (F,) the optimality of the poses before them."""
 
     change: FloatArray
     predicted: FloatArray
@@ -80,7 +80,7 @@ class LeastSquares:
         self._wide = 3 * (goals.count + len(goals.oriented)) < _WIDE * bodies.columns
 
     def run(self, state: State, most_steps: int, pole_weight: float = 0.0) -> None:
-        """Improve the frames in place until each is solved or stationary, or has had that many steps.
+        """Improve the frames in place until each is solved, is stationary, or has had `most` steps.
 
         pole_weight: weight of the squared residuals of poles.
         """
@@ -129,9 +129,9 @@ class LeastSquares:
             state.put(open_frames, part)
 
     def optimality(self, state: State) -> FloatArray:
-        """(F,) how much one joint alone could still bring the effectors nearer inside its limit.
+        """(F,) how much closer rotating a single joint inside its limit could bring the effectors, from 0 to 1.
 
-        0: nothing. 1: one joint could remove the whole residual. Its square is the share of the cost.
+        0: no closer. 1: one joint could remove the whole residual. The square is the share of the cost.
         """
         self._pole_weight = 0.0
         residual = self._residual(state, state.pose)
@@ -161,7 +161,7 @@ class LeastSquares:
         return cost + self._pole_weight * squares(residual[:, count:]).sum(axis=1) if self._pole_weight else cost
 
     def _unfinished(self, state: State, residual: FloatArray) -> BoolArray:
-        """(F,) whether a goal is not met, or rotations are expected."""
+        """(F,) whether a goal is not met, or the frame has a prior on rotations."""
         if state.prior is not None:
             return np.ones(len(residual), dtype=bool)
         count = state.weights.shape[1]
