@@ -54,7 +54,8 @@ _CAP_NEAR: Final = 0.25
 _INERTIA: Final = 1.0 / 3.0
 # Goals of priority 0 have this many times the cap of the others.
 _HELD: Final = 50.0
-# The compliance of goals below their caps, in units of 1 / mass: a drag is about 1e-9 of the size short.
+# The compliance of goals below their caps, in units of 1 / mass: a dragged point misses its target by about 1e-9 of the
+# size.
 _COMPLIANCE: Final = 1e-9
 # Radians: the largest rotation of a joint in a step, and a step below which a frame is finished.
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2

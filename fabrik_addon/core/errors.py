@@ -1,4 +1,4 @@
-"""The errors that input can cause; each message names the thing and what to do."""
+"""The errors caused by invalid input; each message names what is wrong and what to do."""
 
 from collections.abc import Collection
 

@@ -201,7 +201,7 @@ class LimbOnIk:
         return angle if abs(angle) > _IN_PLANE else 0.0
 
     def rotate(self, name: str, angle: float) -> None:
-        """Rotate a control about the line from the limb's root to its end; IK rotates with its pole, or its root."""
+        """Rotate a control about the line from the limb's root to its end; IK follows its pole or its root."""
         heads, control = self.stands()[:, :3, 3], self.rig.pose.bones[name]
         axis, root = heads[self._first_held] - heads[0], Matrix.Translation(heads[0].tolist())
         turn = root @ Matrix.Rotation(angle, 4, Vector(axis.tolist())) @ root.inverted()

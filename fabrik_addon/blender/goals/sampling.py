@@ -113,13 +113,19 @@ def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Co
 
 
 def _has_gaps(target: Target, *, recorded: bool) -> bool:
-    """Whether a target is only seen near its keys; a marker without an action has been made into a plain object."""
+    """Whether a target is only seen near its keys.
+
+    Not if it has no action, since then it is no longer a recorded marker.
+    """
     animation = target[0].animation_data
     return animation is not None and animation.action is not None if is_imported(target) else recorded
 
 
 def _is_there(target: Target, keyed: Iterable[FloatArray], frames: FloatArray) -> BoolArray:
-    """(F,) whether a target is seen, as `sample_targets` has it; keyed: (K, 2) keys of each curve of its location."""
+    """(F,) whether a target is seen, by the rules of `sample_targets`.
+
+    Keyed: (K, 2) keys of each curve of its location.
+    """
     first, *others = [keys[:, 0] for keys in keyed] or [np.empty(0)]
     # Sorting takes long; most often the curves have their keys on the same frames.
     same = all(np.array_equal(first, other) for other in others) and bool((np.diff(first) > 0.0).all())

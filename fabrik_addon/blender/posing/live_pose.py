@@ -59,7 +59,7 @@ class Written:
     def is_there(
         self, asked: tuple[FloatArray, FloatArray], present: Tree, most: FloatArray, bones: Sequence[int]
     ) -> bool:
-        """Whether some bones' pose is wanted again, and they still have the resulting pose.
+        """Whether some bones' pose is wanted again, and the rig still has the pose that resulted from it.
 
         most: (J,) radians by which bones may differ. Locations may differ by the same share of the root bone's length.
         """

@@ -233,5 +233,5 @@ def _off_pole(backend: Backend, points: list[Vector], wish: Vector) -> tuple[Vec
 
 
 def _entry(number: Scalar) -> Any:
-    """A whole number as one frame of many would hold it."""
+    """A whole number with the type of entries in arrays over frames."""
     return np.int64(number)

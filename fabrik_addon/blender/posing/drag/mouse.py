@@ -12,7 +12,7 @@ from ....core.arrays import FloatArray
 _AXES: Final = "XYZ"
 # A sine: a plane seen at a flatter angle, or an axis closer to the line of sight, gives no position under the mouse.
 _FLAT: Final = 0.05
-# Pixels: a snapping step is the largest power of ten of a metre that is narrower than this, about.
+# Pixels: a snapping step is the largest power of ten of a metre that is narrower than about this.
 _SNAP_WIDTH: Final = 100.0
 _SNAP_ANGLE, _FINE_ANGLE = radians(5.0), radians(1.0)
 _FINE: Final = 0.1
