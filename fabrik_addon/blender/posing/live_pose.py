@@ -165,7 +165,7 @@ class LiveSession:
         return self._session.rotations, self._session.location
 
     def _is_base(self, present: Tree) -> bool:
-        """Whether the rig has its pose without live posing."""
+        """Whether the rig is in its base pose."""
         turned = angle_between(present.rotations, self._base[0]).max()
         return bool(turned <= _LEGAL and np.allclose(present.root_location, self._base[1], atol=_THERE))
 

@@ -25,7 +25,7 @@ def overridable(group: _Group) -> _Group:
 
 @persistent  # type: ignore[untyped-decorator]
 def keep_overrides(*_arguments: object) -> None:
-    """While a file is saved, give the linked originals of overridden rigs with settings empty settings.
+    """Create empty settings on the linked originals of overridden rigs that have settings, while a file is saved.
 
     Blender 5.0 only compares an override with its original property by property if the original has their group.
     Otherwise it records that the group as a whole is replaced, and fails to do that when the file is opened.

@@ -43,7 +43,7 @@ _PUSH = 1e-9
 # Part of a unit normal that is independent of the other normals of its joint: below this it is redundant.
 _PARALLEL = 1e-6
 _MOST_ROUNDS = 6
-# Radians from a limb to its pole that cannot be seen.
+# Radians: a limb that misses its pole by less points at it.
 AT_POLE = 1e-4
 # Numbers in a block of frames whose matrices fit into the processor's cache together.
 _BLOCK_NUMBERS = 120_000
