@@ -1,4 +1,4 @@
-"""When a fit ends, and that no unit of length has a say in how it gets there."""
+"""When a fit ends, and that the unit of length does not affect the result."""
 
 from dataclasses import replace
 
