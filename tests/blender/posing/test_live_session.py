@@ -1,4 +1,4 @@
-"""Sessions of live rigs are kept from update to update: whatever they are made of is changed, they are made anew."""
+"""Sessions of live rigs are kept from update to update, and made again if their input has changed."""
 
 import bpy
 import numpy as np
@@ -39,7 +39,7 @@ def rig():
 
 
 def gathered(rig):
-    """The goals of a rig's only tree, and all that a session for them is made of; None where there are none."""
+    """The goals of a rig's only tree, and the input of their session; None without goals."""
     try:
         (goals,) = [each.pins_first() for each in gather_goals(rig, posed_rig(rig).trees())]
         return goals, _values(rig, goals)
