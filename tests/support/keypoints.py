@@ -43,7 +43,7 @@ def person(frames=40):
 
 
 def array(names, frames=40):
-    """(F, N, 3) the person's points in some order, metres, Z up; (0.01 k, 0, 0) from the pelvis where it has none."""
+    """(F, N, 3) the person's points in some order, metres, Z up; (0.01 k, 0, 0) from the pelvis for missing points."""
     points = person(frames)
     other = [points["pelvis"] + [0.01 * place, 0.0, 1.0] for place in range(len(names))]
     return np.stack([points.get(name, other[place]) for place, name in enumerate(names)], axis=1)
@@ -62,7 +62,7 @@ def y_down(points):
 
 
 def csv_text(names, points, *, ends=("_x", "_y", "_z"), separator=","):
-    """A table with three columns a point; blank where a point is NaN."""
+    """A table with three columns for each point; blank if a point is NaN."""
     rows = [separator.join(f"{name}{end}" for name in names for end in ends)]
     rows += [separator.join("" if np.isnan(value) else f"{value:.6f}" for value in np.ravel(one)) for one in points]
     return "\n".join(rows) + "\n"

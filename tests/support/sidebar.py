@@ -1,4 +1,4 @@
-"""Opens what is folded in the sidebar, for drivers of a Blender with windows."""
+"""Opens folded panels of the sidebar, for drivers of a Blender with windows."""
 
 import sys
 
@@ -6,7 +6,7 @@ import bpy
 
 
 def open_panels(*names):
-    """Have panels open that are closed at first; all of the add-on's if none is named."""
+    """Open panels that are closed at first; all of the add-on's if none is named."""
     kinds = {name: getattr(bpy.types, name) for name in dir(bpy.types) if name.startswith("FABRIK_PT_")}
     for name in names or kinds:
         bpy.utils.unregister_class(kinds[name])
@@ -15,7 +15,7 @@ def open_panels(*names):
 
 
 def open_folds():
-    """Have sub-panels open that are closed at first, such as Options and Advanced."""
+    """Open sub-panels that are closed at first, such as Options and Advanced."""
     for name, module in list(sys.modules.items()):
         if ".fabrik_addon.blender.ui." in name and callable(getattr(module, "folded", None)):
             module.folded = _open
