@@ -88,7 +88,7 @@ def _trunk(body: RestBody, name: str, _role: Role) -> BallJoint:
     axes = _axes(body)
     bones = [*body.named("spine"), *body.named("chest")]
     range_ = table.TRUNK.shared(len(bones))
-    # In proportion to their height: 1, 3, 5 ... parts of the whole.
+    # The twist of each bone is proportional to the height of its middle: 1, 3, 5 ... shares.
     twist = (2 * bones.index(name) + 1) / len(bones)
     range_ = replace(range_, internal=range_.internal * twist, external=range_.external * twist)
     return BallJoint(range_, axes.forward, axes.left)

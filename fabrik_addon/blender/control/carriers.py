@@ -52,7 +52,7 @@ class RigBones:
 
 
 def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -> list[Carrier]:
-    """The body: for each control of a mesh bone, that bone or the one that it follows; parents first.
+    """The bones of the body, parents first: for each control that rotates the mesh, the bone that represents it.
 
     by_hand: controls that were chosen for bones.
     """

@@ -149,7 +149,7 @@ def _given(what: str, values: object, frames: int | None, *shape: int) -> FloatA
 
 
 def _points(what: str, name: str, values: object, frames: int | None, count: int) -> FloatArray:
-    """([F,] E, 3) points; all NaN if a coordinate is."""
+    """([F,] E, 3) points; if one coordinate of a point is NaN, all are."""
     array = _given(what, values, frames, count, 3)
     far = np.argwhere(np.abs(array) > FARTHEST)
     if len(far):
