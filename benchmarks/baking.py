@@ -91,7 +91,7 @@ def _person_of_twenty():
 
 
 def measure_take():
-    """A long recording: 40 markers on 22 limited bones, at two lengths, with what the memory grows by."""
+    """A long recording: 40 markers on 22 limited bones, with two lengths, and the growth of memory."""
     takes = {frames: _take(frames) for frames in (TAKE_FRAMES // 10, TAKE_FRAMES)}
     text = table(
         "Bake of a take: human.blend with its limits, 40 markers with noise, gaps and outliers",
@@ -111,7 +111,7 @@ def measure_take():
 
 
 def _take(frames):
-    """What a bake of the take says, and the most bytes of another one, whose counting takes time."""
+    """The result of a bake of the take, and the peak memory of another one, since measuring memory takes time."""
     result = bake(bpy.context, _marked_human(frames), frame_start=1, frame_end=frames)
     rig = _marked_human(frames)
     tracemalloc.start()

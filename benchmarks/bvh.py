@@ -1,4 +1,4 @@
-"""Recordings of people in BVH files, as skeletons of this solver: bones at rest and, frame by frame, as they stood."""
+"""Recordings of people in BVH files, as skeletons of this solver: bones at rest, and the pose on each frame."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ SIZE = 1.7
 # Fingers, and joints that are only the ends of others.
 LEFT_OUT = ("Thumb", "Index", "Middle", "Ring", "Pinky", "HandEnd")
 ON_TO = ("Spine", "Neck", "Middle", "HandEnd")
-# What bends about one axis, and is bent by less at rest than tells that axis (radians).
+# Joints that bend about one axis, and the smallest bend at rest that shows this axis (radians).
 HINGES, STRAIGHT = ("LeftForeArm", "RightForeArm", "LeftLeg", "RightLeg"), 0.09
 Y_UP = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 
@@ -36,7 +36,7 @@ class Recording:
 
 @dataclass
 class _Joints:
-    """What a file says: names, parents, offsets, channels, where the last joints end, and a row of numbers a frame."""
+    """The contents of a file: names, parents, offsets, channels, ends of the last joints, and a row for each frame."""
 
     names: list
     parents: list
@@ -85,7 +85,7 @@ def _read(path):
 
 
 def _taken(joints, word, rest, open_joints, last):
-    """The place of the joint that was told of last, None for the end of one, after one line more."""
+    """The index of the current joint, None for an end, after one more line."""
     if word in {"ROOT", "JOINT"}:
         joints.parents.append(open_joints[-1] if open_joints else -1)
         joints.names.append(rest[0])
@@ -102,7 +102,7 @@ def _taken(joints, word, rest, open_joints, last):
 
 
 def _placed(joints):
-    """(F, N, 3, 3) local turns and (F, 3) places of the root."""
+    """(F, N, 3, 3) local rotations and (F, 3) locations of the root."""
     frames, column = len(joints.rows), 0
     turns = np.tile(np.eye(3), (frames, len(joints.names), 1, 1))
     root = np.tile(joints.offsets[0], (frames, 1))
@@ -128,7 +128,7 @@ def _turn(axis, angles):
 
 
 def _in_space(joints, local, root):
-    """(F, N, 3, 3) and (F, N, 3) from local turns and the root's place."""
+    """(F, N, 3, 3) and (F, N, 3) from local rotations and the root's location."""
     turns, places = local.copy(), np.repeat(root[:, None], len(joints.names), axis=1)
     for joint, parent in enumerate(joints.parents):
         if parent >= 0:
@@ -138,10 +138,10 @@ def _in_space(joints, local, root):
 
 
 def _stood(joints, first):
-    """(N, 3, 3) and (N, 3) of a T pose: all at zero, or made of the first frame's (N, 3, 3) local turns.
+    """(N, 3, 3) and (N, 3) of a T pose: with zero rotations, or made from the first frame's (N, 3, 3) local rotations.
 
-    In the second kind bones lie along X and hinges turn about Y, so limbs are laid out by hand: legs down, arms level;
-    what hardly turns in the recording (collar bones, ankles) stays as it is.
+    In the second kind bones are along X and hinges rotate about Y, so limbs are placed by hand: legs down, arms level;
+    joints that hardly rotate in the recording (collar bones, ankles) do not change.
     """
     local = np.tile(np.eye(3), (1, len(joints.names), 1, 1)) if not len(first) else first[None].copy()
     laid = {}
@@ -183,7 +183,7 @@ def _skeleton(joints, kept, turns, places, scale):
 
 
 def _local(skeleton, frames):
-    """For each bone (F, 3, 3) turns from rest of frames (F, J, 3, 3)."""
+    """For each bone (F, 3, 3) rotations from rest on frames (F, J, 3, 3)."""
     rest = skeleton.rest[:, :3, :3]
     for bone, parent in enumerate(skeleton.parents):
         if parent < 0:

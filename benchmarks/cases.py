@@ -38,7 +38,7 @@ class Case:
 
     @property
     def size(self):
-        """The longest way from the root to an effector."""
+        """The longest path from the root to an effector."""
         paths = [self.skeleton.path(self.skeleton.index(end)) for end in self.ends]
         return max(float(self.skeleton.lengths[path].sum()) for path in paths)
 
@@ -46,11 +46,11 @@ class Case:
         return Solver(self.skeleton, self.effectors, limits=self.limits, options=Options(**options))
 
     def points(self, rotations):
-        """([F,] E, 3) where the effectors of poses are."""
+        """([F,] E, 3) positions of the effectors in poses."""
         return points_of(self.skeleton, forward_kinematics(self.skeleton, rotations), self.effectors)
 
     def poses(self, rng, frames):
-        """(F, J, 4) poses inside the limits; where no bone has one, all are turned a little."""
+        """(F, J, 4) poses inside the limits; without limits, all bones are rotated slightly."""
         poses = random_rotations(rng, (frames, len(self.skeleton)), _MOST_BEND)
         if self.limits:
             poses[:] = (1.0, 0.0, 0.0, 0.0)
@@ -59,11 +59,11 @@ class Case:
         return poses
 
     def targets(self, rng, frames):
-        """(F, E, 3) what random poses reach, each frame for itself."""
+        """(F, E, 3) effector positions in random poses, each frame separately."""
         return self.points(self.poses(rng, frames))
 
     def motion(self, rng, frames, every):
-        """(F, E, 3) what a smooth motion reaches that goes through a random pose each so many frames."""
+        """(F, E, 3) effector positions in a smooth motion through random poses at regular frames."""
         keys = self.poses(rng, frames // every + 2)
         time = np.arange(frames) / every
         before = time.astype(int)
@@ -86,7 +86,7 @@ def free_chain(bones):
 
 
 def hinge_chain(bones, low, high):
-    """A chain whose bones turn about X, between two angles in degrees."""
+    """A chain whose bones rotate about X, between two angles in degrees."""
     rows = row_of_bones("b", "", (0, 0, 0), (0, 0, BONE), bones)
     limits = {row[0]: hinge("X", low, high) for row in rows}
     return _made(f"{bones} hinges {low:g}…{high:g}°", rows, limits, (f"b{bones - 1}",))
@@ -141,7 +141,7 @@ def add_blender_ik(case, iterations):
 
 
 def _limit_ik(bone, limit):
-    """Blender's limits of a bone's turns about X, Y and Z: leaning toward +Z turns about +X, toward +X about -Z."""
+    """Blender's limits of rotation about a bone's X, Y and Z: a swing toward +Z is about +X, one toward +X about -Z."""
     if hasattr(limit, "angles"):
         right, front, left, back = limit.angles
         ranges = {"x": (-back, front), "y": limit.twist, "z": (-right, left)}

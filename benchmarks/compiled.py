@@ -1,4 +1,4 @@
-"""The same algorithm in C, compiled on the spot where there is a compiler."""
+"""The same algorithm in C, compiled on the machine if it has a compiler."""
 
 import ctypes
 import shutil

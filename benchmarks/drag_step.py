@@ -15,7 +15,7 @@ STARTS = ("the drag's first pose", "the last pose")
 
 
 def measure():
-    """One goal is led about in small steps while the others are held where they are."""
+    """Move one goal in small steps while the others are fixed."""
     rows, aims = [], []
     for make, most in ((cases.human, 2.0), (cases.tree, 5.0)):
         case = make()
@@ -61,7 +61,7 @@ def _first_pose(case):
 
 
 def _loop(reach):
-    """(STEPS, 3) shifts along a closed curve that begins and ends at none."""
+    """(STEPS, 3) shifts along a closed curve that begins and ends at zero."""
     angle = np.linspace(0.0, 2.0 * np.pi, STEPS)
     return reach / 2 * np.stack([np.cos(angle) - 1.0, -np.sin(angle), 0.5 * np.sin(2.0 * angle)], axis=1)
 

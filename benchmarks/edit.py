@@ -1,4 +1,4 @@
-"""Editing motion: what a move of a drag over time takes, its release, and what trails add to a redraw."""
+"""Editing motion: times of a move of a drag over time, of its release, and of trails in a redraw."""
 
 import time
 from statistics import median
@@ -60,7 +60,7 @@ def _drag(rig, spread):
 
 
 def _redraw(rig):
-    """Processor seconds of Python by what is shown."""
+    """Processor seconds of Python, by the overlays that are on."""
     for bone in rig.pose.bones:
         (bone if hasattr(bone, "select") else bone.bone).select = bone.name in TRAILS
     assert len(selected_bones(bpy.context, rig)) == len(TRAILS)

@@ -1,4 +1,4 @@
-"""Near full extension, where plain FABRIK crawls: steps until the target is met, and how near Blender's IK comes."""
+"""Near full extension, where plain FABRIK converges slowly: steps until the target is met; Blender's IK error."""
 
 import numpy as np
 from support import plain_fabrik

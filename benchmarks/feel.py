@@ -1,6 +1,6 @@
-"""What an animator feels: whether a pose depends on the way to it, what fast moves cost, and what is out of reach.
+"""What an animator notices: whether a pose depends on the path to it, the cost of fast moves, and targets out of reach.
 
-Everything goes through drags and live rigs, as a hand on the mouse or the timeline does. `benchmarks/run.py feel`.
+Everything uses drags and live rigs, as a hand on the mouse or the timeline does. `benchmarks/run.py feel`.
 """
 
 import json
@@ -28,7 +28,7 @@ from fabrik_addon.core.rotations import angle_between
 
 GOALS = Path(__file__).with_name("feel_goals.json")
 BALANCES = {"on": "AUTO", "off": "OFF"}
-# What is dragged, by which end, with what is pinned.
+# The dragged bone, its end, and the pinned bones.
 GRIPS = {
     "hand.L": Path3("", "hand.L", ()),
     "hand.R": Path3("", "hand.R", ()),
@@ -69,9 +69,9 @@ class Keeper:
 
 
 def reachable_goals(kind):
-    """Bone to (G, 3) goals that it can reach: "near" where it is, or "anywhere" with both feet pinned; "hands": many.
+    """Bone to (G, 3) goals within its reach: "near" its position, or "anywhere" with both feet pinned; "hands": many.
 
-    The file keeps them, so that they stay the same when the solver changes; without it they are drawn again.
+    They are stored in the file, so that they do not change with the solver; without it they are drawn again.
     """
     if not GOALS.exists():
         rig, grips = open_human(), list(enumerate(GRIPS.items()))
@@ -96,10 +96,10 @@ def reachable_goals(kind):
 
 
 def _drawn_goals(rig, grip, count, within, seed):
-    """[count][3] places of the dragged point in legal poses in which the pins hold and nothing is below the floor.
+    """[count][3] positions of the dragged point in legal poses in which the pins hold and nothing is below the floor.
 
-    The poses are random ones inside the limits, from near rest to the limits' ends, after the solver has put the pinned
-    bones back. Only points within some meters of the present one count.
+    The poses are random ones inside the limits, from near rest to the limits' ends, after the solver has moved the
+    pinned bones back. Only points within some metres of the current one are used.
     """
     rng, (tree,), drawn = np.random.default_rng(seed), read_trees(rig), 1000
     skeleton, limits = tree.skeleton, read_limits(rig)
@@ -128,7 +128,7 @@ def _drawn_goals(rig, grip, count, within, seed):
 
 
 def measure_paths():
-    """Each goal by four ways from the same pose, and how much the poses after release differ."""
+    """Each goal by four paths from the same pose, and the differences between the poses after release."""
     goals, rig, rows, aims = reachable_goals("near"), open_human(), [], []
     keeper = Keeper(rig)
     for balance, kind in BALANCES.items():
@@ -155,7 +155,7 @@ def measure_paths():
 
 
 def _steps(corners, size):
-    """(N, 3) the way from the first of some points through the others, in steps of at most a size."""
+    """(N, 3) the path from the first of some points through the others, in steps of at most a given size."""
     legs = [
         begin + (end - begin) * np.arange(1, count + 1)[:, None] / count
         for begin, end in pairwise(corners)
@@ -251,7 +251,7 @@ def _unlike(pose, other):
 
 
 def measure_play():
-    """A live rig whose targets are keyed: forward beside other orders of the same frames."""
+    """A live rig with keyed targets: playing forward compared with other orders of the same frames."""
     rows, aims = [], []
     for bones in (("hand.L",), ("hand.L", "hand.R", "head")):
         rig = open_human()
@@ -292,7 +292,7 @@ def measure_play():
 
 
 def _key_target(target, seed):
-    """Lead a target along a smooth closed loop, half a metre across."""
+    """Move a target along a smooth closed loop, half a metre wide."""
     time, start = np.linspace(0.0, 2.0 * np.pi, FRAMES, endpoint=False), np.array(target.location)
     first, second = np.random.default_rng(seed).uniform(-0.25, 0.25, (2, 3))
     for frame, shift in enumerate(np.outer(np.sin(time), first) + np.outer(1.0 - np.cos(2.0 * time), 0.5 * second), 1):
@@ -301,7 +301,7 @@ def _key_target(target, seed):
 
 
 def _played(rig, keeper, frames):
-    """The pose on each of some frames, gone through in their order; seconds of each but the first, where it begins."""
+    """The poses on frames visited in the given order; seconds for each but the first, with which it begins."""
     rig.fabrik.live = False
     keeper.put_back()
     bpy.context.scene.frame_set(frames[0])
@@ -359,9 +359,9 @@ def _one_move(rig, keeper, grip, shift):
     return seconds
 
 
-# Meters by which the mouse trembles.
+# Metres by which the mouse jitters.
 TREMBLES = np.tile([(1e-3, 0.0, 0.0), (0.0, 0.0, 0.0)], (6, 1))
-# Degrees: a pose that turns less has not moved at all.
+# Degrees: a pose that rotates by less counts as unchanged.
 UNMOVED = 1e-3
 OUT_OF_REACH = {
     "hand": Path3("", "hand.L", ((1.1, -1.1, 0.5),)),
@@ -371,7 +371,7 @@ OUT_OF_REACH = {
 
 
 def measure_out_of_reach():
-    """The mouse goes on beyond reach, then trembles by a millimeter."""
+    """The mouse moves on beyond reach, then jitters by a millimetre."""
     rig, rows, aims = open_human(), [], []
     for name, path in OUT_OF_REACH.items():
         shifts = np.concatenate([path.out(), path.out()[-1] + TREMBLES])
@@ -413,7 +413,7 @@ def measure_out_of_reach():
 
 
 def _solved_errors(rig, path, shifts, track):
-    """(N,) meters by which the solver, which has no balance, misses each step, from rest or from a drag's pose."""
+    """(N,) metres by which the solver, which has no balance, misses each step, from rest or from a drag's pose."""
     (tree,) = read_trees(rig)
     effectors = [Effector(name, rotation_weight=1.0) for name in path.pinned]
     effectors.append(Effector(path.bone, (0.0, 0.0, 0.0) if path.point == "HEAD" else None, priority=1))
@@ -429,7 +429,7 @@ def _solved_errors(rig, path, shifts, track):
     places = [track.names.index(name) for name in tree.skeleton.names]
     locations = track.matrices[1:, places[0], :3, 3]
     found = solve(), solve(start=track.rotations[1:, places], start_location=locations)
-    # What lets go of a pin is no answer.
+    # Solutions that release a pin do not count.
     return np.min(
         [np.where(each.errors[:, :-1].max(axis=1) < MET, each.errors[:, -1], np.inf) for each in found], axis=0
     )

@@ -1,4 +1,4 @@
-"""The benchmarks' figures, drawn by matplotlib where it is installed (`make bench` sees to that)."""
+"""The benchmarks' figures, drawn by matplotlib if it is installed (`make bench` installs it)."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -17,12 +17,12 @@ FRAMES = (1, 10, 100, 1000, 10_000, 100_000)
 FRAMES_EACH = 1000
 CHUNK = 2000
 REPEATS = 2
-# Among these sizes the slopes are taken: below, what does not grow counts for more.
+# Slopes are measured from these sizes on: below them, constant costs are too large a part.
 _SLOPE_FROM = {"bones": 30, "goals": 5, "frames": 10_000}
 
 
 def measure():
-    """Targets within reach; time is the least of some repeats, memory the peak of what a solve allocates."""
+    """Targets within reach; time is the least of some repeats, memory the peak of a solve's allocations."""
     curves = [*_by_bones(), *_by_goals(), *_by_frames()]
     picture = growth_figure(curves)
     rows = [_row(curve) for curve in curves]
@@ -74,7 +74,7 @@ def _by_frames():
 
 
 def _measure(curve, size, skeleton, ends, limits, frames):
-    """Add a point to a curve: seconds a frame, and bytes beside the result's own."""
+    """Add a point to a curve: seconds per frame, and bytes in addition to the result's own."""
     effectors = [Effector(end) for end in ends]
     solver = Solver(skeleton, effectors, limits=limits, options=Options(chunk=CHUNK, tolerance=1e-3))
     case = cases.Case("", None, skeleton, limits, ends)

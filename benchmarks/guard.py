@@ -1,6 +1,6 @@
-"""`make bench-guard`: the times that matter, as multiples of plain Python's in the same run, beside those in a file.
+"""`make bench-guard`: important times, as multiples of plain Python's in the same run, compared with those in a file.
 
-Fails when one of them is more than 30 % worse. `--update` keeps the present ones, which is a decision to be committed.
+Fails if one of them is more than 30 % worse. `--update` stores the current ones; commit that only on purpose.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def _keep():
 
 
 def _compare():
-    """0 where no ratio is much worse than the one kept; what a noisy machine did is tried again."""
+    """0 if no ratio is much worse than the stored one; worse results are measured again, since machines are noisy."""
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
     best = dict.fromkeys(kept, float("inf"))
     for _ in range(ATTEMPTS):
@@ -68,7 +68,7 @@ def _ratios():
 
 
 def _runs():
-    """What is measured by name, and how many poses it solves."""
+    """The measured functions by name, and the number of poses that each solves."""
     import numpy as np
     from support import plain_fabrik
 

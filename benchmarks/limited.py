@@ -1,4 +1,4 @@
-"""Joint limits: the share of reachable targets that is solved, family by family, beside the paper's plain method."""
+"""Joint limits: the share of reachable targets that is solved, by family, compared with the paper's plain method."""
 
 import numpy as np
 from support.families import FAMILIES

@@ -1,4 +1,4 @@
-"""Many frames in one call: beside scalar C and straightforward Python on the same targets."""
+"""Many frames in one call: compared with scalar C and simple Python on the same targets."""
 
 import numpy as np
 from support import plain_fabrik
@@ -72,7 +72,7 @@ def _person():
 
 
 def _ends(status):
-    """How many frames ended in which way."""
+    """The number of frames of each status."""
     shares = {kind.name: 100 * (status == kind).mean() for kind in Status}
     return ", ".join(f"{name} {share:.1f} %" for name, share in shares.items() if share)
 

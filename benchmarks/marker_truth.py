@@ -1,4 +1,4 @@
-"""Matching and calibration where the truth is known: published labels, markers without labels, a body at rest."""
+"""Matching and calibration with known truth: published labels, markers without labels, a body at rest."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from fabrik_addon.markers.calibrate.offsets import bones_of, guessed_offsets, po
 from fabrik_addon.markers.calibrate.proportions import with_factors
 from fabrik_addon.markers.clip import Clip
 
-# Markers are so far off their guesses, metres, uniformly on each axis; frames of a person who stands.
+# Errors of the markers' guesses, metres, uniform on each axis; frames of a standing person.
 OFF = 0.010
 FRAMES = 30
 REST_SEEDS, LIMB_SEEDS = 10, 4
@@ -25,7 +25,7 @@ LIMBS = ("upper_arm.L", "forearm.L", "thigh.L", "shin.L")
 
 
 def measure_sets():
-    """What is matched of the labels of published sets."""
+    """The matched labels of published sets."""
     person, rows = Person(), []
     for name, published in SETS.items():
         matched = person.matched(published.labels)
@@ -39,7 +39,7 @@ def measure_sets():
 
 
 def measure_unlabelled():
-    """How many markers get their bone by motion, where all labels but eight are taken away."""
+    """The number of markers that get their bone by motion, if all labels but eight are removed."""
     person, rows = Person(), []
     for clip in clips():
         truth = {marker.marker: marker.bone for marker in person.matched(clip.names)}
@@ -127,7 +127,7 @@ def _standing(person, mapping, seed, factors=None):
 
 
 def _figures(calibration, rest, bones):
-    """Median and worst distance of joints from where they are, median and 95th percentile of angles."""
+    """Median and largest distance of joints from their true positions, median and 95th percentile of angles."""
     skeleton = calibration.skeleton
     heads = forward_kinematics(skeleton, calibration.rotations[None], calibration.root_location[None])[0, :, :3, 3]
     away = 1000.0 * np.linalg.norm(heads[bones] / calibration.scale - rest[bones, :3, 3], axis=1)
@@ -137,7 +137,7 @@ def _figures(calibration, rest, bones):
 
 
 def _factors(skeleton, rng):
-    """(J,) lengths of somebody else: limbs 0.8 to 1.25, alike on both sides, the trunk 0.9 to 1.1."""
+    """(J,) lengths of another person: limbs 0.8 to 1.25, equal on both sides, the trunk 0.9 to 1.1."""
     stems = [name.removesuffix(".R").removesuffix(".L") for name in skeleton.names]
     factors = {}
     for name, stem in zip(skeleton.names, stems, strict=True):

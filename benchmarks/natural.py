@@ -1,4 +1,4 @@
-"""Poses that a person would take, and drags that flow: what a hand on the mouse sees, step by step."""
+"""Natural poses, and smooth drags: what a user sees, step by step."""
 
 import bpy
 import numpy as np
@@ -9,7 +9,7 @@ from benchmarks.natural_rigs import RIGS, named
 from benchmarks.tables import Aim, Part, table
 from fabrik_addon.human.masses import body_masses
 
-# Degrees that a bone may turn in a step of a centimetre before it is seen as a jump.
+# Degrees: a bone that rotates by more in a step of a centimetre jumps visibly.
 JUMP = 8.0
 # The same at a straight limb: 20° for half a centimetre, and geometry goes with the root of the distance.
 STRAIGHT_JUMP = 28.0
@@ -41,7 +41,7 @@ SMOOTHNESS = (
 
 
 def measure_paths():
-    """There and back: how far bones turn, and whether they come back."""
+    """There and back: how far bones rotate, and whether they return."""
     rig, rows, aims = open_human(), [], []
     for path in PATHS:
         for method, make in METHODS.items():
@@ -85,7 +85,7 @@ def _smoothness(track):
 
 
 def _turns_in_reach(track):
-    """Degrees that the bone that turns farthest turns in each step in reach, but at straight limbs; and there."""
+    """Degrees of the largest rotation of a bone in each step in reach, without straight limbs; and with them."""
     turns, straight = track.turns[track.both_in_reach], track.at_straight_limb[track.both_in_reach]
     return np.where(straight, 0.0, turns).max(axis=1), np.where(straight, turns, 0.0).max(axis=1)
 
@@ -102,7 +102,7 @@ def _smooth_aims(name, track):
 
 
 def measure_lines():
-    """A hand goes in a straight line: what else of the body goes along."""
+    """A hand moves in a straight line: how far the rest of the body moves."""
     rig, rows, aims = open_human(), [], []
     for path, most in zip(LINES, LINE_AIMS, strict=True):
         for method, make in METHODS.items():
@@ -121,7 +121,7 @@ def measure_lines():
 
 
 def _travels(rig, track):
-    """Metres that the hips' head is from where it was, and the centre of mass, seen from above."""
+    """Metres of movement of the hips' head, and of the center of mass seen from above."""
     masses = body_masses({bone.name: bone.length for bone in rig.data.bones})
     share = np.array([masses[name].share for name in track.names])
     along = np.array([masses[name].centre * rig.data.bones[name].length for name in track.names])
@@ -156,7 +156,7 @@ def _unlike(own, other):
 
 
 def measure_cost():
-    """What a step costs where five goals are met, and where one of them cannot be: human and tree."""
+    """The cost of a step if five goals are met, and if one of them cannot be: human and tree."""
     rows, aims = [], []
     for make, least, most in ((cases.human, 5.0, 16.0), (cases.tree, 10.0, 30.0)):
         case = make()
@@ -177,6 +177,6 @@ def measure_cost():
 
 
 def _loop(reach):
-    """(200, 3) shifts along a closed curve that begins and ends at none."""
+    """(200, 3) shifts along a closed curve that begins and ends at zero."""
     angle = np.linspace(0.0, 2.0 * np.pi, 200)
     return reach / 2 * np.stack([np.cos(angle) - 1.0, -np.sin(angle), 0.5 * np.sin(2.0 * angle)], axis=1)

@@ -1,4 +1,4 @@
-"""Hidden joints from few goals: people recorded, of whom only hips, wrists, ankles and head are told to the solver."""
+"""Hidden joints from few goals: recorded people, of whom the solver only gets hips, wrists, ankles and head."""
 
 import numpy as np
 from support.recordings import DATA
@@ -17,7 +17,7 @@ from fabrik_addon.human.preset import human_limits
 # Files, and whether all at zero is a T pose with Z up in them.
 RECORDINGS = {"dab": True, "dance": False, "wave_hello": True}
 GIVEN = ("Hips", "LeftHand", "RightHand", "LeftFoot", "RightFoot", "Head")
-# Joints that the hips carry, and those that nobody asked for.
+# Joints that the hips carry, and joints that are not evaluated.
 NOT_HIDDEN = (*GIVEN, "Spine", "LeftUpLeg", "RightUpLeg", "LeftToeBase", "RightToeBase")
 FRAMES_A_SECOND = 10.0
 # Degrees outside a limit that are more than a calibration's rounding.
@@ -25,7 +25,7 @@ OUTSIDE = 1.0
 
 
 def measure_hidden():
-    """Both solvers on every recording: how far hidden joints are from where they were."""
+    """Both solvers on every recording: distances of hidden joints from their recorded positions."""
     if not all((DATA / "bvh" / f"{name}.bvh").exists() for name in RECORDINGS):
         return "## Natural: hidden joints\n\nNot measured: FABRIK_TEST_DATA has no bvh folder.\n"
     people = {name: read_recording(DATA / "bvh" / f"{name}.bvh", zero) for name, zero in RECORDINGS.items()}

@@ -1,4 +1,4 @@
-"""Drags and live posing without a window, and what is measured of them from step to step."""
+"""Drags and live posing without a window, and measurements from step to step."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -33,7 +33,7 @@ STRAIGHT = 0.35
 
 @dataclass(frozen=True)
 class Path3:
-    """A way that a bone's point is dragged: straight lines between shifts (W, 3) from where it is, in metres."""
+    """The path of a dragged point: straight lines between shifts (W, 3) from its start, in metres."""
 
     name: str
     bone: str
@@ -42,7 +42,7 @@ class Path3:
     point: str = "TAIL"
 
     def out(self):
-        """(N, 3) the steps of the way out."""
+        """(N, 3) the steps of the path out."""
         corners = np.array([(0.0, 0.0, 0.0), *self.shifts])
         legs = []
         for begin, end in pairwise(corners):
@@ -51,18 +51,18 @@ class Path3:
         return np.concatenate(legs)
 
     def there_and_back(self):
-        """(N, 3) the way out and back, to just before its start, where the hand comes to rest."""
+        """(N, 3) the path out and back, to just before its start, where the mouse stops."""
         out = self.out()
         return np.concatenate([out, out[-2::-1], [(NEARLY_BACK, 0.0, 0.0)] * RESTING])
 
 
 @dataclass(frozen=True)
 class Track:
-    """What a drag of N steps did to J bones.
+    """The result of a drag of N steps for J bones.
 
-    parents: (J,), -1 for none. rotations: (N + 1, J, 4) local, the start first.
-    matrices: (N + 1, J, 4, 4) in armature space.
-    shifts: (N, 3) of the dragged point. errors, pin_errors: (N,) metres. seconds: (N,) from the mouse to posed bones.
+    parents: (J,), -1 for none. rotations: (N + 1, J, 4) local, the start first. matrices: (N + 1, J, 4, 4) in armature
+    space. shifts: (N, 3) of the dragged point. errors, pin_errors: (N,) metres. seconds: (N,) from the mouse to posed
+    bones.
     """
 
     names: tuple
@@ -76,27 +76,27 @@ class Track:
 
     @property
     def turns(self):
-        """(N, J) degrees that bones turn from step to step."""
+        """(N, J) degrees by which bones rotate from step to step."""
         return np.degrees(angle_between(self.rotations[:-1], self.rotations[1:]))
 
     @property
     def closing(self):
-        """Degrees that the worst bone of the last pose is turned from the first one."""
+        """The largest rotation of a bone between the first and the last pose, in degrees."""
         return float(np.degrees(angle_between(self.rotations[0], self.rotations[-1]).max()))
 
     @property
     def in_reach(self):
-        """(N,) whether the dragged point is within a millimetre of where it is dragged to."""
+        """(N,) whether the dragged point is within a millimetre of its target."""
         return self.errors < 1e-3
 
     @property
     def both_in_reach(self):
-        """(N,) the same of a step's beginning as well: what comes from out of reach has some way to make up for."""
+        """(N,) the same at both ends of a step: coming back from out of reach, joints catch up."""
         return self.in_reach & np.concatenate([[True], self.in_reach[:-1]])
 
     @property
     def at_straight_limb(self):
-        """(N, J) whether a joint or one beside it is straight before or after a step: geometry turns those far."""
+        """(N, J) whether a joint, or an adjacent one, is straight before or after a step: then rotations are large."""
         heads, along = self.matrices[..., :3, 3], self.matrices[..., :3, 1]
         before = heads - heads[:, self.parents]
         cosine = (before * along).sum(axis=-1) / np.maximum(np.linalg.norm(before, axis=-1), 1e-9)
@@ -109,7 +109,7 @@ class Track:
         return near[:-1] | near[1:]
 
     def reversals(self, least=2.0):
-        """On how many steps some bone turns back, each time by more than `least` degrees, with the mouse going on."""
+        """The number of steps on which a bone rotates back by more than `least` degrees although the mouse moves on."""
         turned = rotation_vector_from_quaternion(product(conjugate(self.rotations[:-1]), self.rotations[1:]))
         sizes = np.degrees(np.linalg.norm(turned, axis=-1))
         ahead = (np.diff(self.shifts, axis=0)[1:] * np.diff(self.shifts, axis=0)[:-1]).sum(axis=1) > 0.0
@@ -128,7 +128,7 @@ def open_human():
 
 
 def present(rig):
-    """(J, 4) rotations and (J, 4, 4) matrices of a rig whose bones are turned by quaternions."""
+    """(J, 4) rotations and (J, 4, 4) matrices of a rig whose bones have quaternion mode."""
     bones = rig.pose.bones
     rotations, matrices = np.empty(4 * len(bones), np.float32), np.empty(16 * len(bones), np.float32)
     bones.foreach_get("rotation_quaternion", rotations)
@@ -169,7 +169,7 @@ class DraggedFromStart:
 
 
 class Dragged:
-    """The session as it is: what a hand on the mouse gets."""
+    """The session itself, as used by the mouse."""
 
     def __init__(self, rig, path):
         pin_only(rig, path)
@@ -223,7 +223,7 @@ class Live:
 
 
 def pin_only(rig, path):
-    """Pin what a path holds, and nothing else."""
+    """Pin the bones that a path holds, and no others."""
     rig.fabrik.effectors.clear()
     pin_bones(rig, [bone for bone in path.pinned if bone != path.bone])
 

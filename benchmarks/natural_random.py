@@ -1,4 +1,4 @@
-"""Smooth random paths, in reach and out of it: no joint runs ahead of the mouse, none pops where it falls short."""
+"""Smooth random paths, in and out of reach: no joint runs ahead of the mouse, and none pops at the limit of reach."""
 
 import os
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ DRAGGED = ("hand.L", "hand.R", "head", "upper_chest", "hips", "forearm.L")
 WINDOW = slice(400, 440)
 # Metres that a joint may go for one of the target.
 LOOSE = 5.0
-# Degrees that a bone may turn in a step out of reach: more is seen as a pop.
+# Degrees: a bone that rotates by more in a step out of reach pops visibly.
 POP = 15.0
 
 
@@ -24,9 +24,9 @@ POP = 15.0
 class Followed:
     """One path of N steps.
 
-    ratios: (N,) metres that the joint that goes farthest goes for one of the target; NaN out of reach. turns: (N,)
-    degrees that the bone that turns farthest turns; NaN in reach. milliseconds: (N,). in_reach: (N,).
-    joint: the one with the largest ratio, and its step.
+    ratios: (N,) largest movement of a joint divided by the target's; NaN out of reach. turns: (N,) largest rotation of
+    a bone in degrees; NaN in reach. milliseconds: (N,). in_reach: (N,). joint: the one with the largest ratio, and its
+    step.
     """
 
     ratios: np.ndarray
@@ -57,7 +57,7 @@ def measure_random():
 
 
 def random_shifts(seed, steps):
-    """(steps, 3) metres along a smooth closed wandering, about half of it out of reach."""
+    """(steps, 3) metres along a smooth closed random path, about half of it out of reach."""
     random, time = np.random.default_rng(seed), np.linspace(0.0, 2.0 * np.pi, steps, endpoint=False)
     size = 0.25 if seed % 2 else 0.5
     waves = [random.normal(size=(2, 3)) / wave for wave in range(1, 5)]
@@ -69,7 +69,7 @@ def random_shifts(seed, steps):
 
 
 def followed(track):
-    """What a track tells; its first step, which may come from far away, left out."""
+    """The figures of a track without its first step, which may come from far away."""
     gone = np.linalg.norm(np.diff(track.shifts, axis=0), axis=1)
     joints = np.linalg.norm(np.diff(track.matrices[1:, :, :3, 3], axis=0), axis=-1)
     both = track.both_in_reach[1:]
@@ -110,5 +110,5 @@ def _aims(name, found):
 
 
 def _largest(values):
-    """The largest of those that are not NaN, 0 where all are."""
+    """The largest value, ignoring NaN; 0 if all are NaN."""
     return float(np.nan_to_num(values).max(initial=0.0))

@@ -9,7 +9,7 @@ from support import humans
 
 from fabrik_addon.blender.limits.preset import apply_preset
 
-# What the paths call otherwise; the left side's bones alone, as the right one's follow.
+# Names of the paths' bones on the meta-rig; only the left side's, as the right one's follow.
 METARIG = {"hips": "spine", "upper_chest": "spine.003", "head": "spine.006"}
 MIXAMO = {
     "hips": "mixamorig:Hips", "upper_chest": "mixamorig:Spine1", "head": "mixamorig:Head",
@@ -47,7 +47,7 @@ def built(rows):
 
 
 def _ready(rig):
-    """Limited, in Pose mode, turned by quaternions."""
+    """Limited, in Pose mode, in quaternion mode."""
     apply_preset(rig, list(rig.pose.bones))
     for bone in rig.pose.bones:
         bone.rotation_mode = "QUATERNION"

@@ -1,4 +1,4 @@
-"""One pose: beside Blender's own IK, straightforward FABRIK in Python and in C, on the same rigs and targets."""
+"""One pose: compared with Blender's own IK, simple FABRIK in Python and in C, on the same rigs and targets."""
 
 from functools import partial
 
@@ -40,7 +40,7 @@ row below it. FABRIK in Python and C: the paper's Algorithm 1 on points, to {TOL
 
 
 class Result:
-    """What a solver needs for a pose, and how near it came: errors as shares of the length."""
+    """A solver's time for a pose, and its errors as shares of the length."""
 
     def __init__(self, seconds, errors=None):
         self.seconds, self.errors = seconds, errors
@@ -125,7 +125,7 @@ class BlenderIK:
         self.errors = np.empty(len(targets))
 
     def run(self, muted=False):
-        """Move the goals to each target in turn and let Blender update; notes the errors of what it solves."""
+        """Move the goals to each target in turn and let Blender update; records the errors."""
         if self.constraints[0].mute != muted:
             for constraint in self.constraints:
                 constraint.mute = muted

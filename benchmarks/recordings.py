@@ -1,4 +1,4 @@
-"""Real recordings: the walk of OpenSim's example, beside OpenSim's own answer to it."""
+"""Real recordings: the walk of OpenSim's example, compared with OpenSim's own result."""
 
 import numpy as np
 from support.recordings import DATA, gait_model, gait_targets

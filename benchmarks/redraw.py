@@ -1,6 +1,6 @@
-"""What the sidebar's panels and the overlays add to a redraw, on a rig of 300 limited bones with 60 markers.
+"""The time that the sidebar's panels and the overlays add to a redraw, on a rig of 300 limited bones with 60 markers.
 
-Their Python is timed in any Blender; whole redraws where FABRIK_GUI_TOOLS is set, in a Blender with windows, which
+Their Python is timed in any Blender; whole redraws if FABRIK_GUI_TOOLS is set, in a Blender with windows, which
 `redraw_window.py` drives.
 """
 
@@ -31,14 +31,14 @@ LIMBS = 10
 MARKERS, FRAMES = 60, 2000
 SELECTED = 5
 REPEATS = 50
-# Trunk and limbs: so many bones each.
+# Numbers of bones of the trunk and of each limb.
 SIZES = {"30 bones": (10, 2), "300 bones": (50, 25)}
 ERROR = 0.03
 _PANELS = "the sidebar's panels, all open"
 
 
 class Layout:
-    """Stands in for Blender's layout, which there is none of without a window: takes all and does nothing."""
+    """A substitute for Blender's layout, which needs a window: accepts all calls and does nothing."""
 
     def row(self, **_options):
         return self
@@ -58,7 +58,7 @@ class Layout:
 
 
 class Stage:
-    """What a panel's draw function needs of `self`."""
+    """The part of `self` that a panel's draw function uses."""
 
     def __init__(self, panel):
         self.panel, self.layout = panel, Layout()
@@ -68,7 +68,7 @@ class Stage:
 
 
 def measure():
-    """The Python of panels and overlays on a small and on a large rig, and whole redraws where there are windows."""
+    """The Python of panels and overlays on a small and on a large rig, and whole redraws if there are windows."""
     spent, redraws = {}, {}
     for name, size in SIZES.items():
         spent[name] = python_of(crowded_rig(*size))
@@ -134,7 +134,7 @@ def crowded_rig(trunk, limb):
 
 
 def _put_markers_on(rig):
-    """Markers about the tails of bones, and what a bake leaves with them."""
+    """Markers near the tails of bones, and the data that a bake stores with them."""
     rng = np.random.default_rng(8)
     bones = [rig.pose.bones[int(place)] for place in rng.integers(len(rig.pose.bones), size=MARKERS)]
     walks = np.array([bone.tail for bone in bones]) + ERROR * rng.normal(size=(FRAMES, MARKERS, 3))
@@ -157,7 +157,7 @@ def _pose_mode(rig):
 
 
 def _in_a_window():
-    """Least seconds of whole redraws by what is shown, in a Blender with windows and the extension from build/."""
+    """The least seconds of whole redraws by what is shown, in a Blender with windows and the extension from build/."""
     with tempfile.TemporaryDirectory() as folder:
         blend = Path(folder) / "crowded.blend"
         bpy.ops.wm.save_as_mainfile(filepath=str(blend), copy=True)

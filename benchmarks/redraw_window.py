@@ -1,6 +1,6 @@
-"""Times whole redraws of a Blender with windows, with this and that shown; `redraw.py` runs it.
+"""Times whole redraws of a Blender with windows, with different things shown; `redraw.py` runs it.
 
-Prints REDRAW and, as JSON, the least seconds of each state: whatever else the machine does only makes it slower.
+Prints REDRAW and, as JSON, the least seconds of each state, since other load on the machine can only make it slower.
 """
 
 import json
@@ -41,7 +41,7 @@ def show(tab, goals, limits, errors):
 
 
 def redraw():
-    """Seconds of drawing all anew, what panels and overlays do for it included."""
+    """Seconds of a complete redraw, including panels and overlays."""
     with g.override():
         began = time.perf_counter()
         bpy.ops.wm.redraw_timer(type="DRAW_WIN_SWAP", iterations=1)

@@ -1,4 +1,4 @@
-"""Takes of other armatures brought onto rigs, beside a plain copy of their rotations."""
+"""Takes of other armatures on rigs, compared with a plain copy of their rotations."""
 
 import resource
 import time
@@ -60,7 +60,7 @@ def measure_retarget():
 
 
 def measure_retarget_whole():
-    """The whole operator: a dance again and again onto a rig, sampled, solved, written; and what memory that takes."""
+    """The whole operator: a repeated dance on a rig, sampled, solved, written; and its memory."""
     path = DATA / "bvh" / "dance.bvh"
     header = (
         "frames",
@@ -96,7 +96,7 @@ def most_memory():
 
 
 def lengthen(source, frames):
-    """Have an armature do what it does again and again, until so many frames are full."""
+    """Repeat an armature's motion until there are enough frames."""
     for curve in curves(source):
         values = np.resize(keys(curve)[:, 1], frames)
         points = curve.keyframe_points
@@ -163,7 +163,10 @@ class Figures:
         return float(np.degrees(np.max(more)))
 
     def _touch(self, source):
-        """Millimetres by which hands near one another, the head or a hip are off; None where none are near."""
+        """Millimetres by which hands that should be near one another, the head or a hip are off.
+
+        None if none should be.
+        """
         names, bodies, off = list(source.names), (self.source_body, self.target), []
         legs = [leg_length(body) for body in bodies]
         for one, other in TOUCHES:

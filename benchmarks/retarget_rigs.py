@@ -17,7 +17,7 @@ from fabrik_addon.core import Effector, solve
 from fabrik_addon.markers.steps import finish
 
 TAKES = ("dab", "wave_hello", "dance", "clap", "hands on hips")
-# Made takes: two places, metres, between which the left hand goes to and fro; the right one mirrors it.
+# Synthetic takes: two positions, metres, between which the left hand moves; the right one is mirrored.
 HANDS = {
     "clap": ((0.30, -0.35, 1.30), (0.04, -0.38, 1.30)),
     "hands on hips": ((0.45, -0.10, 1.00), (0.16, -0.06, 1.02)),
@@ -28,7 +28,7 @@ SAMPLE = "sample_rigs/human.blend"
 
 @cache
 def motion(take):
-    """What happens in a take; None where it is not there."""
+    """The motion of a take; None if it is missing."""
     if take in HANDS:
         return made(*HANDS[take])
     path = DATA / "bvh" / f"{take}.bvh"
@@ -41,7 +41,7 @@ def motion(take):
 
 
 def made(far, near):
-    """Somebody whose hands come together and part again four times."""
+    """A person whose hands meet and part four times."""
     skeleton = motions.skeleton_of(humans.human(arms=45.0, bend=5.0, fingers=False))
     share = 0.5 - 0.5 * np.cos(np.linspace(0.0, 8.0 * np.pi, FRAMES))[:, None]
     left = np.array(far) + share * (np.array(near) - far)

@@ -104,7 +104,7 @@ def _named(parser, asked):
 
 
 def function_of(part):
-    """What measures a part; it returns Markdown, or a `tables.Part`."""
+    """The function that measures a part; it returns Markdown, or a `tables.Part`."""
     module, function = PARTS[part].split(".")
     return getattr(import_module(f"benchmarks.{module}"), function)
 
@@ -148,7 +148,7 @@ def _put_together():
 
 
 def results_page(kept):
-    """The page: one table a question, with what is not met first; short tables of parts without an aim below it."""
+    """The page: one table for each question, with missed aims first; below it short tables of parts without an aim."""
     from benchmarks.tables import Aim, aims_table
 
     software = " and ".join(sorted({part["software"] for part in kept.values()}))
@@ -189,7 +189,7 @@ def all_rows(kept):
 
 
 def _processor():
-    """The processor's name where the system tells it."""
+    """The processor's name, if the system gives it."""
     about = Path("/proc/cpuinfo")
     lines = about.read_text(encoding="utf-8").splitlines() if about.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

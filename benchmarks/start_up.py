@@ -1,4 +1,4 @@
-"""What the extension costs at Blender's start: importing and registering it, in processes of their own."""
+"""The cost of the extension at Blender's start: importing and registering it, in separate processes."""
 
 import os
 import subprocess
@@ -66,7 +66,7 @@ def _row(what, spent):
 
 
 def _enabled(cache):
-    """Seconds by the clock and of the processor: of importing, of that and registering, and of what comes later."""
+    """Seconds of wall-clock and of processor time: of importing, of importing and registering, and of later work."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = cache
     command = [sys.executable, "-c", "from benchmarks import start_up; start_up.enable_and_use()"]

@@ -1,4 +1,4 @@
-"""What the benchmarks share: clocks, medians of interleaved repeats, Markdown tables, and figures beside their aims."""
+"""Shared by the benchmarks: clocks, medians of interleaved repeats, Markdown tables, and figures beside their aims."""
 
 import time
 from contextlib import contextmanager
@@ -87,7 +87,7 @@ class Clock:
 
 @contextmanager
 def clock():
-    """Time a block; its seconds are in what `with` gives."""
+    """Time a block; the value of `with` contains the seconds."""
     measured = Clock()
     began = time.perf_counter()
     yield measured
@@ -107,7 +107,7 @@ def best_of(times, function):
 
 
 def interleaved(repeats, functions, now=time.perf_counter):
-    """Median seconds of each function by name, all of them run in turn, so that a slow spell hits them alike."""
+    """Median seconds of each function by name; they run in turn, so that a slow period affects all equally."""
     spent = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():

@@ -1,4 +1,4 @@
-"""Takes on the sample person: what each stage costs as they grow, and how well variants of them come out."""
+"""Takes on the sample person: the cost of each stage by length, and the quality of variants."""
 
 import time
 from dataclasses import replace
@@ -48,7 +48,7 @@ class Person:
         self.parts = parts_of(match_bones(self.rest))
 
     def matched(self, labels):
-        """The markers that labels tell a bone for."""
+        """The markers whose labels give a bone."""
         return match(labels, self.parts, self.rest, None).markers
 
     def calibrated(self, clip):
@@ -107,7 +107,7 @@ def measure_variants():
 
 
 def clips():
-    """The sample walk, and what there is of other recordings."""
+    """The sample walk, and other available recordings."""
     files = [SAMPLES / "walk.trc", *(DATA / name for name in FILES)]
     return [to_z_up(read_markers(file)) for file in files if file.exists()]
 
@@ -146,7 +146,7 @@ def _with_gaps(clip):
 
 
 def _mirrored(clip):
-    """Left and right swapped in space and in the labels that say a side by their first letter."""
+    """Left and right swapped in space and in labels whose first letter gives the side."""
     swap = {"L": "R", "R": "L", "l": "r", "r": "l"}
     names = tuple(swap.get(name[0], name[0]) + name[1:] for name in clip.names)
     known = set(clip.names)

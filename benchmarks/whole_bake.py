@@ -1,4 +1,4 @@
-"""The whole bake in Blender: beside `nla.bake` of Blender's IK, and beside keyframe_insert on every frame."""
+"""The whole bake in Blender: compared with `nla.bake` of Blender's IK, and with keyframe_insert on every frame."""
 
 from statistics import median
 
@@ -21,7 +21,7 @@ HEADER = ("what", "frames", "sample s", "solve s", "write s", "together s", "ms 
 
 
 def measure():
-    """A chain three ways, then the sample person inside its limits."""
+    """A chain by three methods, then the sample person inside its limits."""
     case = cases.free_chain(BONES)
     positions = case.motion(np.random.default_rng(6), FRAMES, every=50)
     _follow(case, positions)
@@ -101,7 +101,7 @@ def _keyframe_insert(case):
 
 
 def _local_matrix(rig, bone):
-    """What a bone's channels have to hold for it to stand where Blender's IK has put it."""
+    """The channel values with which a bone is where Blender's IK has put it."""
     return rig.convert_space(pose_bone=bone, matrix=bone.matrix, from_space="POSE", to_space="LOCAL")
 
 

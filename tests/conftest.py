@@ -1,4 +1,4 @@
-"""What all tests share: a profile of their own, Blender where there is one, and the choice of what is tested.
+"""Shared by all tests: a separate profile, Blender if it is available, and the choice of what is tested.
 
 `pytest --extension-zip=build/fabrik.zip tests/blender` installs that zip, and then every `import fabrik_addon…` in the
 tests gets a module of the installed extension instead of the checkout's.

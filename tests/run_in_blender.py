@@ -1,9 +1,4 @@
-"""Runs pytest inside a Blender that is a program, with a Python of its own, and ends with pytest's status.
-
-    blender -b --factory-startup --python tests/run_in_blender.py -- PACKAGES PYTEST_ARGUMENTS...
-
-PACKAGES is the folder that holds pytest and what else the tests need for that Python; Blender's own packages go before.
-"""
+"""Runs pytest in a Blender with its own Python, and exits with pytest's status."""
 
 import os
 import sys

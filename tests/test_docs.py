@@ -1,4 +1,4 @@
-"""What the documentation names is there: files, pictures, pages and commands."""
+"""Everything that the documentation names exists: files, pictures, pages and commands."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ def test_files_are_there(page):
 
 
 def test_make_knows_its_targets():
-    """Each command that the pages tell is tried without doing anything, and the tests that it names are there."""
+    """Each command in the pages is tried without executing it, and the tests that it names exist."""
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
     command = re.compile(r"(?:^|`)make ([a-z][\w.-]*)(?: T=([\w/.]+))?", re.MULTILINE)
     named = {found for text in texts for found in command.findall(text)}

@@ -1,6 +1,6 @@
-"""Who imports whom: one way between folders, and no file in a circle. Imports inside functions and for types count.
+"""Imports between modules: in one direction between folders, and without cycles.
 
-Without Blender there is numpy alone: what needs no Blender imports nothing else.
+Includes imports in functions and for types.
 """
 
 import ast
@@ -20,7 +20,7 @@ FOLDERS = sorted({path.parent for path in MODULES})
 # From the bottom up: a room imports only from rooms before it. All but the last need no Blender.
 ROOMS = ("core", "human", "markers", "retarget", "blender")
 PURE_MODULES = [path for path in MODULES if path.relative_to(ADDON).parts[0] in ROOMS[:-1]]
-# May use mathutils, where there is one.
+# May use mathutils if available.
 SCALAR = "scalar.py"
 BLENDER_ROOMS = (
     "settings",
@@ -71,7 +71,7 @@ IMPORTS = {path: set(imported_by(path)) - {path} for path in MODULES}
 
 
 def imports_between_parts(folder):
-    """What a folder's parts, its files and its folders, import of one another."""
+    """The imports between the files and folders of a folder."""
 
     def part(path):
         return path.relative_to(folder).parts[0] if path.is_relative_to(folder) else None

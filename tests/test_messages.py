@@ -1,17 +1,17 @@
-"""What people are told when something is refused: one sentence, and in it what to do."""
+"""Messages of errors: one sentence, which says what to do."""
 
 import re
 
 import pytest
 from support.messages import reasons, refusals
 
-# What a refusal ends with: a command, or what the value has to be.
+# The end of an error message: a command, or the valid values.
 COMMANDS = (
     "add|apply|assign|bake|choose|click|drag|enable|export|fix|give|import|leave|list|make|map|match|move|mute|name|pick|pose|press|"
     "put|remove|rename|rotate|save|select|set|solve|start|switch|turn|use"
 )
 WANTED = re.compile(rf"(?:[:;,] (?:or )?|^)(?:{COMMANDS})\b|\bmust\b|\b(?:is|are) needed\b", re.IGNORECASE)
-# Where another sentence ends it, which says so itself.
+# The message ends with another sentence, which says what to do itself.
 HANDED_ON = re.compile(r"(: \{\}(; \{\})?|property \{\} \{\})$")
 
 REFUSALS = [*refusals(), *reasons()]

@@ -1,4 +1,4 @@
-"""What holds for the project as a whole: versions, requirements, the license and the manifest's words."""
+"""The project as a whole: versions, requirements, the license and the manifest's texts."""
 
 import re
 import subprocess
@@ -54,7 +54,7 @@ def test_tests_of_one_pose_are_where_blenders_look_for_them():
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_nothing_asks_for_blenders_version(path):
-    """What an API offers is asked of it."""
+    """Code checks for features of the API, not for versions."""
     assert not re.search(r"\bapp\.version\b", path.read_text(encoding="utf-8"))
 
 

@@ -42,7 +42,7 @@ def slightly_bent():
 
 
 def crumpled(rng):
-    """(J, 4) every joint turned by up to 60° about a random axis."""
+    """(J, 4) every joint rotated by up to 60° about a random axis."""
     return random_rotations(rng, (LINKS,), np.pi / 3)
 
 
@@ -64,7 +64,7 @@ def targets_away(rng, tip, count, low, high):
 
 
 def start_method(name, rotations, target):
-    """A comparison method on its way from a pose (J, 4) to a target (3,)."""
+    """A comparison method that starts from a pose (J, 4) for a target (3,)."""
     if name in POINT_METHODS:
         return chains.PointChain(POINT_METHODS[name], joints(rotations), target)
     figure = Figure(SKELETON, [END], rotations=rotations)
@@ -75,5 +75,5 @@ def start_method(name, rotations, target):
 
 
 def shipped(**options):
-    """The extension's solver on this chain, as far as 1e-3 mm."""
+    """The extension's solver on this chain, with a tolerance of 1e-3 mm."""
     return Solver(SKELETON, [Effector(END)], options=Options(tolerance=TOLERANCE / REACH, **options))

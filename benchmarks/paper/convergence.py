@@ -14,7 +14,7 @@ DISTANCES_AT = (1, 2, 5, 10, 20, 50, 100)
 
 @dataclass(frozen=True)
 class Course:
-    """A method on its way to the figures' target: its trace, and the joints where it ends (10, 3)."""
+    """A method's path to the figures' target: its trace, and the final joints (10, 3)."""
 
     trace: Trace
     joints: np.ndarray
@@ -40,7 +40,7 @@ def courses():
 
 
 def _our_course():
-    """The sweeps one by one, then the exact finish as what is left."""
+    """The sweeps one by one, then the exact finish as one step."""
     start, wanted = chain.slightly_bent(), target()
     solver = chain.shipped()
     whole = solver.solve(wanted[None], start=start)
@@ -70,7 +70,7 @@ def _in_mm(error):
 
 
 def lengths_table():
-    """Figure 10: how far Follow-the-Leader's links are from their lengths as it goes on, and FABRIK's."""
+    """Figure 10: errors of the link lengths of Follow-the-Leader by iteration, and FABRIK's."""
     beyond = table1.targets(False)[0]
     counts = (1, 2, 5, 10, 21, 50, 100)
     rows = []
@@ -89,7 +89,7 @@ def lengths_table():
 
 
 def stretch_after(iteration, wanted, count):
-    """The greatest change of a link's length after so many iterations, as a share of it."""
+    """The largest change of a link's length after some iterations, as a share of it."""
     run = PointChain(iteration, chain.joints(chain.slightly_bent()), wanted)
     iterate(run, lambda *_: False, count)
     return run.stretch

@@ -1,4 +1,4 @@
-"""Figure 7: hinges by projecting the joints onto the plane of the root and the oriented target, beside our hinges."""
+"""Figure 7: hinges by projecting the joints onto the plane of root and oriented target, compared with our hinges."""
 
 import numpy as np
 from support.checker import judge, matrices, placed
@@ -24,7 +24,7 @@ def targets(count=TARGETS):
 
 
 def project(target, normal, most=2000):
-    """The paper's way: the joints in the plane of root and oriented target, then FABRIK, which stays there.
+    """The paper's method: project the joints onto the plane of root and oriented target, then FABRIK in that plane.
 
     Returns the points (4, 3), the iterations and the hinges' angles in degrees.
     """
@@ -38,7 +38,7 @@ def project(target, normal, most=2000):
 
 
 def hinge_angles(points, normal):
-    """Degrees by which each link of a planar chain turns from the one before, about the plane's normal."""
+    """Degrees by which each link of a planar chain is rotated relative to the one before, about the plane's normal."""
     links = np.diff(points, axis=0)
     before, after = links[:-1], links[1:]
     return np.degrees(np.arctan2(np.cross(before, after) @ normal, (before * after).sum(axis=1)))
@@ -56,7 +56,7 @@ def are_inside(angles):
 
 
 def shipped():
-    """The extension's solver on the limb, as far as 1e-3 mm."""
+    """The extension's solver on the limb, with a tolerance of 1e-3 mm."""
     options = Options(tolerance=chain.TOLERANCE / FAMILY.size)
     return Solver(FAMILY.skeleton, FAMILY.effectors, limits=FAMILY.limits, options=options)
 

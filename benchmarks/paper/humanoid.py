@@ -31,19 +31,19 @@ PAPER = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method did on each frame: bone tails (F, J, 3), iterations (F,), and milliseconds a frame."""
+    """The result of a method for each frame: bone tails (F, J, 3), iterations (F,), and milliseconds per frame."""
 
     tails: np.ndarray
     iterations: np.ndarray
     ms: float
 
     def error(self, motion):
-        """(F, H) mm between the hidden joints and where they truly were."""
+        """(F, H) mm between the hidden joints and their true positions."""
         found = self.tails[:, [motion.skeleton.index(name) for name in motion.hidden]]
         return np.linalg.norm(found - np.stack([motion.joints[name] for name in motion.hidden], axis=1), axis=2)
 
     def miss(self, motion):
-        """(F,) mm by which the worst end effector misses."""
+        """(F,) mm: the largest error of an end effector."""
         found = self.tails[:, [motion.skeleton.index(end) for end in motions.ENDS]]
         return np.linalg.norm(found - motion.targets, axis=2).max(axis=1)
 
@@ -88,7 +88,7 @@ def by_turning(motion, limits, iteration):
 
 
 def ways(motion):
-    """Name -> a function that follows the motion; with limits where the motion has them."""
+    """Name -> a function that follows the motion; with limits if the motion has them."""
     unit = float(np.median(motion.skeleton.lengths))
     jacobians = {
         name: partial(jacobian.step, rule=chain.RULES[name], unit=unit, longest=chain.LONGEST_STEP)

@@ -1,4 +1,4 @@
-"""Section 5.3: the 10-joint chain with limited joints, FABRIK beside CCD with the same limits."""
+"""Section 5.3: the 10-joint chain with limited joints, FABRIK compared with CCD with the same limits."""
 
 import numpy as np
 from support.families import Family, ball
@@ -24,7 +24,7 @@ WAYS = {
 
 
 def targets(count=TARGETS):
-    """(count, 1, 3) where random poses inside the limits put the tip."""
+    """(count, 1, 3) positions of the tip in random poses inside the limits."""
     return FAMILY.targets(np.random.default_rng(2), count)
 
 

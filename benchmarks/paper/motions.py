@@ -32,12 +32,12 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Motion:
-    """A skeleton and what its joints truly did.
+    """A skeleton and its true joint positions.
 
     Attributes:
-        joints: bone name -> (F, 3) where its tail was; "pelvis" is the root's head.
-        limits: bone name -> limit, where the motion is known to keep them.
-        start: (J, 4) local rotations of the pose that the first frame starts from.
+        joints: bone name -> (F, 3) true position of its tail; "pelvis" is the root's head.
+        limits: bone name -> limit, if the motion is known to keep them.
+        start: (J, 4) local rotations of the pose from which the first frame starts.
     """
 
     name: str
@@ -57,12 +57,12 @@ class Motion:
 
     @property
     def hidden(self):
-        """Names of the bones whose tails no solver is told."""
+        """Names of the bones whose tails no solver gets."""
         return [name for name in self.joints if name not in {*ENDS, "pelvis"}]
 
 
 def dance(rate, seconds):
-    """13 joints that swing about all over their limits, on a root that sways and turns."""
+    """13 joints that swing throughout their limits, on a root that sways and rotates."""
     skeleton = skeleton_of(humanoid_bones())
     limits = {name: LIMITS[name.partition(".")[0]] for name in skeleton.names[1:]}
     time = np.arange(int(rate * seconds)) / rate
@@ -100,7 +100,7 @@ def _swing_inside(limit, time, rng):
     return quaternion_from_matrix(composed(lean, 0.5 * sum(limit.twist) + 0.5 * np.ptp(limit.twist) * twist))
 
 
-# Where a person's joints are in the sample walk (bone, its head) and in a recording of keypoints.
+# The positions of a person's joints in the sample walk (bone, its head) and in a recording of keypoints.
 WALK_HEADS = {
     "pelvis": "hips", "torso": "neck", "head": "head",
     "shoulder.L": "upper_arm.L", "upper_arm.L": "forearm.L", "forearm.L": "hand.L",

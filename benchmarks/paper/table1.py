@@ -27,7 +27,7 @@ PAPER = {
 
 @dataclass(frozen=True)
 class Figures:
-    """What a method needs on average, and the worst miss and change of a link's length that it leaves."""
+    """A method's averages, and the largest remaining error and change of a link's length."""
 
     iterations: float
     most_iterations: int
@@ -48,9 +48,9 @@ def targets(within_reach, count=TARGETS, seed=1):
 
 
 def measure(name, wanted, within_reach, start=None):
-    """A comparison method on targets (N, 3): to within 1e-3 mm, or until no joint moves farther than that.
+    """A comparison method on targets (N, 3): to within 1e-3 mm, or until no joint moves by more than that.
 
-    Follow-the-Leader is always on its target; it goes on until its joints rest. Triangulation is done in one.
+    Follow-the-Leader always meets its target; it continues until its joints are at rest. Triangulation takes one step.
     """
     start = chain.slightly_bent() if start is None else start
     rests = not within_reach or name == "Follow-the-Leader"
@@ -78,13 +78,13 @@ def measure_ours(wanted, start=None):
 
 
 def ms_at_once(wanted, frames=2000):
-    """Milliseconds for each of so many targets when the shipped solver gets them all together."""
+    """Milliseconds per target when the shipped solver gets all targets together."""
     solver, many = chain.shipped(), np.resize(wanted, (frames, 3))[:, None]
     return 1000.0 * best_of(3, lambda: solver.solve(many, start=chain.slightly_bent())) / frames
 
 
 def measure_table():
-    """The table, both kinds of targets, with the paper's figures beside."""
+    """The table for both kinds of targets, with the paper's figures for comparison."""
     within, beyond = targets(True), targets(False)
     rows = [_row(name, measure(name, within, True), measure(name, beyond, False)) for name in chain.METHODS]
     header = (
@@ -139,7 +139,7 @@ def _row(name, reached, beyond):
 
 
 def measure_starts():
-    """How the iterations depend on where the chain starts and how far the targets are."""
+    """How the iterations depend on the chain's start and the distance of the targets."""
     rows = []
     for name, start in (
         ("slightly bent", chain.slightly_bent()),
@@ -162,7 +162,7 @@ def measure_starts():
 
 
 def _some_targets(tip, low, high, count=20):
-    """(count, 3) targets 600 mm from the tip where there are such, else anywhere at these shares of the reach."""
+    """(count, 3) targets 600 mm from the tip if there are any, else anywhere at these shares of the reach."""
     rng = np.random.default_rng(5)
     nearest, farthest = abs(chain.AWAY - np.linalg.norm(tip)), chain.AWAY + np.linalg.norm(tip)
     if nearest < 0.98 * high * chain.REACH and farthest > 1.02 * low * chain.REACH:

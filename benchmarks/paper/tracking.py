@@ -1,7 +1,7 @@
 """Targets on sinusoids in and out of reach, followed by the chain, the Y and the hand; and the drag of Kine.
 
-A step asks three things: is the target met where it can be, how far does a joint move for what the target moved, and
-does a joint shake: turn back and at once back again.
+Each step is checked for three things: whether a reachable target is met, how far a joint moves relative to the target,
+and whether a joint shakes: it moves back and at once forward again.
 """
 
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ def _swinging(skeleton, ends, steps):
 
 @dataclass(frozen=True)
 class Track:
-    """Where joints (T, P, 3) were and how far off the effectors (T, E), step by step."""
+    """Positions of joints (T, P, 3) and errors of the effectors (T, E), step by step."""
 
     joints: np.ndarray
     errors: np.ndarray
@@ -89,7 +89,7 @@ class Track:
         return steps(self.joints).max() / steps(targets).max()
 
     def shakes(self, targets):
-        """(T - 3,) whether a joint turns back and at once back again, by a tenth of a target's largest step."""
+        """(T - 3,) whether a joint moves back and at once forward again, by a tenth of a target's largest step."""
         turns = backs(self.joints, SHAKE * steps(targets).max())
         return (turns[1:] & turns[:-1]).any(axis=1)
 

@@ -31,7 +31,7 @@ def times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
 
 
 def wrapped(angles: FloatArray) -> FloatArray:
-    """The same angles (...) in radians, from -π to π."""
+    """Angles (...) in radians plus full turns, so that they are from -π to π."""
     turn = 2.0 * np.pi
     return np.asarray(angles - turn * np.round(angles / turn))
 

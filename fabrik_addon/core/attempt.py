@@ -177,7 +177,7 @@ def _swivel(problem: Problem, state: State, limb: BendLimb, place: int) -> None:
 def _turn(problem: Problem, state: State, limb: BendLimb, turn: FloatArray, frames: IntArray) -> None:
     """Rotate a limb about its base by (F, 4) in armature space on some frames, inside limits.
 
-    Its hand keeps its orientation.
+    The body at its end keeps its orientation.
     """
     if not len(frames):
         return

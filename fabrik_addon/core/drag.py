@@ -78,8 +78,8 @@ _PRICE: Final = 3.0
 # pins, smaller misses would decide whether a step is accepted.
 _TOLERANCE: Final = 1e-6
 _MET: Final = 5.0
-# The largest number of steps of one move of the mouse. It takes fewer, but at least the second number, once all goals
-# are met or the merit falls by less than this share of what it has fallen.
+# The largest number of steps of one move of the mouse. It may take fewer, but at least the second number, if all goals
+# are met or the merit function falls by less than this share of its fall so far.
 _STEPS, _STEPS_WHEN_MET, _FALLS = 6, 2, 0.05
 _STEPS_TO_REST: Final = 60
 # The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
@@ -337,7 +337,7 @@ class DragSolver:
         self._bends_straight = True
 
     def go_on_from(self, rotations: FloatArray, location: FloatArray) -> None:
-        """Continue from another pose, (J, 4) local rotations and root (3,), with the current forces and constraints."""
+        """Continue from another pose, (J, 4) local rotations and root (3,), with the last forces and constraints."""
         self.rotations, self.location = rotations, location
 
     def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
@@ -347,7 +347,8 @@ class DragSolver:
     def holding(self) -> Holder | None:
         """The constraint that keeps effectors from their targets most in the last pose; None if all can be met.
 
-        Multipliers are compared as forces. That of a joint limit is a torque; its lever is _TURNS of the body's size.
+        Multipliers are compared as forces. For a joint limit the multiplier is a torque, with a lever of _TURNS of the
+        body's size.
         """
         let_go = self._compliance[: self.goals.count] > _RIGID
         if not let_go.any():
@@ -466,7 +467,7 @@ class DragSolver:
             # Close to rest it continues with the next moves, or once the mouse rests.
             if not settled and longest < rest and done and same:
                 return state, step, longest < _NEARLY_AT_REST
-            # The remaining gain comes with the next moves.
+            # Stop early; the next moves bring the remaining gain.
             is_little = last - state.merit < _FALLS * (first - state.merit) or not self._is_missed(state).any()
             if not settled and step >= _STEPS_WHEN_MET and is_little:
                 break
@@ -517,8 +518,8 @@ class DragSolver:
     ) -> DragPose:
         """The pose for targets as in `solve`, from the preferred pose instead of the current one.
 
-        from_far: if goals are missed, also try a start from FABRIK's passes. is_frame: one of many frames; it takes a
-        bounded time.
+        from_far: if goals are missed, also try a start from FABRIK's passes. is_frame: whether this is one of many
+        frames, to be solved in bounded time.
         """
         self.begin(*self.preferred)
         most = _STEPS_OF_A_FRAME if is_frame else None
@@ -543,10 +544,10 @@ class DragSolver:
         return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
 
     def _lead(self, wanted: Wanted) -> None:
-        """Shift the body over its support, and bend limbs at ease, by how far targets have moved.
+        """Shift the body over its support, and bend straight limbs, in proportion to the movement of targets.
 
-        That is their distance from the effectors in the preferred pose. A limb at ease bends its hinge, and the joint
-        above in the opposite direction by half as much, like a person's leg as it leaves the ground.
+        This movement is the distance of targets from the effectors in the preferred pose. A limb bends its hinge, and
+        the joint above in the opposite direction by half as much, like a person's leg as it leaves the ground.
         """
         led = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         led = np.minimum(1.0, led / (_SHIFTED * self.size))
@@ -588,7 +589,7 @@ class DragSolver:
     def _gone(self, state: _State) -> float:
         """The largest distance that a target has moved since the last call.
 
-        A rotation counts as far as it moves the body's end.
+        A rotation counts as the distance by which it moves the end of the body.
         """
         before, wanted = self._wanted, state.wanted
         if before is None:
@@ -698,7 +699,7 @@ class DragSolver:
         return _State(self, self.bodies.pose(self._within(local), root), wanted)
 
     def _within(self, local: FloatArray) -> FloatArray:
-        """(B, 4) the nearest local rotations inside the joint limits, with locked channels unchanged."""
+        """(B, 4) the nearest local rotations inside the joint limits; locked channels do not change."""
         inside = self.limits.clamped(local)
         for body, lock in self._locked:
             inside[body] = lock(inside[body])
@@ -724,7 +725,7 @@ class DragSolver:
         return open_steps
 
     def _held_back(self, first: _State, state: _State, gone: float) -> _State:
-        """The state, or as much of the movement to it as joints may make for targets that have moved by `gone`."""
+        """A state on the way to a given one: joints move only as far as allowed for targets that moved by `gone`."""
         most = _FOLLOWS * gone + (_LEAST_WAY if gone > 0.0 else _CATCHES_UP) * self.size
         farthest = self._farthest(first, state)
         rotated = angle_between(first.pose.local, state.pose.local)[~self._free]
@@ -748,7 +749,7 @@ class DragSolver:
         return float(max(lengths(centers).max(), lengths(heads).max()))
 
     def _onto_goals(self, state: _State, chosen: BoolArray) -> _State:
-        """The state with chosen goals (E + O,) met, and out of the floor and itself, by the least mass moved."""
+        """The state with chosen goals (E + O,) met, and out of the floor and itself, with least mass moved."""
         for _ in range(4):
             off = np.where(chosen[:, None], state.residual, 0.0).ravel()
             is_met = np.abs(off).max(initial=0.0) <= self.tolerance

@@ -54,7 +54,8 @@ _CAP_NEAR: Final = 0.25
 _INERTIA: Final = 1.0 / 3.0
 # Goals of priority 0 have this many times the cap of the others.
 _HELD: Final = 50.0
-# The compliance of goals below their caps, in units of 1 / mass: a drag is about 1e-9 of the size short.
+# The compliance of goals below their caps, in units of 1 / mass: a dragged point misses its target by about 1e-9 of the
+# size.
 _COMPLIANCE: Final = 1e-9
 # Radians: the largest rotation of a joint in a step, and a step below which a frame is finished.
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
@@ -366,7 +367,7 @@ def _positive(hessian: FloatArray, mass: FloatArray) -> FloatArray:
 
 
 def _chosen(is_better: BoolArray, trial: Pose, before: Pose) -> Pose:
-    """The trial on frames where it is better, the pose before on the others."""
+    """The trial on frames on which it is better; the pose before on the others."""
     pairs = [(getattr(trial, name), getattr(before, name)) for name, value in vars(trial).items() if value is not None]
     return Pose(*(np.where(is_better.reshape(-1, *[1] * (new.ndim - 1)), new, old) for new, old in pairs))
 

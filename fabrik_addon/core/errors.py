@@ -1,4 +1,4 @@
-"""The errors that input can cause; each message names the thing and what to do."""
+"""The errors caused by invalid input; each message names what is wrong and what to do."""
 
 from collections.abc import Collection
 
@@ -24,6 +24,6 @@ class OptionsError(FabrikError):
 
 
 def first_few(names: Collection[str], most: int = 4) -> str:
-    """The first few of many names, and how many more there are, for a message."""
+    """The first few of many names, and the number of the others, for a message."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(list(names)[:most]) + more

@@ -33,7 +33,7 @@ _LEAST_TOLERANCE = 1e-12
 
 
 def one_pose_backend() -> Backend:
-    """The backend for one pose: mathutils if available, which comes with Blender only."""
+    """The backend for one pose: mathutils if available (only in Blender), else arrays."""
     try:
         from .backend.scalar import BACKEND  # noqa: PLC0415
     except ImportError:
@@ -153,7 +153,7 @@ class Problem:
 
     @cached_property
     def straight_runs(self) -> list[list[int]]:
-        """The runs of bodies that are bent if they start straight."""
+        """The runs of bodies that are bent if they are straight at the start."""
         return straight_runs(self.links)
 
     @cached_property
@@ -170,7 +170,7 @@ class Problem:
 
     @cached_property
     def poles(self) -> Poles:
-        """The term that bends these limbs."""
+        """The residual term that bends limbs toward poles."""
         return Poles(self.bodies, self.bend_limbs)
 
     @cached_property
@@ -180,7 +180,7 @@ class Problem:
 
     @cached_property
     def passes_of_one(self) -> Passes:
-        """The passes for one pose: two passes of a person take 2 ms in mathutils, in arrays 10."""
+        """The passes for one pose: for a person, two passes take 2 ms in mathutils and 10 ms in arrays."""
         backend = one_pose_backend()
         if backend is array:
             return self.passes

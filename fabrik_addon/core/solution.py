@@ -78,11 +78,11 @@ class Solution:
         return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[0] for name in self.FRAME_ARRAYS})
 
     def part(self, frames: slice | IntArray) -> "Solution":
-        """Some frames; a slice shares its arrays with the whole."""
+        """A solution of some of the frames; for a slice it shares arrays with this one."""
         return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[frames] for name in self.FRAME_ARRAYS})
 
     def put(self, frames: int | slice | IntArray, part: "Solution") -> None:
-        """Take over some frames, in place."""
+        """Replace some frames by those of another solution, in place."""
         for name in self.FRAME_ARRAYS:
             getattr(self, name)[frames] = getattr(part, name)
         self.forget_matrices()

@@ -184,7 +184,10 @@ class Solver:
 
 
 def solve_frames(problem: Problem, start: Start, targets: Targets, result: Solution) -> None:
-    """F frames from the start by passes and least squares, then restarts, slides and priorities, into a result."""
+    """Solve F frames from their start by passes and least squares, then by restarts, slides and priorities.
+
+    Fills a result.
+    """
     begun, wanted, origins = _prepared(problem, start, targets)
     pose, bent = _first_poses(problem, begun)
     state = _start_state(problem, pose, wanted)
@@ -216,7 +219,7 @@ def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
 
 
 def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, Targets, FloatArray]:
-    """A start and its targets, relative to (F, 3) where the root is or, if free, will be."""
+    """A start and its targets, relative to the root's location (F, 3), or for a free root to its expected one."""
     origins = start.roots
     if problem.free_root:
         seen = ~np.isnan(targets.positions)
@@ -288,7 +291,7 @@ def _slide(problem: Problem, state: State) -> None:
 def _write(
     problem: Problem, start: Start, targets: Targets, origins: FloatArray, state: State, result: Solution
 ) -> None:
-    """Write F solved frames into a result with space for them."""
+    """Write F solved frames into a result."""
     goals, bones, pose, frames = problem.goals, problem.bones, state.pose, len(targets)
     if len(bones) < len(problem.skeleton):
         result.rotations[:] = start.rotations

@@ -26,8 +26,8 @@ _DEPTH: Final = {"hips": 0.058, "spine": 0.059, "chest": 0.063}
 class _Limb(NamedTuple):
     """The ends of a limb's capsule as shares of its bone, and its radius as a share of the height.
 
-    A capsule that begins beyond the joint leaves room for the flesh that hip and shoulder press together. tip: whether
-    the capsule ends there instead of its segment. percentile: of the vertices' distances, which gives the radius, since
+    A capsule that begins beyond the joint leaves space for the flesh that hip and shoulder press together. tip: whether
+    the rounded end, not the segment, ends there. percentile: of the vertices' distances, which gives the radius, since
     a hand is flat.
     """
 

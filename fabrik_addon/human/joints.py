@@ -57,7 +57,7 @@ class HingeJoint:
 
 
 def square_way(way: FloatArray, along: FloatArray) -> FloatArray:
-    """A bend direction (3,), made perpendicular to the unit vector `along` (3,)."""
+    """A bend direction (3,) projected onto the plane perpendicular to the unit vector `along` (3,)."""
     aside = square(way, along)
     if length(aside) < _SQUARE * length(way):
         raise UnplacedError("it points in the direction in which it should bend")
@@ -88,7 +88,7 @@ def _trunk(body: RestBody, name: str, _role: Role) -> BallJoint:
     axes = _axes(body)
     bones = [*body.named("spine"), *body.named("chest")]
     range_ = table.TRUNK.shared(len(bones))
-    # In proportion to their height: 1, 3, 5 ... parts of the whole.
+    # The twist of each bone is proportional to the height of its middle: 1, 3, 5 ... shares.
     twist = (2 * bones.index(name) + 1) / len(bones)
     range_ = replace(range_, internal=range_.internal * twist, external=range_.external * twist)
     return BallJoint(range_, axes.forward, axes.left)
@@ -107,9 +107,9 @@ def _collar(body: RestBody, name: str, role: Role) -> BallJoint:
 
 
 def _upper_arm(body: RestBody, name: str, role: Role) -> BallJoint:
-    """Blend the two descriptions of the shoulder by how far the arm is raised at rest.
+    """Blend the ranges of a hanging and of a raised arm by how far the arm is raised at rest.
 
-    The collar bone does its share.
+    The collar bone's part of the movement is subtracted.
     """
     axes, along = _axes(body), body.direction(name)
     side = _side(body, name)
@@ -141,7 +141,7 @@ def _shin(body: RestBody, name: str, role: Role) -> HingeJoint:
 
 
 def _limb_fold(body: RestBody, name: str, range_: HingeRange, before: list[str], way: FloatArray) -> HingeJoint:
-    """A hinge that bends in the given direction; in that of its bend at rest if this is visible and close to it."""
+    """A hinge that bends in the given direction, or in that of its bend at rest if it is visible and similar."""
     along = body.direction(name)
     way = square_way(way, along)
     if not before:
@@ -215,7 +215,7 @@ def _thigh(body: RestBody, name: str, _role: Role) -> BallJoint:
 
 
 def _foot(body: RestBody, name: str, _role: Role) -> BallJoint:
-    """Zero is a foot flat on the floor, whatever the slope of its bone."""
+    """A foot's joint; zero is a foot flat on the floor, whatever the slope of its bone."""
     axes, side = _axes(body), _side(body, name)
     return BallJoint(table.ANKLE, axes.up, side * axes.left, side)
 

@@ -19,7 +19,7 @@ class BoneMass(NamedTuple):
 
     share: of the body's mass. centre: its center of mass, as a share of the distance from head to tail. keeps: factor
     on its mass in the posture term. bends: factor on its joint's inertia. hangs: the share of a trunk's tilt that it
-    does not follow if its limb has no goal. eased: the least angle of its joint at ease, in radians.
+    does not follow if its limb has no goal. eased: the smallest bend of its joint in a relaxed limb, in radians.
     """
 
     share: float

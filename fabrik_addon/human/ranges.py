@@ -39,7 +39,7 @@ class BallRange:
         return BallRange(*(value / bones for value in vars(self).values()))
 
     def from_rest(self, flexed: float, abducted: float = 0.0, pronated: float = 0.0) -> "BallRange":
-        """This range counted from a rest pose that is rotated by these degrees instead of from zero."""
+        """This range relative to a rest pose that is rotated by these degrees from the anatomical zero."""
         return BallRange(
             self.flexion - flexed,
             self.extension + flexed,

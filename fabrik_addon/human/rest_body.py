@@ -141,7 +141,7 @@ class RestBody:
 
     @cached_property
     def _lie_along(self) -> bool:
-        """Whether the bones point along their limbs, as most do; some importers leave them across."""
+        """Whether the bones point along their limbs, as most do; with some importers they point across."""
         spans = {name: span for name in self.roles if (span := self._span(name)) is not None and length(span) > _SHORT}
         shares = [unit(span) @ self.bones[name].axes[:, 1] for name, span in spans.items()]
         return not shares or float(np.median(shares)) > _ALONG

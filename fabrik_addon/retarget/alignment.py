@@ -188,7 +188,10 @@ def _trunk(body: RestBody) -> FloatArray:
 
 
 def facing(body: RestBody, up: FloatArray) -> FloatArray:
-    """(3, 3) forward, left and up as columns, left along the line between the hip joints, of a body that has axes."""
+    """(3, 3) forward, left and up of a body as columns, left along the line between its hip joints.
+
+    The body must have known axes.
+    """
     assert body.axes is not None
     line = _line(body, "thigh")
     left = np.cross(up, body.axes.forward) if line is None else square(line, up)
@@ -280,7 +283,7 @@ def _trunk_frame(body: RestBody, part: str) -> FloatArray:
 
 
 def _foot_frame(body: RestBody, side: str, up: FloatArray) -> FloatArray | None:
-    """(3, 3) ahead, left and up as columns, ahead along a foot on the ground; None if the foot does not show it."""
+    """(3, 3) ahead, left and up as columns, ahead along a foot on the ground; None if it is unknown."""
     feet = body.named("foot", side)
     if not feet or length(ahead := square(body.direction(feet[0]), up)) < _FLAT_FOOT:
         return None

@@ -206,9 +206,9 @@ def leading(needed: FloatArray, step: float) -> FloatArray:
 
 
 class ToeLift:
-    """Bends the toes of one foot up where they would go through the ground, and gradually before and after that.
+    """Bends the toes of one foot up on frames on which they would go through the ground, with smooth transitions.
 
-    bone: of the toes. rotations: (F, 4) theirs in armature space before that.
+    bone: of the toes. rotations: (F, 4) their rotations without this, in armature space.
     """
 
     def __init__(self, skeleton: Skeleton, sole: Sole, floor: Floor, frames: int, rate: float) -> None:
@@ -218,7 +218,7 @@ class ToeLift:
         self._angles, self._axes = np.zeros(frames), np.zeros((frames, 3))
 
     def look(self, frames: slice, matrices: FloatArray) -> None:
-        """See how far up the toes have to be on some frames, with bones at matrices (F, J, 4, 4)."""
+        """Measure how far up the toes must bend on some frames, with bones at matrices (F, J, 4, 4)."""
         toe = matrices[:, self.bone]
         self.rotations[frames] = quaternion_from_matrix(toe[:, :3, :3])
         angles, axes = toe_angles(toe[:, :3, :3], toe[:, :3, 3], self._tip, self._floor)
@@ -227,7 +227,7 @@ class ToeLift:
         self._axes[frames] = times(np.swapaxes(toe[:, :3, :3], 1, 2), axes)
 
     def apply(self, frames: slice, local: FloatArray) -> None:
-        """Bend the toes in (F, J, 4) local rotations; all frames have been seen."""
+        """Bend the toes in (F, J, 4) local rotations; call `look` for all frames first."""
         angles = leading(self._angles, self._step)[frames, None]
         turn = quaternion_from_rotation_vector(angles * self._axes[frames])
         local[:, self.bone] = product(local[:, self.bone], turn)

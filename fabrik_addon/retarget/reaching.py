@@ -1,4 +1,4 @@
-"""Solves frames on which limits keep hands and feet from their targets again, by least squares.
+"""Solves arms and legs by least squares on frames on which limits keep hands or feet from their targets.
 
 An arm is solved together with its collar bone. Legs are solved together with the hips, which give way to planted feet.
 """
@@ -41,7 +41,7 @@ class ArmReach:
     """Solves one arm; prepared once."""
 
     def __init__(self, skeleton: Skeleton, end: End, limits: Mapping[str, Limit], free: frozenset[str]) -> None:
-        """free: the bones that may rotate; the collar bone takes part if it is one of them."""
+        """free: the bones that may rotate; the collar bone is used if it is among them."""
         path = skeleton.path(end.limb[-1])
         first = path.index(end.limb[0])
         if first > 0 and skeleton.names[path[first - 1]] in free & limits.keys():
@@ -56,7 +56,7 @@ class ArmReach:
         self._limited = bool(own)
 
     def solve(self, local: FloatArray, matrices: FloatArray, places: FloatArray) -> None:
-        """Write the arm's rotations into local ones (F, J, 4) where limits make them miss their targets.
+        """Write the arm's rotations into local ones (F, J, 4) on frames on which limits keep the hand from its target.
 
         matrices: (F, J, 4, 4) of the bones. places: (F, 3) target positions of the hand's head, armature space.
         """

@@ -14,9 +14,9 @@ DATA = Path(os.environ.get("FABRIK_TEST_DATA", ROOT.parent / "shared" / "data"))
 
 @pytest.fixture(scope="session", autouse=True)
 def _registered_addon(request):
-    """Register the checkout for the whole run, and unregister it: Blender's module crashes at exit otherwise.
+    """Register the checkout for the whole run, and unregister it: otherwise Blender's module crashes at exit.
 
-    An installed extension is switched on and off where it is installed.
+    An installed extension is enabled and disabled instead.
     """
     import fabrik_addon
 

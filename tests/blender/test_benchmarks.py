@@ -1,4 +1,4 @@
-"""The benchmarks use much of what is inside the add-on: each still finds all that it imports."""
+"""The benchmarks use much of the add-on's internals: each still finds everything that it imports."""
 
 import ast
 from dataclasses import asdict
@@ -24,7 +24,7 @@ def test_every_part_is_there(part):
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_finds_what_it_imports(path):
-    """At its top and inside functions, of what is ours: the rest may be installed by who measures."""
+    """At module level and in functions, for our own modules: others may be installed by the user."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -43,7 +43,7 @@ def test_a_tree_s_limits_are_on_its_rig():
 
 
 def test_redraws_are_measured():
-    """The stand-ins for Blender's layout take all that the panels ask of it."""
+    """The substitutes for Blender's layout have everything that the panels use."""
     spent = redraw.python_of(redraw.crowded_rig(10, 2))
     assert len(spent) == 4
     assert min(spent.values()) > 0.0

@@ -1,4 +1,4 @@
-"""The extension as it is built: what the zip holds, and that an installed one is what these tests test."""
+"""The built extension: the contents of the zip, and that these tests test an installed one."""
 
 import py_compile
 import sys
@@ -67,7 +67,7 @@ def test_package_is_the_name_that_blender_enabled(installed):
 
 
 def test_the_guide_is_on_the_website_of_the_manifest():
-    """Read from the manifest beside the package, installed or not."""
+    """From the manifest beside the package, installed or not."""
     website = tomllib.loads((ROOT / "blender_manifest.toml").read_text(encoding="utf-8"))["website"]
     assert address_of("drag") == f"{website}/guide/drag.html"
 

@@ -1,4 +1,4 @@
-"""Switching the add-on on and off: what comes, goes again, and what people read of it."""
+"""Enabling and disabling the add-on: everything added is removed, and its texts."""
 
 import bpy
 import pytest
@@ -11,7 +11,7 @@ HANDLERS = [name for name in dir(bpy.app.handlers) if isinstance(getattr(bpy.app
 
 
 def draw_functions():
-    """What add-ons have added to Blender's menus, panels and headers."""
+    """The functions that add-ons have added to Blender's menus, panels and headers."""
     for name in dir(bpy.types):
         draw = getattr(getattr(bpy.types, name), "draw", None)
         for function in getattr(draw, "_draw_funcs", ()):
@@ -26,7 +26,7 @@ def keymap_items():
 
 
 def property_names(rna):
-    """Of what `bl_rna` and `get_rna_type()` give."""
+    """The names of properties in `bl_rna` and `get_rna_type()`."""
     return {each.identifier for each in rna.properties}
 
 
@@ -79,7 +79,7 @@ def test_it_is_found_when_it_is_on():
 
 
 def tooltips():
-    """What people read on operators, properties and what these have to choose from, by where it stands."""
+    """The tooltips of operators, properties and enum items, by their place."""
     found = {}
     for cls in CLASSES:
         about = cls.bl_rna

@@ -1,4 +1,4 @@
-"""The sample files: what the committed rigs hold, and that the recording is that of the walk it was made from."""
+"""The sample files: the contents of the committed rigs, and that the recording is that of the original walk."""
 
 import json
 import struct
@@ -40,7 +40,7 @@ def opened(name):
 
 
 def joints(rig):
-    """Where bones meet or end, each place once."""
+    """The positions at which bones meet or end, each once."""
     ends = [tuple(round(value, 5) for value in end) for b in rig.data.bones for end in (b.head_local, b.tail_local)]
     return set(ends)
 
@@ -338,7 +338,7 @@ SOLE = {"heel": ("foot", (0.088, 0.050, 0.0)), "ball": ("toe", (0.098, -0.118, 0
 
 
 def sole_path(motion, part, side):
-    """Where a point of the sole goes (F, 3)."""
+    """The path of a point of the sole (F, 3)."""
     bone_name, (x, y, z) = SOLE[part]
     bone = walk.bones()[f"{bone_name}.{side}"]
     at_rest = np.array([x if side == "L" else -x, y, z])

@@ -1,4 +1,4 @@
-"""What Blender loads at its start: what there is to be told of the extension, and nothing that does the work."""
+"""What Blender loads at start: declarations of the extension, and no code that does the work."""
 
 from pathlib import Path
 

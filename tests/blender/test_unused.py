@@ -1,4 +1,4 @@
-"""Enabled and unused: no handlers, nothing drawn, no data on what is only looked at, and nothing saved needlessly."""
+"""Enabled and unused: no handlers, nothing drawn, no data on objects that are only read, nothing saved needlessly."""
 
 import re
 from pathlib import Path
@@ -95,7 +95,7 @@ def test_unset_settings_are_read_as_those_that_are_made_when_they_are_asked_for(
 
 
 def used(use):
-    """What makes use of something on a new rig."""
+    """A function that uses a feature on a new rig."""
     rig = scenes.make_rig()
     scenes.make_active(rig)
     if use == "effectors":

@@ -1,4 +1,4 @@
-"""The door of the core: whatever is passed in, it works or is refused in one sentence of our own."""
+"""The public interface of the core: any input works, or is refused with one sentence of our own."""
 
 import warnings
 from fractions import Fraction
@@ -36,7 +36,7 @@ NO_TURNS = np.tile([1.0, 0.0, 0.0, 0.0], (3, 1))
 FIXED = {"b1": Fixed()}
 RAGGED = [[0.1, 0.2, 0.3], [0.1]]
 
-# What each thing at the door is built from when nothing is wrong with it.
+# The valid values from which each argument is built.
 USABLE = {
     Skeleton: {
         "names": ["a", "b"],
@@ -91,14 +91,14 @@ USABLE = {
         "lengths": CHAIN.lengths,
     },
 }
-# What is part of another call goes without what it does not know.
+# Shared arguments, without those that a call does not have.
 SOLVE = USABLE[Solver] | {
     name: value for name, value in USABLE[Solver.solve].items() if name not in {"weights", "prior"}
 }
 
 
 def pieces():
-    """Objects of all kinds that somebody may pass instead of another."""
+    """Objects of all kinds that a caller may pass by mistake."""
     scalars = st.one_of(
         st.none(),
         st.booleans(),
@@ -158,7 +158,7 @@ def is_one_sentence(text):
 
 
 def works_or_refuses(call):
-    """What a call returns; None where it raises an error of ours that is one sentence. Anything else fails."""
+    """The result of a call; None if it raises an error of ours with one sentence. Anything else fails."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -178,7 +178,7 @@ def is_usable(values):
 
 
 def solved(solution):
-    """A solution is finite, its rotations are unit quaternions, and SOLVED is never claimed of what is not measured."""
+    """A solution is finite, its rotations are unit quaternions, and the status is only SOLVED if errors are known."""
     if solution is None:
         return
     for values in (solution.rotations, solution.root_location, solution.lengths, solution.tails):

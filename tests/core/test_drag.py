@@ -1,4 +1,4 @@
-"""Poses of a small person by least mass: goals, what comes first, limits, the floor and balance."""
+"""Poses of a small person by least mass moved: goals, priorities, limits, the floor and balance."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def skeleton():
 
 
 def person(stiff=None, limits=LIMITS, hand="forearm.L", **options):
-    """A solver whose first effector is a hand, and whose feet come before it; its rest pose, and where points are."""
+    """A solver whose first effector is a hand, and whose feet have priority over it; its rest pose and its points."""
     bones = skeleton()
     factors = np.ones(len(bones))
     for name, factor in (stiff or {}).items():
@@ -60,7 +60,7 @@ def person(stiff=None, limits=LIMITS, hand="forearm.L", **options):
 
 
 def lead(solver, rest, points, way, **options):
-    """The poses along a way (N, 3) of shifts of the hand."""
+    """The poses along a path (N, 3) of shifts of the hand."""
     solver.begin(rest, solver.skeleton.rest[0, :3, 3])
     found = []
     for shift in way:
@@ -71,13 +71,13 @@ def lead(solver, rest, points, way, **options):
 
 
 def straight(shift):
-    """(N, 3) a straight way, a centimetre a step."""
+    """(N, 3) a straight path, a centimetre a step."""
     count = int(np.ceil(np.linalg.norm(shift) / STEP))
     return np.outer(np.arange(1, count + 1) / count, shift)
 
 
 def turns(found):
-    """(N - 1,) degrees that the bone turned farthest turns from pose to pose."""
+    """(N - 1,) the largest rotation of a bone from pose to pose, in degrees."""
     poses = np.array([each.rotations for each in found])
     return np.degrees(angle_between(poses[1:], poses[:-1]).max(axis=1))
 
@@ -112,7 +112,7 @@ def test_there_and_back_is_where_it_began():
 
 
 def test_out_of_reach_the_feet_stay_and_the_body_is_calm():
-    """Led half a metre too far, then on by single centimetres: what comes first is met, and nothing turns about."""
+    """Half a metre too far, then on by single centimetres: the first goals are met, and the body moves little."""
     solver, rest, points = person()
     found = lead(solver, rest, points, straight(np.array((1.5, -1.0, 0.3))))
     assert found[-1].errors[HAND] > 0.2
@@ -129,7 +129,7 @@ def farthest_steps(solver, found):
 
 
 def test_eased_no_bone_runs_ahead_of_what_leads_it_and_it_comes_to_the_same():
-    """Where a hand is led out of reach a body that is all but stretched swings about by more than the hand goes."""
+    """When a hand is led out of reach, a nearly stretched body moves farther than the hand."""
     way, found = straight(np.array((0.3, -1.5, 0.3))), {}
     for eased in (False, True):
         solver, rest, points = person()
@@ -141,7 +141,7 @@ def test_eased_no_bone_runs_ahead_of_what_leads_it_and_it_comes_to_the_same():
 
 
 def test_the_nearest_is_where_it_settles():
-    """The hand of a stretched body lies on the line to a far target; no small turn of a joint brings it nearer."""
+    """The hand of a stretched body is on the line to a far target; no small rotation of a joint brings it nearer."""
     solver, rest, points = person()
     far = np.concatenate([straight(np.array((1.5, -1.0, 0.3))), np.tile([[1.5, -1.0, 0.3]], (8, 1))])
     pose = lead(solver, rest, points, far)[-1]
@@ -158,7 +158,7 @@ def test_the_nearest_is_where_it_settles():
 
 
 def test_a_near_reach_is_made_by_the_arm():
-    """The arm is light: the hips stay, where the smallest rotations would let the body fall from the ankles."""
+    """The arm is light: the hips do not move; with the smallest rotations the body would fall from the ankles."""
     solver, rest, points = person()
     pose = lead(solver, rest, points, straight(np.array((-0.3, -0.3, 0.1))))[-1]
     assert np.linalg.norm(pose.root_location - solver.skeleton.rest[0, :3, 3]) < 0.01
@@ -185,7 +185,7 @@ def test_what_is_stiff_turns_less_and_what_is_quite_stiff_not_at_all():
 
 
 def test_what_bends_hard_turns_less():
-    """Its mass is as before: only the turn costs more."""
+    """Its mass is the same: only the rotation costs more."""
     way, turned = straight(np.array((-0.5, -0.6, 0.0))), []
     for factor in (1.0, 30.0):
         solver, rest, points = person()
@@ -205,7 +205,7 @@ def test_what_bends_hard_turns_less():
 
 @pytest.mark.parametrize("shift", [(0.0, 0.15, 0.0), (0.0, -0.15, 0.0), (0.15, 0.0, 0.0)])
 def test_a_leg_that_is_led_away_bends_at_ease(shift):
-    """As far as its target is gone, and not at all where it began."""
+    """In proportion to its target's movement, and not at all at the start; the other leg bends less."""
     bones, bent = skeleton(), []
     eased = np.array([1.5 * name.startswith("shin") for name in bones.names])
     for each in (None, eased):
@@ -223,7 +223,7 @@ def test_a_leg_that_is_led_away_bends_at_ease(shift):
 
 
 def test_a_straight_limb_is_met_and_comes_back():
-    """An arm as good as straight points at its goal, where a tangent says nothing of what shortens it."""
+    """A nearly straight arm points at its goal, where the Jacobian shows no way to shorten it."""
     solver, rest, points = person()
     arm = points[HAND] - solver.skeleton.rest[solver.skeleton.index("upper_arm.L"), :3, 3]
     out = straight(0.12 * arm / np.linalg.norm(arm))
@@ -233,7 +233,7 @@ def test_a_straight_limb_is_met_and_comes_back():
 
 
 def test_left_and_right_are_alike():
-    """The right hand led by the mirror image: the joints are where the mirror has them."""
+    """The right hand on the mirrored path: the joints are mirrored."""
     shift = np.array((-0.4, -0.5, -0.3))
     solver, rest, points = person()
     left = lead(solver, rest, points, straight(shift))[-1]
@@ -315,7 +315,7 @@ def test_the_pose_does_not_depend_on_the_path_to_the_goal(shift):
 
 
 def test_a_goal_out_of_reach_takes_no_other_off_its_target():
-    """Two hands of the same priority: one is pulled far out of reach, the other stays where it is wanted."""
+    """Two hands of the same priority: one is pulled far out of reach, the other stays at its target."""
     bones = skeleton()
     masses = Masses(np.array(WEIGHTS) / sum(WEIGHTS), np.full(len(bones), 0.5), np.ones(len(bones)))
     effectors = [Effector("forearm.L", priority=1), Effector("forearm.R", priority=1), Effector("shin.L")]
@@ -365,10 +365,10 @@ def test_the_unit_of_length_does_not_matter(scale):
 
 
 class TestHolding:
-    """What keeps a body from its targets."""
+    """The constraint that keeps a body from its targets."""
 
     def held(self, shift, **options):
-        """What holds a hand that is led far, and how far off it ends."""
+        """The constraint that holds a hand that is led far, and the hand's error."""
         solver, rest, points = person(**options)
         solver.begin(rest, skeleton().rest[0, :3, 3])
         targets = points.copy()

@@ -1,4 +1,4 @@
-"""Problems on which a solve once went wrong, each beside what is true of it."""
+"""Problems that were once solved wrongly, each with the correct result."""
 
 import numpy as np
 import pytest
@@ -13,12 +13,12 @@ OPTIONS = Options(tolerance=1e-3)
 
 
 def robot(hinges):
-    """Links of 100 mm whose hinges turn about X, Z and Y in turn."""
+    """Links of 100 mm whose hinges rotate about X, Z and Y in turn."""
     return limb((0.1,) * hinges, *[hinge("XZY"[place % 3], -120, 120) for place in range(hinges)])
 
 
 def in_reach(family, effectors, frames):
-    """(F, E, 3) places and (F, E, 4) rotations of effectors in random poses inside the limits."""
+    """(F, E, 3) positions and (F, E, 4) rotations of effectors in random poses inside the limits."""
     poses = family.poses(np.random.default_rng(41), frames)
     turns, heads = checker.placed(family.skeleton, checker.matrices(poses), family.skeleton.rest[0, :3, 3])
     bones = [family.skeleton.index(effector.bone) for effector in effectors]
@@ -43,7 +43,7 @@ def solve_reachable(family, effectors, *, turning=False):
 
 @pytest.mark.parametrize("hinges", [4, 5])
 def test_a_robot_with_fewer_hinges_than_numbers_asked_for_is_not_left_in_a_fold(hinges):
-    """A place and a rotation are six numbers: a miss may be the targets' fault, but here it is a fold."""
+    """A position and a rotation are six numbers: the error may be due to targets, but here it is due to the start."""
     family = robot(hinges)
     effectors = [Effector(family.skeleton.names[-1], rotation_weight=1.0)]
     assert (solve_reachable(family, effectors, turning=True).status == Status.SOLVED).mean() >= 0.99

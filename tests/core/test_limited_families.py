@@ -1,4 +1,4 @@
-"""Limited rigs: what their limits allow is reached, and nothing ever breaks a limit or stretches a bone."""
+"""Limited rigs: everything that the limits allow is reached, and no limit or length is ever violated."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Whole solves with limits: what can be reached is reached, nothing is ever broken, and the status tells the truth."""
+"""Whole solves with limits: what can be reached is reached, nothing is violated, and the status is correct."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ AT_LIMIT = 1e-4
 
 
 def assert_kept(skeleton, limits, effectors, targets, solution):
-    """No limit broken, no length changed, and the errors are what they are said to be; the verdict."""
+    """Check that limits and lengths are kept and errors are correct; returns the verdict."""
     verdict = checker.judge(skeleton, limits, effectors, solution)
     assert verdict.break_deg.max(initial=0.0) < MOST_BREAK_DEG
     assert verdict.stretch < MOST_STRETCH
@@ -29,7 +29,7 @@ def assert_kept(skeleton, limits, effectors, targets, solution):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_what_is_within_the_limits_is_reached_from_a_cold_start(name):
-    """`make bench` measures it on thousands of targets, beside the paper's plain method."""
+    """`make bench` measures this on thousands of targets, beside the paper's plain method."""
     family = FAMILIES[name]
     frames = 150 if len(family.ends) > 1 else 300
     targets = family.targets(np.random.default_rng(1), frames)
@@ -85,7 +85,7 @@ def assert_no_worse_than_the_start(tree, targets, start, solution):
 
 
 def assert_binding_is_true(tree, verdict, solution):
-    """A bone on the way to an effector binds where the checker finds it within 1e-4 rad of a side of its limit."""
+    """A bone above an effector is at its limit if the checker finds it within 1e-4 rad of a side."""
     skeleton, limits, effectors = tree
     bones = set().union(*[skeleton.path(skeleton.index(effector.bone)) for effector in effectors])
     for bone in bones:
@@ -116,7 +116,7 @@ def assert_status_is_true(tree, targets, solution, free):
 
 
 def reach(skeleton, effector):
-    """The lengths on the way to an effector laid in a line; and what its tolerance is a fraction of."""
+    """The sum of the lengths on the path to an effector, and the length of which its tolerance is a fraction."""
     path = skeleton.path(skeleton.index(effector.bone))
     offset = (0, skeleton.lengths[path[-1]], 0) if effector.offset is None else effector.offset
     far = sum(np.linalg.norm(skeleton.head_offset(bone)) for bone in path[1:]) + np.linalg.norm(offset)
@@ -252,7 +252,7 @@ def test_a_fixed_joint_that_keeps_a_single_target_away_is_a_limit():
 
 @pytest.mark.parametrize("cone", [(180, 2, 10, 180), (180, 2, 180, 2), (180, 180, 180, 180)])
 def test_a_bone_that_is_turned_round_keeps_to_its_twist(cone):
-    """At half a turn the azimuth is any, and so is the twist: of rounding, it was 180° outside its range."""
+    """At a swing of 180° azimuth and twist are arbitrary: due to rounding the twist was 180° outside its range."""
     family = limb((0.3, 0.25), ball(cone, (-30, 30)), ball(cone, (-30, 30)))
     rng = np.random.default_rng(0)
     start = rng.normal(size=(200, 2, 4))

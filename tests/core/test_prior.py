@@ -1,4 +1,4 @@
-"""Rotations that are expected: they decide what targets leave open, and give way as much as their weight says."""
+"""The prior on rotations: it decides what targets leave open, and gives way according to its weight."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def turned(angle):
 
 
 def bone():
-    """One bone of length 1, and where its tip is when it is turned by one radian about X."""
+    """One bone of length 1, and the position of its tip after a rotation of one radian about X."""
     skeleton = limb([1.0], None).skeleton
     rest = skeleton.rest[0]
     tip = rest[:3, 3] + rest[:3, :3] @ [0.0, np.cos(1.0), np.sin(1.0)]

@@ -34,7 +34,7 @@ def feet():
 
 
 def channels():
-    """What all channels of all bones hold, to the bit."""
+    """The exact channels of all bones."""
     return [[tuple(getattr(bone, name)) for name in CHANNELS] for bone in rig().pose.bones]
 
 
@@ -164,7 +164,7 @@ def squat():
 
 
 def lock_an_axis():
-    """Z keeps the hand on the vertical whatever the mouse does; Shift Z in the plane across it."""
+    """Z keeps the hand on the vertical whatever the mouse does; Shift Z keeps it in the plane perpendicular to that."""
     hand = tail("hand.L")
     yield from begin()
     g.key("Z")
@@ -200,7 +200,7 @@ def type_a_number():
 
 
 def turn():
-    """R turns the bone about its point, as the mouse goes around it."""
+    """R rotates the bone about its point as the mouse moves around it."""
     hand, before = tail("hand.L"), rig().pose.bones["hand.L"].matrix.to_quaternion()
     x, y = g.view_xy(hand)
     select("hand.L")

@@ -11,7 +11,7 @@ from mathutils import Euler, Vector
 
 EXTENSION = "bl_ext.user_default.fabrik"
 FEET = ("foot.L", "foot.R")
-# Where Blender looks when a key is pressed over the viewport in Pose mode.
+# The keymaps that Blender searches for a key pressed over the viewport in Pose mode.
 KEYMAPS = ("Pose", "Object Non-modal", "Frames", "3D View", "3D View Generic", "Screen", "Window")
 
 
@@ -24,7 +24,7 @@ def tail(name):
 
 
 def channels():
-    """What the bones' rotation channels hold, to the bit."""
+    """The exact rotation channels of the bones."""
     return [tuple(bone.rotation_quaternion) for bone in rig().pose.bones]
 
 

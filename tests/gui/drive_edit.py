@@ -1,7 +1,4 @@
-"""Drives dragging over time: by the bone, by a point of its trail; a hold, and trails off; run by `test_gui.py`.
-
-Leaves edit_spread.png, edit_trail.png, edit_trail_dragged.png and edit_hold.png to be looked at.
-"""
+"""Drives dragging over time: by the bone, and by a point of its trail; a hold, and trails off; run by `test_gui.py`."""
 
 import importlib
 from math import radians, sin
@@ -29,7 +26,7 @@ def tail(name):
 
 
 def key_a_wave():
-    """A right arm that waves over 81 frames, a key on every frame, the hips and legs keyed as they stand."""
+    """A right arm that waves over 81 frames, with a key on every frame; hips and legs are keyed at rest."""
     keyframes, actions = module("blender.rig.keyframes"), module("blender.rig.actions")
     action = actions.new_action(rig(), "Wave")
     for bone in rig().pose.bones:
@@ -44,7 +41,7 @@ def key_a_wave():
 
 
 def keys():
-    """What all keys hold."""
+    """The values of all keys."""
     keyframes = module("blender.rig.keyframes")
     return {(curve.data_path, curve.array_index): keyframes.keys(curve) for curve in keyframes.curves(rig())}
 
@@ -98,7 +95,7 @@ def steps():
 
 
 def move(shift, place):
-    """Move the mouse by a shift in the plane of the view, seen from a place."""
+    """Move the mouse by a shift in the plane of the view from a position."""
     x, y = g.view_xy(place)
     to_x, to_y = g.view_xy(place + Vector(shift))
     yield from g.drag_to(g._pos[0] + to_x - x, g._pos[1] + to_y - y)  # noqa: SLF001  nothing else says where it is
@@ -143,7 +140,7 @@ def escape():
 def trail_drag():
     """A point of the trail is taken hold of: its frame changes, and the present one stays at hand."""
     view = rig().fabrik
-    # The hand comes back on its way: about this frame the place of frame 41 is that of no other.
+    # The hand returns on its path: near this frame no other frame has the position of frame 41.
     view.show_trails, view.trail_frames = True, 25
     bpy.context.scene.frame_set(50)
     yield 1.0
@@ -168,7 +165,7 @@ def trail_drag():
 
 
 def hold():
-    """A hand stays where it is from frame 40 to 60, and one undo takes it back."""
+    """A hand stays in place from frame 40 to 60, and one undo reverts that."""
     before, was = keys(), way()
     with g.override():
         bpy.ops.fabrik.add_hold("EXEC_DEFAULT", True, bone="hand.R", first=40, last=60, ease=8)

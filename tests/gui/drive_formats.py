@@ -18,7 +18,7 @@ def rig():
 
 
 def write_poses():
-    """Somebody stands, and lets the arms down."""
+    """Write poses of a person who stands and lowers the arms."""
     down = np.linspace(0.0, 1.2, FRAMES)
     poses = np.zeros((FRAMES, 24, 3))
     poses[:, 0] = [np.pi / 2, 0.0, 0.0]

@@ -1,7 +1,4 @@
-"""Looks at the interface in German: labels are ours, whatever Blender has for the word; run by `test_gui.py`.
-
-Leaves german_pose.png and german_motion.png to be looked at.
-"""
+"""Checks the interface in German: labels are ours, whatever Blender's translation of the word; run by `test_gui.py`."""
 
 import importlib
 import sys

@@ -37,7 +37,7 @@ def look(place, distance, turn, tilt=80.0):
 
 
 def pixels(name, rtype="WINDOW", box=(0.0, 0.0, 1.0, 1.0)):
-    """The picture of a region of the viewport as (height, width, 3) floats; it is kept under the name as well."""
+    """The picture of a region of the viewport as (height, width, 3) floats; also saved under the name."""
     whole = bpy.data.images.load(g.shot(name))
     width, height = whole.size
     colors = np.array(whole.pixels[:], dtype=np.float32).reshape(height, width, 4)

@@ -46,10 +46,7 @@ def look(place, distance, turn, tilt=78.0):
 
 
 def pixels(name, rtype="WINDOW", box=(0.0, 0.0, 1.0, 1.0)):
-    """The picture of a region of the viewport as (height, width, 3) floats; it is kept under the name as well.
-
-    box: its left, bottom, right and top as shares of the region.
-    """
+    """The picture of a region of the viewport as (height, width, 3) floats; also saved under the name."""
     whole = bpy.data.images.load(g.shot(name))
     width, height = whole.size
     colors = np.array(whole.pixels[:], dtype=np.float32).reshape(height, width, 4)
@@ -206,7 +203,7 @@ def switch_the_extension_off():
         assert vermilion(gone) < 20, "the overlay outlives the extension"
         with g.override():
             bpy.ops.preferences.addon_enable(module=EXTENSION)
-        # The first redraw loads what draws.
+        # The first redraw imports the drawing code.
         for _ in range(10):
             yield 0.6
             if vermilion(pixels("limits_back.png")) > 300:

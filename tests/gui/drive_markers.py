@@ -1,7 +1,4 @@
-"""Drives the Motion tab on the sample person as people do: import, match, calibrate, bake; run by `test_gui.py`.
-
-Leaves markers_baked.png to look at.
-"""
+"""Drives the Motion tab on the sample person: import, match, calibrate, bake; run by `test_gui.py`."""
 
 import sys
 from math import radians
@@ -100,7 +97,7 @@ def choose_one_of_two():
 
 
 def drop_a_file():
-    """What dropping a file does: the operator is invoked with the file, asks in a small dialogue, and imports."""
+    """Simulate dropping a file: the operator is invoked with the file, asks in a small dialog, and imports."""
     assert hasattr(bpy.types, "FABRIK_FH_markers")
     g.goto(*g.center())
     yield
@@ -131,12 +128,12 @@ def match():
 
 
 def places():
-    """Where the rig has its markers."""
+    """The positions of the markers on the rig."""
     return [(entry.name, entry.point, *entry.offset) for entry in capture().markers]
 
 
 def stop_calibrating():
-    """Esc on the way leaves everything as it was."""
+    """Esc during the work restores everything."""
     before = places()
     yield from g.find_button("fabrik.calibrate_markers", xfrac=0.4, step=6)
     g.click()

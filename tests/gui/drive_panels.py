@@ -1,7 +1,4 @@
-"""Drives the sidebar through the states of a rig: every panel draws in each, without an error; run by `test_gui.py`.
-
-An error while a panel draws is printed, and `test_gui.py` looks for it. The pictures are for people.
-"""
+"""Drives the sidebar through the states of a rig: every panel draws in each without an error; run by `test_gui.py`."""
 
 import sys
 from pathlib import Path
@@ -12,7 +9,7 @@ import gui_drive as g
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.sidebar import open_folds, open_panels
 
-# The panels that Blender has drawn to their end since the last look.
+# The panels that Blender has drawn completely since the last check.
 DRAWN = set()
 
 
@@ -29,7 +26,7 @@ def note(panel, _context):
 
 
 def prepare():
-    """Each panel is open, and tells when it has been drawn."""
+    """Open each panel, and let it report when it has been drawn."""
     open_panels()
     open_folds()
     for kind in panels():
@@ -38,7 +35,7 @@ def prepare():
 
 
 def look():
-    """Have the sidebar drawn anew."""
+    """Redraw the sidebar."""
     DRAWN.clear()
     g.region(rtype="UI").tag_redraw()
     g.redraw()

@@ -1,8 +1,4 @@
-"""Drags the sample person into poses by key and mouse, feet pinned and nothing else set; run by `test_gui.py`.
-
-Leaves pose_front.png, pose_squat.png, pose_pick_up.png, pose_shoulder.png, pose_far.png and pose_head_01.png to _12.png
-to be looked at: each shows the skin.
-"""
+"""Drags the sample person into poses by key and mouse, with pinned feet and default settings; run by `test_gui.py`."""
 
 from math import atan2, degrees, radians
 
@@ -35,7 +31,7 @@ def feet():
 
 
 def look(view):
-    """Look from a side."""
+    """View from a side."""
     region = g.area().spaces.active.region_3d
     region.view_perspective = "ORTHO"
     region.view_rotation = Euler((radians(view[0]), 0.0, radians(view[1]))).to_quaternion()
@@ -55,7 +51,7 @@ def show(picture, view):
 
 
 def begin(name, place):
-    """Take hold of a bone by its key, seen so that the way to a place is in the plane of the view."""
+    """Start dragging a bone by its key, with a view whose plane contains the path to a position."""
     way = Vector(place) - tail(name)
     look((90.0, degrees(atan2(way.y, way.x))))
     for each in rig().pose.bones:
@@ -69,13 +65,13 @@ def begin(name, place):
 
 
 def move(place, steps=6):
-    """The mouse goes to where a place is seen."""
+    """Move the mouse to the pixel of a position."""
     yield from g.drag_to(*g.view_xy(Vector(place)), steps=steps)
     yield
 
 
 def lead(name, *places):
-    """Drag a bone to one place in the world after the other."""
+    """Drag a bone to several positions in the world, one after the other."""
     for place in places:
         yield from begin(name, place)
         yield from move(place)
@@ -130,7 +126,7 @@ def front():
 
 
 def squat():
-    """The hips go down: knees bend, the trunk leans forward, feet stay flat."""
+    """The hips move down: knees bend, the trunk leans forward, feet stay flat."""
     place = tail("hips") - Vector((0.0, -0.05, 0.3))
     yield from lead("hips", place)
     trunk = (tail("head") - rig().matrix_world @ bone("hips").head).normalized()
@@ -163,7 +159,7 @@ def shoulder():
 
 
 def far():
-    """A hand is pulled far out of reach: the body leans after it, in balance, and the feet stay."""
+    """A hand is pulled far out of reach: the body leans toward it, in balance, and the feet do not move."""
     place = tail("hand.L") + Vector((0.6, -1.2, 0.4))
     yield from lead("hand.L", place)
     yield from show("pose_far.png", ASIDE)

@@ -1,7 +1,6 @@
-"""Drives stiffness, balance, floor, root and preferred pose by the sidebar on the sample person; run by `test_gui.py`.
+"""Drives stiffness, balance, floor, root and preferred pose in the sidebar on the sample person.
 
-Each is set by mouse and keys, and a drag by `F` shows that it counts; Esc brings every bit of the pose back. Leaves
-posture_panel.png, posture_balance.png and posture_floor.png to be looked at.
+Run by `test_gui.py`.
 """
 
 import importlib
@@ -29,7 +28,7 @@ def bone(name):
 
 
 def channels():
-    """What the bones' rotation channels hold, to the bit."""
+    """The exact rotation channels of the bones."""
     return [tuple(each.rotation_quaternion) for each in rig().pose.bones]
 
 
@@ -40,7 +39,7 @@ def select(*names):
 
 
 def open_all_panels():
-    """Those that are looked at are open, and others are away."""
+    """Open the tested panels, and close the others."""
     open_folds()
     for name in [each for each in dir(bpy.types) if each.startswith("FABRIK_PT_")]:
         kind = getattr(bpy.types, name)
@@ -122,7 +121,7 @@ def keep_the_pose():
 
 
 def dragged(name, shift, look=lambda: None, steps=6):
-    """What `look` sees once a bone has been led by a shift of its tail, which Esc then takes back to the bit."""
+    """The result of `look` after a drag of a bone by a shift of its tail, which Esc then reverts exactly."""
     select(name)
     posed = channels()
     tail = rig().matrix_world @ bone(name).tail
@@ -141,7 +140,7 @@ def dragged(name, shift, look=lambda: None, steps=6):
 
 
 def drag_a_stiff_trunk():
-    """What is stiff through and through keeps its rotation, and the others make up for it."""
+    """A bone with full stiffness keeps its rotation, and the others compensate."""
     trunk = ["spine", "chest", "upper_chest"]
     for stiff in (0.0, 1.0):
         for name in trunk:
@@ -172,7 +171,7 @@ def use_the_floor():
 
 
 def use_the_balance():
-    """With a load in the hand the body goes along with it; in balance it holds against it."""
+    """With a load in the hand the body moves with it; with balance it leans against it."""
     masses = importlib.import_module(f"{EXTENSION}.fabrik_addon.blender.rig.posture_masses")
     bone("hand.L")["fabrik_mass"] = 0.6
     ahead = {}
@@ -194,7 +193,7 @@ def use_the_balance():
 
 
 def use_the_root():
-    """The wheel goes through the menu of the root: pinned, the hips stay where they are; by itself they go along."""
+    """The mouse wheel goes through the root's menu: fixed, the hips do not move; with Auto they follow."""
     yield from g.find_button("fabrik.root", xfrac=0.7, step=8)
     seen = {}
     for _ in range(4):

@@ -1,9 +1,4 @@
-"""Drives the two walks of somebody who has never seen the extension, and counts what they do; run by `test_gui.py`.
-
-From the rig that is open to the first drag, and from a C3D file to a baked take. Prints WALK with the actions and the
-seconds. Leaves guide_drag.png, pose_panel.png, markers_panel.png and preferences.png for the manual, and sidebar.png
-to look at.
-"""
+"""Drives two complete workflows of a new user, and counts the actions; run by `test_gui.py`."""
 
 import sys
 import time
@@ -20,7 +15,7 @@ INSTALL = ["drop the zip", "OK"]
 
 
 class Walk:
-    """What was done so far, and for how long."""
+    """The actions so far, and their duration."""
 
     def __init__(self, name, *before):
         self.name, self.done, self.began = name, list(before), time.time()
@@ -193,7 +188,7 @@ def show_tab(name):
 
 
 def save(name, left, rtype=""):
-    """A picture of the viewport, or a region of it, of which so much at the left is left out."""
+    """Save a picture of the viewport, or a region of it without a strip at the left."""
     whole = bpy.data.images.load(g.shot(name))
     width, height = whole.size
     colors = np.array(whole.pixels[:], dtype=np.float32).reshape(height, width, 4)

@@ -1,8 +1,4 @@
-"""A real Blender with windows, driven by simulated mouse and keys: one process for each driver in this folder.
-
-FABRIK_GUI_TOOLS is the folder of the tools that start such a Blender; without it there is nothing to test with.
-`make test-gui` builds the extension first. With FABRIK_GUI_OUT the drivers' pictures are kept in that folder.
-"""
+"""A real Blender with windows, driven by simulated mouse and keys: one process for each driver in this folder."""
 
 import os
 import subprocess
@@ -12,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TOOLS = os.environ.get("FABRIK_GUI_TOOLS", "")
-# What draws much gets a small window.
+# Drivers that draw much get a small window.
 SIZES = {"drive_poses": "720x760", "drive_posture": "1200x1000"}
 DRIVERS = sorted(Path(__file__).parent.glob("drive_*.py"))
 

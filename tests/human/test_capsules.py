@@ -74,7 +74,7 @@ def test_an_oval_trunk_and_round_limbs_are_fitted():
     assert in_armature(bones, on_arm)[0] == pytest.approx(forearm.head + off, abs=2e-3)
     left, right = by_bone["chest"]
     middles = [in_armature(bones, each).mean(axis=0) for each in (left, right)]
-    # 95 % of the oval's half axes, which is as far as most of it goes.
+    # 95 % of the oval's half axes, the percentile that is used.
     assert middles[0][0] + left.radius == pytest.approx(0.95 * 0.16, abs=4e-3)
     assert left.radius == pytest.approx(0.95 * 0.11, abs=4e-3)
     assert np.mean(middles, axis=0)[1] == pytest.approx(chest.head[1] - 0.02, abs=4e-3)

@@ -1,4 +1,4 @@
-"""What the bones of a body weigh."""
+"""The masses of a body's bones."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ def lengths_of(rows):
 
 @pytest.mark.parametrize("fingers", [True, False])
 def test_a_human_weighs_what_the_table_says(fingers):
-    """The arms, the legs and the rest have de Leva's shares however many bones stand for them."""
+    """The arms, the legs and the rest have de Leva's shares for any number of bones."""
     masses = body_masses(lengths_of(humans.human(fingers=fingers)))
     assert sum(mass.share for mass in masses.values()) == pytest.approx(1.0)
     arm = sum(

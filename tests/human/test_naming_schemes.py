@@ -1,4 +1,4 @@
-"""What bones are, told from their names: every scheme, and names that mean nothing."""
+"""The roles of bones by their names: every scheme, and names without a meaning."""
 
 import pytest
 from support import humans
@@ -89,7 +89,7 @@ def test_thumbs_are_counted_from_what_there_is(thumb):
     assert [match(thumb)[name].number for name in thumb] == list(range(1, len(thumb) + 1))
 
 
-# Of each scheme the trunk, the head and the left side as its files have them, and what the trunk and the head are.
+# For each scheme the trunk, the head and the left side as in its files, and the roles of trunk and head.
 OF_MOTION = {
     "CMU": """Hips LowerBack Spine Spine1 Neck Neck1 Head LeftShoulder LeftArm LeftForeArm LeftHand LeftUpLeg LeftLeg
         LeftFoot LeftToeBase | hips spine spine spine neck neck head""",

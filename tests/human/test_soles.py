@@ -1,4 +1,4 @@
-"""Where a human meets the floor, by its bones."""
+"""The points of a human's bones that touch the floor."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_without_toes_the_foot_has_all_corners(bones):
 
 
 def test_they_go_with_the_rig_wherever_it_stands(bones):
-    """Turned and far from the origin the soles are the same points on the bones, on the lowest joint's level."""
+    """For a rotated rig far from the origin, the soles are the same points on bones, at the lowest joint's height."""
     spin = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     moved = {
         name: RestBone(bone.parent, spin @ (bone.head + np.array((0.0, 0.0, 7.0))), spin @ bone.axes, bone.length)

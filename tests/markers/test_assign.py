@@ -29,7 +29,7 @@ def person():
 
 
 def unlabelled(clip: Clip, kept: set[str], order: np.random.Generator) -> tuple[Clip, dict[str, str]]:
-    """The clip with its markers in another order and only the kept labels, and what the others were called."""
+    """The clip with its markers in another order and only the kept labels, and the names of the others."""
     places = order.permutation(len(clip.names))
     told = {f"*{place}": clip.names[place] for place in places if clip.names[place] not in kept}
     called = {label: name for name, label in told.items()}

@@ -107,7 +107,7 @@ class TestUpAxis:
         assert up_axis_by_markers(positions) is None
 
     def test_someone_who_lies_and_gets_up(self) -> None:
-        """The few frames on which somebody stands say it; those on which nobody does say nothing."""
+        """The few frames on which a person stands decide; those on which nobody does are ignored."""
         lying = STANDING[:, [0, 2, 1]] - [0.0, 0.9, 0.0]
         rising = np.concatenate((np.repeat(lying[None], 30, axis=0), np.repeat(STANDING[None], 4, axis=0)))
         assert up_axis_by_markers(rising) == "Z"
@@ -115,7 +115,7 @@ class TestUpAxis:
 
     @pytest.mark.parametrize("part", [slice(1, 8), slice(3, 8, 2)], ids=["upper-body", "an-arm"])
     def test_a_part_of_a_body_that_travels(self, part: slice) -> None:
-        """However high over the floor it is: what it moves along is level."""
+        """At any height above the floor: the axis of movement is horizontal."""
         steps = np.linspace(0.0, 3.0, 50)[:, None, None] * np.array([0.0, -1.0, 0.0])
         walk = (STANDING + steps)[:, part]
         assert up_axis_by_markers(walk) == "Z"
@@ -128,7 +128,7 @@ class TestUpAxis:
         assert up_axis_by_markers(as_y_up(crawl)) == "Y"
 
     def test_someone_lying_on_the_positive_side_looks_upright(self) -> None:
-        """The known weakness, in the docstring: nothing tells this from someone standing."""
+        """The known weakness, described in the docstring: this looks like someone standing."""
         lying_in_a_y_up_file = STANDING[None]
         assert up_axis_by_markers(lying_in_a_y_up_file) == "Z"
 
@@ -174,7 +174,7 @@ class TestResample:
         assert again.rate == new
         expected = (again.times - 3.0)[:, None, None] * velocity
         np.testing.assert_allclose(again.positions, expected, atol=1e-6 * count / old)
-        # Nothing of the end is lost, beyond what does not fill a frame.
+        # Nothing of the end is lost, except for less than a frame.
         duration = (count - 1) / old
         assert duration - 1 / new < again.times[-1] - 3.0 <= duration + 1e-6 / min(old, new)
 

@@ -1,4 +1,4 @@
-"""What makes one doubt a bake: a sentence for each, and none where all is well."""
+"""Warnings about a bake: a sentence for each, and none if all is well."""
 
 import numpy as np
 import pytest

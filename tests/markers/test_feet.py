@@ -1,4 +1,4 @@
-"""Feet that stand: found from noisy points, and planted without the rest of the body noticing."""
+"""Planted feet: found from noisy points, and held without a change of the rest of the body."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ FEET = [FootPoint(bone) for bone in ("foot.L", "foot.R", "toe.L", "toe.R")]
 
 
 def stepping(first, end, *, frames=100, speed=1.0, lift=0.1, noise=0.0, seed=0):
-    """A point (F, 3) that goes along Y except from frame first to end."""
+    """A point (F, 3) that moves along Y except from frame first to end."""
     moving = np.ones(frames)
     moving[first:end] = 0.0
     way = np.cumsum(moving) * speed / RATE
@@ -99,7 +99,7 @@ class TestPlanting:
             assert np.abs(np.sum(rotation * inside, axis=1))[changed] == pytest.approx(1.0, abs=1e-9)
 
     def test_on_a_treadmill(self, skating):
-        """The same walk on a belt that runs back as fast as the person goes on."""
+        """The same walk on a belt that moves back as fast as the person walks."""
         belt = np.array([0.0, 1.3, 0.0])
         roots = skating.root_location + (np.arange(150) / RATE)[:, None] * belt
         running = replace(skating, root_location=roots)
@@ -125,7 +125,7 @@ class TestPlanting:
 
 
 class TestFloor:
-    """How far the feet of a take are from the floor that their rig stands on at rest."""
+    """The distance of the feet of a take from the floor of the rig at rest."""
 
     @staticmethod
     def walked(height):

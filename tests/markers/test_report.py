@@ -1,4 +1,4 @@
-"""The report: figures against a plain loop, the CSV read back, the table looked at."""
+"""The report: figures compared with a plain loop, the CSV read back, and the table."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ def report_of(errors: np.ndarray, **others: object) -> Report:
 
 
 def plain_figures(values: list[float]) -> tuple[float, float, float, float]:
-    """Mean, RMS, maximum and coverage of a list, the long way."""
+    """Mean, RMS, maximum and coverage of a list by a plain loop."""
     seen = [value for value in values if not math.isnan(value)]
     if not seen:
         return math.nan, math.nan, math.nan, 0.0

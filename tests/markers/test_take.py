@@ -72,7 +72,7 @@ class TestHiddenMarkers:
 
     @pytest.mark.parametrize("edge", [HIDDEN_ARM.start, HIDDEN_ARM.stop, HIDDEN_LEG.start, HIDDEN_LEG.stop])
     def test_no_jump_at_the_edges(self, hidden, edge):
-        """Joints go on from frame to frame as they truly do, but for some millimetres."""
+        """Joints continue from frame to frame as in reality, to within some millimetres."""
         _, take = hidden
         part = slice(edge - 3, edge + 3)
         true = np.diff(walker.true_matrices()[part, :, :3, 3], axis=0)
@@ -158,7 +158,7 @@ def test_hips_follow_their_course_through_a_gap_of_the_trunk():
 
 
 def turns(rotations):
-    """(F - 1, J) radians that bones turn from frame to frame."""
+    """(F - 1, J) radians by which bones rotate from frame to frame."""
     return angle_between(rotations[1:], rotations[:-1])
 
 
@@ -267,7 +267,7 @@ class TestProportions:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_hinges_without_ends_come_out_no_worse_than_by_frames_alone(seed):
-    """Knees and elbows that may turn all the way round, markers with noise and holes of up to 0.4 s."""
+    """Knees and elbows that may rotate fully, markers with noise and gaps of up to 0.4 s."""
     rng, frames = np.random.default_rng(seed), slice(100, 260)
     targets = walker.true_positions()[frames] + rng.normal(0.0, 1.5 * MM, walker.true_positions()[frames].shape)
     for marker in range(targets.shape[1]):

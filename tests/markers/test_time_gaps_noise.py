@@ -1,4 +1,4 @@
-"""Another rate, gaps and noise: what is seen stays, what is not is not made up, and nothing moves in time."""
+"""Another rate, gaps and noise: visible samples are kept, missing ones are not invented, and nothing moves in time."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ class TestShortGaps:
 
     @given(recordings())
     def test_nothing_is_carried_far(self, clip: Clip) -> None:
-        """A cubic with both ends at one place goes no farther than 4/27 of what each of its slopes leads to."""
+        """A cubic with equal ends moves at most 4/27 of the distance that its end slopes would cover."""
         done = bridge(clip.positions, clip.rate, clip.frame_count)
         for marker in range(len(clip.names)):
             track = clip.positions[:, marker]
@@ -105,7 +105,7 @@ class TestShortGaps:
                 assert (inside <= ends.max(axis=0) + room).all()
 
     def test_a_long_gap_is_not_run_away_with(self) -> None:
-        """Gone at 3 m/s for two seconds and back where it was: off for what a quarter of a second allows."""
+        """Leaves at 3 m/s for two seconds and returns: displaced by at most a quarter of a second's motion."""
         positions = np.zeros((140, 1, 3))
         positions[:10, 0, 0] = np.arange(-9, 1) * 0.05
         positions[10:130] = np.nan

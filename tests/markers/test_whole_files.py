@@ -58,7 +58,7 @@ def test_an_error_leaves_all_as_it_was(old: tuple[Path, Path], tmp_path: Path, e
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_place_that_cannot_be_taken_gives_the_others_back(old: tuple[Path, Path], tmp_path: Path, order: int) -> None:
-    """A folder that has come meanwhile is such a place."""
+    """For example a folder that was created meanwhile."""
 
     def written() -> None:
         with prepared(*old[::order]) as parts:

@@ -1,4 +1,4 @@
-"""What the paper shows on its models, and that the shipped solver does no worse; `make bench-paper` has the figures."""
+"""The paper's results on its models, and that our solver is at least as good; `make bench-paper` has the figures."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The JSON file of which bone goes by which."""
+"""The JSON file of bone pairs."""
 
 import pytest
 

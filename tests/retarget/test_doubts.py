@@ -27,7 +27,7 @@ def posed(**rotations):
 
 
 def walked():
-    """Somebody who swings arms and legs."""
+    """A person who swings arms and legs."""
     swing = 30.0 * np.sin(np.linspace(0.0, 4.0 * np.pi, FRAMES))[:, None] * (1.0, 0.0, 0.0)
     knee = np.maximum(swing, 0.0)
     return posed(thigh__L=swing, thigh__R=-swing, shin__L=knee, shin__R=knee, upper_arm__L=-swing, upper_arm__R=swing)
@@ -101,7 +101,7 @@ def test_a_source_that_never_stands_upright_is_doubted():
 
 
 def kicked(standing):
-    """Somebody who kicks and turns hips and shoulders against each other, but for one frame."""
+    """A person who kicks and rotates hips and shoulders against each other, except for one frame."""
     sway = np.sin(np.linspace(0.3, 9.0, FRAMES))[:, None]
     parts = {
         "hips": (-10.0, 30.0, 5.0),
@@ -138,7 +138,7 @@ def test_the_frame_on_which_the_whole_body_stands_is_the_reference_and_is_told()
 
 @pytest.mark.parametrize("reference", [None, 5, 17, 31])
 def test_hips_and_chest_face_as_the_source_does_whatever_the_frame_of_reference(reference):
-    """Without a frame on which anybody stands: hips and shoulders of that frame are each compared with the rig's."""
+    """Without a frame on which the person stands: hips and shoulders of that frame are each compared with the rig's."""
     local = kicked(standing=slice(0, 0))
     found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0, reference=reference))
     _, wanted = motions.turned_by(PERSON, local)

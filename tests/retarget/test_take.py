@@ -1,4 +1,4 @@
-"""A motion onto rigs: the same one under other names, rolls, sizes and ways; other rest poses and proportions."""
+"""A motion on rigs: with other names, rolls, sizes and directions; with other rest poses and proportions."""
 
 from dataclasses import replace
 
@@ -95,7 +95,7 @@ def test_a_rest_pose_that_nobody_stands_in_is_replaced_by_a_frame_that_stands(ar
 
 
 def farthest_way(source, target, found):
-    """Most degrees between the ways of limbs, and of the lines between both sides, of a source and of a rig."""
+    """The largest angle between the directions of limbs and left-right lines of a source and of a rig, in degrees."""
     skeleton, rotations, roots = source
     _, wanted = motions.turned_by(skeleton, rotations, roots)
     _, heads = motions.turned_by(target, found.solution.rotations, found.solution.root_location)
@@ -119,7 +119,7 @@ def _units(ways):
 
 
 def test_a_loop_stays_one_and_feet_that_stand_stay_where_they_are():
-    """Somebody who sways on the spot, for less than a second, onto shorter legs."""
+    """A person who sways on the spot, for less than a second, on a rig with shorter legs."""
     rows = humans.human(arms=45.0, bend=5.0)
     skeleton = motions.skeleton_of(rows)
     rotations, roots = motions.swaying(skeleton, frames=25, size=0.02)
@@ -153,7 +153,7 @@ def test_hands_that_clap_clap_on_longer_arms():
 
 
 def test_no_side_of_a_foot_and_no_toe_that_bends_little_goes_under_the_floor():
-    """Somebody on the ball of the right foot, whose heel is high and whose outer edge is down."""
+    """A person on the ball of the right foot, whose heel is high and whose outer edge is down."""
     rows = humans.human(arms=45.0, bend=5.0, fingers=False)
     skeleton = motions.skeleton_of(rows)
     rotations = np.tile([1.0, 0.0, 0.0, 0.0], (20, len(skeleton), 1))
@@ -187,7 +187,7 @@ def test_hands_whose_files_say_no_ends_go_on_as_the_forearms():
 
 
 def test_binding_shows_every_joint_that_is_at_its_limit():
-    """Whatever brought the joint there: the transfer, an arm or a leg that was solved inside its limits."""
+    """Whatever rotated the joint: the transfer, or an arm or a leg solved inside its limits."""
     skeleton = motions.skeleton_of(humans.human(arms=45.0, bend=5.0, fingers=False))
     rotations, roots = motions.swaying(skeleton, size=1.0)
     limits = {name: Ball(0.35, (-0.2, 0.2)) for name in skeleton.names if name != "hips"}
@@ -201,7 +201,7 @@ def test_binding_shows_every_joint_that_is_at_its_limit():
 
 
 def test_a_limb_that_a_hinge_rolls_is_not_told_as_turned_off():
-    """The elbow folds about X alone: the upper arm is rolled for it, and goes the source's way."""
+    """The elbow folds about X only: the upper arm is twisted for that, and points in the source's direction."""
     rows = humans.human(arms=45.0, fingers=False)
     skeleton = motions.skeleton_of(rows)
     rotations, roots = np.tile([1.0, 0.0, 0.0, 0.0], (3, len(skeleton), 1)), np.tile(skeleton.rest[0, :3, 3], (3, 1))
@@ -215,7 +215,7 @@ def test_a_limb_that_a_hinge_rolls_is_not_told_as_turned_off():
 
 
 def stepping_on(height):
-    """Somebody whose left foot stands on the floor, and the right one on a box, then in the air, then on the box."""
+    """A person whose left foot is on the floor, and the right one on a box, then in the air, then on the box."""
     skeleton = motions.skeleton_of(humans.human(arms=45.0, bend=25.0, fingers=False))
     lifted = height + 0.15 * np.interp(np.arange(60), [20.0, 30.0, 40.0], [0.0, 1.0, 0.0])
     ahead = np.interp(np.arange(60), [20.0, 40.0], [0.2, 0.3])
@@ -261,7 +261,7 @@ def test_toes_that_leave_or_reach_the_floor_add_no_turns(every):
 
 
 def turns_beyond(skeleton, rotations, roots, found):
-    """Degrees a frame by which each bone of the legs rotates beyond 1.3 times what the source's does."""
+    """Degrees a frame by which each bone of the legs rotates beyond 1.3 times the source's rotation."""
     target, beyond = found.solution.skeleton, {}
     own, _ = motions.turned_by(target, found.solution.rotations, found.solution.root_location)
     theirs, _ = motions.turned_by(skeleton, rotations, roots)
@@ -300,7 +300,7 @@ def test_a_foot_that_comes_down_with_its_heel_under_the_floor_rotates_gradually(
 
 
 def test_toes_stay_above_the_floor_where_no_foot_ever_stands():
-    """Somebody who runs on the spot on the toes, that point down in the source and would go through the floor."""
+    """A person who runs on the spot on the toes, which point down in the source and would go through the floor."""
     rows = humans.human(arms=45.0, bend=5.0, fingers=False)
     skeleton = motions.skeleton_of(rows)
     rotations = np.tile([1.0, 0.0, 0.0, 0.0], (40, len(skeleton), 1))

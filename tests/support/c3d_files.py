@@ -12,7 +12,7 @@ LABELS = ("LASI", "RASI", "LKNE", "RKNE", "LANK", "RANK")
 
 
 def standing(frames=7, count=6):
-    """(F, P, 3) millimetres: points about a person who stands, Z up, and drifts along X; whole numbers."""
+    """(F, P, 3) millimetres: points around a standing person, Z up, who drifts along X; whole numbers."""
     rng = np.random.default_rng(20)
     body = np.column_stack(
         [rng.integers(-200, 200, count), rng.integers(-120, 120, count), np.linspace(60, 1700, count)]
@@ -48,11 +48,7 @@ def real(*values):
 
 @dataclass(frozen=True)
 class C3d:
-    """A C3D file to be written, so that a test changes only what it is about.
-
-    scale: negative for floats. header: fields that say something else. params: by GROUP:NAME, None leaves one out.
-    again: parameters that are there once more. tail: bytes after the data; cut: bytes missing at the end.
-    """
+    """A C3D file to be written, so that a test changes only the part that it tests."""
 
     points: np.ndarray = field(default_factory=standing)
     residuals: np.ndarray | None = None
@@ -142,7 +138,7 @@ class C3d:
         residuals = np.zeros((frames, count)) if self.residuals is None else self.residuals
         numbers = np.concatenate((self.points, residuals[..., None]), axis=-1).reshape(frames, 4 * count)
         if self.scale > 0.0:
-            # Whole numbers; the last word is negative where a point is not seen.
+            # Whole numbers; the last word is negative if a point is not seen.
             numbers[:, np.arange(numbers.shape[1]) % 4 < 3] /= self.scale
             numbers = np.rint(numbers)
         numbers = np.hstack((numbers, np.full((frames, self.analogs), 77.0)))

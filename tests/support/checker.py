@@ -17,14 +17,7 @@ ZOOMS = 9
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a solution's F frames and J bones do to their limits and lengths.
-
-    Attributes:
-        break_deg: (F, J) degrees outside the limit, zero inside.
-        slack: (F, J) radians to the nearest side of the limit; infinite for a bone that has none.
-        stretch: the greatest change of a length, and the greatest gap between a bone and what its parent carries.
-        points: (F, E, 3) where the effectors are.
-    """
+    """The limit violations and lengths of a solution's F frames and J bones."""
 
     break_deg: np.ndarray
     slack: np.ndarray
@@ -64,7 +57,7 @@ def matrices(quaternions):
 
 
 def about(axis, angle):
-    """(..., 3, 3) turns about a unit axis (..., 3) by angles (...): Rodrigues' formula."""
+    """(..., 3, 3) rotations about a unit axis (..., 3) by angles (...): Rodrigues' formula."""
     cross = np.zeros((*np.shape(angle), 3, 3))
     x, y, z = np.moveaxis(np.broadcast_to(axis, (*np.shape(angle), 3)), -1, 0)
     cross[..., 0, 1], cross[..., 0, 2], cross[..., 1, 2] = -z, y, -x
@@ -74,14 +67,14 @@ def about(axis, angle):
 
 
 def size_of_turn(turns):
-    """(...) radians by which matrices turn."""
+    """(...) radians by which matrices rotate."""
     skew = turns - np.swapaxes(turns, -1, -2)
     sine = np.sqrt((skew**2).sum(axis=(-1, -2)) / 2.0)
     return np.arctan2(sine, np.trace(turns, axis1=-2, axis2=-1) - 1.0)
 
 
 def lean_and_twist(turns):
-    """(..., 2) lean on the chart and (...) twist of (..., 3, 3) local rotations."""
+    """(..., 2) swing on the chart and (...) twist of (..., 3, 3) local rotations."""
     x, y, z = np.moveaxis(turns[..., :, 1], -1, 0)
     aside = np.hypot(x, z)
     angle = np.arctan2(aside, y)
@@ -94,14 +87,14 @@ def lean_and_twist(turns):
 
 
 def swing(lean):
-    """(..., 3, 3) the shortest turns that lean Y to chart points (..., 2)."""
+    """(..., 3, 3) the shortest rotations that swing Y to chart points (..., 2)."""
     angle = np.linalg.norm(lean, axis=-1)
     axis = np.stack([lean[..., 1], np.zeros_like(angle), -lean[..., 0]], axis=-1)
     return about(np.where(angle[..., None] > 0, axis / np.maximum(angle, 1e-300)[..., None], [1.0, 0.0, 0.0]), angle)
 
 
 def composed(lean, twist):
-    """(..., 3, 3) the rotations with leans (..., 2) and twists (...)."""
+    """(..., 3, 3) the rotations with swings (..., 2) and twists (...)."""
     return swing(lean) @ about(np.array([0.0, 1.0, 0.0]), twist)
 
 
@@ -134,7 +127,7 @@ def range_distances(angle, low, high):
 
 
 def window_distances(limit, lean):
-    """How far leans (..., 2) are outside a ball's or a polygon's window, and how far from its outline."""
+    """How far swings (..., 2) are outside a ball's or a polygon's outline, and how far from it."""
     if isinstance(limit, Ball) and min(limit.angles) >= np.pi:
         return np.zeros(lean.shape[:-1]), np.full(lean.shape[:-1], np.inf)
     flat = lean.reshape(-1, 2)
@@ -143,7 +136,7 @@ def window_distances(limit, lean):
 
 
 def holds(limit, lean):
-    """Whether leans (..., 2) are in a ball's or a polygon's window."""
+    """Whether swings (..., 2) are inside a ball's or a polygon's outline."""
     x, z = lean[..., 0], lean[..., 1]
     if isinstance(limit, Polygon):
         return np.abs(winding(np.array(limit.window, dtype=float), lean)) > 0.5
@@ -179,7 +172,7 @@ def outline(limit, side, share):
 
 
 def nearest_on_outline(limit, leans):
-    """(N, 2) the outline's nearest points to leans (N, 2): on each side the best of many, closer and closer."""
+    """(N, 2) the outline's nearest points to swings (N, 2): on each side the best of many samples, then refined."""
     sides = np.arange(len(limit.window) if isinstance(limit, Polygon) else 4)
     step = 1.0 / CORNERS
     share = np.broadcast_to(np.arange(CORNERS + 1) * step, (len(leans), len(sides), CORNERS + 1))
@@ -211,7 +204,7 @@ def placed(skeleton, turns, root_location):
 
 
 def effector_points(skeleton, effectors, frames, heads):
-    """(F, E, 3) where effectors are."""
+    """(F, E, 3) positions of effectors."""
     columns = []
     for effector in effectors:
         bone = skeleton.index(effector.bone)
@@ -221,7 +214,7 @@ def effector_points(skeleton, effectors, frames, heads):
 
 
 def clamped(limit, turns):
-    """(N, 3, 3) the nearest rotations inside a limit: nearest lean on the chart, nearest twist; by brute force."""
+    """(N, 3, 3) the nearest rotations inside a limit: nearest swing on the chart, nearest twist; by brute force."""
     if isinstance(limit, Fixed):
         return np.broadcast_to(np.eye(3), turns.shape)
     if isinstance(limit, Hinge):
@@ -244,7 +237,7 @@ def into_range(angle, low, high):
 
 
 def random_rotations_inside(limit, rng, count):
-    """(count, 4) quaternions spread evenly over a limit: leans by area on the chart, twists and angles by size."""
+    """(count, 4) quaternions spread evenly over a limit: swings by area on the chart, twists and angles by size."""
     if isinstance(limit, Fixed):
         return np.tile([1.0, 0.0, 0.0, 0.0], (count, 1))
     if isinstance(limit, Hinge):
@@ -260,7 +253,7 @@ def random_rotations_inside(limit, rng, count):
 
 
 def _random_leans(limit, rng, count):
-    """(count, 2) leans in the window, by throwing away what falls beside it."""
+    """(count, 2) swings inside the outline, by rejection sampling."""
     if isinstance(limit, Polygon):
         low, high = np.min(limit.window, axis=0), np.max(limit.window, axis=0)
     else:
@@ -273,10 +266,7 @@ def _random_leans(limit, rng, count):
 
 
 def steepest(skeleton, limits, effectors, solution, targets, turn=1e-3):
-    """(F,) the steepest way in which one joint alone could still bring the effectors nearer inside its limit.
-
-    0: nothing gets better whichever joint is turned. 1: a joint could turn straight toward what is missing.
-    """
+    """(F,) how much closer rotating a single joint inside its limit could bring the effectors, at most."""
     turns = matrices(solution.rotations)
     weights = np.where(np.isnan(targets).any(axis=2), 0.0, [effector.weight for effector in effectors])
 

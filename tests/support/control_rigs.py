@@ -9,7 +9,7 @@ from mathutils import Vector
 
 from fabrik_addon.core import forward_kinematics
 
-# What the evaluated body may be off by.
+# The allowed error of the evaluated body.
 METRES, DEGREES = 1e-4, 0.05
 
 _SPINE = (
@@ -20,7 +20,7 @@ _SPINE = (
     ("head", "neck", (0, -0.02, 1.58), (0, -0.02, 1.75)),
     ("shoulder.L", "chest", (0.02, 0, 1.44), (0.17, 0.01, 1.44)),
 )
-# Where the limbs hang, and their joints; the last two are the ends.
+# The bones to which the limbs are attached, and the limbs' joints; the last two are the ends.
 _LIMBS = {
     "arm": ("shoulder.L", ("arm.L", "forearm.L", "hand.L")),
     "leg": ("hips", ("thigh.L", "shin.L", "foot.L", "toe.L")),
@@ -140,7 +140,7 @@ def _half(head, tail):
 
 
 def _beside(head):
-    """The tail of a short bone at a place."""
+    """The tail of a short bone at a position."""
     return tuple(np.array(head) + np.array((0, 0, 0.08)))
 
 
@@ -150,7 +150,7 @@ def _limbs():
 
 
 def _pole(bones):
-    """Where the pole of a limb is, by its bones."""
+    """The position of a limb's pole, by its bones."""
     x, *rest = _POLES["arm" if len(bones) == 3 else "leg"]
     return x * np.sign(bones[2][2][0]), *rest
 
@@ -303,7 +303,7 @@ def only_ik(name="Only"):
 
 
 def bend_as_on_ik(rig, bones):
-    """Have the joints whose names have a part bend, by hand, as their IK bends them: FK bends them any way."""
+    """Bend the joints whose names contain a part by hand, as their IK bends them: FK can bend them in any direction."""
     for row in rig.fabrik.control.carriers:
         if row.hinge and bones in row.name:
             joint = rig.pose.bones[row.name]
@@ -312,14 +312,14 @@ def bend_as_on_ik(rig, bones):
 
 
 def assert_same(one, other):
-    """(B, 4, 4) matrices of bones are those of others, within what a body may be off by."""
+    """Check that matrices (B, 4, 4) of bones equal others within the allowed error of a body."""
     assert one[:, :3, 3] == pytest.approx(other[:, :3, 3], abs=METRES)
     ours, theirs = (each[:, :3, :3] / np.linalg.norm(each[:, :3, :3], axis=1, keepdims=True) for each in (one, other))
     assert np.degrees(np.linalg.norm(ours - theirs, axis=1)).max() < DEGREES
 
 
 def stands_as_solved(rig, result):
-    """Every bone of the body, on every frame; those whose twist the rig makes itself by where they point."""
+    """Check every bone of the body on every frame; for bones whose twist the rig makes itself, only the direction."""
     (tree,) = result.trees
     skeleton, solution = tree.goals.tree.skeleton, tree.solution
     wanted = forward_kinematics(skeleton, solution.rotations, solution.root_location)

@@ -1,4 +1,4 @@
-"""Rigs in Pose mode, drags of them, and what those have changed."""
+"""Rigs in Pose mode, drags of them, and the channels that these have changed."""
 
 import bpy
 import numpy as np
@@ -38,7 +38,7 @@ def drag_by(rig, bone, shift, point="TAIL", **settings):
 
 
 def channels(rig):
-    """What every bone's channels hold, to the bit."""
+    """The exact channels of every bone."""
     return scenes.digest()["objects"][rig.name]["bones"]
 
 

@@ -36,12 +36,12 @@ class Family:
         return rotations
 
     def points(self, rotations):
-        """(F, E, 3) where the effectors of poses (F, J, 4) are."""
+        """(F, E, 3) positions of the effectors in poses (F, J, 4)."""
         frames, heads = placed(self.skeleton, matrices(rotations), self.skeleton.rest[0, :3, 3])
         return effector_points(self.skeleton, self.effectors, frames, heads)
 
     def targets(self, rng, frames):
-        """(F, E, 3) targets within reach of the limits: where random poses inside them put the effectors."""
+        """(F, E, 3) targets that the limits allow: the positions of the effectors in random poses inside them."""
         return self.points(self.poses(rng, frames))
 
 
@@ -73,7 +73,7 @@ def limb(lengths, *limits):
 
 
 def links(count, *limits):
-    """A limb of equal bones that have the limits in turn."""
+    """A limb of equal bones with the given limits in turn."""
     return limb([0.1] * count, *(limits[i % len(limits)] for i in range(count)))
 
 

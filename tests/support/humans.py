@@ -14,7 +14,7 @@ FINGERS = ("thumb", "index", "middle", "ring", "pinky")
 
 @dataclass(frozen=True)
 class Row:
-    """A bone: its plain name, its parent's, its ends, and where its X axis points."""
+    """A bone: its plain name, its parent's, its ends, and the direction of its X axis."""
 
     name: str
     parent: str
@@ -30,12 +30,7 @@ class Row:
 
 
 def human(arms=0.0, bend=0.0, rolls=None, fingers=True):
-    """The rows of a person.
-
-    arms: degrees that the arms are below level: 0 is a T pose, 45 an A pose, 85 hangs.
-    bend: degrees that elbows, knees and fingers are bent at rest.
-    rolls: degrees by which each left bone's X axis is turned from its joint's flexion axis, by plain name; or a number.
-    """
+    """The rows of a person."""
     rows = _trunk() + _arm(arms, bend) + _leg(bend)
     if fingers:
         rows += _fingers(rows, arms, bend)
@@ -147,7 +142,7 @@ def _mirrored(row):
 
 
 def _turned_about(vector, axis, degrees):
-    """A vector turned about a unit axis at right angles to it."""
+    """A vector rotated about a perpendicular unit axis."""
     return np.cos(np.radians(degrees)) * vector + np.sin(np.radians(degrees)) * np.cross(unit(axis), vector)
 
 

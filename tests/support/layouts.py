@@ -1,12 +1,9 @@
-"""Stands in for Blender's layout, which there is none of without a window: takes note of texts and how wide they are.
-
-Widths are pixels of a screen at scale 1, as Blender 5.2 draws them: measured on pictures of its window.
-"""
+"""A substitute for Blender's layout, which needs a window: records texts and their widths."""
 
 import blf
 import bpy
 
-# What a panel has for its contents where the sidebar is as wide as Blender makes it at first.
+# The width of a panel's contents while the sidebar has Blender's initial width.
 SIDEBAR = 236.0
 _ICON, _PAD, _ARROW = 20.0, 8.0, 16.0
 # Property names take this share, right of which their values are.
@@ -34,7 +31,7 @@ class Leaf:
 
 
 class Split(Leaf):
-    """A property whose name stands left of its value."""
+    """A property whose name is to the left of its value."""
 
     def __init__(self, name, value):
         self.name, self.value = width_of(name) + _PAD / 2, value
@@ -137,7 +134,7 @@ class Layout:
         return sum(needs) if self.kind == "ROW" else max(needs) + (_LIST_FRAME if self.kind == "LIST" else 0.0)
 
     def cut(self, width):
-        """The texts that are cut off where the whole is so wide, in tuples of those side by side."""
+        """The texts that are cut off at a given width, as tuples of adjacent texts."""
         if self.kind == "ROW":
             return [] if self.need <= width + 0.5 else [tuple(text for leaf in self.leaves() for text in leaf.texts)]
         width -= _LIST_FRAME if self.kind == "LIST" else 0.0
@@ -161,13 +158,13 @@ class Properties:
 
 
 class Filter:
-    """What a list's filter needs of `self`."""
+    """The part of `self` that a list's filter uses."""
 
     bitflag_filter_item = 1
 
 
 class Stage:
-    """What a panel's draw function needs of `self`."""
+    """The part of `self` that a panel's draw function uses."""
 
     def __init__(self, panel, layout):
         self.panel, self.layout = panel, layout

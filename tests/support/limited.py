@@ -1,4 +1,4 @@
-"""Rigs with limits for the tests of the Blender side, and what is kept of their limits."""
+"""Rigs with limits for the Blender tests, and the stored values of their limits."""
 
 from math import pi
 
@@ -22,7 +22,7 @@ def in_one_scene(examples):
 
 
 def angles(low, high):
-    """Angles without the very small ones: what is meant to be zero is zero."""
+    """Angles in which very small values are replaced by zero."""
     return st.floats(low, high).map(lambda angle: round(angle, 6) + 0.0)
 
 
@@ -84,7 +84,7 @@ def select(rig, names, active=None):
 
 
 def kept(rig):
-    """All that is kept of the limits of a rig's bones, as plain values."""
+    """All stored values of the limits of a rig's bones, as plain values."""
     return {
         bone.name: {name: plain(bone[name]) for name in PROPERTIES if name in bone}
         for bone in rig.pose.bones
@@ -97,7 +97,7 @@ def plain(value):
 
 
 def near(found, wanted):
-    """Whether two answers of `kept` agree but for rounding, and ranges that are all but a whole turn."""
+    """Whether two results of `kept` agree up to rounding; ranges of nearly a full turn are equal."""
     if found.keys() != wanted.keys():
         return False
     return all(_near(found[bone], wanted[bone]) for bone in wanted)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Published:
-    """A marker set: its labels with `@` in the place of a side, the bones of some, and how sides are told."""
+    """A marker set: its labels with `@` instead of a side, the bones of some, and how labels show the side."""
 
     text: str
     bones: str

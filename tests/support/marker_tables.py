@@ -17,7 +17,7 @@ def truth():
 
 @dataclass
 class Motive:
-    """An export of Motive to be written, so that a test changes only what it is about."""
+    """An export of Motive to be written, so that a test changes only the part that it tests."""
 
     version: str = "1.23"
     units: str = "Meters"

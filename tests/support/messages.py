@@ -1,4 +1,4 @@
-"""What people are told while the extension works, as it stands in the source: refusals, results, warnings."""
+"""The messages of the extension, as written in the source: errors, results, warnings."""
 
 import ast
 import re
@@ -6,14 +6,14 @@ from functools import cache
 from pathlib import Path
 
 ADDON = Path(__file__).parents[2] / "fabrik_addon"
-# Notes inside a sentence, why a bone is left out: nobody is refused anything.
+# Notes inside a sentence, such as why a bone is left out; these are not errors for the user.
 NOTES = {"UnplacedError", "BakeStoppedError"}
-# What only a script can do wrong, and what only the command line says.
+# Errors that only scripts can cause, and texts of the command line.
 BY_SCRIPTS = re.compile(
     r"core/(model|fabrik|least_squares|strategy|posture|backend)|command_line|bake/(file|batch)\.py"
 )
 WHY_NOT = re.compile(r"_?why_(no|not)(_|$)")
-# Where sentences are put together that the window shows.
+# Functions that assemble sentences shown in the window.
 TELLING = (
     "blender/[!su]*/**/*.py",
     "blender/ui/operators/**/*.py",
@@ -22,7 +22,7 @@ TELLING = (
     "markers/report/[dt]*.py",
     "retarget/[ad]*.py",
 )
-# Names of things, headings of tables, and types.
+# Names, headings of tables, and types.
 NAMES = re.compile(
     r"FABRIK|LMB|^\{\} (target|pin|edit)$|^Object Transforms$|^(mean|rms|max) mm$|^(worst frame|seen %)$|Long unseen"
     r"|^[{}a-z0-9 ]+_[a-z0-9_ ]+$|^\{\} \{\} to \{\}$|^(\{\} )?frames$| \| "
@@ -31,7 +31,7 @@ _LOGGING = {"warning", "info", "debug"}
 
 
 def text_of(node):
-    """A message as it stands in the source, each value in it as {}; "" for one that is a value as a whole."""
+    """A message as written in the source, with {} for each value; "" if it is only a value."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):
@@ -40,14 +40,14 @@ def text_of(node):
 
 
 def refusals():
-    """(where, message) of each error that is raised with a text of its own; not those that hand another's on."""
+    """(where, message) of each error raised with its own text; without those that pass on another's."""
     for kind, where, text in _raised("**/*.py"):
         if kind not in NOTES and text.strip("{}:, '\""):
             yield where, text
 
 
 def reasons():
-    """(where, sentence) of each that a function returns whose name says that it tells why not."""
+    """(where, sentence) of each return value of functions whose names say that they give reasons."""
     for path, tree in _sources("blender/**/*.py"):
         for function in ast.walk(tree):
             if isinstance(function, ast.FunctionDef) and WHY_NOT.match(function.name):
@@ -59,7 +59,7 @@ def reasons():
 
 
 def told():
-    """(where, text) of all that is put into results and warnings: sentences and parts of them, of two words or more."""
+    """(where, text) of all results and warnings: sentences and parts of them, of two words or more."""
     for pattern in TELLING:
         for path, tree in _sources(pattern):
             for node in _spoken(tree):
@@ -73,13 +73,13 @@ def told():
 
 
 def notes():
-    """(where, text) of what a sentence says of a bone that it is about."""
+    """(where, text) of the notes on bones inside sentences."""
     return ((where, text) for kind, where, text in _raised("human/*.py") if kind in NOTES)
 
 
 @cache
 def all_messages():
-    """Each pattern that may reach somebody in Blender, {} for each value, with where it is first used."""
+    """Each pattern that Blender may show, {} for each value, with the place of its first use."""
     found = {}
     for where, text in (*refusals(), *reasons(), *notes(), *told()):
         if not BY_SCRIPTS.search(where):
@@ -88,7 +88,7 @@ def all_messages():
 
 
 def _raised(pattern):
-    """(kind, where, text) of each error that is raised with an argument; text is "" where that has none of its own."""
+    """(kind, where, text) of each error raised with an argument; text is "" if it has no text of its own."""
     for path, tree in _sources(pattern):
         for node in ast.walk(tree):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
@@ -108,7 +108,7 @@ def _tree(path):
 
 
 def _spoken(node):
-    """The nodes of the source but what is no message: docstrings, types, labels, tooltips, choices, parts of others."""
+    """The nodes of the source that may be messages: no docstrings, types, labels, tooltips, or enum items."""
     no_message = _OUTRIGHT.get(type(node), lambda _: [])(node)
     passed = {id(each) for each in no_message}
     if id(node) not in passed:

@@ -10,7 +10,7 @@ RATE = 30.0
 
 
 def skeleton_of(rows, scale=1.0, turn=None):
-    """The bones of rows, all larger by a factor and turned by a matrix (3, 3)."""
+    """The bones of rows, scaled by a factor and rotated by a matrix (3, 3)."""
     turn = np.eye(3) if turn is None else turn
     names = [row.name for row in rows]
     rest = np.tile(np.eye(4), (len(rows), 1, 1))
@@ -39,7 +39,7 @@ def swaying(skeleton, frames=40, size=0.5, seed=0):
 
 
 def motion_of(skeleton, rotations, roots, name="source"):
-    """What a skeleton does, as a source."""
+    """The motion of a skeleton, as a source."""
     matrices = forward_kinematics(skeleton, rotations, roots)
     return Motion(
         name,
@@ -85,7 +85,7 @@ def in_no_rest(skeleton, rotations, roots):
 
 
 def turned_by(skeleton, rotations, roots=None):
-    """(F, J, 3, 3) how bones have turned from rest in armature space, and (F, J, 3) their heads."""
+    """(F, J, 3, 3) rotations of bones from rest in armature space, and (F, J, 3) their heads."""
     matrices = forward_kinematics(skeleton, rotations, roots)
     return matrices[..., :3, :3] @ np.swapaxes(skeleton.rest[:, :3, :3], 1, 2), matrices[..., :3, 3]
 
@@ -98,6 +98,6 @@ def degrees_between(matrices, others):
 
 
 def about_z(degrees):
-    """(3, 3) a turn about Z."""
+    """(3, 3) a rotation about Z."""
     half = np.radians(0.5 * degrees)
     return matrix_from_quaternion(np.array([np.cos(half), 0.0, 0.0, np.sin(half)]))

@@ -20,7 +20,7 @@ NUDGE = 1e-6
 
 @dataclass(frozen=True)
 class Axis:
-    """One of the six ways a joint moves: along or about a direction, as a function of a coordinate or by nothing."""
+    """One of a joint's six axes of movement: along or about a direction, as a function of a coordinate or constant."""
 
     direction: np.ndarray
     coordinate: str
@@ -148,7 +148,7 @@ class Rig:
 
     @staticmethod
     def _centre(model, joint, walked):
-        """(3,) where the child's head is in the parent's body frame, on average."""
+        """(3,) the mean position of the child's head in the parent's body frame."""
         if joint.name == ROOT:
             return np.zeros(3)
         coordinates = dict.fromkeys(joint.ranges, np.zeros(1)) | dict(zip(model.names, walked.T, strict=True))
@@ -234,7 +234,7 @@ def _joint(element):
     frames = {f.get("name"): f for f in element.iter("PhysicalOffsetFrame")}
     parent = frames[element.findtext("socket_parent_frame")]
     child = frames[element.findtext("socket_child_frame")]
-    # None of this model's joint frames is turned, and each child's is at its body's origin.
+    # No joint frame of this model is rotated, and each child's is at its body's origin.
     assert not np.any([_numbers(f.findtext("orientation")) for f in (parent, child)])
     assert not np.any(_numbers(child.findtext("translation")))
     ranges = {c.get("name"): tuple(_numbers(c.findtext("range"))) for c in element.iter("Coordinate")}

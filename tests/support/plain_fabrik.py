@@ -1,21 +1,10 @@
-"""FABRIK as one would write it down from the paper in plain Python: what the benchmarks measure against.
-
-Unlimited chains of points only. Tuples of floats and no classes: what Python does fastest.
-"""
+"""FABRIK written directly from the paper in plain Python: the reference of the benchmarks."""
 
 from math import dist
 
 
 def solve(start, lengths, target, tolerance, most):
-    """The points of a chain after Algorithm 1, and the sweeps that it took.
-
-    Args:
-        start: n + 1 points (x, y, z), root first.
-        lengths: the n distances between them.
-        target: where the last point is to go.
-        tolerance: how near is near enough.
-        most: sweeps after which to give up.
-    """
+    """The points of a chain after Algorithm 1, and the number of sweeps."""
     points, root = list(start), start[0]
     if dist(root, target) > sum(lengths):
         for index, length in enumerate(lengths):

@@ -8,7 +8,7 @@ SMPL = (
     " neck left_collar right_collar head left_shoulder right_shoulder left_elbow right_elbow left_wrist right_wrist"
 )
 SMPL_PARENTS = [-1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 12, 13, 14, 16, 17, 18, 19]
-# How AMASS stands the model up: Y to Z.
+# The rotation with which AMASS brings the model upright: Y to Z.
 UPRIGHT = np.array([np.pi / 2, 0.0, 0.0])
 
 
@@ -24,7 +24,7 @@ def rotation(vector):
 
 
 def places(rest, parents, local, root):
-    """(F, N, 3) where joints are: rest (N, 3), local (F, N, 3, 3), root (F, 3); joint by joint."""
+    """(F, N, 3) joint positions: rest (N, 3), local (F, N, 3, 3), root (F, 3); joint by joint."""
     world, heads = np.empty_like(local), np.empty((*local.shape[:2], 3))
     for joint, parent in enumerate(parents):
         if parent < 0:
@@ -35,7 +35,7 @@ def places(rest, parents, local, root):
     return heads
 
 
-# Segments of MVN: the parent, the joint's name and where it is on the parent, and the free end of the segment.
+# Segments of MVN: the parent, the joint's name and its position on the parent, and the free end of the segment.
 MVN = {
     "Pelvis": (None, "", (0, 0, 0)),
     "L5": ("Pelvis", "jL5S1", (0, 0, 0.1)),
@@ -71,7 +71,7 @@ MVN_ENDS = {
 
 
 def mvn_positions(orientations, pelvis):
-    """(F, N, 3) where segments begin: orientations (F, N, 4) in the world, pelvis (F, 3)."""
+    """(F, N, 3) positions of the segments' origins: orientations (F, N, 4) in the world, pelvis (F, 3)."""
     names, world = list(MVN), matrices(orientations)
     heads = np.empty((*orientations.shape[:2], 3))
     for place, (parent, _, offset) in enumerate(MVN.values()):

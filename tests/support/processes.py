@@ -18,7 +18,7 @@ def run_python(code, *arguments, path="", **options):
 
 
 def extension_tool(*arguments):
-    """Run what `blender --command extension` runs; returns its output."""
+    """Run `blender --command extension` with arguments; returns its output."""
     tool = Path(bpy.utils.system_resource("SCRIPTS")) / "addons_core" / "bl_pkg" / "cli" / "blender_ext.py"
     done = subprocess.run([sys.executable, str(tool), *map(str, arguments)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Where the real recordings are, for tests and benchmarks that read them."""
+"""The paths of the real recordings, for tests and benchmarks that read them."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ FROM, TO = 0.4, 1.6
 
 
 def recording(name):
-    """The path of a recording; skips the test where it is not there."""
+    """The path of a recording; skips the test if it is missing."""
     path = DATA / name
     if not path.exists():
         pytest.skip(f"FABRIK_TEST_DATA has no {name}")
@@ -25,7 +25,7 @@ def recording(name):
 
 
 def gait_model():
-    """OpenSim's model of the person who walks."""
+    """OpenSim's model of the walking person."""
     return Model(recording("gait2354_subject01_simbody.osim"), recording("gait2354_Setup_IK.xml"))
 
 

@@ -1,4 +1,4 @@
-"""Naive, obviously right versions of what the core does, in plain Python: the tests' oracles."""
+"""Naive, obviously correct versions of the core's functions in plain Python: the reference of the tests."""
 
 from itertools import pairwise
 from math import dist

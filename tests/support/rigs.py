@@ -36,7 +36,7 @@ def straight_chain(bones, length=0.1):
 
 
 def random_rotations(rng, shape, most=np.pi):
-    """Unit quaternions (*shape, 4) that turn by up to `most` about random axes."""
+    """Unit quaternions (*shape, 4) that rotate by up to `most` about random axes."""
     axes = rng.normal(size=(*shape, 3))
     axes /= np.linalg.norm(axes, axis=-1, keepdims=True)
     half = rng.uniform(-most, most, shape)[..., None] / 2
@@ -116,7 +116,7 @@ def markers_on(skeleton, rng, per_bone, spread=0.06):
 
 
 def points_of(skeleton, matrices, effectors):
-    """([F,] E, 3) where effectors are on bones that stand at `matrices` ([F,] J, 4, 4)."""
+    """([F,] E, 3) positions of effectors on bones with matrices ([F,] J, 4, 4)."""
     columns = []
     for effector in effectors:
         bone = skeleton.index(effector.bone)

@@ -1,4 +1,4 @@
-"""Scenes for the tests of the Blender side: a small person, targets that it can reach, and what a scene holds."""
+"""Scenes for the Blender tests: a small person, targets within its reach, and the contents of a scene."""
 
 import gc
 import sys
@@ -113,7 +113,7 @@ def tail_points(rig, bones=ENDS):
 
 
 def import_positions(positions, names, rate=24.0, **options):
-    """Marker empties by name, from (F, M, 3) world positions, NaN where not seen."""
+    """Marker empties by name, from (F, M, 3) world positions, NaN if not seen."""
     clip = Clip(tuple(names), rate, positions, up_axis="Z", source="test.trc")
     collection = import_clip(bpy.context, clip, **options)
     return {empty["fabrik_marker"]: empty for empty in collection.objects}
@@ -234,7 +234,7 @@ def _action(action):
 
 
 def write_trc(path, names, positions, rate=50.0, units="mm"):
-    """Write (F, M, 3) world positions as a TRC file with Y up, blank where NaN."""
+    """Write (F, M, 3) world positions as a TRC file with Y up; blank for NaN."""
     factor = {"mm": 1000.0, "m": 1.0}[units]
     frames, count = positions.shape[:2]
     lines = [

@@ -1,4 +1,4 @@
-"""Opens what is folded in the sidebar, for drivers of a Blender with windows."""
+"""Opens folded panels of the sidebar, for drivers of a Blender with windows."""
 
 import sys
 
@@ -6,7 +6,7 @@ import bpy
 
 
 def open_panels(*names):
-    """Have panels open that are closed at first; all of the add-on's if none is named."""
+    """Open panels that are closed at first; all of the add-on's if none is named."""
     kinds = {name: getattr(bpy.types, name) for name in dir(bpy.types) if name.startswith("FABRIK_PT_")}
     for name in names or kinds:
         bpy.utils.unregister_class(kinds[name])
@@ -15,7 +15,7 @@ def open_panels(*names):
 
 
 def open_folds(*panels):
-    """Have sub-panels open that are closed at first, such as Options and Advanced: of some panels, or all.
+    """Open sub-panels that are closed at first, such as Options and Advanced: of some panels, or all.
 
     panels: as `folded` has them, such as "limits".
     """

@@ -1,4 +1,4 @@
-"""What hypothesis draws for the tests of joint limits: limits of every kind, rotations, limited trees."""
+"""Hypothesis strategies for the tests of joint limits: limits of every kind, rotations, limited trees."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from fabrik_addon.core import Ball, Effector, Fixed, Hinge, LimitError, Polygon
 
 PI = np.pi
 
-# Whole degrees and the awkward places: nothing, a right angle, half a turn.
+# Whole degrees and special values: zero, a right angle, 180°.
 leans = st.one_of(st.sampled_from([0.0, PI / 2, PI]), st.integers(2, 180).map(np.radians).map(float))
 signed = st.one_of(st.sampled_from([0.0, -PI, PI, PI / 2]), st.floats(-PI, PI))
 
@@ -35,11 +35,11 @@ def hinges(draw):
 
 @st.composite
 def polygons(draw):
-    """Star-shaped windows about some lean: convex or not, either winding, rest inside or outside."""
+    """Star-shaped outlines around a swing: convex or not, either winding, rest inside or outside."""
     centre = np.array(draw(st.tuples(st.floats(-1.2, 1.2), st.floats(-1.2, 1.2))))
     count = draw(st.integers(3, 8))
     radii = np.array(draw(st.lists(st.floats(0.1, 1.3), min_size=count, max_size=count)))
-    # No gap of half a turn between two corners, or the star would not go round its centre.
+    # No gap of 180° between two corners, otherwise the star would not enclose its center.
     angles = (
         2
         * PI
@@ -59,7 +59,7 @@ limits = st.one_of(balls(), hinges(), polygons(), st.just(Fixed()))
 
 @st.composite
 def rotations(draw, count=8):
-    """(count, 4) unit quaternions, half turns and no turn among them."""
+    """(count, 4) unit quaternions, including rotations by 180° and identities."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     values = rng.normal(size=(count, 4))
     values[0] = draw(

@@ -1,4 +1,4 @@
-"""Rigs with takes: the sample person who walks, one key on every frame or on a few, and what the motion is."""
+"""Rigs with takes: the walking sample person, with keys on every frame or on a few, and the poses."""
 
 from pathlib import Path
 

@@ -8,14 +8,14 @@ import bpy
 from fabrik_addon.blender.registration import CLASSES
 
 UI = Path(__file__).parents[2] / "fabrik_addon" / "blender" / "ui"
-# Calls that draw a text, or words for one, and what the text is called or where it stands.
+# Calls that draw a text, and the argument that contains it.
 _DRAWN = ("text", "heading", "title", "confirm_text")
 _SAYING = ("draw_lines", "folded", "said", "told")
 # A table of texts.
 _CONSTANT = "_WORDS"
-# What an operator does, for the status bar.
+# The name of an operator's work, for the status bar.
 _DOING = "doing"
-# What these return is drawn.
+# Files whose return values are drawn.
 _SENTENCES = ("next_step.py",)
 
 
@@ -26,7 +26,7 @@ def properties_of(about):
 
 
 def registered():
-    """(where, text) of what Blender knows of the add-on's classes and of the scene's properties."""
+    """(where, text) of the registered texts of the add-on's classes and of the scene's properties."""
     scene = [each for each in bpy.types.Scene.bl_rna.properties if each.identifier.startswith("fabrik")]
     scene += [each for each in bpy.types.Object.bl_rna.properties if each.identifier.startswith("fabrik")]
     for cls in CLASSES:
@@ -45,7 +45,7 @@ def registered():
 
 
 def texts_of(where, prop):
-    """(where, text) of a property: its name, its tooltip, and those of its choices."""
+    """(where, text) of a property: its name, its tooltip, and those of its enum items."""
     yield f"{where}.{prop.identifier}", prop.name
     yield f"{where}.{prop.identifier}", prop.description
     for item in getattr(prop, "enum_items_static", ()) if prop.type == "ENUM" else ():
@@ -83,7 +83,7 @@ def fixed(node):
 
 
 def all_texts():
-    """Each text, with where it is first used."""
+    """Each text, with the place of its first use."""
     found = {}
     for where, text in (*registered(), *drawn()):
         if any(map(str.isalpha, text)):

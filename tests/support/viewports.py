@@ -1,4 +1,4 @@
-"""The drag operator by the mouse, where there is no window."""
+"""The drag operator with a simulated mouse, without a window."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ ESC = SimpleNamespace(type="ESC", value="PRESS")
 
 
 def mouse(kind, x, y, value="PRESS"):
-    """An event as far as dragging asks about it, at pixels of the window."""
+    """The part of an event that dragging uses, at pixels of the window."""
     return SimpleNamespace(
         type=kind,
         value=value,
@@ -36,11 +36,7 @@ def viewport():
 
 @contextmanager
 def pressing(**methods):
-    """A function that begins a drag by the mouse in the viewport, and gives the operators that are at work since.
-
-    Without a window Blender executes what it is to invoke: another operator has the drag's methods, or others, as a
-    class that inherits another operator can't be unregistered.
-    """
+    """A function that starts a drag by the mouse in the viewport, and returns the operators that run since then."""
     running = []
     taken = {name: value for name, value in vars(FABRIK_OT_drag).items() if name not in {"bl_rna", "__dict__"}}
     with viewport() as region:

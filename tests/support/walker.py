@@ -1,4 +1,4 @@
-"""The sample person who walks, without Blender: skeleton, true poses and true markers of `sample_rigs/recipe`."""
+"""The walking sample person without Blender: skeleton, true poses and true markers of `sample_rigs/recipe`."""
 
 from functools import cache
 
@@ -30,14 +30,14 @@ def true_rotations():
 
 @cache
 def true_matrices():
-    """(F, J, 4, 4) where every bone is."""
+    """(F, J, 4, 4) true matrices of the bones."""
     _, root = walk.walk_poses(markers.recording_times())
     return forward_kinematics(skeleton(), true_rotations(), root)
 
 
 @cache
 def true_positions():
-    """(F, M, 3) where the markers are."""
+    """(F, M, 3) true positions of the markers."""
     positions = markers.true_positions()
     positions.setflags(write=False)
     return positions
@@ -52,12 +52,12 @@ def effectors():
 
 
 def on_bones(*bones):
-    """Places of the markers that sit on some bones."""
+    """Indices of the markers on some bones."""
     return [place for place, marker in enumerate(markers.markers()) if marker.bone in bones]
 
 
 def points_of(solution):
-    """(F, M, 3) where a solution has the markers."""
+    """(F, M, 3) positions of the markers in a solution."""
     names = skeleton().names
     placed = [
         solution.matrices[:, names.index(marker.bone)] @ np.array([*marker.offset, 1.0]) for marker in markers.markers()

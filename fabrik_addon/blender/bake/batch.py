@@ -346,7 +346,7 @@ def dask_executor(address: str) -> Iterator[tuple[Executor, Job]]:
 
 
 def outcomes(executor: Executor, job: Job, calls: Iterable[Call]) -> Iterator[tuple[Take, Outcome]]:
-    """The takes of calls with their outcomes, each as soon as it has ended."""
+    """Process the calls; yields each take with its outcome as soon as it has ended."""
     futures = {executor.submit(job, call): call.take for call in calls}
     try:
         for future in as_completed(futures):

@@ -198,7 +198,7 @@ def _absolute(value: Any) -> Any:
 
 
 def _say(text: str, *, to_stderr: bool = False) -> None:
-    """Print text; characters that the terminal can't show, and bytes in file names that are no text, are escaped."""
+    """Print text; escapes characters that the terminal can't show, and bytes of file names that are not text."""
     stream = sys.stderr if to_stderr else sys.stdout
     encoding = stream.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
@@ -344,7 +344,7 @@ def _rate(text: str, wanted: str = "a number above zero") -> float:
 
 
 def _scale(text: str) -> float | None:
-    """A factor; None for "auto"."""
+    """Parse a scale factor; None for "auto"."""
     return None if text == "auto" else _rate(text, "auto or a number above zero")
 
 

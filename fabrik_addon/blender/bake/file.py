@@ -242,10 +242,10 @@ def set_markers(
 
 
 def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:
-    """Open a .blend; its armature with that name, or the only one, and sentences about how it was prepared.
+    """Open a .blend and find its armature: the one with the given name, or the only one.
 
-    Python in the file is not run. A control rig is set up if it is not yet. Raises a FabrikError if the file can't be
-    opened or the armature can't be posed.
+    Returns also sentences about how the armature was prepared: a control rig is set up if it has not been. Python in
+        the file is not run. Raises a FabrikError if the file can't be opened or the armature can't be posed.
     """
     rig = _opened(path, name)
     notes = []

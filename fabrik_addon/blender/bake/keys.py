@@ -206,7 +206,7 @@ def _written(writing: Writing, tree: BakedTree) -> tuple[set[str], set[str]]:
 
 
 def off_their_keys(writing: Writing) -> list[str]:
-    """Sentences about bones of a control rig that do not stand as they were solved; the scene goes to other frames.
+    """Warnings on bones of a control rig that differ from the solved pose; changes the scene's frame.
 
     Bones may differ if keys are reduced or only some bones get keys.
     """

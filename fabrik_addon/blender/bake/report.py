@@ -176,7 +176,10 @@ def tell(
     seconds: dict[str, float],
     take: str = "",
 ) -> BakeResult:
-    """The result; stores the part that the sidebar shows with the rig. take: the name of a motion without markers."""
+    """Make the result of a bake, and store the part that the sidebar shows with the rig.
+
+    take: the name of a motion without markers.
+    """
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.goals.left_alone)
     speed = why_another_speed(bpy.context.scene, armature) if follows_markers(armature, settings.source) else ""

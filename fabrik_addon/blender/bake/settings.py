@@ -20,11 +20,11 @@ class BakeError(FabrikError):
 
 
 class BakeSettings(KeyOptions, BakeOptions, MarkerOptions):
-    """The frames from first to last, the name of a new action ("" to derive it from the rig), and options.
+    """The settings of a bake: frames, options, and the name of a new action ("" to derive it from the rig).
 
     `KeyOptions`, `BakeOptions` and `MarkerOptions` describe the options: words in capitals, angles in radians,
-    distances in world meters, rates in Hz.
-    Raises BakeError for an empty range, unknown options or choices, and invalid numbers.
+    distances in world meters, rates in Hz. Raises BakeError for an empty range, unknown options or choices, and invalid
+    numbers.
     """
 
     def __init__(self, frame_start: int, frame_end: int, *, action_name: str = "", **options: Any) -> None:

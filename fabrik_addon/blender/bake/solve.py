@@ -67,7 +67,7 @@ def _solve_from_rest(job: Job) -> Iterator[tuple[Solution, float]]:
 
 
 def _others_kept(job: Job, solution: Solution) -> Solution:
-    """The solution with unchanged bones that get no keys, because the solver may have bent a straight limb."""
+    """The solution in which bones without keys are unchanged, although the solver may have bent a straight limb."""
     rotations = np.array(solution.rotations)
     others = np.setdiff1d(np.arange(len(solution.skeleton)), job.bones)
     rotations[:, others] = job.goals.tree.rotations[others]

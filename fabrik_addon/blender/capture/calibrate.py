@@ -353,7 +353,7 @@ def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str)
 
 
 def _fitted(context: bpy.types.Context, rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> float:
-    """The factor for the markers; if the markers must not change, fit the rig to the person."""
+    """The factor by which to scale the markers; if they must not change, fits the rig to the person."""
     if proportions != "REST":
         return found[0].scale
     fit_rest(context, rig, [(each.skeleton, each.scale) for each in found])

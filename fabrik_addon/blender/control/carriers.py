@@ -1,4 +1,4 @@
-"""Finds the bones of a body, their controls and what those follow, from trials of the controls."""
+"""Finds the bones of a body, their controls, and what the controls follow, from trials of the controls."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _MOST: Final = 0.9
 _LOOSE: Final = 0.01
 # Shares of a rotation: closer to 0 or 1 than this counts as 0 or 1.
 _NONE: Final = 0.02
-# Meters by radian, as a share of the rig's size: a lever of less moves nothing that could be told.
+# Metres per radian, as a share of the rig's size: with a shorter lever a rotation moves nothing measurably.
 _NO_ARM: Final = 1e-4
 
 
@@ -52,7 +52,7 @@ class RigBones:
 
 
 def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -> list[Carrier]:
-    """The body: for each control of a mesh bone, that bone or the one that it follows; parents first.
+    """The bones of the body, parents first: for each control that rotates the mesh, the bone that represents it.
 
     by_hand: controls that were chosen for bones.
     """
@@ -88,7 +88,7 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
 
 
 def _is_full(trials: Trials, control: int, bone: int, written: Sequence[int]) -> bool:
-    """Whether a bone follows its control, twist included, whichever other control is rotated."""
+    """Whether a bone follows its control in swing and twist, whichever other control is rotated."""
     column = trials.bones.index(trials.controls[control])
     apart = np.linalg.norm(trials.turned[written, bone] - trials.turned[written, column], axis=-1)
     others = np.array(written) != control
@@ -100,8 +100,9 @@ def _is_full(trials: Trials, control: int, bone: int, written: Sequence[int]) ->
 def _owners(trials: Trials, bones: RigBones) -> IntArray:
     """(N,) the control of each bone; -1 if none rotates it.
 
-    Of controls that rotate it about its own head, the one that rotates most of the mesh; those that leave the bones
-    below in place only bend the mesh of a limb. Otherwise the innermost that rotates it.
+    Of several controls that rotate a bone about its own head, its control is the one that rotates most of the mesh;
+    controls that do not move the bones below only bend the mesh of a limb. If no control rotates it about its own head,
+    the innermost that rotates it.
     """
     turned = trials.follows
     rows = [trials.bones.index(name) for name in trials.controls]
@@ -121,10 +122,10 @@ def _owners(trials: Trials, bones: RigBones) -> IntArray:
 def _representative(
     trials: Trials, bones: RigBones, owners: IntArray, control: int, members: Sequence[int], taken: set[int]
 ) -> int:
-    """Of the bones that a control rotates, the one that represents them.
+    """The bone that represents all bones that a control rotates.
 
-    In this order: one rotated about its own head, the topmost, one that also follows twist, the longest, one below a
-    bone of the body, one of the mesh.
+    In order of preference: one rotated about its own head, the topmost, one that also follows twist, the longest, one
+    below a bone of the body, one of the mesh.
     """
     head = trials.rest[trials.bones.index(trials.controls[control]), :3, 3]
     full = trials.full[control]
@@ -187,7 +188,7 @@ def _parents_first(parents: Mapping[int, int]) -> list[int]:
 class Frame:
     """The controls that a control's frame follows, by name, "" for none.
 
-    It rotates with one, and by a `share` with a second; its head is fixed to a third.
+    The frame rotates with the first, and by a `share` with the second; its head is fixed to the third.
     """
 
     turns_with: str = ""

@@ -20,9 +20,9 @@ def free_channels(bone: bpy.types.PoseBone) -> BoolArray:
 def adds_up(bone: bpy.types.PoseBone) -> bool:
     """Whether constraints add to a bone's own channels instead of replacing them.
 
-    So for a tail that follows or a curling finger, and for a control with a custom shape whose parent can be switched.
-    Of the bones that an IK below moves, it is true for those by which people rotate the limb, but not for those of the
-    mesh.
+    They do for a tail that follows or a curling finger, and for a control with a custom shape whose parent can be
+    switched. Among the bones moved by an IK below them, they do for the controls that rotate the limb, and not for the
+    bones of the mesh.
     """
     if not bone.constraints and bone.bone.use_deform:
         return False

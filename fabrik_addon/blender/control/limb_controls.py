@@ -1,4 +1,4 @@
-"""Finds the controls of limbs on IK by trying: those that do nothing on FK, and move the limb on IK."""
+"""Finds the controls of limbs on IK, by trials: controls that move the limb on IK, and do nothing on FK."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -26,8 +26,8 @@ _NEW: Final = 0.1
 # bone, for a joint to count as a hinge.
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
-# Radians from straight on, or half of what a limb is bent by at rest: Blender's IK is off by 0.01 mm, which turns a
-# limb of half a meter by 0.2 degrees where it is bent by 1. It is 0.6 mm shorter for it.
+# Radians from straight, or half of a limb's bend at rest: Blender's IK has an error of 0.01 mm, which rotates a limb of
+# half a metre that is bent by 1 degree by 0.2 degrees. It shortens the limb by 0.6 mm.
 _STRAIGHT: Final = 0.1
 # Share of a trial's movement: a bone whose length changes by more is stretched (Rigify's by a tenth to a fifth).
 _STRETCH: Final = 0.03
@@ -116,7 +116,7 @@ def _placing(
     controls: Sequence[str],
     after: Mapping[str, int],
 ) -> list[str]:
-    """The controls that a limb follows, and that move nothing else of the body but what is below the limb."""
+    """The controls that move a limb, and nothing else of the body except bones below the limb."""
     below = set(limb)
     for row in kept.carriers:
         if row.parent in below:
@@ -133,7 +133,7 @@ def _bits(rig: bpy.types.Object, names: Iterable[str]) -> int:
 def _moving(
     context: bpy.types.Context, rig: bpy.types.Object, limbs: Mapping[str, list[str]], mine: Mapping[str, list[str]]
 ) -> set[str]:
-    """The controls that currently move their limb; one control of each limb is tried at a time."""
+    """The controls that currently move their limb; in each trial one control of every limb is moved."""
     context.view_layer.update()
     tried = {path: LimbOnIk(rig, bones, mine[path]) for path, bones in limbs.items()}
     here = {path: limb.stands() for path, limb in tried.items()}
@@ -169,7 +169,7 @@ def _chosen(limb: LimbOnIk) -> list[str]:
 
 
 def _adds(does: FloatArray, known: FloatArray) -> bool:
-    """Whether some column has an effect that no combination of known columns has."""
+    """Whether some column is not a linear combination of the known columns."""
     rest = does - known @ (np.linalg.pinv(known, rcond=_NOTHING) @ does) if known.size else does
     sizes = np.linalg.norm(does, axis=0)
     return bool((np.linalg.norm(rest, axis=0) > _NEW * np.maximum(sizes, _NEW * sizes.max())).any())
@@ -178,7 +178,7 @@ def _adds(does: FloatArray, known: FloatArray) -> bool:
 def _note(kept: FabrikControlRig, limb: LimbOnIk, control: str, path: str) -> None:
     """Store that a control moves a limb.
 
-    One that is only translated, a pole, is stored for the first bone that it rotates.
+    A control that is only translated, a pole, is stored with the first bone that it rotates.
     """
     row = kept.controls.get(control)
     if row is None:
@@ -193,7 +193,7 @@ def _note(kept: FabrikControlRig, limb: LimbOnIk, control: str, path: str) -> No
 
 
 def _note_heel(kept: FabrikControlRig, limb: LimbOnIk, end: int) -> None:
-    """Keep the control that rotates the bone above a limb's end, as a paw's heel does: by itself, about all axes."""
+    """Store the control that rotates the bone above a limb's end alone, about all axes, as the heel of a paw does."""
     above = limb.bones.index(kept.carriers[limb.bones[end]].parent) if end else 0
     turned = limb.jacobian.reshape(len(limb.bones), 6, -1)[:, 3:] / limb.lengths[:, None, None]
     for place, name in enumerate(limb.controls if above else ()):
@@ -204,7 +204,7 @@ def _note_heel(kept: FabrikControlRig, limb: LimbOnIk, end: int) -> None:
 
 
 def _look_at_joints(kept: FabrikControlRig, limb: LimbOnIk, path: str) -> None:
-    """Note how the joints between a limb's first bone and its end are bent, and whether it is stretched, by its IK.
+    """Store how a limb's IK bends the joints between its first bone and its end, and whether it stretches the limb.
 
     The limb need not be exactly at rest.
     """
@@ -228,10 +228,7 @@ def _look_at_joints(kept: FabrikControlRig, limb: LimbOnIk, path: str) -> None:
 
 
 def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float, float]:
-    """The axis and range of a joint's bend, from rotations `turned` (3, T), a column each trial.
-
-    "" for several axes.
-    """
+    """Axis ("" for several) and range of a joint's bend, from rotations `turned` (3, T) of T trials."""
     axes, sizes, _ = np.linalg.svd(turned)
     local = np.array(lower.to_3x3()).T @ axes[:, 0]
     along = int(np.argmax(np.abs(local)))

@@ -104,7 +104,7 @@ class LimbOnIk:
         self.pole = ""
 
     def stands(self) -> FloatArray:
-        """(B, 4, 4) current matrices of the bones, armature space, without scale."""
+        """(B, 4, 4) current matrices of the bones in armature space, without scale."""
         matrices = np.array([as_array(self.rig.pose.bones[name].matrix) for name in self.bones])
         matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
         return matrices
@@ -116,12 +116,12 @@ class LimbOnIk:
         return np.concatenate([there[:, :3, 3] - here[:, :3, 3], vectors], axis=1).ravel()
 
     def error(self, differences: FloatArray) -> float:
-        """The largest of differences (6 B,), as a length; the end's have a larger weight."""
+        """The largest of differences (6 B,), as a length; those of the limb's end have a larger weight."""
         off = np.abs(differences).reshape(len(self.bones), 6).max(axis=1)
         return float((off * np.where(self.end, _END, 1.0)).max())
 
     def is_far(self, wanted: FloatArray) -> bool:
-        """Whether no effects are known, or the limb is too far from matrices (B, 4, 4) for them."""
+        """Whether no Jacobian is known, or the limb is too far from matrices (B, 4, 4) for it to be valid."""
         return not self.jacobian.any() or self.error(self.differences(wanted, self.stands())) > _FAR * self.size
 
     def step(self, column: int) -> None:
@@ -151,9 +151,9 @@ class LimbOnIk:
         return self.controls[int(np.argmax(self.carried.sum(axis=1)))]
 
     def hold(self, goes_by: Mapping[str, str]) -> None:
-        """Set the bone that follows the IK control, the last one, and with it where the limb's end begins.
+        """Set the control of each held bone: the IK control for the last one, heels for bones above the end.
 
-        Bones above the end follow heels.
+        This also determines where the limb's end begins.
         """
         self.heels = dict(goes_by)
         self.goes_by = dict([self.heels.popitem()] if goes_by else [])
@@ -162,7 +162,7 @@ class LimbOnIk:
             self.end[row] = any(bone in (name, *parents) for bone in goes_by)
 
     def end_error(self, wanted: FloatArray) -> float:
-        """The largest distance of the bones that IK controls and heels hold from their matrices (B, 4, 4)."""
+        """The largest difference of bones held by IK controls and heels from their matrices (B, 4, 4), as a length."""
         off = np.abs(self.differences(wanted, self.stands()).reshape(len(self.bones), 6))
         # The position of a heel's bone depends on the length that IK gives it.
         turned = [off[self.bones.index(bone), 3:] for bone in self.heels]
@@ -173,7 +173,7 @@ class LimbOnIk:
         return self.end_error(wanted) <= _PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
-        """Move IK control and heel rigidly with their bones to (B, 4, 4) matrices, from how all are now, or at rest."""
+        """Move IK control and heels rigidly with their bones to matrices (B, 4, 4), from the current state or rest."""
         here = self.stands()
         for bone, leader in (self.goes_by | self.heels).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
@@ -201,7 +201,7 @@ class LimbOnIk:
         return angle if abs(angle) > _IN_PLANE else 0.0
 
     def rotate(self, name: str, angle: float) -> None:
-        """Rotate a control about the line from the limb's root to its end; IK rotates with its pole, or its root."""
+        """Rotate a control about the line from the limb's root to its end; IK follows its pole or its root."""
         heads, control = self.stands()[:, :3, 3], self.rig.pose.bones[name]
         axis, root = heads[self._first_held] - heads[0], Matrix.Translation(heads[0].tolist())
         turn = root @ Matrix.Rotation(angle, 4, Vector(axis.tolist())) @ root.inverted()
@@ -209,17 +209,17 @@ class LimbOnIk:
 
     @property
     def is_simple(self) -> bool:
-        """Whether IK control, heel and pole determine the whole limb: above them it bends at one joint, as arms do."""
+        """Whether the IK control, heels and pole determine the whole limb: it bends at only one joint, as arms do."""
         return bool(self.goes_by) and self._first_held <= _ONE_JOINT
 
     @property
     def _first_held(self) -> int:
-        """The index of the first bone that a heel or an IK control holds; that of the last bone if none is known."""
+        """The index of the first bone held by a heel or an IK control; that of the last bone if none is known."""
         return min((self.bones.index(bone) for bone in (*self.heels, *self.goes_by)), default=len(self.bones) - 1)
 
     @cached_property
     def _in_chains(self) -> set[str]:
-        """The controls that IK rotates itself, so that their matrices are its result."""
+        """The controls that IK rotates, so that their matrices are a result of the IK."""
         chained = (
             each.name
             for bone in self.rig.pose.bones
@@ -244,7 +244,7 @@ class LimbOnIk:
         add_to_channels(control, np.where(free_channels(control), steps, 0.0))
 
     def move(self, off: FloatArray, share: float) -> FloatArray:
-        """Take a share of a Gauss-Newton step from differences (6 B,); returns (C,) steps as shares of a trial's."""
+        """Take a share of a Gauss-Newton step for differences (6 B,); returns (C,) steps in trial steps."""
         units = self.units[[axis for _, axis in self.columns]]
         found = self._least_steps(off) * units * share
         steps = np.zeros((len(self.controls), 6))
@@ -263,7 +263,7 @@ class LimbOnIk:
             self.jacobian += np.outer(change - self.jacobian @ steps, steps) / square
 
     def _least_steps(self, off: FloatArray) -> FloatArray:
-        """(C,) steps of the channels, as shares of a trial's, that remove differences (6 B,): the limb's end first."""
+        """(C,) least-norm steps, in trial steps, that remove differences (6 B,), the limb's end first."""
         end, telling = np.repeat(self.end, 6), self.telling
         jacobian, least = self.jacobian[:, telling], _SAME * self.units[0]
         steps, others = _solved(jacobian[end], off[end], least)
@@ -274,7 +274,7 @@ class LimbOnIk:
 
 
 def _by_channels(control: bpy.types.PoseBone, there: Matrix | None = None) -> Matrix:
-    """A control's matrix in armature space without its constraints; or the basis that gives another such matrix."""
+    """A control's matrix in armature space without its constraints, or the basis matrix that results in a given one."""
     bone, above = control.bone, control.parent
     parents = () if above is None else (above.matrix, above.bone.matrix_local)
     held = dict(zip(("parent_matrix", "parent_matrix_local"), parents, strict=False))
@@ -284,7 +284,7 @@ def _by_channels(control: bpy.types.PoseBone, there: Matrix | None = None) -> Ma
 
 
 def _solved(matrix: FloatArray, values: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
-    """(C,) the least-norm solution nearest to values (R,), and (C, N) the null space: singular values below `least`."""
+    """(C,) the least-norm solution for (R,), and (C, N) the null space (singular values below `least`)."""
     left, sizes, right = np.linalg.svd(matrix)
     count = np.count_nonzero(sizes > least)
     return right[:count].T @ ((left[:, :count].T @ values) / sizes[:count]), right[count:].T
@@ -298,9 +298,9 @@ def limbs_that_stay(
     *,
     baked: bool = False,
 ) -> dict[str, LimbOnIk]:
-    """Limbs, by switch, that are on IK and stay on it.
+    """The limbs that are on IK and stay on it, by switch.
 
-    known: those that were placed before. baked: over frames, limbs only stay on IK if they have a pin.
+    known: limbs that were placed before. baked: whether over frames; then limbs only stay on IK if they have a pin.
     """
     found = {}
     for path, controls in staying(rig, kept, paths, baked=baked):
@@ -329,10 +329,10 @@ def staying(
 
 
 def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
-    """Place the controls of limbs in closed form, so that their bones are at matrices (B, 4, 4) each.
+    """Place the controls of limbs in closed form, so that the limbs' bones get matrices (B, 4, 4).
 
-    The limb's end gets there as far as its IK reaches, with its joints in the plane of the wanted ones; the rig decides
-    the bones' lengths. Channels that need no change are not written.
+    The limb's end gets there as far as its IK reaches, and the limb bends in the plane of the wanted pose; the rig
+    determines the lengths of the bones. Channels that need no change are not written.
     """
     update()
     pairs = list(zip(limbs, wanted, strict=True))
@@ -373,7 +373,7 @@ def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
 
 
 def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
-    """Find a limb's pole, or the control in its role, by rotating it into the plane of matrices (B, 4, 4)."""
+    """Find a limb's pole, or the control that acts as one, by rotating it into the plane of matrices (B, 4, 4)."""
     angle = limb.plane_angle(wanted)
     for name in [name for name in limb.controls if name not in (limb.goes_by | limb.heels).values()] if angle else ():
         held = HeldChannels(limb.rig, [name])
@@ -389,10 +389,10 @@ def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
 def place_limbs(
     update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray], most: int | None = None
 ) -> None:
-    """Place limbs together, as near as possible to matrices (B, 4, 4) of their bones.
+    """Place several limbs together, as near as possible to matrices (B, 4, 4) of their bones.
 
-    Limbs that were placed before continue from there, with their known effects. update: evaluates the rig. most:
-    Gauss-Newton steps; None: until they gain nothing.
+    Limbs that were placed before continue from there, with their Jacobian. update: evaluates the rig. most: maximum
+    number of Gauss-Newton steps; None: until they gain nothing.
     """
     update()
     far = [(limb, each) for limb, each in zip(limbs, wanted, strict=True) if limb.is_far(each)]
@@ -415,7 +415,7 @@ def place_limbs(
 
 
 def _moving(searches: Sequence["_Search"]) -> list["_Search"]:
-    """The searches that continue, after all have checked their last step."""
+    """The searches that continue after the results of their last steps have been checked."""
     for search in searches:
         search.look()
     return [search for search in searches if search.goes_on]
@@ -472,9 +472,9 @@ class _Search:
 
 
 def try_channels(update: Update, limbs: Sequence[LimbOnIk], columns: Sequence[Sequence[int]] | None = None) -> None:
-    """Measure the effect of each channel of some limbs' controls on their bones, one of each limb at a time.
+    """Measure the effects of the limbs' control channels on their bones, one channel of each limb at a time.
 
-    columns: by limb the channels to try; known effects of others stay. All of them when None.
+    columns: the channels to try, by limb, None for all; the others keep their known effects.
     """
     held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
     here = [limb.stands() for limb in limbs]

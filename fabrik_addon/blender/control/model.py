@@ -1,4 +1,4 @@
-"""The control channels for a body's poses: for one pose or many."""
+"""Computes the control channels for poses of a body, a single pose or many."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from ..settings.control import FabrikControlRig
 class ControlPose:
     """Channels of C controls: ([F,] C, 4) local rotations; place: ([F,] 3) the root control's location.
 
-    place is None if the body is not to be moved.
+    place is None if the body is not moved.
     """
 
     rotations: FloatArray
@@ -28,7 +28,7 @@ class ControlPose:
 
 @dataclass(frozen=True, eq=False)
 class Stands:
-    """A control rig's state over F frames: its bones' matrices (F, 4, 4) in armature space, by name.
+    """The state of a control rig over F frames: matrices (F, 4, 4) of its bones in armature space, by name.
 
     rotations: by control, (F, 4) rotations of its own channels, if they change. location: (F, 3) the root control's
     location.
@@ -55,7 +55,7 @@ class ControlModel:
         moves: bool,
         over: Stands | None = None,
     ) -> None:
-        """Read the rig's pose as last evaluated.
+        """Read the rig's last evaluated pose.
 
         moves: whether the body is moved too. over: the rig's state on F frames; then poses are those of the same
         frames.
@@ -98,7 +98,7 @@ class ControlModel:
             self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
 
     def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: Stands | None) -> None:
-        """Read the matrices of controls, what they follow, and the bones that follow them."""
+        """Read the matrices of controls, of what they follow, and of the bones that follow them."""
         turned, self._heads, at_rest = _stands(rig, (*self.controls, *leaders), over)
         stands, self._bone_heads, _ = _stands(rig, skeleton.names, over)
         count = len(self.controls)
@@ -121,7 +121,7 @@ class ControlModel:
         wanted, heads = armature_matrices[..., :3, :3], armature_matrices[..., :3, 3]
         new = wanted[..., self._bodies, :, :] @ self._offsets
         for number in self._swinging:
-            # Its twist does not rotate the bone: asked to do so it would twist on and on.
+            # Keep its twist, which does not rotate the bone: otherwise the twist would grow with every pose.
             kept = self._carried(new)[..., number, :, :] @ (self._frames @ self._own_turns)[..., number, :, :]
             axis = (kept @ _back(self._offsets[..., number, :, :]))[..., 1]
             swing = rotation_between(axis.reshape(-1, 3), wanted[..., self._bodies[number], :, 1].reshape(-1, 3))
@@ -144,7 +144,7 @@ class ControlModel:
         return carried
 
     def _placed(self, wanted: FloatArray, heads: FloatArray, new: FloatArray) -> FloatArray:
-        """([F,] 3) the root control's location that brings what is fixed to it to the wanted heads."""
+        """([F,] 3) location of the root control that brings the heads fixed to it to the wanted ones."""
         bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
         from_bone = times(self._back[..., bone, :, :], point - self._bone_heads[..., bone, :])
         there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)

@@ -1,6 +1,6 @@
-"""One interface for posing plain rigs, by the channels of bones, and control rigs, by the controls of their body.
+"""One interface for posing plain rigs, by channels of bones, and control rigs, by controls of their body.
 
-`posed_rig` finds which of the two a rig is, so that code which reads and writes poses need not ask.
+`posed_rig` finds out which of the two a rig is, so that code that reads and writes poses need not.
 """
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -59,14 +59,14 @@ class PlainRig:
         self.rig = rig
 
     def trees(self, *, at_rest: bool = False) -> list[Tree]:
-        """The bones that are solved and their current pose, as `rig.armature.read_trees`; of a control rig the body's.
+        """The solved bones and their current pose, like `rig.armature.read_trees`; for a control rig, the body.
 
         The body's pose is that of the last evaluation. Raises RigError like `read_trees`.
         """
         return plain.read_trees(self.rig, at_rest=at_rest)
 
     def pose(self) -> Channels:
-        """The current pose as channels, as if the bones of a body had some of their own."""
+        """The current pose as channels; bones of a body get the channels that they would have without controls."""
         return plain.read_channels(self.rig)
 
     def local(self, bones: Iterable[str]) -> dict[str, FloatArray]:
@@ -83,15 +83,15 @@ class PlainRig:
 
     @property
     def owned(self) -> dict[str, str]:
-        """The bones that constraints move, with the name of the reason.
+        """The bones that constraints move, each with the name of the reason.
 
-        A body's bones belong to its controls instead.
+        Without a body's bones, which have controls.
         """
         return constrained_bones(self.rig)
 
     @property
     def frozen(self) -> dict[str, str]:
-        """The bones that are not solved but follow, with the name of the reason."""
+        """The bones that are not solved but follow rigidly, each with the name of the reason."""
         return unkeyable_bones(self.rig)
 
     @property
@@ -101,14 +101,14 @@ class PlainRig:
 
     @property
     def of_limbs(self) -> set[str]:
-        """The bones of limbs with IK or FK; unless they are posed, they follow as the rig decides."""
+        """The bones of limbs with IK or FK; the rig determines them unless they are posed."""
         return set()
 
     def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
         """The bones of each limb on IK without a goal, by the bone whose head its IK control holds.
 
-        Without limbs that IK stretches, since their ends are held wherever the body goes, and without those whose IK
-        controls move with the body.
+        Without limbs that IK stretches, since their ends stay wherever the body is, and without limbs whose IK controls
+        move with the body.
         """
         return {}
 
@@ -127,7 +127,7 @@ class PlainRig:
         return bones_with_locks(self.rig)
 
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
-        """The hinge that locks, or a limb's IK, make of a joint, such as an elbow or knee.
+        """The hinge to which locks, or a limb's IK, restrict a joint, such as an elbow or knee.
 
         baked: for a bake, in which other limbs stay on IK than in a pose.
         """
@@ -173,11 +173,11 @@ class PlainRig:
         """Pose bones once, each in its own rotation mode; sentences about those that their controls can't bring there.
 
         Args:
-            context: in which the rig is evaluated, to check the result.
+            context: used to evaluate the rig and check the result.
             skeleton: names the bones, in the order of `rotations`.
             rotations: (J, 4) local rotations, w x y z. Angles continue from the channels' current values.
             root_location: (3,) the root's head in armature space; None leaves it unchanged.
-            bones: indices in the skeleton of the bones to rotate; all of them when None.
+            bones: indices in the skeleton of the bones to rotate; None for all.
 
         Raises:
             RigError: naming what cannot be written: a linked armature, or a bone that does not exist.
@@ -191,7 +191,7 @@ class PlainRig:
         return writer.settle()
 
     def turn(self, context: bpy.types.Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
-        """Pose bones by local rotations (4,) by name; returns warnings as `write` does, and former values."""
+        """Pose bones by local rotations (4,), by name; returns warnings like `write`, and former channel values."""
         held = HeldChannels(self.rig, rotations)
         for name, rotation in rotations.items():
             turn_bone(self.rig.pose.bones[name], rotation)
@@ -206,7 +206,7 @@ class PlainRig:
         *,
         moves_root: bool,
     ) -> Generator[float, None, TakeChannels]:
-        """The keyed channels for poses over F frames. The steps place limbs that stay on IK."""
+        """The channels to key for poses over F frames; a generator that places limbs on IK in small steps."""
         yield from ()
         rotations, heads = poses
         root = self.rig.pose.bones[skeleton.names[0]]
@@ -220,7 +220,7 @@ class PlainRig:
         return {*bones}, _paths(bones, moved)
 
     def off(self, context: bpy.types.Context, skeleton: Skeleton, wanted: FloatArray, frames: IntArray) -> list[str]:
-        """Go to some of F frames and look whether bones are at (F, J, 4, 4); a sentence about each that is not.
+        """Check on some of F frames whether bones match matrices (F, J, 4, 4); returns a warning on each that does not.
 
         Leaves the scene on another frame.
         """
@@ -274,7 +274,7 @@ class ControlRig(PlainRig):
     by_channels = False
 
     def __init__(self, rig: bpy.types.Object, kept: FabrikControlRig) -> None:
-        """kept: its stored set-up."""
+        """kept: the stored set-up of the control rig."""
         super().__init__(rig)
         self._kept = kept
 
@@ -307,7 +307,7 @@ class ControlRig(PlainRig):
         return Channels(names, np.concatenate(rotations), np.concatenate(locations))
 
     def stands(self, tree: Tree) -> FloatArray:
-        """Limbs on IK may be stretched, so their matrices come from the tree."""
+        """As in `PlainRig`; from the tree's pose, since limbs on IK may be stretched."""
         return forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)
 
     @property
@@ -357,7 +357,7 @@ class ControlRig(PlainRig):
         return {row.name for row in self._kept.carriers if row.control in locked}
 
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
-        """From the control's locks, or from the limb's IK, which bends the joint about one axis only."""
+        """As in `PlainRig`, from the control's locks, or from the limb's IK if it bends the joint about one axis."""
         found = self._locked_control(bone, baked=baked)
         hinge = None if found is None else hinge_of_locks(found[0])
         if found is not None and hinge is not None:
@@ -372,11 +372,11 @@ class ControlRig(PlainRig):
         return Hinge(own, row.hinge_low, row.hinge_high)
 
     def _stays_on_ik(self, row: FabrikCarrier, *, baked: bool = False) -> bool:
-        """Whether a bone's limb is on IK and stays on it when the body is posed, or baked."""
+        """Whether a bone's limb is on IK, and stays on it when the body is posed or baked."""
         return bool(row.switch) and any(staying(self.rig, self._kept, (row.switch,), baked=baked))
 
     def _locked_control(self, bone: str, *, baked: bool = False) -> tuple[bpy.types.PoseBone, FloatArray] | None:
-        """`_control_of` where it has locks; None if the limb stays on IK, on which they mean nothing."""
+        """`_control_of` if it has locks; None if the limb stays on IK, which ignores them."""
         found = self._control_of(bone)
         if found is None or not (any(found[0].lock_rotation) or found[0].lock_rotation_w):
             return None
@@ -385,7 +385,7 @@ class ControlRig(PlainRig):
     def _control_of(self, bone: str) -> tuple[bpy.types.PoseBone, FloatArray] | None:
         """The control that rotates relative to its parent as a body bone does; (4,) its axes in the bone's frame.
 
-        None if there is none, or where the two follow others, so that nobody knows what the channels mean.
+        None if there is none, or if the two follow different bones, so that channels have another meaning.
         """
         rig, kept = self.rig, self._kept
         row = kept.carriers.get(bone)
@@ -480,9 +480,9 @@ class ControlRig(PlainRig):
     def edited(
         self, skeleton: Skeleton, old: _Poses, new: _Poses, over: Stands
     ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
-        """A control rotates, in its own frame, by the difference between the old and the new pose of the body.
+        """As in `PlainRig`: each control rotates, in its own frame, by the change of the body's pose.
 
-        Rounding errors in both then leave keys unchanged.
+        Rounding errors are the same in both poses, so that they leave keys unchanged.
         """
         moves = not self._kept.carriers[skeleton.names[0]].parent
         model = ControlModel(self.rig, self._kept, skeleton, moves=moves, over=over)
@@ -500,7 +500,10 @@ class ControlRig(PlainRig):
         return found, shift, tuple(unkeyed)
 
     def _holders(self, bones: Sequence[str], roots: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-        """The controls that limbs are on. The root control also rotates, if it carries solved bones."""
+        """As in `PlainRig`: controls of limbs on FK or IK.
+
+        Also the root control's rotation if it carries solved bones.
+        """
         kept, on_ik = self._kept, self.on_ik
         limbs = {kept.carriers[name].switch for name in bones if name in on_ik}
         moved = [*(kept.place for _ in roots[:1]), *(row.name for row in kept.controls if row.limb in limbs)]

@@ -35,7 +35,7 @@ _MOST: Final = 0.9
 def leave_out_unruly(
     context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: dict[str, int]
 ) -> None:
-    """Remove bones from the body, at rest and on FK, until all go where they are posed when any of them is rotated."""
+    """Remove bones from the body until all others reach their pose when any is rotated, at rest and on FK."""
     doubted = {row.name for row in kept.carriers}
     while doubted:
         blamed, doubted = _unruly(context, rig, kept, after, doubted)
@@ -92,7 +92,7 @@ def _unruly(
 
 
 def _to_blame(kept: FabrikControlRig, turned: str, off: Sequence[str]) -> Iterator[str]:
-    """The bones to remove, given a bone that was rotated and the bones that then missed their pose."""
+    """The bones to remove, from a rotated bone and the bones that missed their pose after that."""
     limbs = any(kept.carriers[name].switch for name in off)
     if turned in off or limbs or any(turned not in _above(kept, name) for name in off):
         # A bone that moves a limb in its own way is removed, in favour of the limb.
@@ -127,7 +127,7 @@ def _let_go(kept: FabrikControlRig, control: str) -> None:
 
 
 def _with_turned(rig: bpy.types.Object, kept: FabrikControlRig, tree: Tree, bones: Sequence[str]) -> FloatArray:
-    """(J, 4) local rotations with some bones rotated as their controls' locks allow."""
+    """(J, 4) local rotations in which some bones are rotated as far as the locks of their controls allow."""
     rotations = tree.rotations.copy()
     for name in bones:
         row = tree.skeleton.index(name)
@@ -143,7 +143,7 @@ def _with_turned(rig: bpy.types.Object, kept: FabrikControlRig, tree: Tree, bone
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """The results of trials: with limbs on FK, and on IK; and the IK/FK switches, with their values on FK."""
+    """The results of trials with limbs on FK and on IK, and the IK/FK switches with their values on FK."""
 
     on_fk: Trials
     on_ik: Trials
@@ -157,11 +157,10 @@ class _Found:
 def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[str, list[str]]:
     """Find the bones of a rig's body and their controls, and store them on the armature.
 
-    Controls that were chosen by hand before stay. Pose, keys and properties of the rig are as before. Returns a line
-    for people, and a sentence about the bones that no control carries, or none that brings them where they are posed
-    to.
+    Controls chosen by hand before are kept. Pose, keys and properties of the rig are restored. Returns a line to show,
+    and a warning on bones that no control moves, or moves correctly.
 
-    Raises RigError, with nothing changed, if the rig has no bones that constraints own, or no control.
+    Raises RigError, with nothing changed, if the rig has no bones that constraints move, or no control.
     """
     check_rig(rig)
     check_editable(rig)
@@ -252,7 +251,7 @@ def _unlocked(rig: bpy.types.Object, place: str) -> Iterator[None]:
 def _try(
     context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str], after: dict[str, int]
 ) -> _Found:
-    """Try everything, with limbs on FK and on IK; if IK is always on, also without it."""
+    """Try all controls, with limbs on FK and on IK; if IK is always on, also without it."""
     switches = possible_switches(context, rig)
     controls = [name for name in _movable(rig, _owned(context, rig, switches)) if _turns(rig, name)]
     if not controls:
@@ -322,7 +321,7 @@ def _turns(rig: bpy.types.Object, name: str) -> bool:
 
 
 def _owned(context: bpy.types.Context, rig: bpy.types.Object, switches: Sequence[Switch]) -> set[str]:
-    """The bones that constraints move at all settings of the switches."""
+    """The bones that constraints move at every setting of the switches."""
     values = {each: read_switch(rig, each.path) for each in switches}
     found = set(constrained_bones(rig))
     _set(rig, {each: 1.0 - round(value) for each, value in values.items()})
@@ -367,9 +366,9 @@ def _rig_bones(rig: bpy.types.Object) -> RigBones:
 
 
 def _hands_over(switch: Switch, present: Trials, bones: RigBones) -> bool:
-    """Whether a switch hands bones over to others, of which no control currently rotates any mesh bone.
+    """Whether a switch makes bones follow others, and no control currently rotates any of those in the mesh.
 
-    A bone that it merely releases must be a control.
+    A bone that the switch only releases must be a control.
     """
     moves = {
         control
@@ -416,12 +415,12 @@ def _clear(kept: FabrikControlRig) -> None:
 
 
 def _has(switch: Switch, carrier: Carrier) -> bool:
-    """Whether a switch hands a bone to its carrier."""
+    """Whether a switch makes a bone follow its carrier."""
     return carrier.control in switch.takes_over or carrier.bone in switch.bones
 
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
-    """The path of the switch that hands a bone over, or that of its control's parent, such as for a paw's toes."""
+    """The path of the switch for a bone, or of the switch for its control's parent, as for the toes of a paw."""
     names, parents = found.bones.names, found.bones.parents
     body = {name for each in found.carriers for name in (each.bone, each.control)}
     above, bone = [], parents[names.index(carrier.control)]

@@ -1,4 +1,4 @@
-"""IK/FK switches: drivers show the candidates among custom properties, trials show the real ones; and setting them."""
+"""Finds and sets IK/FK switches: drivers show which custom properties may be switches, and trials show which are."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ def batches(controls: Sequence[str], after: dict[str, int]) -> list[list[str]]:
 
 
 def bone_in_path(path: str) -> str:
-    """The bone that a data path is about; "" if it is none's."""
+    """The bone in a data path; "" if there is none."""
     found = _BONE.match(path)
     return bpy.utils.unescape_identifier(found[1]) if found else ""
 
@@ -98,11 +98,13 @@ def _by_drivers(rig: bpy.types.Object) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Switch:
-    """A number from 0 to 1, by its path from the armature object: a custom property, or the influence of an IK.
+    """A number from 0 to 1 that switches a limb between IK and FK: a custom property, or the influence of an IK.
 
-    bones: the bones whose constraints it drives. takes_over: the bones that those follow when it is at its other end.
-    along: paths that are set to the same value. only_ik: whether the rig has no FK for these bones, so that they are on
-    FK only while they are posed.
+    It is identified by its path from the armature object.
+
+    bones: the bones whose constraints it drives. takes_over: the bones that they follow at the switch's other end.
+    along: paths that are set to the same value. only_ik: whether the rig has no FK for these bones; then they are on FK
+    only while they are posed.
     """
 
     path: str
@@ -117,7 +119,7 @@ class Switch:
 
 
 def possible_switches(context: bpy.types.Context, rig: bpy.types.Object) -> list[Switch]:
-    """The properties whose other end makes bones follow other bones."""
+    """The properties that make bones follow other bones at their other end."""
     driving = _driving(rig)
     values = {path: read_switch(rig, path) for path in driving}
     for path, value in values.items():
@@ -139,9 +141,9 @@ def possible_switches(context: bpy.types.Context, rig: bpy.types.Object) -> list
 
 
 def lone_iks(rig: bpy.types.Object) -> list[Switch]:
-    """IK that is always on: its influence can be used to release the bones of its chain.
+    """IK constraints that are always on, as switches: their influence can release the bones of the chain.
 
-    Included is the influence of a constraint that makes the limb's end copy the same bone.
+    Each includes the influence of the constraint that lets the limb's end copy the same bone.
     """
     driven = {curve.data_path for curve in rig.animation_data.drivers} if rig.animation_data else set()
     lone: list[tuple[bpy.types.PoseBone, Any, str]] = []
@@ -160,7 +162,7 @@ def lone_iks(rig: bpy.types.Object) -> list[Switch]:
 
 
 def custom_numbers(rig: bpy.types.Object) -> list[str]:
-    """The paths of the numbers that may be changed to find out how a rig works."""
+    """The paths of the numbers that may be changed in trials of the rig."""
     stretching = [bone_path(bone.name, "ik_stretch") for bone in rig.pose.bones if bone.ik_stretch > 0.0]
     return sorted({*_driving(rig), *(path for each in lone_iks(rig) for path in each.values(0.0)), *stretching})
 
@@ -206,7 +208,7 @@ def _driving(rig: bpy.types.Object) -> dict[str, set[str]]:
 
 
 def _constraint(rig: bpy.types.Object, path: str) -> Any:
-    """What a path leads to; None if that is gone."""
+    """The constraint at a path; None if it no longer exists."""
     try:
         return rig.path_resolve(path)
     except ValueError:

@@ -54,7 +54,7 @@ class Trials:
 
     @cached_property
     def swung(self) -> BoolArray:
-        """(C, N) whether a bone rotated as much except for twist about its own Y."""
+        """(C, N) whether a bone rotated as far as the control, apart from twist about the bone's Y."""
         along = self.rest[:, :3, 1]
         missing, whole = (
             np.asarray(turns - np.sum(turns * along, axis=-1, keepdims=True) * along)
@@ -65,12 +65,12 @@ class Trials:
 
     @cached_property
     def follows(self) -> BoolArray:
-        """(C, N) whether a bone rotated as much, with or without twist."""
+        """(C, N) whether a bone rotated as far as the control, with or without twist."""
         return self.full | self.swung
 
     @cached_property
     def shares(self) -> FloatArray:
-        """(C, N) the share of a control's rotation that a bone made; NaN if it was about another axis."""
+        """(C, N) the rotation of each bone as a share of the control's; NaN if it was about another axis."""
         squares = np.maximum(np.einsum("ci,ci->c", self.turns, self.turns), np.finfo(np.float64).tiny)[:, None]
         share = np.einsum("cni,ci->cn", self.turned, self.turns) / squares
         rest = self.turned - share[:, :, None] * self.turns[:, None]
@@ -78,7 +78,7 @@ class Trials:
 
     @cached_property
     def carried(self) -> BoolArray:
-        """(C, N) whether a bone's head moved as in a rigid rotation about the control's head."""
+        """(C, N) whether a bone's head moved as if rigidly rotated about the control's head."""
         rows = [self.bones.index(name) for name in self.controls]
         arms = self.rest[None, :, :3, 3] - self.rest[rows, None, :3, 3]
         wanted = np.cross(self.turns[:, None], arms)
@@ -92,7 +92,7 @@ class Trials:
 def try_controls(
     context: bpy.types.Context, rig: bpy.types.Object, controls: Sequence[str], after: dict[str, int]
 ) -> Trials:
-    """Turn each control by a little, from the current pose, and put it back.
+    """Rotate each control slightly from the current pose, and put it back.
 
     Controls that constraints move have no effect. after: for each bone, bits of those that may follow it.
     """

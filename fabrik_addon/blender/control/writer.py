@@ -1,4 +1,4 @@
-"""Writing poses of a body to its controls, over and over, as dragging does, or over frames; limbs stay on IK or FK."""
+"""Writes poses of a body to its controls, repeatedly as in a drag, or over frames; limbs stay on IK or FK."""
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
 from .model import ControlModel
 from .switches import hand_over, keyed_switches, set_along
 
-# A share of a meter: a location that would change by less is kept to the bit.
+# Share of a metre: if a location changes by less, its value is kept exactly.
 _LEAST_MOVE: Final = 1e-7
 # Rounds of correction: once the body is nearly right, the controls' parents are read again and the rest is corrected.
 _MENDS: Final = 3
 # Gauss-Newton steps for limbs that bend at several joints, in a move of the mouse; on release there are more.
 _STEPS_OF_A_MOVE: Final = 3
-# What a bone may be off by, in meters and radians (0.05 degrees), before it is worth a word.
+# The largest error of a bone without a warning, in metres and radians (0.05 degrees).
 MOST_OFF: Final = (1e-4, 8.7e-4)
 # The same as a share of the body's size, since rigs in other units are in single precision too.
 _MOST_OFF_OF_SIZE: Final = 6e-5
@@ -40,7 +40,7 @@ _LOOKED_AT = 9
 
 
 class Deviation(NamedTuple):
-    """A bone that does not stand where it should, by meters and radians."""
+    """A bone that misses its pose, by metres and radians."""
 
     bone: str
     distance: float
@@ -48,14 +48,14 @@ class Deviation(NamedTuple):
 
 
 class ControlWriter:
-    """Writes poses of a tree of a body to the controls, each as if it followed the channels at the start.
+    """Writes poses of a body's tree to the controls; the result does not depend on the poses written before.
 
     Each limb is written to the controls that it is on: its FK controls, or its IK control and pole. Limbs without a
     posed bone are not written; the rig moves them.
 
     Attributes:
         limbs: by switch, the posed limbs that are on IK and stay on it.
-        on_fk: by switch, its value on FK for limbs that are on FK, or go to it.
+        on_fk: by switch, its value on FK, for limbs that are on FK or are switched to it.
         leaving: by switch, limbs that a bake takes off IK, if their IK controls are placed as well.
     """
 
@@ -108,9 +108,9 @@ class ControlWriter:
         return [next(row.name for row in self._kept.carriers if row.switch == path) for path in paths]
 
     def write(self, rotations: FloatArray, head: FloatArray | None, *, exactly: bool = False) -> None:
-        """Pose the body by local rotations (J, 4) of the tree's bones, with its root's head at (3,), armature space.
+        """Pose the body by local rotations (J, 4) and its root's head (3,), armature space (None: at rest).
 
-        Without a head the root stays at rest. exactly: bring all of a limb on IK as near as its controls can.
+        exactly: bring all bones of limbs on IK as near as their controls can.
         """
         model = self.made_ready()
         self._wanted = forward_kinematics(self._skeleton, rotations, head)
@@ -121,7 +121,7 @@ class ControlWriter:
             bring_limbs(self._update, every, [self._wanted_of(limb) for limb in every])
 
     def settle(self) -> list[str]:
-        """Look where the body is, and correct what differs; a sentence about each bone that can't be corrected."""
+        """Check the body's pose and correct it; returns a warning on each bone that cannot be corrected."""
         if self._wanted is None or self._model is None:
             return []
         if not self.changed() and not self.switched():
@@ -141,14 +141,14 @@ class ControlWriter:
         return [said(self._kept, each, self.limbs) for each in self.deviations()]
 
     def _is_there(self, limb: LimbOnIk) -> bool:
-        """Whether a limb on IK is as near to its wanted pose as the closed form brings it."""
+        """Whether a limb on IK is as near to its wanted pose as the closed form can bring it."""
         wanted = self._wanted_of(limb)
         return limb.is_held(wanted) and not limb.is_far(wanted)
 
     def _place_limbs(
         self, limbs: Iterable[LimbOnIk] | None = None, *, exactly: bool = False, most: int | None = None
     ) -> None:
-        """Bring limbs on IK, all or some, to the body's wanted pose; most: as in `place_limbs`."""
+        """Bring limbs on IK to the body's wanted pose; most: as in `place_limbs`."""
         every = list(self.limbs.values() if limbs is None else limbs)
         by_steps = [limb for limb in every if exactly or not limb.is_simple]
         if by_steps:
@@ -167,7 +167,7 @@ class ControlWriter:
         )
 
     def may_leave_ik(self, path: str) -> bool:
-        """Whether a limb that misses its pose on IK on some frame of a bake may go to FK."""
+        """Whether a limb that misses its pose on IK on some frame of a bake may be switched to FK."""
         return self._kept.limbs == "AUTO" and not self._kept.switches[path].only_ik
 
     def put_on_ik(self) -> None:
@@ -179,7 +179,7 @@ class ControlWriter:
         hand_over(self._rig, self._kept, {path: self._kept.switches[path].fk for path in self.leaving})
 
     def leave_ik(self) -> list[str]:
-        """Let those limbs that are not where they were wanted go to FK, if they may; a sentence about each."""
+        """Switch limbs that miss their pose to FK, if allowed; returns a warning on each."""
         off = {self._kept.carriers[each.bone].switch: each for each in sorted(self.deviations(), key=_distance)}
         left = []
         for path in [path for path in self.limbs if path in off and self.may_leave_ik(path)]:
@@ -274,7 +274,10 @@ def deviations(
 
 
 def said(kept: FabrikControlRig, deviation: Deviation, on_ik: Collection[str] = ()) -> str:
-    """A sentence about a bone that its control can't bring where it should be; on_ik: the switches of limbs on IK."""
+    """A warning on a bone that its control cannot pose.
+
+    on_ik: the switches of limbs on IK.
+    """
     row = kept.carriers[deviation.bone]
     control = row.goes_by if row.switch in on_ik and row.goes_by else row.control
     return f"Bone {deviation.bone!r} is off by {_apart(deviation)}: control {control!r} can't move it there"
@@ -342,7 +345,7 @@ def control_channels(
 def _placed(
     rig: bpy.types.Object, writer: ControlWriter, rotations: FloatArray, heads: FloatArray
 ) -> Generator[float, None, tuple[dict[str, FloatArray], list[str]]]:
-    """By IK control (F, 7) its location and rotation over the frames, and sentences about limbs that were taken out.
+    """By IK control (F, 7) its location and rotation over the frames, and warnings on limbs that were switched to FK.
 
     A limb that misses its pose on some frame goes to FK on all of them. The rig stays posed as on the last frame.
     """
@@ -371,7 +374,7 @@ def off_their_channels(
     wanted: FloatArray,
     frames: IntArray,
 ) -> list[str]:
-    """Compare the deform bones with (F, J, 4, 4) on some of F frames; a sentence about each that differs.
+    """Check on some of F frames whether the body matches matrices (F, J, 4, 4); a warning on each bone that does not.
 
     Leaves the scene on another frame.
     """

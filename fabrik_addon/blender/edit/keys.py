@@ -162,7 +162,7 @@ def _keep_shape_beside(curve: bpy.types.FCurve, frame: float) -> None:
 
 
 def write_layer(armature: bpy.types.Object, old: Motion, new: NewChannels) -> int:
-    """Add what changes of a motion to the layer of earlier edits; how many bones have changed.
+    """Add the changes of a motion to the layer of earlier edits; returns how many bones have changed.
 
     This layer is the topmost NLA track, if `write_layer` made it and nothing has changed it since. Otherwise a new
     track is added above all others, and the current action becomes a strip below it.
@@ -179,7 +179,7 @@ def write_layer(armature: bpy.types.Object, old: Motion, new: NewChannels) -> in
             write_curves(action, armature, path, old.frames, values, bone, components=free)
         strip = add_strip(armature, action)
         strip.blend_type, strip.extrapolation = _BLEND, "NOTHING"
-        # A strip's influence is its own only where it is animated; the curve's one key is what is changed.
+        # A strip has an influence of its own only if that is animated; then its single key holds the value.
         strip.influence = 1.0
         strip.use_animated_influence = True
     return len({bone for _, bone, _, _ in layers})
@@ -190,7 +190,7 @@ def _layer_name(armature: bpy.types.Object) -> str:
 
 
 def _own_layer(armature: bpy.types.Object) -> bpy.types.NlaStrip | None:
-    """The strip of earlier edits if it is topmost and nobody has renamed, muted, moved, weighted or locked it."""
+    """The strip of earlier edits if it is topmost and has not been renamed, muted, moved, weighted or locked."""
     animation = armature.animation_data
     if animation is None or animation.action is not None or not animation.nla_tracks:
         return None
@@ -214,7 +214,10 @@ def _add_to_layer(
     frames: FloatArray,
     layers: Mapping[str, Sequence[Any]],
 ) -> None:
-    """Combine a layer's values with more: by path a bone, (F, n) values on frames, and which of them are free."""
+    """Combine a layer's values with further changes.
+
+    Layers: by data path, a bone, (F, n) values, and which of them are free.
+    """
     curves: dict[str, dict[int, bpy.types.FCurve]] = {}
     for curve in channels_of(strip.action, armature).fcurves:
         curves.setdefault(curve.data_path, {})[curve.array_index] = curve
@@ -223,7 +226,7 @@ def _add_to_layer(
     both = np.concatenate([own, frames, [first - 1.0, last + 1.0]])
     ends = min(first, frames[0]), max(last, frames[-1])
     times = np.unique(both[(both >= ends[0]) & (both <= ends[1])])
-    # Outside its frames neither of the two changes anything.
+    # Outside its own frames, neither of the two layers changes anything.
     old, new = ((times >= start) & (times <= end) for start, end in ((first, last), (frames[0], frames[-1])))
     for path in dict.fromkeys([*curves, *layers]):
         present, turned = curves.get(path, {}), path.endswith("rotation_quaternion")
@@ -242,7 +245,7 @@ def _add_to_layer(
 
 
 def _layers(old: Motion, new: NewChannels) -> Iterator[tuple[str, str, FloatArray, tuple[int, ...]]]:
-    """Data path, bone, (F, n) values to be combined, and which of them are free."""
+    """The curves to layer, each with its data path, bone, (F, n) values, and which components are free."""
     if new.place is not None:
         free = unlocked_location(new.place)
         yield bone_path(new.place.name, "location"), new.place.name, new.moved - old.location, free

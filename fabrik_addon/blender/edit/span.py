@@ -36,8 +36,8 @@ _GOES_BACK: Final = 0.25
 class Spread:
     """The extent of a change: the number of frames before and after.
 
-    frame: the one that is dragged; the current one when None. to: "MARKERS" or "CONTACTS", the next of which on the
-    timeline is where it ends if there is one; "LAYER" if it goes to a layer of its own.
+    frame: the dragged one; the current one when None. to: "MARKERS" or "CONTACTS": it ends at the next of these on the
+    timeline, if there is one; "LAYER": it goes to a separate layer.
     """
 
     before: float

@@ -69,7 +69,7 @@ class SpreadDrag:
         self._coarse = span.solver(self._knots)
         self._last: EditPoses | None = None
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
-        # The same drag of the present frame alone: it knows what holds the dragged point back.
+        # The same drag on the current frame only, which shows what keeps the dragged point from its target.
         self._pinned, self._alone = setup.pinned, setup.parts(turning=False) if shown.tolist() == [now] else []
         self._keeper = PoseKeeper(scene, armature)
         self._writer = posed_rig(armature).writer(
@@ -108,7 +108,7 @@ class SpreadDrag:
         return StepResult(error, errors[~dragged].max(initial=0.0), why=why)
 
     def _why_short(self, location: npt.ArrayLike) -> str:
-        """What keeps the dragged point from a place (3,) in world space on the present frame; "" if it is not known."""
+        """What keeps the dragged point from a position (3,) in world space on the current frame; "" if unknown."""
         shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
         poses = [part.solve(shift, Quaternion(), settled=True) for part in self._alone]
         if not poses:
@@ -244,7 +244,7 @@ def begin_any_drag(
 
 
 def why_no_spread(context: bpy.types.Context, armature: bpy.types.Object) -> str:
-    """What keeps drags from changing keys on other frames; "" if nothing does."""
+    """Why drags cannot change keys on other frames; "" if they can."""
     if not is_animated(armature):
         return f"{armature.name!r} has no keys to edit: bake or key some motion first"
     return "" if is_auto_keying(context) else "Auto Keying is off, so keys can't be changed: enable it"

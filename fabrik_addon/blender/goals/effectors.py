@@ -55,7 +55,7 @@ def check_effectors(scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
 
 
 def _check_bone(rig: bpy.types.Object, effector: FabrikEffector) -> None:
-    """Raise RigError if the effector's bone does not exist, such as after a renaming."""
+    """Raise RigError if the effector's bone does not exist, as after renaming."""
     if not effector.bone:
         raise RigError(f"Target {effector.name!r} has no bone: choose one")
     if effector.bone not in rig.pose.bones:
@@ -67,7 +67,7 @@ def _check_bone(rig: bpy.types.Object, effector: FabrikEffector) -> None:
 def _check_object(
     scene: bpy.types.Scene, rig: bpy.types.Object, effector: str, target: bpy.types.Object, bone: str
 ) -> None:
-    """Raise RigError if an effector can't go by an object, or by a bone of it."""
+    """Raise RigError if an effector cannot use an object, or a bone of it, as its target."""
     if not is_in_scene(scene, target):
         raise RigError(
             f"Target {effector!r}: its object {target.name!r} is not in scene {scene.name!r}: choose another"
@@ -78,7 +78,7 @@ def _check_object(
 
 
 def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) -> str:
-    """What keeps an object, or a bone of it, from being a target of a rig; "" if nothing does."""
+    """Why an object, or a bone of it, cannot be a target of a rig; "" if it can."""
     if target == rig and not bone:
         return f"{rig.name!r} can't be its own target: choose another object"
     if bone and target.type != "ARMATURE":
@@ -89,7 +89,7 @@ def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) ->
 
 
 def closes(rig: bpy.types.Object, effector: FabrikEffector | FabrikMarker) -> Partner | None:
-    """The point of one of the rig's own bones that an effector is to reach; None if it is something else."""
+    """The point of one of the rig's own bones that is an effector's target; None for other targets."""
     goal = goal_of(effector)
     return None if isinstance(goal, Pin) or effector.target is None else partner_of(rig, *goal)
 
@@ -167,7 +167,7 @@ def own_targets(rig: bpy.types.Object) -> list[str]:
 
 
 def remove_effector(rig: bpy.types.Object, index: int) -> str:
-    """Remove an effector, keeping its target object; returns its name. Raises RigError if there is none there."""
+    """Remove an effector, keeping its target object; returns its name. Raises RigError for an invalid index."""
     kept = rig_settings(rig)
     if not 0 <= index < len(kept.effectors):
         raise RigError(f"{rig.name!r} has no target or pin with number {index}: choose one in the list")
@@ -228,7 +228,7 @@ def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -
 
 
 def _check_marker(scene: bpy.types.Scene, rig: bpy.types.Object, marker: FabrikMarker) -> None:
-    """Raise RigError if a marker's bone or object is gone, such as after a renaming."""
+    """Raise RigError if a marker's bone or object does not exist, as after renaming."""
     if marker.bone not in rig.pose.bones:
         raise RigError(
             f"Marker {marker.name!r}: {rig.name!r} has no bone {marker.bone!r} (was it renamed?): choose it again"
@@ -247,8 +247,8 @@ def _check_marker(scene: bpy.types.Scene, rig: bpy.types.Object, marker: FabrikM
 def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
     """Set the priorities of a human rig's effectors and pins by the parts of the body that they are on.
 
-    Returns a line for the user, and a sentence about those that stay as they are since their bones' names say nothing.
-    Raises RigError, with nothing changed, if that is all of them.
+    Returns a line to show, and a note on effectors whose priority does not change because their bone's name is unknown.
+    Raises RigError, with nothing changed, if all are unknown.
     """
     effectors = list(rig_settings(rig).effectors)
     roles = match(bone.name for bone in rig.pose.bones)

@@ -32,12 +32,12 @@ class Goals:
         effectors: E points on bones, for the solver.
         targets: E objects, each with the name of its bone or "" for the object itself; or pins; or, for effectors that
             close loops, the points of other bones.
-        limits: those of the bones to be solved, by name.
-        slides: those of them that may stretch, with the factors between which they may.
-        bends: E objects, with bones as above, that limbs bend toward; None if they bend as they do.
-        held: bones between root and effectors that must not rotate, with the reason.
-        carrier: the bone that the tree hangs on and that something else moves; "" for the armature itself. Places are
-            then in the space in which that bone is at rest.
+        limits: by name, those of the bones to be solved.
+        slides: by name, the length factors of bones that may stretch.
+        bends: E objects, with bones as above, that are poles of limbs; None without a pole.
+        held: bones between root and effectors that may not rotate, with the reason.
+        carrier: the bone to which the tree is attached and that something else moves; "" for the armature itself.
+            Positions are then in the rest space of that bone.
         root_moves: whether a free root may move at all.
     """
 
@@ -54,7 +54,7 @@ class Goals:
 
     @cached_property
     def turned_by(self) -> BoolArray:
-        """(E, J) whether rotating a bone, one that may be turned, moves an effector."""
+        """(E, J) whether rotating a bone, if it may rotate, moves an effector."""
         skeleton = self.tree.skeleton
         turned = np.zeros((len(self.effectors), len(skeleton)), dtype=bool)
         for row, effector in zip(turned, self.effectors, strict=True):
@@ -80,7 +80,7 @@ class Goals:
 
     @property
     def left_alone(self) -> list[str]:
-        """Sentences about the bones between root and effectors that are not turned."""
+        """Notes on the bones between root and effectors that are not rotated."""
         return [f"Bone {name!r} was not changed: {reason}" for name, reason in self.held.items()]
 
     def solver(self, *, free_root: bool) -> Solver:
@@ -103,7 +103,7 @@ class Goals:
 
     @property
     def all_limits(self) -> dict[str, Limit]:
-        """The limits, and those of the bones that must not rotate."""
+        """The limits, including fixed ones for the bones that may not rotate."""
         return {**self.limits, **{name: Fixed() for name in self.held}}
 
 
@@ -114,9 +114,9 @@ def gather_goals(
     *,
     baked: bool = False,
 ) -> list[Goals]:
-    """The enabled effectors, tree by tree; trees without any are left out. Limits are as they are on the current frame.
+    """The enabled effectors, tree by tree; trees without any are left out. Limits are those of the current frame.
 
-    wanted: markers, or some of the effectors, in place of them. They must have passed `check_effectors` or
+    wanted: markers, or some of the effectors, instead of all effectors. They must have passed `check_effectors` or
     `check_followed`. baked: the goals are those of a bake. Raises RigError if no bone can move any of them, and
     LimitPropertyError for an invalid limit.
     """
@@ -221,8 +221,8 @@ def root_mode(
 
     Args:
         armature: the rig.
-        pinned: whether anything of the tree is held where it is.
-        dragged: the bone that is dragged, "" if none is.
+        pinned: whether anything of the tree is pinned.
+        dragged: the dragged bone, "" for none.
         top: the uppermost bone that follows it.
         setting: instead of the rig's own.
     """

@@ -23,14 +23,14 @@ class Partner(NamedTuple):
 
 
 def carrying_bone(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> str:
-    """The bone of the rig that a target is, or that it is parented to; "" if there is none."""
+    """The bone of the rig that is a target, or to which a target is parented; "" if there is none."""
     if holder == rig:
         return bone
     return holder.parent_bone if holder.parent == rig and holder.parent_type == "BONE" else ""
 
 
 def partner_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> Partner | None:
-    """The point of a rig's bone that a target is; None if it is none, or moves in the bone's frame by itself."""
+    """The point of a rig's bone that a target is fixed to; None if it is not fixed to a bone."""
     carrier = carrying_bone(rig, holder, bone)
     if not carrier or carrier not in rig.pose.bones:
         return None
@@ -87,7 +87,7 @@ def turning_bones(skeleton: Skeleton, effector: Effector) -> set[int]:
 
 
 def _path(skeleton: Skeleton, name: str, offset: Sequence[float] | None, *, takes_rotation: bool) -> set[int]:
-    """The bones whose rotation moves a point of a bone, or that turn the bone where that counts."""
+    """The bones that move a point of a bone, or, with `takes_rotation`, rotate the bone."""
     bone = skeleton.index(name)
     point = (0.0, float(skeleton.lengths[bone]), 0.0) if offset is None else offset
     path = [int(each) for each in skeleton.path(bone)]

@@ -261,8 +261,8 @@ def _is_near(frame: Any, before: Any, after: Any, step: float) -> Any:
 class Places(NamedTuple):
     """Targets of E effectors, on one frame or on F, in the space of their tree.
 
-    points: ([F,] E, 3), NaN for a marker that is not seen. rotations: ([F,] E, 4) w x y z; None if none counts.
-    bends: ([F,] E, 3) what limbs bend toward, NaN where nothing; None if nothing at all.
+    points: ([F,] E, 3), NaN for a marker that is not seen. rotations: ([F,] E, 4) w x y z; None if no effector has a
+    target rotation. bends: ([F,] E, 3) poles of limbs, NaN for none; None if no limb has one.
     """
 
     points: FloatArray
@@ -285,7 +285,7 @@ class Places(NamedTuple):
 
 
 def present_places(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, goals: Goals) -> Places:
-    """The current targets; the scene stays on its frame, so that objects moved by hand count."""
+    """The current targets, without a change of frame, so that objects moved by hand are included."""
     space = tree_space(rig.evaluated_get(graph), goals)
     armature = as_array(rig.evaluated_get(graph).matrix_world)
     world = np.array([_world_matrix(graph, armature, goal) for goal in goals.targets])
@@ -376,8 +376,8 @@ def places_in(
 ) -> Places:
     """The targets in the space of a tree, which has matrices ([F,] 4, 4) in the world.
 
-    points: ([F,] E, 3), world: ([F,] E, 4, 4) matrices of goals whose rotation counts, bends: ([F,] E, 3) poles; world
-    space.
+    points: ([F,] E, 3). world: ([F,] E, 4, 4) matrices of goals with a target rotation. bends: ([F,] E, 3) poles; all
+    in world space.
     """
     stays = space.ndim > 2 and bool((space == space[0]).all())
     into = np.linalg.inv(space[:1] if stays else space)[..., None, :, :]
@@ -417,7 +417,10 @@ def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target
 
 
 def _own_matrix(pin: Pin | Partner) -> FloatArray:
-    """(4, 4) of a pin in armature space; the position of a loop's other side is unused, but always seen."""
+    """(4, 4) of a pin in armature space.
+
+    For the other side of a loop an unused position, which always counts as seen.
+    """
     if isinstance(pin, Partner):
         return np.eye(4)
     return as_array(Matrix.LocRotScale(pin.location, Quaternion(pin.rotation), None))

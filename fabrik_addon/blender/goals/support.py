@@ -55,7 +55,7 @@ def fitted(armature: bpy.types.Object) -> SelfCollision | None:
 
 
 def _as_posed(armature: bpy.types.Object, capsule: Capsule) -> Capsule:
-    """A capsule in armature space, in its bone's current pose."""
+    """A capsule in armature space, in the current pose of its bone."""
     matrix = as_array(armature.pose.bones[capsule.bone].matrix)
     start, end = (np.array([capsule.start, capsule.end]) @ matrix[:3, :3].T + matrix[:3, 3]).tolist()
     return Capsule("", tuple(start), tuple(end), capsule.radius)
@@ -97,9 +97,9 @@ def _vertices(mesh: bpy.types.Object) -> tuple[FloatArray, IntArray]:
 def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support | None:
     """The support below the center of mass: the soles of pinned feet, in their pins' poses.
 
-    Other pinned bones bear weight too, with their tails. None if the rig is not to keep its balance, where too
-    little is pinned to stand on, or where it holds on to something: a pinned hand that is higher than the feet, at a
-    wall or a rail, keeps a body from falling whichever way it leans (not if balance is always on).
+    Other pinned bones bear weight too, at their tails. None if balance is off, if the pins are too few to stand on, or
+    if the rig holds on to something: a pinned hand higher than the feet, at a wall or a rail, keeps a body from falling
+    in any direction (except if balance is always on).
 
     pinned: names of bones.
     """
@@ -128,7 +128,7 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
 
 
 def floor_of(armature: bpy.types.Object) -> Floor | None:
-    """The floor that feet, hands, knees and the capsules of a person do not go through; None if there is none."""
+    """The floor for feet, hands, knees and the capsules of a person; None if there is none."""
     kept = rig_settings(armature)
     if not kept.use_floor:
         return None
@@ -142,21 +142,21 @@ def floor_of(armature: bpy.types.Object) -> Floor | None:
 
 
 def up_of(armature: bpy.types.Object) -> tuple[FloatArray, float]:
-    """(3,) the world's Z in armature space, of length 1, and the world units of a unit along it."""
+    """(3,) the world's Z as a unit vector in armature space, and world units per armature unit along it."""
     row = np.array(armature.matrix_world[2][:3])
     scale = float(np.linalg.norm(row))
     return row / scale, scale
 
 
 def _posed(armature: bpy.types.Object, points: Collection[Point], back: Mapping[str, Matrix]) -> FloatArray:
-    """(N, 3) current positions of points on bones, armature space, after some bones are moved by `back`."""
+    """(N, 3) current positions of points on bones, armature space, with some bones moved by transforms `back`."""
     bones = armature.pose.bones
     moved = (back.get(name, Matrix()) @ bones[name].matrix @ Vector(place) for name, place in points)
     return np.array([place[:] for place in moved]).reshape(-1, 3)
 
 
 def _to_pin(armature: bpy.types.Object, foot: Collection[str]) -> Matrix:
-    """The transform that brings the pinned bones of a foot back to their pins, as solving will; armature space."""
+    """The transform that brings the pinned bones of a foot back to their pins, as the solve will; armature space."""
     for pin in rig_settings(armature).effectors:
         if pin.kind == "PIN" and pin.enabled and pin.bone in foot:
             bone = armature.pose.bones[pin.bone]
@@ -177,6 +177,6 @@ def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=_RIGS_KEPT)
 def _where_it_stands(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...]]:
-    """The soles of a rig's feet, and all its points that stay above a floor, from its bones at rest."""
+    """The soles of a rig's feet, and all points that stay above a floor, from the bones at rest."""
     rest = rest_of(*key)
     return soles(rest), floor_points(rest)

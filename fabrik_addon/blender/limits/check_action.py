@@ -33,9 +33,8 @@ _ROUNDS: Final = 20
 def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
     """Rotate bones that are outside their limits to the nearest rotation inside; locked channels don't change.
 
-    On a control rig, the controls pose the deform bones. Returns a line for the user, and sentences about bones that
-    stay outside. Raises RigError if no bone has a limit, LimitPropertyError for an invalid limit; then nothing is
-    changed.
+    A control rig is posed by its controls. Returns a line to show, and notes on bones that stay outside. Raises
+    RigError if none has a limit, LimitPropertyError for an invalid limit; nothing is changed then.
     """
     rig = cast("bpy.types.Object", bones[0].id_data)
     check_editable(rig)

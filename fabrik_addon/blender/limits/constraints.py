@@ -55,9 +55,9 @@ class EulerBox(NamedTuple):
 def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
     """Add the constraint for its limit to each bone, and remove it from free bones.
 
-    On a control rig, the control that rotates the bone on FK gets the constraint. Returns a line for the user, and
-    sentences about bones without such a control. Changes only our own constraints. Raises LimitPropertyError or
-    RigError, with nothing changed.
+    On a control rig the constraint is on the control that rotates the bone on FK. Returns a line to show, and notes on
+    bones without a control that has the same axes. Other constraints do not change. Raises LimitPropertyError or
+    RigError with nothing changed.
     """
     rig = cast("bpy.types.Object", bones[0].id_data)
     check_editable(rig)
@@ -125,7 +125,7 @@ def _angles(order: str, rotations: FloatArray) -> FloatArray:
 
 
 def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
-    """(N, 4) samples of rotations inside a limit and along its outline, at several twists."""
+    """(N, 4) rotations spread over a limit and along its outline, at some shares of its range of twist."""
     edge = limit.outline(_EDGE_PLACES)
     steps = (np.arange(_PLACES) + 0.5) / _PLACES
     found = []

@@ -48,10 +48,11 @@ _SAME_POINT: Final = 1e-3
 
 
 def set_limits(bones: Bones, **values: Any) -> str:
-    """Change the given values of the bones' limits: fields of `LimitSettings`, or low and high.
+    """Change some values of the bones' limits, named as in `LimitSettings`, or low and high; the others stay.
 
-    Without a type, the type does not change, and a free bone gets the type that fits the values. Returns a line for the
-    user. Raises LimitPropertyError or LimitError, with nothing changed, if a value is invalid or can't be stored.
+    If no type is given, limited bones keep theirs, and a free bone gets the type that has these values. Returns a line
+    to show. Raises LimitPropertyError or LimitError, with nothing changed, for invalid values or bones that cannot
+    store them.
     """
     wanted = [_changed(bone, values) for bone in bones]
     write_all(bones, wanted)
@@ -78,9 +79,10 @@ def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:
 
 
 def first_hinge(bone: bpy.types.PoseBone) -> tuple[str, tuple[float, float]]:
-    """Axis and range of a new hinge, from the bend of the bone relative to its parent at rest.
+    """The axis and range of a hinge, from the bone's bend relative to its parent at rest.
 
-    The hinge can bend further in this direction, and straighten. If it is straight at rest, it bends both ways about X.
+    The hinge bends further in that direction, and back until it is straight. If the bone is straight at rest, it bends
+    both ways about X.
     """
     rest = bone.bone
     if rest.parent is None:
@@ -119,7 +121,7 @@ def numbers_in(text: str) -> tuple[float, ...]:
 
 
 def window_in(cone: Sequence[float]) -> tuple[float, ...]:
-    """An octagonal outline with the size of a cone, or of a moderate one if the cone is wide."""
+    """An octagon as wide as a cone; of moderate width if the cone is wide."""
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
     return flat(outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False)).tolist())
 

@@ -1,6 +1,6 @@
 """Sets limits to the rotations that an animation uses.
 
-A bone that rotates about one axis only gets a hinge, other bones a ball; or, by choice, a polygon around all swings.
+The limit is a hinge if a bone rotates about one axis only, else a ball; or optionally a polygon around all its swings.
 """
 
 from collections.abc import Sequence
@@ -38,8 +38,8 @@ _ROUNDS: Final = 200
 def window_around(leans: FloatArray, margin: float) -> FloatArray:
     """(C, 2) points of an outline that contains (F, 2) swings and a margin around them, counterclockwise.
 
-    At most twelve points: repeatedly removes the edge whose removal adds the least area, and extends its neighbors
-    until they meet. All swings are within half a turn of rest, so points are too.
+    It has at most twelve corners: edges are removed and their neighbours extended until they meet, starting with those
+    that add the least area. Corners stop at 180° from rest, the largest swing.
     """
     angles = 2.0 * pi * np.arange(_ROUND) / _ROUND
     circle = max(margin, _LEAST_MARGIN) / cos(pi / _ROUND) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -131,10 +131,10 @@ def _range(angles: FloatArray, margin: float) -> Range:
 
 
 def _half_axes(leans: FloatArray) -> FloatArray:
-    """(4,) half-axes of quarter ellipses that contain swings (4, F) toward the four sides, with a small sum.
+    """(4,) half-axes, with a small sum, of quarter ellipses toward the four sides that contain swings (4, F).
 
-    With u = 1 / half-axis², each swing needs squares · u <= 1. Each swing has a weight, which grows while the swing is
-    outside. The sum is minimal for u = (2 · weights · squares) to the power of -2/3.
+    With u = 1 half-axis², squares · u <= 1 must hold for each swing. Each swing has a weight that grows while it is
+    outside; the sum is smallest at u = (2 · weights · squares) to the power of -2/3.
     """
     every = np.square(np.maximum(leans.T, 0.0))
     farthest = every.max(axis=0)

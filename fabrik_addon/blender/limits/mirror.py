@@ -1,7 +1,7 @@
 """Mirrors limits from one side of the body to the other.
 
-A mirrored bone's rest frame is the mirror image of the first one's, with one axis negated so that it is a proper frame
-again: local X if the roll is mirrored too. The two rest frames determine how swings and rotations are mirrored.
+The rest frame of a mirrored bone is the mirror image of the original one with one axis flipped, so that it is
+right-handed: local X if the roll is mirrored too. The mirrored swings and rotations follow from the two rest frames.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def opposite_bone(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.
 
 
 def _pairs(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[_Pair]:
-    """Pairs of bones and their counterparts; if both are given, the active bone's side comes first."""
+    """The bones with their counterparts; if both of a pair are given, the one on the active bone's side comes first."""
     given = {bone.name for bone in bones}
     pairs = [(bone, other) for bone in bones if (other := opposite_bone(rig, bone)) is not None]
     active = active_bone(rig)
@@ -83,7 +83,7 @@ def _place(bone: bpy.types.PoseBone) -> float:
 
 
 def _mirrored_axes(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> IntArray | None:
-    """(2, 2) mirror images of the bone's X and Z in the other bone's axes; None if they are not along these axes."""
+    """(2, 2) the mirror images of the bone's X and Z in the counterpart's axes; None if they are not aligned."""
     rest, other_rest = (np.array(each.bone.matrix_local)[:3, :3] for each in (bone, other))
     images = other_rest.T @ np.diag((-1.0, 1.0, 1.0)) @ rest
     plane = images[np.ix_(_PLANE, _PLANE)]

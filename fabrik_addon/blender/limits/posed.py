@@ -1,4 +1,4 @@
-"""How bones are rotated over an action: by its curves, or, on a control rig, as its controls pose them."""
+"""The rotations of bones over an action: by curves, or for a control rig as its controls pose them."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -57,9 +57,9 @@ class BoneCurves:
 
 
 def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> list[BoneCurves]:
-    """The curves of those of the bones that the current action turns.
+    """The curves of the bones that the current action rotates.
 
-    Raises RigError if there is no action, or where it turns none of them.
+    Raises RigError if there is no action, or if it rotates none of them.
     """
     animation = rig.animation_data
     if animation is None or animation.action is None:
@@ -94,8 +94,8 @@ def rotations_of_action(
 ) -> list[Rotations]:
     """The rotations of bones in the rig's action, on whole frames from its first to its last key.
 
-    Frames with keys between whole ones count too, unless the rig is a control rig, which is played for this.
-    Raises RigError if there is no action, or where it rotates none of them.
+    Subframes with keys are included, except for a control rig, which is played for this. Raises RigError if there is no
+    action, or if it rotates none of the bones.
     """
     posed, names = posed_rig(rig), [bone.name for bone in bones]
     if posed.by_channels:

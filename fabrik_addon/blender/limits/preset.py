@@ -19,7 +19,7 @@ RestKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]
 
 
 def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
-    """Set the limits of human joints on bones of an armature; the returned preset describes the result for each.
+    """Apply human joint limits to some bones; the returned preset lists the result for each.
 
     Raises RigError if no bone can be limited, and LimitPropertyError if a limit can't be stored; then nothing is
     changed.

@@ -1,1 +1,1 @@
-"""Posing the current frame: solve, live, keys. Imports `goals` and what is above it."""
+"""Posing the current frame: solve, live, keys. Imports `goals` and the folders above it."""

@@ -26,7 +26,7 @@ _HISTORY: Final = ("undo_post", "redo_post")
 
 
 def start() -> None:
-    """Be ready for files with live rigs, and go on with those of the current one."""
+    """Get ready for files with live rigs, and continue with those of the current one."""
     LIVE_LISTENERS.append(switched)
     listen(_after_load, "load_post", on=True)
     if hasattr(bpy.data, "objects"):
@@ -71,12 +71,12 @@ def follow() -> None:
 
 
 def pause(rig: bpy.types.Object) -> None:
-    """Pause live posing of a rig until `resume` is called, while something else poses it; other rigs continue."""
+    """Pause live posing of a rig while something else poses it, until `resume` is called; other rigs continue."""
     _WATCHED.resting.add(rig.session_uid)
 
 
 def resume(rig: bpy.types.Object | None = None) -> None:
-    """Continue live posing of a rig; of all if none is given, or if the rig has been deleted."""
+    """Continue live posing of a rig; of all rigs if none is given, or if the rig has been deleted."""
     try:
         _WATCHED.resting -= {rig.session_uid} if rig is not None else set(_WATCHED.resting)
     except ReferenceError:
@@ -204,14 +204,14 @@ def _heeded(rig: bpy.types.Object) -> set[bpy.types.ID | None]:
 
 
 def _leaders(rigs: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, set[bpy.types.Object]]:
-    """For each rig the other rigs that its targets are, are parented to, or are constrained to."""
+    """For each rig the other rigs that its targets are part of, parented to, or constrained to."""
     if len(rigs) < 2:
         return {rig: set() for rig in rigs}
     return {rig: _carriers(_heeded(rig) - {rig, rig.data, None}).intersection(rigs) - {rig} for rig in rigs}
 
 
 def _carriers(things: Iterable[Any]) -> set[Any]:
-    """Objects, with everything that they are parented or constrained to."""
+    """The objects and everything that they are parented or constrained to."""
     found: set[Any] = set()
     waiting = list(things)
     while waiting:
@@ -223,7 +223,7 @@ def _carriers(things: Iterable[Any]) -> set[Any]:
 
 
 def _leaders_first(leaders: dict[bpy.types.Object, set[bpy.types.Object]]) -> list[bpy.types.Object]:
-    """The rigs in an order in which each comes after its leaders; unchanged for cycles."""
+    """The rigs in an order in which each comes after its leaders; the order of rigs in a cycle does not change."""
     try:
         return list(TopologicalSorter(leaders).static_order())
     except CycleError:

@@ -35,11 +35,11 @@ _THERE: Final = 1e-5
 _LEGAL: Final = 1e-5
 # Radians: the accuracy with which limbs on IK are placed.
 SAME_TURN_ON_IK: Final = 3e-4
-# Radians, and shares of the root bone's length: evaluated again, controls bring a body where they brought it before.
+# Radians, and shares of the root bone's length: controls bring a body to the same pose again within this error.
 _SAME_TURN_MADE: Final = 1e-5
-# What counts as the length of a root bone that has next to none.
+# The length that counts for a root bone with nearly no length.
 _SHORTEST: Final = 1e-3
-# Whether joints come after targets, with a timer that lets them arrive: where nobody looks they are there at once.
+# Whether joints lag behind targets, with a timer that lets them catch up; in the background they do not.
 IS_EASED = not bpy.app.background
 # Radians, and shares of the root bone's length: a pose with smaller differences is not written again.
 _SAME_TURN: Final = 2e-6
@@ -48,7 +48,7 @@ _SAME_PLACE: Final = 1e-6
 
 @dataclass
 class Written:
-    """A tree as it was posed last: what was asked for, and what the rig made of it, which may differ.
+    """A tree as last posed: the wanted pose, and the pose that resulted in the rig, which may differ.
 
     Poses are (J, 4) local rotations and (3,) the root's head. `made` is None until the rig has been evaluated.
     """
@@ -59,9 +59,9 @@ class Written:
     def is_there(
         self, asked: tuple[FloatArray, FloatArray], present: Tree, most: FloatArray, bones: Sequence[int]
     ) -> bool:
-        """Whether some bones' pose is asked for again, and they are still as the rig made them.
+        """Whether some bones' pose is wanted again, and the rig still has the pose that resulted from it.
 
-        most: (J,) radians that bones may be off by. Places may be off by the same share of the root bone's length.
+        most: (J,) radians by which bones may differ. Locations may differ by the same share of the root bone's length.
         """
         stands = present.rotations, present.root_location
         if self.made is None:
@@ -76,7 +76,7 @@ class Written:
 
 @dataclass
 class LiveRig:
-    """What a live rig starts from: by root, the sessions of its trees and how they were posed."""
+    """The state from which a live rig continues: by root, the sessions of its trees and their last poses."""
 
     trees: dict[str, "LiveSession"] = field(default_factory=dict)
     written: dict[str, Written] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class LiveSession:
             self.asked = before.asked[0], None
 
     def fits(self, rig: bpy.types.Object, goals: Goals) -> bool:
-        """Whether it was made for these goals of a rig as it is now, or for others like them."""
+        """Whether this session was made for the same goals of a rig in its current state."""
         if self._key != depends_on(rig, goals) or not self._goals.tree.skeleton.is_like(goals.tree.skeleton):
             return False
         self._goals = goals
@@ -134,7 +134,7 @@ class LiveSession:
     ) -> tuple[FloatArray, FloatArray]:
         """(J, 4) local rotations and (3,) the root's head for targets on a frame.
 
-        present: how the rig stands, to begin with; None if that is not what a session has made of it.
+        present: the rig's current pose to start from; None if it is not the result of a session.
         """
         last, self.asked = self.asked, (frame, places)
         goes_on, self.goes_on = self.goes_on, False
@@ -165,7 +165,7 @@ class LiveSession:
         return self._session.rotations, self._session.location
 
     def _is_base(self, present: Tree) -> bool:
-        """Whether the rig has its pose without live posing."""
+        """Whether the rig is in its base pose."""
         turned = angle_between(present.rotations, self._base[0]).max()
         return bool(turned <= _LEGAL and np.allclose(present.root_location, self._base[1], atol=_THERE))
 
@@ -179,7 +179,7 @@ class LiveSession:
         )
 
     def why_short(self) -> str:
-        """What keeps effectors from their targets, for people; "" if all are met."""
+        """What keeps effectors from their targets, as a text to show; "" if all are met."""
         names = {each.bone: each.shown_bone for each in enabled_effectors(self._rig)}
         return why_short(self._session.holding(), {bone: names.get(bone, bone) for bone in self._goals.pinned})
 
@@ -196,7 +196,7 @@ def _same(places: Places, others: Places) -> bool:
 def try_pose(
     graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, rigs: dict[int, LiveRig], update: Update
 ) -> str:
-    """Pose a rig that has something to reach; what keeps it from being posed, "" if nothing does.
+    """Pose a rig that has targets; returns the reason if that fails, else "".
 
     rigs: by session number. update: evaluates the scene, without calling back.
     """
@@ -222,7 +222,7 @@ def _pose_tree(
     live: LiveRig,
     update: Update,
 ) -> None:
-    """Pose one tree, a share of the way from its base pose to its targets."""
+    """Pose one tree, at a share between its base pose and the solved one."""
     free, posed, tree = moves_root(rig, goals), posed_rig(rig), goals.tree
     present, place = tree.rotations, tree.root_location
     start = present.copy()

@@ -89,7 +89,7 @@ def session_for(
 
 
 def why_short(holder: Holder | None, pinned: Mapping[str, str]) -> str:
-    """What keeps a body from its targets, as a text to show; "" for nothing.
+    """The reason that a body misses its targets, as a text to show; "" for none.
 
     pinned: bones with their displayed names.
     """
@@ -106,7 +106,7 @@ def why_short(holder: Holder | None, pinned: Mapping[str, str]) -> str:
 
 
 def depends_on(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
-    """Everything that a session for some goals depends on besides the rest pose, the preferred pose and its targets."""
+    """A key of everything that a session for some goals depends on, except rest pose, preferred pose and targets."""
     masses = masses_of(rig, goals.tree.skeleton)
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centres, masses.factors))
     held, moves = tuple(goals.held), moves_root(rig, goals)
@@ -114,7 +114,7 @@ def depends_on(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
 
 
 def stands_by(rig: bpy.types.Object) -> tuple[Any, ...]:
-    """The part of it from the rig's settings and its transform in the world."""
+    """The part of the key of `depends_on` from the rig's settings and its transform in the world."""
     kept, up = rig_settings(rig), rig.matrix_world[2][:]
     floor = (kept.floor_height, up) if kept.use_floor else None
     return kept_pose_key(rig), kept.balance, kept.use_self_collision, up[:3], floor

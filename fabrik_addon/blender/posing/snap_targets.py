@@ -34,7 +34,7 @@ _OUTSIDE = 0.5
 
 @dataclass(frozen=True)
 class _Move:
-    """An object, or a bone of one, and its new world location; without a rotation it keeps its own."""
+    """An object, or a bone of one, and its new world location; its rotation is None if it does not change."""
 
     holder: bpy.types.Object
     bone: str
@@ -43,11 +43,10 @@ class _Move:
 
 
 def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bool = False) -> tuple[int, list[str]]:
-    """Move targets, bend targets and pins to where the current pose has them; rotations too, where they count.
+    """Move targets, poles and pins to the current pose, and set the target rotations in use.
 
-    clamp: rotate bones that are outside their limits inside first. Returns how many have been moved, and sentences
-    about targets that can't be moved and on bones outside their limits. Raises a FabrikError, with nothing moved, where
-    none can be.
+    clamp: first rotate bones that exceed their limits inside. Returns how many have been moved, and notes on targets
+    that cannot be moved and on bones outside their limits. Raises a FabrikError, with nothing moved, if none can be.
     """
     check_effectors(context.scene, rig)
     check_editable(rig)
@@ -85,7 +84,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
 
 
 def _outside_limits(rig: bpy.types.Object) -> list[str]:
-    """A sentence about the bones that solving would move inside their limits, the farthest first; none if all are."""
+    """A note on the bones that solving would move inside their limits, the farthest first; none if all are inside."""
     found: dict[str, float] = {}
     for goals in gather_goals(rig, posed_rig(rig).trees()):
         for bone in goals.bones:
@@ -109,7 +108,7 @@ def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
 
 
 def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Move]:
-    """Movements of poles about their limbs, to the side on which these bend."""
+    """Movements that rotate poles about their limbs, to the side to which the limbs bend."""
     for goals in gather_goals(rig, posed_rig(rig).trees()):
         if any(bend is not None for bend in goals.bends):
             places = present_places(context.evaluated_depsgraph_get(), context.scene, rig, goals)
@@ -122,7 +121,7 @@ def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Mo
 
 
 def _limb_sides(goals: Goals) -> Iterator[tuple[int, Callable[[FloatArray], FloatArray]]]:
-    """For each effector that ends a limb, a function that rotates a point (3,) about it to the side of its bend."""
+    """For each effector that ends a limb, a function that rotates a point (3,) to the side to which the limb bends."""
     problem = goals.solver(free_root=False).problem
     pose = problem.bodies.pose(goals.tree.rotations[problem.bones], goals.tree.root_location)
     for limb in problem.bend_limbs:
@@ -132,7 +131,7 @@ def _limb_sides(goals: Goals) -> Iterator[tuple[int, Callable[[FloatArray], Floa
 
 
 class _Side:
-    """The side on which a limb bends, from its base, its end, and where it bends: (2 + N, 3) points."""
+    """The side to which a limb bends, from its base, its end, and the joints between: (2 + N, 3) points."""
 
     def __init__(self, points: FloatArray) -> None:
         self.base = points[0]
@@ -159,7 +158,7 @@ class _Side:
 
 
 def _why_stays(move: _Move) -> str:
-    """A sentence about why something can't be moved; "" if it can."""
+    """Why something cannot be moved, as a sentence; "" if it can."""
     holder = move.holder
     if holder.library is not None:
         return f"Target {holder.name!r} was not moved: it is linked from another file"

@@ -1,4 +1,4 @@
-"""Posing the current frame so that the effectors meet their targets."""
+"""Poses the current frame by its targets."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -30,12 +30,13 @@ from .stored_pose import read_stored, store_trees
 _CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3, "rotation_axis_angle": 4}
 # Radians: smaller errors of locked channels are not visible, and solving again for them would double the time.
 _KEPT: Final = 1e-4
-# One pose of a tree in which some bones must not rotate, from (J, 4) local rotations and the (3,) root's head.
+# A function that solves one pose of a tree in which some bones may not rotate, from (J, 4) local rotations and the
+# root's head (3,).
 Solve: TypeAlias = Callable[[Tree, Collection[str], FloatArray, FloatArray], Solution]
 
 
 def recall(rig: bpy.types.Object) -> tuple[str, ...]:
-    """What was asked of each tree of a rig whose current pose is the answer; nothing where it is another pose."""
+    """The targets of each tree if the rig's current pose is the result of a solve; else empty."""
     answer, *asked = rig_settings(rig).solved.split() or [""]
     return tuple(asked) if answer == _channels(rig) else ()
 
@@ -52,7 +53,7 @@ def asked_of(rig: bpy.types.Object, goals: Goals, places: Places) -> str:
 
 
 def _channels(rig: bpy.types.Object) -> str:
-    """What tells the current pose, by all channels that turn and move bones, from any other one."""
+    """A key for the current pose, from all channels that rotate and move bones."""
     return _told(read_channel(rig, channel, size).tobytes() for channel, size in _CHANNELS.items())
 
 
@@ -63,7 +64,7 @@ def _told(parts: Iterable[bytes]) -> str:
 def solve_around_locks(
     solve: Solve, tree: Tree, start: FloatArray, start_location: FloatArray, locks: Mapping[int, WithLocks]
 ) -> Solution:
-    """The pose of a tree, solved again with those bones fixed that ended up violating their locks.
+    """The pose of a tree, solved again with the bones fixed whose locks the first solve violated.
 
     start: (J, 4) local rotations. start_location: (3,) the root's head, armature space. locks: by index in the
     skeleton.
@@ -87,9 +88,9 @@ def solve_around_locks(
 class FrameResult:
     """How well the effectors of a rig met their targets.
 
-    errors: (E,) world meters, NaN where not seen. met: how many of them are within the solver's tolerance.
-    left_alone: sentences about bones on the way that were not turned. why: what keeps the worst of them from its
-    target, such as "foot.L is at its limit"; "" if unknown.
+    errors: (E,) world metres, NaN if not seen. met: how many of them are within the solver's tolerance. left_alone:
+    notes on bones between root and effectors that were not rotated. why: what keeps the worst effector from its target,
+    such as "foot.L is at its limit"; "" if unknown.
     """
 
     errors: FloatArray
@@ -173,7 +174,7 @@ def _solve(
 
 
 def is_by_posture(goals: Goals, places: Places) -> bool:
-    """Whether a tree is solved with least mass moved; not with bones that stretch, or limbs with poles."""
+    """Whether a tree is solved with least mass moved: without bones that stretch, and without poles."""
     return not goals.slides and places.bends is None
 
 

@@ -17,7 +17,7 @@ from ..settings.rig import rig_settings
 
 
 def store_pose(rig: bpy.types.Object, stored: Any) -> None:
-    """Keep the current pose of all bones in a collection of `FabrikStoredBone`, in the place of what is there."""
+    """Store the current pose of all bones in a collection of `FabrikStoredBone`, replacing its contents."""
     stored.clear()
     for name, rotation, location in zip(*posed_rig(rig).pose(), strict=True):
         kept = stored.add()
@@ -37,7 +37,7 @@ def store_trees(rig: bpy.types.Object, stored: Any, trees: Iterable[Tree]) -> No
 
 
 def keep_pose(rig: bpy.types.Object) -> str:
-    """Keep the current pose of a rig as the one that it prefers; returns a line for the user."""
+    """Store the current pose of a rig as its preferred one; returns a line to show."""
     kept = rig_settings(rig)
     store_pose(rig, kept.kept_pose)
     kept.preferred_pose = "KEPT"
@@ -98,7 +98,7 @@ def read_stored(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatAr
 
 
 class BasePose:
-    """The base pose of a rig on a frame: what its current action says, what is stored where that says nothing."""
+    """The base pose of a rig on a frame: from its current action, else the stored pose."""
 
     def __init__(self, rig: bpy.types.Object, frame: float) -> None:
         """Look up curves and stored pose."""

@@ -30,7 +30,7 @@ class PlainPoses:
 
     @classmethod
     def of(cls, source: bpy.types.Object, frames: IntArray) -> "PlainPoses | None":
-        """The poses of an armature; None if constraints, drivers, strips or scales affect it."""
+        """The poses of an armature; None if constraints, drivers, strips or scales affect them."""
         animation, bones = source.animation_data, source.pose.bones
         if not is_still((source, "")) or source.data.pose_position != "POSE" or source.data.animation_data is not None:
             return None

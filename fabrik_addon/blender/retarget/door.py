@@ -74,9 +74,9 @@ def retarget_from(
 def imported(
     context: bpy.types.Context, path: Path, up_axis: str | None = None, rate: float | None = None
 ) -> Iterator[bpy.types.Object]:
-    """Import the armature of a file and remove it afterwards; the scene keeps the file's rate only on success.
+    """Import a file, and return its armature for the block; it is removed afterwards.
 
-    Raises RetargetError if the file has no armature.
+    On success the scene keeps the file's rate. Raises RetargetError if there is no armature.
     """
     render, before = context.scene.render, set(bpy.data.user_map())
     scene_rate = render.fps, render.fps_base

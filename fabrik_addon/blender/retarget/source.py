@@ -86,7 +86,7 @@ def _evaluated(
 
 
 def check_source(source: bpy.types.Object | str | None, rig: bpy.types.Object) -> bpy.types.Object:
-    """The source; raises RetargetError if it can't be a source for a rig."""
+    """Return the source; raises RetargetError if the rig cannot follow it."""
     if source is None or source == "":
         raise RetargetError("There is no source: choose the armature to retarget from")
     if isinstance(source, str):

@@ -19,7 +19,7 @@ class KeyframeError(FabrikError):
 def new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
     """A new, empty action that animates `owner`. Its former action is kept in the file, even if unused.
 
-    Raises KeyframeError if the owner's action cannot be exchanged.
+    Raises KeyframeError if the owner's action cannot be replaced.
     """
     animation = _animation_data(owner)
     previous = animation.action
@@ -32,7 +32,7 @@ def new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
 
 
 def check_action(owner: bpy.types.Object, *, new: bool) -> None:
-    """Raise KeyframeError, naming the trouble, if the owner's action cannot be exchanged or, not `new`, written."""
+    """Raise KeyframeError, naming the reason, if the owner's action cannot be replaced (`new`) or written."""
     _check_owner(owner)
     animation = owner.animation_data
     if not new and animation is not None and animation.action is not None and not animation.action.is_editable:
@@ -55,7 +55,7 @@ def check_not_shared(owner: bpy.types.Object) -> None:
 def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[str] = ()) -> bpy.types.Action:
     """A new action that animates `owner` like its current one, except for the data paths `without`.
 
-    The present one is kept in the file as it is. Raises KeyframeError if it cannot be exchanged.
+    The current one is kept in the file. Raises KeyframeError if it cannot be replaced.
     """
     animation = _animation_data(owner)
     previous = animation.action
@@ -102,12 +102,12 @@ def new_strip_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
 def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.NlaStrip:
     """Play an action as an NLA strip on a new track above all others, on the frames of its keys.
 
-    The owner's current action, which would hide every strip, becomes a strip below it, as Blender's Push Down does.
+    The owner's current action, which would hide every strip, becomes a strip below it, as with Blender's Push Down.
     """
     animation = _animation_data(owner)
     present = animation.action
     if present is not None and present != action:
-        # Make the current action a strip that plays just as it does: as much, blended and going on beyond its ends.
+        # Make the current action a strip that plays exactly the same: its influence, blending and extrapolation.
         slot, influence = animation.action_slot, animation.action_influence
         blend_type, extrapolation = animation.action_blend_type, animation.action_extrapolation
         animation.action = None
@@ -121,7 +121,7 @@ def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.Nl
 
 
 def channels_of(action: bpy.types.Action, owner: bpy.types.Object) -> Any:
-    """The channel bag with the curves and groups of `action` for `owner`, made where it does not exist yet."""
+    """The channel bag with the curves and groups of `action` for `owner`, made if it does not exist."""
     layer = action.layers[0] if action.layers else action.layers.new("Layer")
     strip: Any = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
     return strip.channelbag(_own_slot(action, owner), ensure=True)
@@ -150,7 +150,7 @@ def _new_strip(
 
 
 def _check_owner(owner: bpy.types.Object) -> None:
-    """Raise KeyframeError if the owner cannot be animated as things are."""
+    """Raise KeyframeError if the owner cannot be animated in its current state."""
     if owner.library is not None:
         raise KeyframeError(f"{owner.name!r} is linked from another file: make a library override first")
     if owner.animation_data is not None and owner.animation_data.use_tweak_mode:

@@ -1,4 +1,4 @@
-"""From an armature object to the solver's trees of bones and their current pose; what keeps one from being read."""
+"""Reads an armature object into the solver's trees of bones and their current pose; checks whether that is possible."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -241,7 +241,7 @@ def floats(collection: _Items, name: str, width: int) -> FloatArray:
 
 
 def flagged(collection: _Items, name: str, width: int = 1) -> list[str]:
-    """The names of the items with a boolean property, or some component of it, set."""
+    """The names of the items for which a boolean property, or some component of it, is true."""
     found = flags(collection, name, width).reshape(-1, width).any(axis=1)
     return [item for item, is_set in zip(collection.keys(), found.tolist(), strict=True) if is_set]
 
@@ -254,7 +254,7 @@ def flags(collection: _Items, name: str, width: int = 1) -> BoolArray:
 
 
 def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:
-    """The parts of a tree that contain ends, parents first, each with the owned bone that carries it, or "" for none.
+    """Split a tree at owned bones: the parts that contain ends, parents first, each with its owned bone or "".
 
     Each owned bone is the root of its own part, at rest, since the whole part moves with it. A tree with owned bones is
     reduced to the bones on the path to the ends, since control rigs have hundreds.
@@ -289,8 +289,8 @@ def freeze(tree: Tree, held: Collection[str]) -> Tree:
 def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str], frozen: Collection[str]) -> Tree:
     """The bones of a tree from one bone down, with a rest pose in which they are at matrices (J, 4, 4) now.
 
-    What carries the top bone stays as it is, so its rest frame is the frame that it is carried in; frozen bones have
-    the frame in which they stand. Bones that constraints own, and those below them, do not exist.
+    The parent of the top bone does not move, so its frame is the rest frame; frozen bones are at rest in their current
+    pose. Bones that constraints own, and those below them, are left out.
     """
     skeleton = tree.skeleton
     first = skeleton.index(top)
@@ -319,7 +319,7 @@ def _part(tree: Tree, members: Sequence[int], *, at_rest: bool) -> Tree:
 
 
 def _rest_of_pose(posed: FloatArray, carried: FloatArray, skeleton: Skeleton) -> FloatArray:
-    """(N, 4, 4) a rest pose from which the present rotations lead to the current pose."""
+    """(N, 4, 4) a rest pose from which the current rotations give the current pose."""
     rest = carried.copy()
     for bone, parent in enumerate(skeleton.parents):
         if parent < 0:

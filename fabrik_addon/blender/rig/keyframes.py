@@ -122,7 +122,7 @@ def amend_curve(
 
 
 def curves(owner: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
-    """The curves that the current action has for `owner`; none without an action or a slot in it."""
+    """The curves of the current action for `owner`; none without an action or a slot in it."""
     animation = owner.animation_data
     if animation is not None:
         yield from curves_of(animation.action, animation.action_slot)

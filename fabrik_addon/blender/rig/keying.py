@@ -45,7 +45,7 @@ def key_channels(
 
     before: by bone and property, the former values of properties without curves.
 
-    Raises KeyframeError, naming the bone, if Blender won't.
+    Raises KeyframeError, naming the bone, if Blender refuses.
     """
     channels = list(channels)
     options, kind = _options(context, automatic=automatic), context.scene.tool_settings.keyframe_type
@@ -121,7 +121,7 @@ def key_in_steps(armature: bpy.types.Object, path: str, frame: float, before: fl
 
 
 def why_no_key(context: bpy.types.Context, *, automatic: bool) -> str:
-    """A sentence about why bones that have changed may have got no key."""
+    """A sentence on why changed bones may have got no key."""
     keying_set = _keying_set(context, automatic=automatic)
     if keying_set is not None:
         return (

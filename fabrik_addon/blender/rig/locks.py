@@ -50,7 +50,7 @@ def bones_with_locks(armature: bpy.types.Object) -> set[str]:
 
 
 def locked_channels(bone: bpy.types.PoseBone) -> BoolArray:
-    """(n,) which numbers of a bone's rotation channel are locked; none if the locks are those of other angles."""
+    """(n,) the locked components of a bone's rotation channel; none if the locks are for other angles."""
     if bone.rotation_mode not in _FOUR_CHANNELS:
         return np.array(bone.lock_rotation)
     if bone.lock_rotations_4d:
@@ -61,8 +61,8 @@ def locked_channels(bone: bpy.types.PoseBone) -> BoolArray:
 def unlocked_rotation(bone: bpy.types.PoseBone) -> tuple[int, ...]:
     """The components of a bone's rotation channels that may be keyed.
 
-    A quaternion or axis-angle is locked as a whole if its three axes are; otherwise each component by its own lock, or,
-    if locks are for Euler angles (`lock_rotations_4d` is off), not at all.
+    A quaternion or axis-angle counts as locked if its three axes are; otherwise each component has its own lock. Locks
+    that are for Euler angles (`lock_rotations_4d` is off) are ignored.
     """
     if all(bone.lock_rotation):
         return ()
@@ -96,7 +96,7 @@ def _locked_values(bone: bpy.types.PoseBone, *, by_parts: bool) -> FloatArray:
 
 
 def with_locks(bone: bpy.types.PoseBone, start: FloatArray) -> WithLocks | None:
-    """A function from a rotation (4,) to a similar one whose locked channels are as at the start; None without locks.
+    """A function that changes a rotation (4,) so that locked channels are as at the start; None without locks.
 
     Blender locks either the components of the channels or, if `lock_rotations_4d` is off, Euler angles.
     """

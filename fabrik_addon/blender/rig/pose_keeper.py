@@ -1,4 +1,4 @@
-"""Putting back what was: the frame, the mode, and the pose, poses that no one has keyed included."""
+"""Restores frame, mode and pose, including poses that are not keyed."""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,7 +14,7 @@ _CHANNELS = {"location": 3, "rotation_quaternion": 4, "rotation_axis_angle": 4, 
 
 
 class PoseKeeper:
-    """The frame of a scene and the pose of an armature when it is made.
+    """The frame of a scene and the pose of an armature when this object is created.
 
     Going to another frame and back loses hand poses of animated channels; this restores them.
     """
@@ -97,7 +97,7 @@ def has_switch(rig: bpy.types.Object, path: str) -> bool:
 
 
 def read_switch(rig: bpy.types.Object, path: str) -> float:
-    """The value of a number of a rig, a custom property or another, by its path."""
+    """The value of a rig's custom property or other number, by its path."""
     holder, name = _held(rig, path)
     # By its path a custom property is returned in single precision.
     value: float = holder[name] if path.endswith("]") else getattr(holder, name)
@@ -105,7 +105,7 @@ def read_switch(rig: bpy.types.Object, path: str) -> float:
 
 
 def write_switch(rig: bpy.types.Object, path: str, value: float) -> None:
-    """Set a number of a rig, by its path, to a value of its type."""
+    """Set a number of a rig, by its path, with its type."""
     holder, name = _held(rig, path)
     if path.endswith("]"):
         holder[name] = type(holder[name])(value)
@@ -122,7 +122,7 @@ def write_switches(rig: bpy.types.Object, values: Mapping[str, float]) -> None:
 
 
 def _held(rig: bpy.types.Object, path: str) -> tuple[Any, str]:
-    """The owner of a number, and its name there."""
+    """The data-block or bone that has a number, and the number's name there."""
     is_custom = path.endswith("]")
     holder, _, name = path.rpartition("[" if is_custom else ".")
     return rig.path_resolve(holder) if holder else rig, bpy.utils.unescape_identifier(name[1:-2]) if is_custom else name

@@ -26,9 +26,9 @@ class ChannelGroup:
     """K bones of one rotation mode.
 
     Attributes:
-        rows: their indices among all that are written. names: theirs.
-        before: (K, n) their channels' former values. rotations: (K, 4) the same as quaternions. locked: (K, n)
-            channels.
+        rows, names: the bones' indices among all written bones, and their names.
+        before: (K, n) former values of their channels. rotations: (K, 4) the same as quaternions.
+        locked: (K, n) whether a channel is locked.
     """
 
     mode: str

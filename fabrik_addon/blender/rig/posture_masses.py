@@ -76,7 +76,7 @@ def is_hips(armature: bpy.types.Object, bone: str) -> bool:
 
 
 def _part(armature: bpy.types.Object, bone: str) -> str:
-    """The part of a human body that a bone is, by its name; "" for none."""
+    """The part of a human body that a bone represents, by its name; "" for none."""
     role = match(solved_parents(armature)).get(bone)
     return "" if role is None else role.part
 

@@ -59,8 +59,8 @@ def to_channels(
         previous: (..., n) the channel values before the first frame; the rest pose when None.
 
     Returns:
-        The property's name and its values (F, ..., n): axis-angle with the angle first, Euler angles as X, Y, Z.
-        A quaternion stays in its neighbor's hemisphere, angles go on beyond half a turn.
+        The property's name and its values (F, ..., n): axis-angle with the angle first, Euler angles as X, Y, Z. A
+        quaternion stays in its neighbour's hemisphere; angles continue beyond 180°.
 
     Raises:
         FabrikError: for an unknown mode.
@@ -125,7 +125,7 @@ def _running_signs(vectors: FloatArray, before: FloatArray) -> FloatArray:
 
 
 def _first_axis(axis: FloatArray, has_axis: BoolArray) -> FloatArray:
-    """(..., 3) the first existing one of axes (F, ..., 3), local Y if there is none."""
+    """(..., 3) for axes (F, ..., 3) the first one that exists; local Y if there is none."""
     first = np.argmax(has_axis, axis=0)[None]
     found = np.take_along_axis(axis, first, axis=0)[0]
     return np.where(has_axis.any(axis=0), found, np.array((0.0, 1.0, 0.0)))

@@ -32,7 +32,7 @@ def armature_point(bone: bpy.types.PoseBone, point: str, offset: Sequence[float]
 
 
 def metres_per_unit(armature: bpy.types.Object) -> float:
-    """World meters to one unit of an armature's space."""
+    """World metres in one unit of an armature's space."""
     return float(object_scale(as_array(armature.matrix_world)))
 
 
@@ -44,7 +44,7 @@ def length_text(length: float, scene: bpy.types.Scene | None = None) -> str:
 
 
 def object_scale(world_matrices: FloatArray) -> FloatArray:
-    """(...) uniform scale of (..., 4, 4) object matrices: world meters to one armature unit."""
+    """(...) uniform scale of (..., 4, 4) object matrices: world metres in one armature unit."""
     return np.cbrt(np.abs(np.linalg.det(world_matrices[..., :3, :3])))
 
 

@@ -50,13 +50,13 @@ def stretch_scales(factors: npt.ArrayLike) -> FloatArray:
 
 
 def write_stretches(rig: bpy.types.Object, factors: Mapping[str, float]) -> None:
-    """Show the length of bones, by name, in the current pose."""
+    """Set the lengths of bones, by name, in the current pose."""
     for name, factor in factors.items():
         rig.pose.bones[name].scale = (1.0, factor, 1.0)
 
 
 def check_children(bones: Sequence[bpy.types.PoseBone]) -> None:
-    """Raise LimitPropertyError if the children of bones would grow with them and can't be stored from it."""
+    """Raise LimitPropertyError if children of bones would grow with them and cannot be kept from it."""
     for child in _growing_children(bones):
         rig: Any = child.id_data
         data = rig.data

@@ -6,7 +6,7 @@ import bpy
 
 
 def held(pose_bone: bpy.types.PoseBone) -> Any:
-    """A bone as an owner of custom properties, for the type checker."""
+    """A bone as an object with custom properties, for the type checker."""
     return pose_bone
 
 
@@ -54,7 +54,7 @@ def fits(present: Any, value: Any) -> bool:
 
 
 def number(value: Any) -> float:
-    """A property that is a plain number; raises ValueError if there is something else."""
+    """A property as a plain number; raises ValueError for other types."""
     if type(value) not in (float, int):
         raise ValueError(f"is {value!r}: a number is needed")
     return float(value)

@@ -18,7 +18,7 @@ LISTENERS: Final[list[Callable[[Use], None]]] = []
 
 
 def listen(handler: Callable[..., None], *names: str, on: bool) -> None:
-    """Add a handler to lists in `bpy.app.handlers`, or remove it. names: of the lists."""
+    """Add a handler to Blender's lists of handlers, or remove it. names: of lists in `bpy.app.handlers`."""
     for handlers in (getattr(bpy.app.handlers, name) for name in names):
         if on != (handler in handlers):
             (handlers.append if on else handlers.remove)(handler)
@@ -31,7 +31,7 @@ def note(use: Use) -> None:
 
 
 def noting(use: Use) -> Callable[[PropertyGroup, bpy.types.Context], None]:
-    """An update function for a property that shows that a feature is used."""
+    """An update function for properties whose change means that a feature is used."""
     return lambda _group, _context: note(use)
 
 

@@ -125,7 +125,7 @@ NUMBERS: Final = (CONE, TWIST, HINGE, WINDOW, SLIDE)
 
 
 class LimitPropertyError(FabrikError):
-    """A limit that is invalid or can't be stored where it is; the message names the bone and the property."""
+    """An invalid limit, or one that cannot be stored; the message names the bone and the property."""
 
 
 def read_limits(armature: bpy.types.Object, bone_names: Collection[str] | None = None) -> dict[str, Limit]:
@@ -159,7 +159,7 @@ def _plain(value: Any) -> Any:
 
 @lru_cache(maxsize=_LIMITS_KEPT)
 def _limit_of(kind: str, values: tuple[Any, ...]) -> Limit | None:
-    """The limit of a kind whose properties hold such values, None if one is absent; raises an invalid value."""
+    """The limit of a kind from its properties' values, None if one is missing; raises errors for invalid values."""
     pairs = zip(KINDS[kind].fields, values, strict=True)
     settings = {field: _PROPERTIES[field].convert(value) for field, value in pairs if value is not None}
     return LimitSettings(kind, **settings).limit()
@@ -190,7 +190,7 @@ def read_beside(pose_bone: bpy.types.PoseBone, field: str) -> Any:
     """
     free = getattr(_FREE_BONE, field)
     if _plain(held(pose_bone).get(_PROPERTIES[field].name, free)) == free:
-        # As of most bones, of which there may be hundreds: nothing needs checking.
+        # The most frequent case by far: nothing needs checking.
         return free
     value = read_field(pose_bone, field)
     checked(pose_bone, field, lambda: BESIDE_LIMIT[field](value))
@@ -216,7 +216,7 @@ def read_settings(pose_bone: bpy.types.PoseBone) -> LimitSettings:
 def write_settings(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> None:
     """Store the values of a limit on a bone: all of a kind's; for a free bone only those that differ from the default.
 
-    Raises LimitPropertyError for an invalid value or can't be stored there; then nothing is changed.
+    Raises LimitPropertyError for values that are invalid or cannot be stored; then nothing is changed.
     """
     check_writable(pose_bone, settings)
     every = settings.type != FREE or has_limit(pose_bone)
@@ -277,7 +277,7 @@ def why_not_writable(pose_bone: bpy.types.PoseBone) -> str:
 
 
 def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str:
-    """Why an override cannot store a limit: it only has its library's properties, with arrays of the same length."""
+    """Why a library override cannot store a limit: it has only the library's properties, with fixed array sizes."""
     if not is_override(pose_bone):
         return ""
     library = library_name(pose_bone)

@@ -58,7 +58,7 @@ class LimitSettings:
     mass: float = OWN_MASS
 
     def limit(self) -> "Limit | None":
-        """The limit for the solver, None if there is none; raises LimitError for an invalid value."""
+        """The limit for the solver, None for a free bone; raises LimitError for invalid values."""
         from ... import core  # noqa: PLC0415
 
         if self.type not in KINDS:
@@ -66,7 +66,7 @@ class LimitSettings:
         return KINDS[self.type].make(core, self)
 
     def check(self) -> None:
-        """Raise LimitError for an invalid value, in what the kind doesn't use as well."""
+        """Raise LimitError for invalid values, including those that the kind does not use."""
         for kind in (kind for kind in KINDS if self.window or "window" not in KINDS[kind].fields):
             replace(self, type=kind).limit()
         for field, check in BESIDE_LIMIT.items():
@@ -167,7 +167,7 @@ BESIDE_LIMIT: Final[Mapping[str, Callable[[Any], None]]] = MappingProxyType(
 
 
 def points(window: Sequence[float]) -> tuple[tuple[float, float], ...]:
-    """The (X, Z) leans of a window's corners; raises LimitError if one has no Z."""
+    """The (X, Z) swings of an outline's corners; raises LimitError if one has no Z."""
     from ...core import LimitError  # noqa: PLC0415
 
     if len(window) % 2:

@@ -133,7 +133,7 @@ class FabrikMarker(PropertyGroup):
 
     @property
     def is_guess(self) -> bool:
-        """Whether its bone is a guess."""
+        """Whether the marker's bone is a guess."""
         return bool(self.bone) and self.guess >= 0.0
 
     @property

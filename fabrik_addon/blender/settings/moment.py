@@ -6,7 +6,7 @@ _TEXTS: Final[dict[tuple[object, ...], str]] = {}
 
 
 class Moment:
-    """A text of a property group that lasts until Blender is closed; "" at first.
+    """A text of a property group, not saved with the file; "" at first.
 
     per_take: whether each take of the rig has its own text.
     """

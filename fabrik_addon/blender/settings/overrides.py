@@ -25,7 +25,7 @@ def overridable(group: _Group) -> _Group:
 
 @persistent  # type: ignore[untyped-decorator]
 def keep_overrides(*_arguments: object) -> None:
-    """While a file is saved, give the linked originals of overridden rigs with settings empty settings.
+    """Create empty settings on the linked originals of overridden rigs that have settings, while a file is saved.
 
     Blender 5.0 only compares an override with its original property by property if the original has their group.
     Otherwise it records that the group as a whole is replaced, and fails to do that when the file is opened.
@@ -51,9 +51,9 @@ def _forget_lent(*_arguments: object) -> None:
 
 
 def _lend(holder: Any, name: str, *, is_new: bool = False) -> None:
-    """Create a property group, and those in it: Blender creates one when it is first accessed.
+    """Create a property group and the groups in it; Blender creates each when it is first accessed.
 
-    is_new: its owner was created here too, and removes it with itself.
+    is_new: whether its owner was created here too; then it is removed with its owner.
     """
     if not (is_new or holder.is_property_set(name)):
         is_new = True

@@ -68,7 +68,7 @@ def chosen_bone(context: bpy.types.Context, rig: bpy.types.Object, name: str) ->
 
 
 class SelectionKeeper:
-    """The selected bones of the armatures in Pose mode, and the active bone and object, when it is made."""
+    """Stores the selected bones of the armatures in Pose mode, and the active bone and object."""
 
     def __init__(self, context: bpy.types.Context) -> None:
         self._active = context.view_layer.objects.active
@@ -76,7 +76,7 @@ class SelectionKeeper:
         self._rigs = [(rig, rig.data.bones.active, [_is_selected(bone) for bone in rig.pose.bones]) for rig in rigs]
 
     def restore(self, context: bpy.types.Context) -> None:
-        """Restore the selection, without what no longer exists."""
+        """Restore the selection; bones and objects that no longer exist are skipped."""
         with suppress(ReferenceError):
             context.view_layer.objects.active = self._active
             for rig, active, selected in self._rigs:

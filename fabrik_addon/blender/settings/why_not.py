@@ -81,9 +81,9 @@ ARMATURES: Final = Armatures()
 
 
 def rig_at_hand(context: bpy.types.Context) -> bpy.types.Object | None:
-    """The active armature; if an empty is active that is a target or marker of a rig, that rig; else the active object.
+    """The rig that operators work on: the active armature, or the rig that has the active empty as a target or marker.
 
-    Only empties are searched on all rigs, since this is called at every redraw.
+    Else the active object. Only for an empty are all rigs searched, since this is called at every redraw.
     """
     thing: bpy.types.Object | None = context.object
     if thing is None or thing.type != "EMPTY":
@@ -112,7 +112,7 @@ def why_no_rig(rig: bpy.types.Object | None) -> str:
 
 
 def of_a_rig(reason: Callable[[bpy.types.Object], str]) -> Callable[[bpy.types.Object | None], str]:
-    """The function, which explains why something cannot be done with a rig, extended to any object."""
+    """Extend a function that explains why something cannot be done with a rig to any object."""
 
     @wraps(reason)
     def why_not(rig: bpy.types.Object | None) -> str:

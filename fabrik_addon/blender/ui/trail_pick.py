@@ -16,9 +16,9 @@ _NEAR: Final = 10.0
 def nearest_on_trails(
     context: bpy.types.Context, rig: bpy.types.Object, view: DragView, mouse: FloatArray
 ) -> tuple[str, int] | None:
-    """The bone and the frame of the trail's point that the mouse (2,) is on; None if it is on none.
+    """The bone and the frame of the trail's point under the mouse (2,); None if there is none.
 
-    The current frame's is none: that is the bone itself.
+    The point on the current frame is excluded: that is the bone itself.
     """
     if not seen(rig).show_trails or context.mode != "POSE":
         return None

@@ -97,7 +97,7 @@ class Quaternion:
         return self._turn(other) if isinstance(other, Vector) else self._after(other)
 
     def _turn(self, point: protocol.Vector) -> Vector:
-        """The rotated point p + 2 w v × p + 2 v × (v × p), computed in place."""
+        """The rotated vector p + 2 w v × p + 2 v × (v × p), computed in place."""
         w, x, y, z = self.w, self.x, self.y, self.z
         a, b, c = point.y * z, point.z * x, point.x * y
         a, b, c = point.z * y - a, point.x * z - b, point.y * x - c
@@ -140,7 +140,7 @@ class Quaternion:
 
 
 def _is_no_turn(rotation: protocol.Quaternion) -> bool:
-    """Whether it is the identity on all frames. From rest most rotations are, and this saves a product of arrays."""
+    """Whether a rotation is the identity on all frames, as most are at rest; then a product of arrays can be saved."""
     return type(rotation.w) is float and rotation.w == 1.0 and rotation.x == rotation.y == rotation.z == 0.0
 
 
@@ -189,7 +189,7 @@ def rotation_between(start: protocol.Vector, end: protocol.Vector) -> Quaternion
 def _between_opposites(start: protocol.Vector, product: Scalar, cosine: Scalar, axis: protocol.Vector) -> Quaternion:
     """`rotation_between` near the antipode, from |a||b|, a·b and a×b.
 
-    There |a||b| + a·b loses its digits; |a×b|² / (|a||b| − a·b) is the same number.
+    There |a||b| + a·b loses its precision; it is computed as |a×b|² (|a||b| − a·b) instead.
     """
     w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, TINY), product + cosine)
     w = np.where(product <= TINY, 1.0, w)
@@ -331,7 +331,7 @@ def frames_where(condition: Condition) -> IntArray:
 
 
 def _orthogonal(vector: protocol.Vector) -> Vector:
-    """A vector perpendicular to this one, chosen for the largest length."""
+    """A vector perpendicular to this one; of three candidates a long one."""
     x, y, z = np.abs(vector.x), np.abs(vector.y), np.abs(vector.z)
     along_x = (x > y) & (x > z)
     along_y = ~along_x & (y > z)

@@ -114,7 +114,10 @@ def turn_bodies(
 
 
 def reach_directly(backend: Backend, chain: Chain, target: Vector) -> Condition:
-    """Stretch or fold the chain along the direct line if its lengths cannot reach the target; returns where it did."""
+    """Stretch or fold the chain along the direct line if its lengths cannot reach the target.
+
+    Returns the condition.
+    """
     distance, total = (target - chain.points[0]).length, sum(chain.distances)
     out_of_reach = backend.logical_or(distance > total, distance < 2.0 * max(chain.distances) - total)
     frames = backend.frames_where(out_of_reach)
@@ -129,7 +132,7 @@ def reach_directly(backend: Backend, chain: Chain, target: Vector) -> Condition:
 def reach_by_sweeps(
     backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, most: int, open_frames: IntArray
 ) -> None:
-    """Run Algorithm 1 until the tip is within `tolerance`, stops moving, or `most` sweeps are done."""
+    """Run Algorithm 1 until the tip is within `tolerance`, the tip stops moving, or `most` sweeps are done."""
     for _ in range(most):
         if not len(open_frames):
             return

@@ -130,7 +130,7 @@ class BendLimb:
 def find_bend_limbs(
     bodies: Sequence[Body], hinge_limbs: Sequence[HingeLimb], count: int, oriented: Collection[int]
 ) -> list[BendLimb]:
-    """The limb of every effector that has one: from its sub-base, the root, or the last ball before a run of hinges.
+    """The limbs that end at effectors; each begins at a sub-base, the root, or the last ball before hinges.
 
     Args:
         bodies: parents first.
@@ -151,7 +151,7 @@ def find_bend_limbs(
 
 
 def _run_to(bodies: Sequence[Body], last: int, before: bool, balls: Collection[int]) -> tuple[int, ...]:
-    """The bodies up from `last`, or from the one before it, as long as each is an only child."""
+    """The bodies from `last` upward, or from its parent, as long as each is an only child."""
     run = [] if before else [last]
     parent = bodies[last].parent
     while last not in balls or (before and not run):

@@ -37,7 +37,7 @@ class SweepTargets:
     Attributes:
         positions: E points.
         weights: E weights.
-        pulls: each body's pull on its parent.
+        pulls: for each body, the weight of its pull on its parent.
         orientations: by body, the target orientation, and the share of the rotation to it that one sweep applies.
     """
 
@@ -54,7 +54,7 @@ def sweep_targets(
     weights: list[Scalar],
     orientations: dict[int, tuple[Quaternion, Scalar]] | None = None,
 ) -> SweepTargets:
-    """The targets with every body's pull: the mean weight of the visible effectors at or below it."""
+    """The targets with the pulls of all bodies: the mean weight of the visible effectors at or below each."""
     sums: list[Scalar] = [0.0] * len(bodies)
     counts: list[Scalar] = [0.0] * len(bodies)
     for index in range(len(bodies) - 1, -1, -1):

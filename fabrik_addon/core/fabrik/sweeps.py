@@ -18,9 +18,9 @@ _NO_CHANGE = 0.01
 
 
 def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, most: int, at_once: int = 1) -> None:
-    """Sweep F frames in place until each is solved, stops moving, or has had the most sweeps.
+    """Sweep F frames in place until each is solved, stops moving, or reaches the largest number of sweeps.
 
-    at_once: the number of sweeps between two checks; a sweep of a loop needs the one before it.
+    at_once: the number of sweeps between two checks.
     """
     frames, part = np.arange(len(state.weights)), state
     rest = state.pose.local.copy()
@@ -64,7 +64,7 @@ def _as_list(backend: Backend, rotations: FloatArray) -> list[Quaternion]:
 
 
 def _targets(passes: Passes, goals: Goals, state: State) -> SweepTargets:
-    """The targets of the next sweep; both sides of a loop go to the midpoint between them."""
+    """The targets of the next sweep; for a loop, both sides go to the midpoint between them."""
     backend = passes.backend
     count, oriented = goals.count, goals.oriented
     points, weights = state.wanted.points, state.weights[:, :count]

@@ -191,7 +191,7 @@ class Bodies:
         return Pose(local, root, self._below @ shifts, orientations, carried, factors)
 
     def moved(self, pose: Pose, step: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(..., B, 4) local rotations and (..., 3) root after a step (..., D), without clamping to limits."""
+        """(..., B, 4) local rotations and (..., 3) root location after a step (..., D), without clamping to limits."""
         root = pose.root + step[..., self.turning : self.turning + 3] if self.free_root else pose.root
         local = product(quaternion_from_rotation_vector(self.vectors(step)), pose.local)
         return local / lengths(local)[..., None], root
@@ -290,7 +290,7 @@ class Bodies:
         return self.symmetric(products), (columns * pulls[..., self.body_of, :]).sum(axis=-1)
 
     def symmetric(self, products: FloatArray) -> FloatArray:
-        """(..., D, D) symmetric, from the entries of pairs whose first column is above the second; zero elsewhere.
+        """(..., D, D) symmetric matrices, from entries of pairs whose first column is above the second, else zero.
 
         Entries of pairs on one body are averaged.
         """
@@ -341,7 +341,7 @@ def stretched(offsets: FloatArray, factors: FloatArray) -> FloatArray:
 def _inertia() -> FloatArray:
     """(16, 36) from m · (1, p) (1, p)ᵀ to the inertia of a mass m at p, for motions (axis, velocity at the origin).
 
-    A point at p moves by a × p + s: linear in 1 and in each of p's coordinates.
+    A point at p moves by a × p + s, which is linear in 1 and in each of p's coordinates.
     """
     moved = np.zeros((4, 6, 3))
     moved[0, 3:] = np.eye(3)

@@ -87,9 +87,9 @@ class Bounds:
         self._shifted = 0.0
 
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
-        """Set the outline of the support, wide enough for a pose that begins out of balance; `shift` narrows it.
+        """Set the outline of the support, large enough for a pose that begins out of balance; `shift` shrinks it.
 
-        A smaller outline inside it bounds the region of free movement. Points that start below the floor may stay as
+        A smaller outline inside it bounds the region of free movement. Points that start below the floor may stay that
         low.
         """
         self._posture = posture
@@ -116,7 +116,7 @@ class Bounds:
         self._yielding = np.repeat((_BALANCE_YIELDS, _EASE_YIELDS), len(normals))
 
     def shift(self, share: float) -> None:
-        """Narrow the outline by a share of the difference between the wide one and the support."""
+        """Shrink the outline by a share of the difference between the enlarged one and the support."""
         self._shifted = share
 
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
@@ -173,11 +173,11 @@ class Bounds:
         return self.capsules.holder(key) or Holder("BALANCE")
 
     def depth(self, pose: Pose) -> float:
-        """The largest depth of a point below the floor or of the body in itself."""
+        """The largest penetration: of a point into the floor, or of the body into itself."""
         return float(max(self._below(pose).max(initial=0.0), self.capsules.depths(pose).max(initial=0.0)))
 
     def cost(self, pose: Pose, away: Away, price: float) -> float:
-        """The cost of depths below the floor and in the body, at `price` per unit of length, and of imbalance."""
+        """The cost of penetrations of floor and body, at `price` per unit of length, and of imbalance."""
         cost = price * float(self.capsules.depths(pose).sum() + self._below(pose).sum())
         if len(self._normals):
             out = np.maximum(self._out(away), 0.0)

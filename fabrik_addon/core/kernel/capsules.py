@@ -38,9 +38,9 @@ class Capsule:
     """A capsule on a bone.
 
     Attributes:
-        bone: its name. A bone that the skeleton does not have does not move.
-        start, end: the ends of its segment, (x, y, z) in the bone's frame; in armature space for a bone that the
-            skeleton does not have.
+        bone: its name. A bone that is not in the skeleton does not move.
+        start, end: the ends of its segment, (x, y, z) in the bone's frame; in armature space for a bone that is not in
+            the skeleton.
         radius: in armature units.
     """
 
@@ -58,7 +58,7 @@ class SelfCollision:
     pairs: tuple[tuple[int, int], ...]
 
     def but_for(self, skeleton: Skeleton, effectors: Sequence[Effector]) -> "SelfCollision":
-        """These capsules without the pairs that closed loops bring together: hands on one stick touch."""
+        """A copy without the pairs that closed loops bring together: hands on one stick touch."""
         ties = [
             (_about(skeleton, each.bone), _about(skeleton, each.target_bone)) for each in effectors if each.target_bone
         ]
@@ -71,7 +71,7 @@ class SelfCollision:
 
 
 def _about(skeleton: Skeleton, bone: str) -> set[str]:
-    """A bone, the one above it, and all below it."""
+    """A bone, its parent, and all bones below it."""
     index = skeleton.index(bone)
     below = {name for name in skeleton.names if index in skeleton.path(skeleton.index(name))}
     parent = int(skeleton.parents[index])
@@ -150,7 +150,7 @@ class Capsules:
         self._measured = None
 
     def allow(self, pose: Pose) -> None:
-        """Allow overlaps as deep as those in a pose."""
+        """Allow overlaps up to the depth that they have in a pose."""
         if self:
             self._allowed, self._measured = np.zeros(len(self._radii)), None
             self._allowed, self._measured = np.minimum(self._measure(pose)[0], 0.0), None
@@ -181,7 +181,7 @@ class Capsules:
         return ConstraintRows.straight(rows, found[kind, pair], _KEYS + _KINDS * near[pair] + kind)
 
     def holder(self, key: int) -> Holder | None:
-        """The pair of bones of the row with a key; None for keys of other constraints."""
+        """The pair of bones of the row with a key; None if the key belongs to another kind of constraint."""
         if key < _KEYS:
             return None
         first, second = self._pairs[:, (key - _KEYS) // _KINDS]

@@ -102,7 +102,7 @@ class Goals:
         return np.asarray(np.where(wanted.seen[..., None], missing, 0.0))
 
     def toward(self, pose: Pose, wanted: Wanted, share: float) -> Wanted:
-        """Targets at a share of the distance between the effectors in a pose and the wanted ones."""
+        """Targets at a share of the way from the effectors in a pose to the wanted ones."""
         missing = share * self.residual(pose, wanted)
         found = self.points(pose)
         points = found[..., : self.count, :]
@@ -138,7 +138,7 @@ class Goals:
         return np.asarray(np.concatenate([weights, weights[..., self.oriented] * self.shares], axis=-1) * wanted.seen)
 
     def carried_by(self, body: int, weights: FloatArray) -> BoolArray:
-        """(F,) whether a body moves a goal with a weight; weights: (F, E + O)."""
+        """(F,) whether a body moves a goal that has a weight; weights: (F, E + O)."""
         ends = weights[:, [*range(self.count), *self.loops]] @ self._below[0][body]
         return np.asarray(ends + weights[:, self.count :] @ self._below[1][body] > 0.0)
 

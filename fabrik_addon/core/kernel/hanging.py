@@ -88,7 +88,7 @@ class HangingTerm:
         return chords / sizes[:, None], sizes
 
     def residual(self, pose: Pose) -> FloatArray:
-        """(L, 3) differences from the limbs' hanging directions; the squared norm is an energy."""
+        """(L, 3) differences from the limbs' hanging directions; half the squared norm is the energy of the pull."""
         strength, pulled = self._wanted(pose.orientations[self._carriers])
         return np.asarray(strength[:, None] * self._directions(pose)[0] - pulled)
 

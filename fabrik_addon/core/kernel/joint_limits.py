@@ -71,7 +71,7 @@ class ConstraintRows(NamedTuple):
     def straight(
         cls, rows: FloatArray, gaps: FloatArray, keys: IntArray, compliance: FloatArray | float = 0.0
     ) -> "ConstraintRows":
-        """Linear constraints; by default they do not give way."""
+        """Constraints without curvature; by default also without compliance."""
         curvatures, columns = np.zeros((len(gaps), 3, 3)), np.zeros(len(gaps), dtype=np.int64)
         return cls(rows, gaps, keys, np.broadcast_to(compliance, len(gaps)), curvatures, columns)
 
@@ -109,7 +109,7 @@ class Sides(NamedTuple):
     gaps: FloatArray
 
     def push(self, vectors: FloatArray) -> FloatArray:
-        """(K,) how far rotation vectors (F, B, 3) go toward each side, radians."""
+        """(K,) how far rotation vectors (F, B, 3) go toward each side, in radians."""
         return np.asarray((self.normals * vectors[self.frames, self.bodies]).sum(axis=1))
 
     def rows(self, bodies: Bodies, frames: int) -> tuple[FloatArray, FloatArray]:
@@ -151,7 +151,7 @@ class JointLimits:
             self._kinds += (_Others(bodies, others),)
 
     def holder(self, key: int) -> Holder | None:
-        """The limit of the row with a key; None for keys of other constraints."""
+        """The limit of the row with a key; None if the key belongs to another kind of constraint."""
         body = key // _KEYS
         return Holder("LIMIT", self._names[body]) if body < len(self._names) else None
 
@@ -186,7 +186,7 @@ class JointLimits:
     def sides(self, local: FloatArray, within: float) -> Sides:
         """The sides that a rotation by `within` radians could violate, for F poses (F, B, 4).
 
-        Of an outline the nearest.
+        For a curved outline, only the nearest.
         """
         found = [kind.sides(local, within) for kind in self._kinds]
         return Sides(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
@@ -354,7 +354,7 @@ class _Balls:
     def _outline(self, leans: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(N, n, 2) outward normals of lines that approximate the cones' outlines, and (N, n) gaps from swings (N, 2).
 
-        And (N, 1, 2) the directions along the outlines, times the square roots of their curvatures.
+        Also (N, 1, 2) the directions along the outlines, times the square roots of their curvatures.
         """
         leans = leans[:, None]
         half_axes = self._half_axes(leans)

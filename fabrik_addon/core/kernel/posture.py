@@ -37,7 +37,7 @@ class Masses:
         factors: (J,) factor on a bone's part of the term, from its stiffness.
         bending: (J,) further factor on the rotation of its joint; all 1 when None.
         hanging: (J,) the share of a trunk's tilt that a bone of a limb without goals does not follow; none when None.
-        eased: (J,) radians by which a hinge is at least bent at ease; none when None.
+        eased: (J,) the smallest bend of a hinge in a relaxed limb, radians; none when None.
     """
 
     shares: FloatArray

@@ -1,4 +1,4 @@
-"""A ball joint: a swing limit, an ellipse between four angles, and a range of twist."""
+"""A ball joint's limit: an ellipse of swings between four angles, and a range of twist."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -80,7 +80,10 @@ class Ball(Limit):
 
 @dataclass(frozen=True)
 class _BallBounds(Bounds):
-    """The range of twist and the four swings of one ball or several; swings with x² + z² below `sure` are inside."""
+    """The range of twist and the four swings of one ball or several.
+
+    Swings with x² + z² below `sure` are certainly inside.
+    """
 
     low: Scalar
     high: Scalar

@@ -73,16 +73,16 @@ class Limit(FeasibleSet):
     bounds: Bounds | None = None
 
     def at_share(self, backend: Backend, share: Scalar) -> Quaternion:
-        """The rotation at a share of the range, for a limit with one axis; without a range, from -π to π."""
+        """The rotation at a share of the range of a limit with one axis; if the range is free, from -π to π."""
         raise NotImplementedError
 
     def bent(self, backend: Backend, rotation: Quaternion, most: Scalar) -> Quaternion:
-        """A rotation bent toward the middle of the range by at most `most` radians, as the joint folds."""
+        """A rotation bent by at most `most` radians toward the middle of the range."""
         raise NotImplementedError
 
     @abstractmethod
     def sample(self, places: FloatArray) -> FloatArray:
-        """(..., 4) valid rotations spread over the limit, for points (..., 3) of the unit cube."""
+        """(..., 4) valid rotations spread over the limit, from points (..., 3) of the unit cube."""
 
 
 def check_range(what: str, ends: Range) -> None:

@@ -58,7 +58,7 @@ def _nearest_from_outside(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: 
 
 
 def side(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[tuple[Scalar, Scalar], Scalar]:
-    """The outward unit normal of the ellipse near a point inside, and about how far the point is from it."""
+    """The outward unit normal of the ellipse near a point inside, and the approximate distance of the point from it."""
     gx: Scalar = backend.select(a > 0, x / backend.square(backend.maximum(a, ROUNDING)), 0.0)
     gz: Scalar = backend.select(b > 0, z / backend.square(backend.maximum(b, ROUNDING)), 0.0)
     size = backend.sqrt(gx * gx + gz * gz)

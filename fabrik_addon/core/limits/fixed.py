@@ -26,5 +26,5 @@ class Fixed(Limit):
         return []
 
     def sample(self, places: FloatArray) -> FloatArray:
-        """The identity."""
+        """No constraints, since there is no degree of freedom."""
         return np.broadcast_to(NO_TURN, (*places.shape[:-1], 4))

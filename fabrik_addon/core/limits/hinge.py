@@ -40,7 +40,10 @@ class Hinge(Limit):
 
     @cached_property
     def turn_axis(self) -> tuple[float, float, float]:  # type: ignore[override]
-        """The unit axis."""
+        """The angle about the axis that is nearest to a rotation.
+
+        Plus full turns, so that it is near the range's middle.
+        """
         return float(self.axis == "X"), float(self.axis == "Y"), float(self.axis == "Z")
 
     @property

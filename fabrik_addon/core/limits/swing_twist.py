@@ -45,7 +45,7 @@ class Lean(NamedTuple):
 
 
 def lean_of(backend: Backend, rotation: Quaternion) -> Lean:
-    """The swing of a unit quaternion; exact up to 180°, where the azimuth is that of no twist."""
+    """The swing of a unit quaternion; exact up to 180°, where its azimuth is the one without twist."""
     w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
     upright, leaning = backend.sqrt(w * w + y * y), backend.sqrt(x * x + z * z)
     if backend.any_of(backend.minimum(upright, leaning) <= ROUNDING):
@@ -63,7 +63,7 @@ def lean_of(backend: Backend, rotation: Quaternion) -> Lean:
 
 
 def short_of_half_a_turn(backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
-    """A point of the chart, moved inside the circle in which the twist is defined."""
+    """A point of the chart, moved into the circle in which the twist is defined."""
     angle = backend.sqrt(x * x + z * z)
     share = backend.select(angle > MOST_LEAN, MOST_LEAN / backend.maximum(angle, 1.0), 1.0)
     return x * share, z * share

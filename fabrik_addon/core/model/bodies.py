@@ -186,7 +186,7 @@ def carried_turn(body: Body, pose: SweepPose, rotation: Quaternion) -> Quaternio
 
 
 def carried_head(body: Body, pose: SweepPose) -> Vector:
-    """The head of a body on its parent (not for the root)."""
+    """The head of a body (not the root) on its parent."""
     offset = pose.stretched(body.parent, body.head_offset) if pose.factors else body.head_offset
     return pose.heads[body.parent] + pose.orientations[body.parent] @ offset
 

@@ -82,7 +82,7 @@ def tails(skeleton: Skeleton, matrices: FloatArray, lengths: FloatArray | None =
 
 
 def _given(what: str, values: object, shape: tuple[int, ...], most: float = LARGEST) -> FloatArray:
-    """Numbers in a shape with or without its first axis, which may have any size if it is -1; NaN is allowed."""
+    """An array with a shape, or with that shape without its first axis (-1: of any size); NaN is allowed."""
     array = numbers(values)
     if array is None:
         raise SkeletonError(f"{what} {shown(values)}: numbers are needed")

@@ -100,7 +100,7 @@ class Skeleton:
         return path[::-1]
 
     def part(self, bones: Sequence[int], rest: npt.ArrayLike | None = None) -> "Skeleton":
-        """The skeleton of some of the bones, parents first; rest: (len(bones), 4, 4), their own when None."""
+        """The skeleton of some of the bones, parents first; rest: (len(bones), 4, 4), None for the bones' own."""
         members = np.asarray(bones, dtype=np.int64)
         # The last entry is for a root's parent, -1, and for bones left out.
         places = np.full(len(self) + 1, -1)

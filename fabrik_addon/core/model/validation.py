@@ -149,7 +149,7 @@ def _given(what: str, values: object, frames: int | None, *shape: int) -> FloatA
 
 
 def _points(what: str, name: str, values: object, frames: int | None, count: int) -> FloatArray:
-    """([F,] E, 3) points; all NaN if a coordinate is."""
+    """([F,] E, 3) points; if one coordinate of a point is NaN, all are."""
     array = _given(what, values, frames, count, 3)
     far = np.argwhere(np.abs(array) > FARTHEST)
     if len(far):
@@ -215,7 +215,7 @@ def checked_prior(prior: PosePrior | None, skeleton: Skeleton, frames: int) -> P
 
 
 def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
-    """(F, J, 4) unit start rotations, the rest pose when None."""
+    """(F, J, 4) unit start rotations; None: the rest pose."""
     count = len(skeleton)
     if start is None:
         return np.broadcast_to(NO_TURN, (frames, count, 4))

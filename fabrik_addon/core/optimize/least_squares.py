@@ -43,7 +43,7 @@ _PUSH = 1e-9
 # Part of a unit normal that is independent of the other normals of its joint: below this it is redundant.
 _PARALLEL = 1e-6
 _MOST_ROUNDS = 6
-# Radians from a limb to its pole that cannot be seen.
+# Radians: a limb that misses its pole by less points at it.
 AT_POLE = 1e-4
 # Numbers in a block of frames whose matrices fit into the processor's cache together.
 _BLOCK_NUMBERS = 120_000
@@ -56,7 +56,7 @@ _LEAST_SHARE, _LEAST_SQUARE = 1e-12, 1e-6
 
 
 class _Step(NamedTuple):
-    """(F, D) steps, (F,) their predicted gain, and (F,) the optimality before them."""
+    """(F, D) steps, (F,) their predicted gain, and (F,) the optimality of the poses before them."""
 
     change: FloatArray
     predicted: FloatArray
@@ -80,7 +80,7 @@ class LeastSquares:
         self._wide = 3 * (goals.count + len(goals.oriented)) < _WIDE * bodies.columns
 
     def run(self, state: State, most_steps: int, pole_weight: float = 0.0) -> None:
-        """Improve the frames in place until each is solved or stationary, or has had that many steps.
+        """Improve the frames in place until each is solved, is stationary, or has had `most` steps.
 
         pole_weight: weight of the squared residuals of poles.
         """
@@ -125,9 +125,9 @@ class LeastSquares:
             state.put(open_frames, part)
 
     def optimality(self, state: State) -> FloatArray:
-        """(F,) how much one joint alone could still bring the effectors nearer inside its limit.
+        """(F,) how much closer rotating a single joint inside its limit could bring the effectors, from 0 to 1.
 
-        0: nothing. 1: one joint could remove the whole residual. Its square is the share of the cost.
+        0: no closer. 1: one joint could remove the whole residual. The square is the share of the cost.
         """
         self._pole_weight = 0.0
         away, frames = self._away(state), len(state.weights)
@@ -143,7 +143,7 @@ class LeastSquares:
         return state.cost() + self._pole_weight * squares(away) if self._pole_weight else state.cost()
 
     def _unfinished(self, state: State, away: FloatArray) -> BoolArray:
-        """(F,) whether a goal is not met, or rotations are expected."""
+        """(F,) whether a goal is not met, or the frame has a prior on rotations."""
         if state.prior is not None:
             return np.ones(len(away), dtype=bool)
         unmet = state.unmet()

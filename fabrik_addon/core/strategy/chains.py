@@ -71,7 +71,7 @@ class ChainSolver:
         self._origin = backend.Vector((0.0, 0.0, 0.0))
 
     def solve(self, start: Start, targets: Targets, result: Solution) -> None:
-        """Solve F frames in arrays, into a result that has room for them."""
+        """Solve F frames in arrays, and write them into a result."""
         backend, frames, roots = self._backend, len(targets), start.roots
         rotations, wish, poles = start.rotations, None, None
         if len(self._links) > 1 and np.isfinite(targets.bend).any():
@@ -101,7 +101,7 @@ class ChainSolver:
     def solve_one(
         self, targets: npt.ArrayLike, start: npt.ArrayLike | None, start_location: npt.ArrayLike | None
     ) -> Solution | None:
-        """The pose for one target that is seen, the root fixed; None for any other targets.
+        """The pose for one visible target with a fixed root; None for any other targets.
 
         Raises:
             TargetError: for a start that does not fit.
@@ -164,7 +164,7 @@ class ChainSolver:
     def _improved(
         self, begun: _Begun, goal: Vector, count: int, counts: Condition, wish: Vector | None = None
     ) -> _Found:
-        """Poses no farther from their targets than at the start and bend toward the pole `wish` (NaN: none)."""
+        """Poses that are no farther from their targets than the start, and bend toward the pole `wish` (NaN: none)."""
         backend = self._backend
         before = (begun.points[-1] - goal).length
         unmet = before > self._tolerance
@@ -195,7 +195,7 @@ class ChainSolver:
         return _Found(local, root, backend.put(before, where, backend.take(new.error, better), count), steps)
 
     def _reached(self, start: _Begun, target: Vector, wish: Vector | None, frames: int) -> _Found:
-        """The tip is brought to its target."""
+        """Bring the tip to its target."""
         backend = self._backend
         chain = chains.Chain(start.bent_points, self._distances, target.x * 0.0, frames)
         chains.reach(backend, chain, target, self._tolerance, self._problem.options)
@@ -209,7 +209,7 @@ class ChainSolver:
         return _Found(local, self._origin, (tip - target).length, chain.iterations)
 
     def _pulled(self, start: _Begun, target: Vector) -> _Found:
-        """A chain without a base is pulled along by its tip: the first half of Algorithm 1, and the root follows."""
+        """Pull a chain without a fixed base by its tip: the first half of Algorithm 1; the root follows."""
         backend, points = self._backend, [target]
         for point, distance in zip(start.bent_points[-2::-1], self._distances[::-1], strict=True):
             points.append(backend.point_on_line(points[-1], point, distance))
@@ -233,5 +233,5 @@ def _off_pole(backend: Backend, points: list[Vector], wish: Vector) -> tuple[Vec
 
 
 def _entry(number: Scalar) -> Any:
-    """A whole number as one frame of many would hold it."""
+    """A whole number with the type of entries in arrays over frames."""
     return np.int64(number)

@@ -59,7 +59,7 @@ def _rest_factors(state: State) -> FloatArray | None:
 def _in_order(problem: Problem, state: State, last: int) -> None:
     """Bring each group as near to its targets as the groups before it allow, in place.
 
-    A second round in reverse order undoes what earlier groups have given way.
+    A second round in reverse order restores targets that earlier groups have lost.
     """
     least_squares, most = problem.sliding or problem.least_squares, problem.options.most_steps
     own, stationary = state.weights, state.stationary

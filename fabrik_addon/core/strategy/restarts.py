@@ -14,9 +14,9 @@ from ..state import Start, State
 _BATCH_ENDS = (1, 5)
 # After this many steps a restart shows whether it is successful; the best one is then completed.
 _STEPS = 25
-# With more than this many target numbers per degree of freedom there is no other fold: for a walk with 31 skin markers
-# on 19 degrees of freedom restarts took six times as long, in vain. A person with 22 exact points has a ratio of 1.2, a
-# robot's hand of 4 hinges 1.5.
+# With more than this many target numbers per degree of freedom no other pose fits: for a walk with 31 skin markers on
+# 19 degrees of freedom restarts took six times as long without any gain. A person with 22 exact points has a ratio of
+# 1.2, a robot's hand of 4 hinges 1.5.
 _MOST_ASKED = 2.0
 # Another pose than the start's is only worth a jump if it is clearly nearer: 5 % in Σ weight · distance².
 _CLEAR_GAIN = 0.95

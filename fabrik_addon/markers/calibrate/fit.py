@@ -159,10 +159,10 @@ class Fit:
         return rotations
 
     def open_directions(self, solution: Solution, push: FloatArray) -> FloatArray:
-        """(F, B, 3, 3) projectors that keep the rotation directions which limits allow bodies pushed along (F, B, 3).
+        """(F, B, 3, 3) projectors onto the rotations that limits allow for bodies that are pushed along (F, B, 3).
 
         The part of a small rotation along the push that the limits remove is the normal of the active limit. A second
-        round finds the other limit of a corner.
+        round finds the other limit at a corner.
         """
         carried, legal = self.carried(solution), self._solver(_NEARBY).problem.legal
         tangents = np.broadcast_to(np.eye(3), (*push.shape, 3)).copy()

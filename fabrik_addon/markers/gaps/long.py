@@ -83,7 +83,7 @@ def _gaps(known: BoolArray) -> list[tuple[int, int]]:
 
 
 def _near(first: int, end: int, count: int) -> slice:
-    """A gap and the frames next to it that are used."""
+    """A gap with the frames next to it from which it is filled."""
     return slice(max(first - MOST_BESIDE - 1, 0), min(end + MOST_BESIDE + 1, count))
 
 

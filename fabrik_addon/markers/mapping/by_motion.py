@@ -47,7 +47,7 @@ class ByMotion:
 
 
 def landmarks_on(parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> dict[str, FloatArray]:
-    """(K, 3) positions, in its frame, of the landmarks of each bone that has some, without fingers.
+    """(K, 3) positions of each bone's landmarks, in its frame, for bones that have some; without fingers.
 
     parts: the bone of each role. rest: the bones at rest.
     """

@@ -121,7 +121,7 @@ class Report:
 
     @cached_property
     def used(self) -> FloatArray:
-        """(F, M) the errors that count; NaN also for samples that were left out."""
+        """(F, M) the errors that are used; NaN for missing samples and for samples that were left out."""
         return self.errors if self.outliers is None else np.where(self.outliers, np.nan, self.errors)
 
     @property

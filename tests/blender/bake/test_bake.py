@@ -1,4 +1,4 @@
-"""Baking, judged by what Blender evaluates from the keys afterwards."""
+"""Baking: checks what Blender evaluates from the keys."""
 
 import bpy
 import numpy as np
@@ -47,7 +47,7 @@ def keyed_frames(owner, path):
 
 
 class TestSavedFile:
-    """The saved file shows what the solver found."""
+    """The saved file contains the solved poses."""
 
     @pytest.mark.parametrize(("root", "travel"), [("FIXED", 0.0), ("FREE", 1.5)])
     @pytest.mark.parametrize("mode", ["QUATERNION", "MIXED"])
@@ -200,7 +200,7 @@ class TestWhatIsKeyed:
         assert times == [-20.0, *map(float, range(1, FRAMES + 1)), 40.0]
 
     def test_object_motion_counts_and_stays(self):
-        """The targets stand still while the armature object is carried past them."""
+        """The targets do not move while the armature object is moved past them."""
         rig = scenes.make_rig()
         scenes.aim(rig, "forearm.L", scenes.empty_at((0.5, -0.2, 1.3)))
         carrier = scenes.empty_at((0, 0, 0), "Carrier")
@@ -230,7 +230,7 @@ class TestWhatIsKeyed:
 
 
 class TestLeftAsBefore:
-    """Frame, mode, selection and poses that nobody keyed."""
+    """Frame, mode, selection and poses without keys are restored."""
 
     @pytest.mark.parametrize("mode", ["OBJECT", "POSE"])
     def test_frame_mode_and_selection(self, mode):
@@ -244,7 +244,7 @@ class TestLeftAsBefore:
         assert [thing.name for thing in bpy.context.selected_objects] == chosen
 
     def test_poses_without_keys(self):
-        """An unsolved bone, posed by hand over its keys, keeps that pose although other frames were looked at."""
+        """An unsolved bone, posed by hand over its keys, keeps that pose although other frames were evaluated."""
         rig, _ = scenes.walking_rig(FRAMES, seed=16)
         rig.fabrik.effectors[4].enabled = False
         shin = rig.pose.bones["shin.R"]
@@ -273,7 +273,7 @@ class TestLeftAsBefore:
 
 
 class TestGaps:
-    """What happens where markers are not seen."""
+    """Markers that are not seen on some frames."""
 
     def test_a_hidden_limb_goes_from_the_pose_before_to_the_one_after(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=19, hidden=[(slice(4, 8), 1)])
@@ -374,7 +374,7 @@ def tweaked_strip(rig):
 
 
 class TestWrongInput:
-    """One clear line that names the thing, and nothing is changed."""
+    """Wrong input gives one clear line that names the problem, and changes nothing."""
 
     TROUBLES = (
         (without_effectors, "'Rig' has no target: select a bone in Pose mode and add one"),
@@ -445,7 +445,7 @@ class TestWrongInput:
 
 
 class TestOperator:
-    """Keywords, and the sidebar's settings where there are none."""
+    """Keywords, and the sidebar's settings for missing ones."""
 
     def test_settings_of_the_rig_are_used(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
@@ -461,7 +461,7 @@ class TestOperator:
         assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == set(range(3, 9))
 
     def test_markers_are_baked_as_long_as_their_take(self):
-        """Importing widens the scene's range and never narrows it: what is beyond the take would only be frozen."""
+        """Importing widens the scene's range and never narrows it; beyond the take, poses would only be frozen."""
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
         for effector in rig.fabrik.effectors:
             marker = rig.fabrik.capture.markers.add()

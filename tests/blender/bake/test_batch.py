@@ -119,7 +119,7 @@ def start(call, *more, folder, **environment):
 
 
 def wait_for(found, seconds=60):
-    """What a function returns once that is true."""
+    """Call a function until its result is true, and return the result."""
     until = time.monotonic() + seconds
     while not (result := found()):
         assert time.monotonic() < until, "it has not come"
@@ -154,7 +154,7 @@ class TestDask:
             process.wait()
 
     def test_a_worker_is_killed_on_the_way(self, cluster, call, addon_folder, tmp_path):
-        """Its take goes to the other one: nothing is lost, and nothing comes twice."""
+        """The other worker processes its take: none is lost, and none is processed twice."""
         address, workers = cluster
         running = start(call, "--dask", address, folder=addon_folder)
         killed = wait_for(lambda: [w for w in workers if processes(w.pid)] == workers and workers[0])

@@ -1,4 +1,4 @@
-"""The command line: files in, files out, one clear line where something is wrong."""
+"""The command line: input and output files, and one clear line for each error."""
 
 import csv
 import json
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 
 ROOT = Path(__file__).parents[3]
 FRAMES = 12
-# A name alone is a tail; the others are points beside the bones, in metres.
+# A name alone means a tail; the others are points beside the bones, in metres.
 POINTS = {
     "Head": ("head", (0.05, 0.12, 0.1)),
     "Nose": ("head", (0.0, 0.1, 0.15)),
@@ -42,7 +42,7 @@ POINTS = {
 
 
 class Files:
-    """A rig, a recording and a map in a folder, and what is to be written there."""
+    """A rig, a recording and a map in a folder, and the paths of the output."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -54,7 +54,7 @@ class Files:
         return [str(argument) for argument in (self.rig, self.markers, *named, *more)]
 
     def written(self):
-        """What is in the folder besides the three inputs."""
+        """The files in the folder besides the three inputs."""
         return sorted(path.name for path in self.folder.iterdir() if path not in {self.rig, self.markers, self.map})
 
 
@@ -433,9 +433,9 @@ class TestNothingIsLost:
 
     @pytest.mark.parametrize("room", [100, 10_000, 50_000])
     def test_a_disk_that_is_full_leaves_what_was_there(self, files, room):
-        """A limit on the size of files stands for the full disk: too little for the report, or for the .blend.
+        """A limit on the size of files simulates a full disk: too small for the report, or for the .blend.
 
-        Blender itself reports success when it can't write all of a compressed file.
+        Blender reports success even if it can't write all of a compressed file.
         """
         pytest.importorskip("resource")
         assert cli.run_command(files.arguments()) == 0
@@ -482,7 +482,7 @@ def run_module(addon_folder):
 
     def run(*arguments):
         command = [sys.executable, "-m", "fabrik_addon", *map(str, arguments)]
-        # `-m` looks in the working folder first.
+        # `-m` searches the working folder first.
         return subprocess.run(command, cwd=addon_folder, capture_output=True, text=True, timeout=120, check=False)
 
     return run
@@ -501,7 +501,7 @@ class TestModule:
 
     @pytest.mark.parametrize("seconds", [0.05, 0.1, 0.2, 0.4])
     def test_ctrl_c_in_the_first_second(self, files, addon_folder, seconds):
-        """Twice, as people do who are in a hurry."""
+        """Ctrl-C is pressed twice, as impatient users do."""
         code = f"""
 import os, runpy, signal, sys, threading
 for wait in ({seconds}, {seconds} + 0.05):
@@ -664,7 +664,7 @@ class TestSeveralTakes:
 
 
 class TestChoices:
-    """What else can be asked for."""
+    """Other options."""
 
     def test_strip_fewer_keys_and_travelling_object(self, files):
         more = ("--write", "nla", "--fewer-keys", "1", "--root-motion", "object", "--action", "Take")

@@ -1,4 +1,4 @@
-"""A bake that may not show the person recorded says so: on the command line, in the report, kept for the panel."""
+"""A bake that may not show the recorded person warns: on the command line, in the report, and in the panel."""
 
 import csv
 from pathlib import Path
@@ -86,7 +86,7 @@ def test_several_performers(tmp_path, capfd):
 
 
 def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
-    """Of a rig whose legs an IK constraint has: what to do about it, instead of doubts about the person."""
+    """If an IK constraint moves a rig's legs, the message says what to do, instead of warning about the person."""
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / "human.blend"))
     rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
     for side in "LR":

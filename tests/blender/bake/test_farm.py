@@ -26,7 +26,7 @@ KEYS = {
 
 
 def compiled(**settings):
-    """What the script makes of a job's settings; what is not given has its default, as in Flamenco."""
+    """What the script makes of a job's settings; missing ones have their defaults, as in Flamenco."""
     stub = ROOT / "tests" / "support" / "flamenco.js"
     call = ["node", stub, ROOT / "farm" / "fabrik_bake.js"]
 

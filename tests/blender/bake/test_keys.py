@@ -1,4 +1,4 @@
-"""Where a bake's keys go and which there are: strips, root motion, fewer keys, locks, chosen bones."""
+"""The keys of a bake: strips, root motion, fewer keys, locks, chosen bones."""
 
 import bpy
 import numpy as np
@@ -30,7 +30,7 @@ def paths(owner):
 
 
 def world_tails(rig, frame):
-    """(N, 3) where the tails are in the world, as Blender evaluates them."""
+    """(N, 3) world positions of the tails, as Blender evaluates them."""
     tails = scenes.evaluated_tails(rig, rig.pose.bones.keys(), frame)
     matrix = np.array(rig.evaluated_get(bpy.context.evaluated_depsgraph_get()).matrix_world)
     return tails @ matrix[:3, :3].T + matrix[:3, 3]
@@ -47,7 +47,7 @@ def traveller(seed=3, **where):
 
 
 class TestFewerKeys:
-    """What is left out can be had back within the tolerance."""
+    """Removed keys can be interpolated within the tolerance."""
 
     @settings(max_examples=40)
     @given(st.sampled_from(scenes.MODES), st.floats(0.001, 0.3), st.integers(1, 80), st.integers(0, 999))
@@ -82,8 +82,8 @@ class TestFewerKeys:
         every, keys = all_tails(rig), sum(len(curve.keyframe_points) for curve in keyframes.curves(rig))
         run(rig, key_angle=0.02)
         assert sum(len(curve.keyframe_points) for curve in keyframes.curves(rig)) < keys
-        # At most five bones one after the other are off, each by no more than the angle times what hangs on it, and
-        # the root by no more than the angle times its length.
+        # At most five bones in a row are off, each by at most the angle times the length below it, and the root by at
+        # most the angle times its length.
         most = 0.02 * (5 * scenes.HEIGHT / 2 + rig.data.bones["hips"].length)
         assert np.linalg.norm(all_tails(rig) - every, axis=2).max() < most
 
@@ -244,7 +244,7 @@ def test_settings_that_make_no_sense(options, sentence):
 
 
 class TestCurrentAction:
-    """What else is in it, or goes by it, stays as it is."""
+    """Other curves of the action, and users of the action, do not change."""
 
     def test_locked_curves_stay_and_are_named(self):
         rig = traveller()

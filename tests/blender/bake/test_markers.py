@@ -31,7 +31,7 @@ def points_of(rig, a_bone=3):
 
 
 def marked_rig(hidden=(), noise=0.0, a_bone=3, seed=1, travel=0.6, **where):
-    """A rig with markers on their true places, (F, M, 3) of them, and their labels; hidden: starts of labels."""
+    """A rig with markers at their true positions (F, M, 3), and their labels; hidden: beginnings of labels."""
     rig = scenes.place(scenes.make_rig(), **where)
     scenes.make_active(rig)
     points = points_of(rig, a_bone)
@@ -107,7 +107,7 @@ class TestFollowing:
 
 
 class TestGaps:
-    """What a forearm does whose markers are away for a while."""
+    """A forearm whose markers are missing for a while."""
 
     @pytest.mark.parametrize("gaps", ["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"])
     def test_policies(self, gaps):
@@ -132,7 +132,7 @@ class TestGaps:
 
 
 class TestReport:
-    """What stays with the rig."""
+    """The report that is stored with the rig."""
 
     def test_list_text_and_worst_frame(self, tmp_path):
         rig, _, labels = marked_rig(noise=0.005, hidden=["head"])
@@ -195,7 +195,7 @@ class TestReport:
 
 
 def marker_armature(positions, labels, name="Other"):
-    """Markers as io_anim_c3d makes them: bones at the origin whose location has keys where they are seen."""
+    """Markers as io_anim_c3d creates them: bones at the origin, with location keys on the frames that show them."""
     holder = scenes.make_rig([(label, "", (0, 0, 0), (0, 0, 0.02)) for label in labels], name=name)
     action = actions.new_action(holder, "recording")
     for column, label in enumerate(labels):

@@ -45,7 +45,7 @@ def test_a_markerless_recording_fits_a_person_of_other_proportions(balancing):
 
 
 def test_no_joint_jumps(balancing):
-    """At 60 Hz: nobody's hand moves faster than 10 m/s in a balancing trial."""
+    """At 60 Hz no hand moves faster than 10 m/s in a balancing trial."""
     result, _ = balancing
     for solution in result.bake.solutions:
         steps = np.linalg.norm(np.diff(solution.tails, axis=0), axis=2)
@@ -64,13 +64,13 @@ def test_the_saved_file_shows_what_was_solved(balancing):
 
 
 def biggest_turn(solution):
-    """Degrees by which some bone turns from one frame to the next."""
+    """The largest rotation of a bone from one frame to the next, in degrees."""
     cosines = np.abs((solution.rotations[1:] * solution.rotations[:-1]).sum(axis=2))
     return np.degrees(2.0 * np.arccos(np.clip(cosines, 0.0, 1.0))).max()
 
 
 def presets_only(folder, name, static=None, **options):
-    """A recording on the sample person with nothing but its labels, and a static trial where there is one."""
+    """A recording on the sample person with only its labels, and a static trial if there is one."""
     files = [DATA / each for each in (name, static) if each is not None]
     for file in files:
         if not file.exists():
@@ -101,7 +101,7 @@ class TestPresetsOnly:
         assert len(matched.markers) >= 0.9 * len(walking.clip.names)
 
     def test_it_fits_about_as_well_as_a_model_made_for_the_person(self, walking):
-        """OpenSim's scaled model of this person is at 11.53 mm, weighted; this rig is somebody else's."""
+        """OpenSim's scaled model of this person has 11.53 mm, weighted; this rig is another person's."""
         total = walking.bake.report.total()
         assert total.weighted_rms <= 1.2 * 11.53e-3
         assert walking.calibration.scale == pytest.approx(0.97, abs=0.03)
@@ -112,7 +112,7 @@ class TestPresetsOnly:
         assert np.abs(lift_off_floor(solution)).max() < 0.02
 
     def test_no_pops(self, walking):
-        """At 60 Hz no bone of somebody who walks turns by more than 15 degrees, or 900 in a second."""
+        """At 60 Hz no bone of a walking person rotates by more than 15 degrees a frame, or 900 a second."""
         (solution,) = walking.bake.solutions
         assert biggest_turn(solution) < 15.0
         bends = np.linalg.norm(np.diff(solution.tails, 2, axis=0), axis=2)

@@ -1,4 +1,4 @@
-"""Calibration in the scene: places on bones, sizes, and what is kept and left alone."""
+"""Calibration in the scene: marker positions on bones, sizes, and data that is kept or unchanged."""
 
 import re
 
@@ -28,7 +28,7 @@ def points_of(rig):
 
 
 def recorded(size=1.0, seed=1, turn=0.0, **where):
-    """A rig, and markers of somebody of another size, whose places on the bones are not known yet."""
+    """A rig, and markers of a person of another size, with unknown positions on the bones."""
     rig = scenes.place(scenes.make_rig(), **where) if where else scenes.make_rig()
     scenes.make_active(rig)
     points, labels = points_of(rig)
@@ -45,7 +45,7 @@ def recorded(size=1.0, seed=1, turn=0.0, **where):
 
 
 def offsets_off(rig, truth):
-    """How far the kept offsets are from the true ones, metres in the rig's units."""
+    """Distances of the stored offsets from the true ones, in metres in the rig's units."""
     markers = rig.fabrik.capture.markers
     return [np.linalg.norm(np.array(markers[name].offset) - point) for name, (_, point) in truth.items()]
 
@@ -151,7 +151,7 @@ class TestStatic:
         assert bpy.ops.fabrik.calibrate_markers(static=name, refine=False) == {"FINISHED"}
 
     def test_markers_guessed_by_motion_take_no_part(self):
-        """Other balls may have the same numbers there: here three that were told by motion are a metre off."""
+        """Other balls may have the same numbers in the static trial: here three guessed markers are a metre off."""
         rig, truth = recorded()
         still = scenes.record(rig, list(truth.values()), *(rows[:3] for rows in scenes.smooth_motion(rig, 200, 5)))
         labels = list(truth)

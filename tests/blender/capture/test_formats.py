@@ -1,4 +1,4 @@
-"""Markers and keypoints of every format in the scene: where their empties are, Z up, at the recording's rate."""
+"""Markers and keypoints of every format in the scene: positions of their empties, Z up, at the recording's rate."""
 
 import bpy
 import numpy as np

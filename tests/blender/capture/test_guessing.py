@@ -1,4 +1,4 @@
-"""Listed markers that no label tells get the bones that they move with, as guesses."""
+"""Listed markers with unknown labels are assigned to the bones that they move with, as guesses."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ KNOWN = {"LASI", "RASI", "C7", "LFHD", "LWRA", "RWRA", "LANK", "RANK"}
 
 
 def open_walk(kept=KNOWN):
-    """The sample person with the sample walk of which only some labels are kept; the rig, and the others' labels."""
+    """The sample person with the sample walk, with only some labels; the rig, and the labels of the others."""
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / "human.blend"), load_ui=False)
     rig = next(thing for thing in bpy.context.scene.objects if thing.type == "ARMATURE")
     scenes.make_active(rig)
@@ -30,7 +30,7 @@ def open_walk(kept=KNOWN):
 
 
 def right_bones(rig):
-    """The bone of each of the walk's markers, told by its label."""
+    """The bone of each of the walk's markers, by its label."""
     import_clip(bpy.context, read_markers(SAMPLES / "walk.trc"))
     return {marker.marker: marker.bone for marker in match_markers(bpy.context, rig).markers}
 
@@ -47,7 +47,7 @@ def test_eight_labels_tell_the_rest():
 
 
 def test_those_put_on_bones_by_hand_stay_and_tell_the_rest():
-    """As with a file without any labels: the operator again, keeping what was done by hand."""
+    """As with a file without labels: match again, keeping the bones that were assigned by hand."""
     rig, told = open_walk(kept=set())
     bpy.ops.fabrik.match_markers()
     capture = rig.fabrik.capture

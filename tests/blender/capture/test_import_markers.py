@@ -52,7 +52,7 @@ def shown(collection, frames):
 
 
 def digest():
-    """What an import may change in a file."""
+    """A digest of everything in a file that an import may change."""
     scene = bpy.context.scene
     blocks = [
         sorted(block.name for block in kind) for kind in (bpy.data.objects, bpy.data.collections, bpy.data.actions)
@@ -239,7 +239,7 @@ def test_operator_refuses_two_rates_for_one_scene(trc, tmp_path):
 
 
 def two_performers(name="two.trc"):
-    """A clip with the same markers for Anna and Bob, and one that belongs to nobody."""
+    """A clip with the same markers for Anna and Bob, and one without a performer."""
     names = ("Anna:LASI", "Anna:RASI", "Bob:LASI", "Bob:RASI")
     positions = np.arange(4 * 5 * 3, dtype=float).reshape(5, 4, 3)
     return Clip(names, 50.0, positions, up_axis="Z", source=name)
@@ -397,7 +397,7 @@ def test_operator_leaves_mode_selection_and_active_object():
 
 
 def test_a_scene_that_is_animated_keeps_its_rate(trc):
-    """An import changed the speed of what was animated already."""
+    """An import changed the speed of existing animation."""
     scene = bpy.context.scene
     bpy.ops.mesh.primitive_cube_add()
     bpy.context.object.keyframe_insert("location", frame=1)

@@ -1,4 +1,4 @@
-"""Markers of the scene found, put on bones by their labels, by a map or by hand, and kept on the rig."""
+"""Markers of the scene: found, assigned to bones by labels, by a map or by hand, and stored with the rig."""
 
 import json
 from pathlib import Path
@@ -261,7 +261,7 @@ class TestOperators:
 
 
 class TestSeveralTakes:
-    """Which recording is meant where several are in the scene, and what messages call it."""
+    """The recording that is used if several are in the scene, and its name in messages."""
 
     @staticmethod
     def standing(source="static.trc"):

@@ -1,4 +1,4 @@
-"""A recorded walk onto a generated Rigify human: keys on controls alone, and the mesh's bones stand as solved."""
+"""A recorded walk on a generated Rigify human: keys only on controls, and the mesh's bones have the solved pose."""
 
 import bpy
 import numpy as np
@@ -21,7 +21,7 @@ LAST = 120
 
 @pytest.fixture
 def baked(request):
-    """The rig, and what the bake says; the walk's first frames."""
+    """The rig, and the result of the bake of the walk's first frames."""
     rig = open_rigify("Basic.basic_human")
     bpy.ops.fabrik.use_control_rig()
     bpy.ops.fabrik.limit_preset()
@@ -69,7 +69,7 @@ def test_pinned_feet_stay_on_ik_as_the_file_is_opened_again(tmp_path):
     assert not keyed & {f"{bone}_fk.{side}" for bone in ("thigh", "shin", "foot") for side in "LR"}
     unstretched = {row.name for row in rig.fabrik.control.along if "thigh" in row.switch}
     assert {path for path, _ in curves(rig) if path.endswith("ik_stretch")} == unstretched != set()
-    # What is not keyed may be changed: the animation holds all that the limbs need.
+    # Change all bones without keys: the animation must contain everything that the limbs need.
     for bone in rig.pose.bones:
         bone.ik_stretch = 0.1
     rig = saved_and_opened(rig, tmp_path)

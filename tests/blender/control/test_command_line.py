@@ -1,4 +1,4 @@
-"""Control rigs from the command line: they are set up where nobody has done so."""
+"""Control rigs on the command line: they are set up if they have not been."""
 
 import bpy
 import pytest
@@ -44,7 +44,7 @@ def test_a_generated_rigify_gets_another_armature_s_motion(tmp_path, recording, 
 
 @pytest.mark.parametrize(("bone", "kind"), [("eye.L", "DAMPED_TRACK"), ("shin.L", "IK")])
 def test_what_no_control_moves_is_no_reason_to_use_controls(tmp_path, bone, kind):
-    """An eye that looks at something, and a leg that follows an empty: all bones are posed as they are."""
+    """An eye that tracks an object, and a leg that follows an empty: all bones are posed by their own channels."""
     rig = scenes.make_rig((*scenes.PERSON, ("eye.L", "head", (0.03, -0.1, 1.7), (0.03, -0.15, 1.7))))
     rig.pose.bones[bone].constraints.new(kind).target = scenes.empty_at((0.1, -1.0, 0.1))
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))

@@ -14,7 +14,7 @@ from fabrik_addon.blender.posing.live import pause
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
 HUMAN = "Basic.basic_human"
-# Armature units: what the evaluated body may be off by.
+# Armature units: the allowed error of the evaluated body.
 PLACE = 1e-4
 
 
@@ -24,7 +24,7 @@ def human():
 
 
 def channels(rig):
-    """What all bones hold, and their switches."""
+    """The channels of all bones, and the switches."""
     names = ("location", "rotation_quaternion", "rotation_euler", "scale")
     held = {bone.name: [tuple(getattr(bone, name)) for name in names] for bone in rig.pose.bones}
     own = {
@@ -78,7 +78,7 @@ def test_a_control_is_dragged_and_pinned_feet_stay(human, control, shift):
         on_fk = {row.name for row in kept.switches if human.path_resolve(row.name) == row.fk}
         led = {kept.carriers[each].switch for each in (bone, *feet)} - {""}
         assert on_fk == (led if kept.limbs == "FK" else set())
-        # How long they are, and so where elbows and knees are, is up to the rig's IK, which stretches limbs.
+        # The rig's IK, which stretches limbs, decides their lengths, and so the positions of elbows and knees.
         led -= {""}
         ends[kept.limbs] = np.array([matrix(human, each.name) for each in kept.carriers if each.switch not in led])
         drag.cancel()
@@ -115,7 +115,7 @@ def led(rig, shift=(0.0, -0.3, 0.1)):
 
 
 def torso_aside(rig):
-    """What all bones hold once the torso is moved."""
+    """The channels of all bones after the torso is moved."""
     rig.pose.bones["torso"].location = (0.1, 0.0, -0.1)
     bpy.context.view_layer.update()
     return channels(rig)

@@ -48,7 +48,7 @@ def test_nothing_is_written_while_nothing_changes():
     bpy.context.view_layer.objects.active = rig
     bpy.ops.fabrik.add_effector(bone="head", target=target.name)
     rig.fabrik.live = True
-    # Two more updates bring the controls where the solver wants the body.
+    # With two more updates the controls bring the body to the solved pose.
     for _ in range(4):
         target.update_tag()
         bpy.context.view_layer.update()

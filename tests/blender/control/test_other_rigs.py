@@ -40,7 +40,7 @@ def set_up(rig, limbs="AUTO"):
 
 
 def body(rig):
-    """(J, 4, 4) how the body stands."""
+    """(J, 4, 4) matrices of the body."""
     bpy.context.view_layer.update()
     return np.array([rig.pose.bones[row.name].matrix for row in rig.fabrik.control.carriers])
 
@@ -95,7 +95,7 @@ def test_limbs_stay_on_ik_and_the_body_stands_as_on_fk(rig, bone):
 
 
 def placing(rig, path):
-    """What the controls that place a limb on IK hold, and its switch, to the bit."""
+    """The exact channels of the controls that place a limb on IK, and its switch."""
     names = [row.name for row in rig.fabrik.control.controls if row.limb == path]
     names += [row.control for row in rig.fabrik.control.carriers if row.switch == path]
     held = [tuple(value for row in rig.pose.bones[name].matrix_basis for value in row) for name in names]
@@ -103,7 +103,7 @@ def placing(rig, path):
 
 
 def from_controls(rig):
-    """How far the end of each limb on IK is from where its IK control holds it at rest, in metres."""
+    """Distance of the end of each limb on IK from its rest position relative to its IK control, in metres."""
     bpy.context.view_layer.update()
     rests, found = rig.data.bones, {}
     for row in rig.fabrik.control.carriers:

@@ -1,4 +1,4 @@
-"""One interface for rigs that are posed by their bones and by controls: what is written is read, turned and keyed."""
+"""One interface for rigs that are posed by their bones and by controls: writing, reading, rotating and keying."""
 
 import bpy
 import numpy as np
@@ -35,7 +35,7 @@ def posed(request):
 
 
 def turned(tree, scale=0.2, seed=4):
-    """(J, 4) local rotations near a tree's own, and (3,) a place near that of its root."""
+    """(J, 4) local rotations near a tree's own, and (3,) a location near that of its root."""
     random = np.random.default_rng(seed)
     turns = quaternion_from_rotation_vector(random.normal(scale=scale, size=(len(tree.skeleton), 3)))
     return product(tree.rotations, turns), tree.root_location + np.array((0.05, -0.1, 0.02))
@@ -101,7 +101,7 @@ def test_channels_over_frames_are_those_of_the_poses_one_by_one(posed):
 def test_a_pose_is_keyed_by_what_holds_it(posed):
     (tree,) = posed.trees()
     names = tree.skeleton.names
-    # Limbs go to FK, where each bone has a control of its own.
+    # Limbs go to FK, on which each bone has its own control.
     posed.write(bpy.context, tree.skeleton, *turned(tree))
     pairs = list(posed.keyed(list(names), [names[0]]))
     assert {bone for bone, channel in pairs if channel != "location"} == {posed.holder(name) for name in names} | {

@@ -145,7 +145,10 @@ class TestGeneratedHuman:
 
 
 def test_the_body_stands_as_written_however_each_joint_is_turned():
-    """On a bird, whose tail and claws have controls that turn one another: what can't be told is left out by name."""
+    """A bird, whose tail and claws have controls that rotate each other.
+
+    Joints that cannot be posed are left out by name.
+    """
     rig = open_rigify("Animals.bird")
     kept = set_up()
     kept.limbs = "FK"

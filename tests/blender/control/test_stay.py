@@ -75,7 +75,7 @@ def controls_of(limb):
 
 
 def channels(rig, limb):
-    """What the controls of a limb and its switch hold, and their keys, to the bit."""
+    """The exact channels of a limb's controls and its switch, and their keys."""
     bones = [rig.pose.bones[name] for name in (*controls_of(limb), LIMBS[limb])]
     names = ("location", "rotation_quaternion", "rotation_euler", "scale", "ik_stretch")
     held = [np.array(getattr(bone, name), dtype=np.float32).tobytes() for bone in bones for name in names]
@@ -86,7 +86,7 @@ def channels(rig, limb):
 
 
 def apart(rig, limb):
-    """The limb's end as its IK control has it: the distances of its head and tail from where they are at rest."""
+    """The distances of the head and tail of the limb's end from their rest positions relative to its IK control."""
     part, side = limb.split(".")
     control, bone = (f"{name}.{side}" for name in ENDS[part])
     rests = rig.data.bones
@@ -167,7 +167,7 @@ def test_a_paw_that_is_dragged_stays_on_ik_at_its_control():
 
 
 def whole(rig):
-    """What all controls, switches and keys hold, to the bit."""
+    """The exact channels of all controls, the switches and the keys."""
     names = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale", "ik_stretch")
     held = [np.array(getattr(bone, name)).tobytes() for bone in rig.pose.bones for name in names]
     own = [
@@ -207,7 +207,7 @@ def test_undo_and_redo_and_esc_are_exact(control, auto_key):
     assert whole(bpy.data.objects["Generated"]) == dragged
 
 
-# The end of the limb that goes with each control, and bones that the control leaves where they are.
+# The end of the limb that follows each control, and bones that the control does not move.
 @pytest.mark.parametrize(
     ("control", "end", "others"),
     [
@@ -217,7 +217,7 @@ def test_undo_and_redo_and_esc_are_exact(control, auto_key):
     ],
 )
 def test_the_control_is_moved_on_by_hand_after_a_drag(control, end, others):
-    """What the animator does next with G: what the control holds follows it, and nothing else."""
+    """The animator then moves the control with G: only what the control holds follows."""
     rig = keyed_human()
     go_to(20)
     drag_in_steps(rig, control, DRAGS[control][0])

@@ -1,4 +1,4 @@
-"""Dragging over time on a control rig: the controls' keys change, and the body goes where it was dragged."""
+"""Dragging over time on a control rig: the controls' keys change, and the body is where it was dragged."""
 
 import bpy
 import numpy as np
@@ -74,7 +74,7 @@ def test_the_body_follows_and_controls_alone_have_keys(human, control, shift):
 
 
 def test_a_hold(human):
-    """On frames beside the present one too, where other controls have turned and moved what carries the arm."""
+    """Also on frames beside the current one, on which other controls have moved the bones above the arm."""
     first, last, ease = 12, 20, 6
     held = (first <= FRAMES) & (last >= FRAMES)
     keys, before = curves(human), poses(human, FRAMES)

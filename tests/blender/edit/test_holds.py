@@ -1,4 +1,4 @@
-"""Holds: a bone stays where it is from one frame to another, eased in and out, and can be let go."""
+"""Holds: a bone stays in place from one frame to another, eased in and out, and can be released."""
 
 import bpy
 import numpy as np
@@ -105,7 +105,7 @@ def assert_same(before, after):
 
 
 def bezier_walk():
-    """The same with a key on every fifth frame and automatic handles, and what its curves are at every half frame."""
+    """The walk with keys on every fifth frame, automatic handles, and the values of its curves on every half frame."""
     rig = takes.walking_human(step=5)
     for curve in keyframes.curves(rig):
         for key in curve.keyframe_points:
@@ -131,7 +131,7 @@ def test_removing_gives_curves_with_handles_back():
 
 
 def test_keys_inserted_in_between_do_not_keep_the_hold():
-    """They were 16 degrees off where the keys beside them went back."""
+    """They were 16 degrees off after the keys beside them were restored."""
     rig = bezier_walk()
     before = takes.poses(rig, FRAMES)
     hold(bone="hand.R")
@@ -140,7 +140,7 @@ def test_keys_inserted_in_between_do_not_keep_the_hold():
         bone.keyframe_insert("rotation_quaternion")
     bpy.ops.fabrik.remove_hold(index=0)
     turned = angles(takes.poses(rig, FRAMES), before)
-    # The new key is on the curve as it was; the handles beside it are others.
+    # The new key is on the former curve; the handles beside it are different.
     assert np.degrees(turned.max()) < 0.5
 
 

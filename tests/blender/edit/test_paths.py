@@ -1,4 +1,4 @@
-"""Trails: where they run, when they are worked out anew, and what is drawn of them."""
+"""Trails: their points, when they are recalculated, and their drawing."""
 
 import bpy
 import numpy as np

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 
 @pytest.fixture
 def walk():
-    """The person who walks, a key on every frame, on the frame that is edited."""
+    """The walking person, with a key on every frame, on the edited frame."""
     rig = takes.walking_human()
     go_to(HERE)
     return rig
@@ -52,7 +52,7 @@ def roughest(keys):
 
 
 class TestWalk:
-    """What holds of every drag of a dense take. The person's toes bend beyond their limits by themselves."""
+    """Properties of every drag of a dense take. The person's toes bend beyond their limits by themselves."""
 
     @pytest.mark.parametrize(
         ("options", "moved"),
@@ -170,7 +170,7 @@ def test_limbs_that_come_to_be_straight_make_no_jerk(options, exact):
 
 
 def test_a_foot_that_stands_takes_its_contact_along(walk):
-    """All of the contact moves alike where it is inside the span; beyond the span nothing changes."""
+    """All frames of the contact inside the span move equally; beyond the span nothing changes."""
     foot, other = places(walk, ("foot.R", "foot.L"))
     before, here, spread = takes.poses(walk, FRAMES), 42, 46
     go_to(here)

@@ -1,4 +1,4 @@
-"""Effectors: adding, removing, checking, and what the solver is given."""
+"""Effectors: adding, removing, checking, and the solver's input."""
 
 import bpy
 import numpy as np
@@ -123,7 +123,7 @@ def test_remove_names_a_place_that_is_not_there(rig):
 
 
 class TestPolls:
-    """Each way in which an operator says no comes with its reason."""
+    """An operator that cannot run gives the reason, for each reason."""
 
     OPERATORS = ("add_effector", "remove_effector", "solve", "bake")
 
@@ -173,7 +173,7 @@ def complaint(rig):
 
 
 class TestChecks:
-    """What no longer fits is named, effector and all."""
+    """The message for a deleted bone or object names it and the effector."""
 
     @pytest.fixture
     def effector(self, rig):
@@ -226,7 +226,7 @@ class TestChecks:
 
 
 class TestGoals:
-    """What the solver is given."""
+    """The solver's input."""
 
     def test_only_bones_that_move_an_effector_are_solved(self, rig):
         target = scenes.empty_at((0, 0, 0))

@@ -1,4 +1,4 @@
-"""Closed loops on a rig: an effector whose target is a point of another bone of the same rig; both sides give way."""
+"""Closed loops on a rig: effectors whose target is a point on another bone of the same rig; both sides move."""
 
 import bpy
 import numpy as np

@@ -1,4 +1,4 @@
-"""Pins: where they hold, how they come and go, and what they are in a file."""
+"""Pins: their positions, adding and removing them, and how files store them."""
 
 import bpy
 import numpy as np

@@ -1,4 +1,4 @@
-"""Goals beyond places: rotations, bend targets, pins and priorities, solved on a frame, live and baked."""
+"""Goals other than positions: rotations, poles, pins and priorities, solved on a frame, live and baked."""
 
 import bpy
 import numpy as np
@@ -19,7 +19,7 @@ BONES = (*scenes.PERSON, ("hand.L", "forearm.L", (0.70, 0.0, 1.40), (0.80, 0.0, 
 
 @pytest.fixture
 def rig(clean_scene):
-    """A person with a hand, somewhere in the world, who reaches for one target with it."""
+    """A person with a hand, at some place in the world, who reaches for a target with the hand."""
     made = scenes.place(scenes.make_rig(BONES, mode="MIXED"), scale=1.5)
     scenes.aim(made, HAND, scenes.empty_at(world(made, (0.5, -0.35, 1.3))))
     scenes.make_active(made)
@@ -50,7 +50,7 @@ def turned_apart(rig, bone=HAND):
 
 
 def elbow_side(rig, pole):
-    """Cosine between where the elbow is beside the line from shoulder to wrist, and where a world point is."""
+    """Cosine between the directions from the line from shoulder to wrist to the elbow, and to a world point."""
     update()
     bones = rig.pose.bones
     base, middle, end = (world(rig, bones[name].head) for name in ("upper_arm.L", "forearm.L", HAND))
@@ -111,7 +111,7 @@ class TestRotations:
 class TestBends:
     @pytest.fixture(autouse=True)
     def _trunk(self, rig):
-        """The head is kept where it is, so that the arm is a limb of its own."""
+        """The head is fixed, so that the arm is a limb of its own."""
         scenes.aim(rig, "head", scenes.empty_at(world(rig, rig.pose.bones["head"].tail), "Head target"))
 
     POLES = ((0.4, -3.0, 0.5), (0.6, 2.0, 1.3), (0.3, 0.2, -2.0))
@@ -147,7 +147,7 @@ class TestBends:
 class TestPins:
     @pytest.fixture
     def pinned(self, rig):
-        """A foot pinned where it is, as it is turned."""
+        """A foot pinned in its current position and rotation."""
         pin = scenes.aim(rig, "shin.L", None, hold_rotation=True)
         update()
         pin.pin_location = rig.pose.bones["shin.L"].tail
@@ -184,7 +184,7 @@ class TestPins:
 
 
 def test_places_are_in_the_armature_s_space_whatever_its_place_and_scale(rig):
-    """What the solver is given does not depend on where the armature stands."""
+    """The solver's input does not depend on the location of the armature."""
     ball, pole = rig.fabrik.effectors[0].target, scenes.empty_at((0, 0, 0), "Pole")
     effector = rig.fabrik.effectors[0]
     effector.hold_rotation, effector.bend_target = True, pole
@@ -203,7 +203,7 @@ def test_places_are_in_the_armature_s_space_whatever_its_place_and_scale(rig):
 
 
 def test_a_target_out_of_reach_takes_no_other_goal_off_its_target(rig):
-    """A foot stays at its target while a hand is pulled meters out of reach, whichever comes first."""
+    """A foot stays at its target while a hand is pulled metres out of reach, in either order."""
     effector = rig.fabrik.effectors[0]
     rig.fabrik.root = "FREE"
     foot = scenes.aim(rig, "shin.L", scenes.empty_at(world(rig, (0.1, 0.0, 0.08)), "Foot target"))

@@ -1,4 +1,4 @@
-"""The one setting of the root: what it says for solving, live posing, baking and dragging."""
+"""The root's setting, and its meaning for solving, live posing, baking and dragging."""
 
 import bpy
 import numpy as np

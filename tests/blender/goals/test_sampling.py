@@ -28,7 +28,7 @@ def new_object(name="Target", data=None):
 
 
 def animate(target, path="location", frames=FRAMES, values=None, seed=0):
-    """Keys of a property of three numbers, wandering where no values are given."""
+    """Key a property of three numbers; without values, with a smooth random motion."""
     values = np.random.default_rng(seed).normal(size=(len(frames), 3)) if values is None else values
     action = actions.current_or_new_action(target, target.name)
     keyframes.write_curves(action, target, path, frames, values, "Group")
@@ -357,7 +357,7 @@ def test_plain_markers_are_read_though_they_are_hidden():
 
 
 def test_plain_markers_are_read_without_leaving_the_frame():
-    """What somebody has posed but not keyed would be lost by going to another frame."""
+    """Going to another frame would lose poses without keys."""
     target, other = new_object(), new_object("Other")
     animate(target)
     animate(other)
@@ -408,7 +408,7 @@ def test_an_armature_of_which_only_bones_move_is_not_evaluated_frame_by_frame():
 
 
 def test_esc_is_looked_at_between_a_few_frames_of_a_heavy_scene(clean_scene):
-    """Each frame takes longer than what may pass between two looks, so there is one after every four."""
+    """Each frame takes longer than the time between two checks, so there is a check after every four."""
     target = new_object()
     target.parent = new_object("Parent")
     slow = lambda *_: time.sleep(0.11)  # noqa: E731

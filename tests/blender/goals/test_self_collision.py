@@ -17,9 +17,9 @@ from fabrik_addon.blender.ui.overlays.goals import capsule_lines
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 SHARES = np.linspace(0.0, 1.0, 61)[:, None]
-# Meters. The hand starts beside the hips and goes to the other side, through the belly.
+# Metres. The hand starts beside the hips and moves to the other side, through the belly.
 THROUGH = (-1.0, 0.1, 0.1)
-# To the side and down: the trunk leans, and its other flank meets the arm that hangs there.
+# To the side and down: the trunk leans, and its other side meets the hanging arm.
 LEANING = (0.5, -0.1, -0.8)
 
 
@@ -88,7 +88,7 @@ def test_a_dragged_hand_stays_out_of_the_body(human):
 
 @pytest.mark.parametrize("switch", [True, False])
 def test_an_arm_that_hangs_stays_out_of_the_trunk(human, switch):
-    """A trunk that leans to the side takes its flank to the arm that hangs there."""
+    """A trunk that leans to the side moves its side against the hanging arm."""
     human.fabrik.use_self_collision = switch
     during, after = drag(human, LEANING)
     if switch:
@@ -104,7 +104,7 @@ def test_without_it_the_hand_goes_through(human):
 
 
 def test_an_arm_that_is_dragged_alone_stays_out_of_the_trunk(human):
-    """The trunk does not follow: its capsules stay where they are."""
+    """The trunk does not follow: its capsules do not move."""
     during, after = drag(human, (-0.75, 0.05, 0.1), DragSettings(reach="BONES", bones=3))
     assert during < 5e-3
     assert after < 1e-4

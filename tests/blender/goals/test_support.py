@@ -1,4 +1,4 @@
-"""What a rig stands on and its floor, judged by the sample person's skin and by where points are in the world."""
+"""A rig's support and its floor, checked by the sample person's skin and by world positions."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def skin(rig):
 
 
 def area(corners):
-    """Of an outline (N, 3) seen from above; positive where it is wound counter-clockwise."""
+    """Area of an outline (N, 3) seen from above; positive if it is counter-clockwise."""
     x, y = corners[:, 0], corners[:, 1]
     return 0.5 * float(x @ np.roll(y, -1) - y @ np.roll(x, -1))
 

@@ -42,7 +42,7 @@ def limit_of(rig, bone):
 
 
 class TestSet:
-    """`fabrik.set_limit` changes what it is given and nothing else."""
+    """`fabrik.set_limit` changes only the given values."""
 
     def test_ball(self, rig):
         limited.select(rig, ARMS)
@@ -280,7 +280,7 @@ class TestWindows:
 
 
 class TestRefusals:
-    """Wrong use says one clear line, and changes nothing."""
+    """Wrong use gives one clear line, and changes nothing."""
 
     @pytest.fixture(autouse=True)
     def _unchanged(self, rig):

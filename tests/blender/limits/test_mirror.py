@@ -1,4 +1,4 @@
-"""Mirrored limits, judged by mirroring poses: what one side may do, its mirror image on the other side may do too."""
+"""Mirrored limits, checked by mirroring poses: a pose is allowed if its mirror image is allowed on the other side."""
 
 import bpy
 import numpy as np
@@ -48,7 +48,7 @@ def assert_mirrored(rig, bone, other, seed=0):
 
 @pytest.fixture(params=[0, 1, 2, 3])
 def turned_rig(request, clean_scene):
-    """A rig whose right arm is rolled by so many quarter turns from the mirror image."""
+    """A rig whose right arm is rolled by some quarter turns relative to the mirror image."""
     rig = limited.make_mirrored_rig(roll=0.3)
     limited.set_rolls(rig, {"upper_arm.R": -0.3 + request.param * np.pi / 2})
     return rig

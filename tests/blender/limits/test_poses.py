@@ -37,7 +37,7 @@ def excess(bone):
 
 
 class TestClampPose:
-    """`fabrik.clamp_pose` turns bones to the nearest rotation inside."""
+    """`fabrik.clamp_pose` rotates bones to the nearest rotation inside."""
 
     @limited.in_one_scene(60)
     @given(limit=limited.limits, seed=st.integers(0, 1000), mode=st.sampled_from(scenes.MODES))
@@ -137,7 +137,7 @@ class TestClampPose:
 
 
 def key(bone, rotations, step=1, interpolation="LINEAR"):
-    """Key quaternions on every so many frames, in the bone's rotation mode."""
+    """Key quaternions every few frames, in the bone's rotation mode."""
     names = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}
     for row, rotation in enumerate(rotations):
         limited.turn(bone, rotation)
@@ -227,7 +227,7 @@ class TestCheckAction:
 
 
 class TestMend:
-    """Mended, the action keeps the limits on every frame; what was inside is hardly touched."""
+    """A fixed action keeps the limits on every frame; frames that were inside hardly change."""
 
     def test_every_frame_is_inside(self, moving_rig):
         mended, left = mend_action(bpy.context, moving_rig, moving_rig.pose.bones)
@@ -255,7 +255,7 @@ class TestMend:
         assert {point.interpolation for point in curve.keyframe_points} == {"LINEAR"}
 
     def test_between_keys(self, rig):
-        """Both keys are legal, and halfway between them the elbow goes through what is not."""
+        """Both keys are inside the limit, but halfway between them the elbow is outside."""
         bone = rig.pose.bones["forearm.L"]
         bone.rotation_mode = "XYZ"
         write_limit(bone, Hinge("X", 0.0, 1.0))
@@ -272,7 +272,7 @@ class TestMend:
             assert excess(bone) < 0.02
 
     def test_components_without_a_curve(self, rig):
-        """Only X and Y are keyed, and the mended pose needs Z on some frames: on the others Z stays what it was."""
+        """Only X and Y are keyed, and the fixed pose needs Z on some frames: on the others Z does not change."""
         bone = rig.pose.bones[NAME]
         bone.rotation_mode = "XYZ"
         write_limit(bone, Ball((0.3, 0.3, 0.3, 0.3), (-0.2, 0.2)))

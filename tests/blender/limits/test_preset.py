@@ -1,6 +1,6 @@
-"""The limits of a human's joints on rigs of every naming scheme, in several rest poses and at every roll.
+"""The limits of a human's joints on rigs of every naming scheme, in several rest poses and with every roll.
 
-What a limit allows is asked by geometry: a bone is turned toward a side of the body, and the limit lets it or does not.
+The limits are tested by geometry: a bone is rotated toward a side of the body, and the limit allows it or not.
 """
 
 import json
@@ -48,13 +48,13 @@ def turn(axis, degrees):
 
 
 def leans(limits, bones, name, toward, degrees):
-    """Whether a bone may be turned so that its tail goes by so many degrees toward a direction."""
+    """Whether a bone may rotate so that its tail moves by some degrees toward a direction."""
     axes = bones[name].axes
     return allows(limits[name], axes.T @ turn(np.cross(axes[:, 1], toward), degrees) @ axes)
 
 
 def twists(limits, name, degrees):
-    """Whether a bone may be twisted by so many degrees about its own Y."""
+    """Whether a bone may twist by some degrees about its own Y."""
     return allows(limits[name], turn((0, 1, 0), degrees))
 
 
@@ -219,7 +219,7 @@ def test_arms_reach_as_in_life_from_any_rest_pose(pose, quarter):
         arm = f"upper_arm.{side}"
         along = bones[arm].axes[:, 1]
         rising = np.cross(np.cross(along, OUT[side] if drop > 45 else UP), along)
-        # With the collar bone's 45 the arm goes straight up, and it hangs whatever its rest pose is.
+        # With the collar bone's 45 degrees the arm can point straight up, and it can hang from any rest pose.
         assert leans(limits, bones, arm, rising, drop + 40)
         assert not leans(limits, bones, arm, rising, drop + 50)
         assert leans(limits, bones, arm, -rising, 90 - drop + 25)
@@ -271,19 +271,19 @@ def test_hands_go_as_far_as_in_life(pose, quarter):
 
 
 def test_twist_has_the_sense_that_it_has_in_life():
-    """Where an arm or leg hangs, turning it inward brings its front to the middle: on the left that is about its Y."""
+    """If an arm or leg hangs, rotating it inward moves its front to the middle: on the left that is about its Y."""
     _, limits, _ = preset(POSES["hanging"])
     for side, sense in (("L", 1), ("R", -1)):
         assert twists(limits, f"upper_arm.{side}", -sense * 85)
         assert not twists(limits, f"upper_arm.{side}", -sense * 95)
         assert twists(limits, f"upper_arm.{side}", sense * 85)
-        # The sole turns inward farther than outward: on the left that is against its Y, which points ahead.
+        # The sole can rotate farther inward than outward: on the left that is against its Y, which points ahead.
         assert twists(limits, f"foot.{side}", -sense * 30)
         assert not twists(limits, f"foot.{side}", sense * 30)
         for way in (1, -1):
             assert twists(limits, f"hand.{side}", way * 75)
             assert twists(limits, f"thigh.{side}", way * 40)
-        # A leg is turned out farther than in.
+        # A leg can rotate farther outward than inward.
         assert twists(limits, f"thigh.{side}", -sense * 55)
         assert not twists(limits, f"thigh.{side}", sense * 50)
 
@@ -431,7 +431,7 @@ def test_what_is_rolled_far_from_its_joint_is_named():
 
 
 def test_bones_across_their_limbs_get_hinges_and_no_balls():
-    """As importers leave them that do not turn bones along their limbs."""
+    """As with importers that do not point bones along their limbs."""
     bones, _, _ = preset()
     across = {
         name: RestBone(bone.parent, bone.head, bone.axes[:, [1, 2, 0]], bone.length) for name, bone in bones.items()
@@ -542,7 +542,7 @@ def test_the_sample_rigs_have_them(name, limited):
 
 
 def test_the_sample_walk_is_inside_the_sample_persons_limits():
-    """But for a degree of the toes, which turn about more than one axis there."""
+    """Except for a degree of the toes, which rotate about more than one axis there."""
     bones = {
         bone.name: RestBone(bone.parent, np.array(bone.head), bone.rotation, bone.length) for bone in human_bones()
     }
@@ -554,7 +554,7 @@ def test_the_sample_walk_is_inside_the_sample_persons_limits():
         assert np.degrees(turned.max()) < (1.0 if name.startswith("toe") else 0.01), name
 
 
-# Rigify switched off again keeps Blender's module from ending: it is asked in a process that does not end by itself.
+# After Rigify was disabled again, Blender's module does not exit, so this runs in a process that is ended.
 METARIG = """
 import json, os, sys
 import bpy

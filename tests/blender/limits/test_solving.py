@@ -1,4 +1,4 @@
-"""Solving and baking a limited rig: what Blender then shows keeps every limit, by the independent checker."""
+"""Solving and baking a limited rig: what Blender shows keeps every limit, by the independent checker."""
 
 from math import radians
 
@@ -60,7 +60,7 @@ def aimed(rig, positions):
 
 
 def worst_break(rig):
-    """Degrees by which the worst bone is outside its limit in the present pose."""
+    """The largest angle of a bone outside its limit in the current pose, in degrees."""
     turns = {name: checker.matrices(limited.quaternion_of(rig.pose.bones[name])[None]) for name in LIMITS}
     return max(np.degrees(checker.distances(LIMITS[name], turns[name])[0][0]) for name in LIMITS)
 
@@ -153,7 +153,7 @@ class TestBake:
         assert worst_break_played(rig, result.frames) < 0.01
 
     def test_between_two_poses_of_a_hinge_that_opens_wide(self, rig):
-        """The straight way from one end of a wide hinge to the other leads through what it may not do."""
+        """The shortest path from one end of a wide hinge to the other goes through forbidden angles."""
         wide = Hinge("X", -2.8, 2.8)
         write_limit(rig.pose.bones["forearm.L"], wide)
         targets = []

@@ -1,4 +1,4 @@
-"""Limits from IK settings and constraints, judged by what Blender does with those, and limits from an action."""
+"""Limits from IK settings and constraints, checked by Blender's own result, and limits from an action."""
 
 from math import degrees, pi, radians
 
@@ -69,7 +69,7 @@ def degrees_of(limit):
 
 
 class TestBlenderIK:
-    """Blender's own IK, asked for everything, goes exactly as far as the limit that is made of its settings."""
+    """Blender's own IK reaches exactly as far as the limit made from its settings."""
 
     def reached(self, bone, directions):
         """(N, 3, 3) the rotations that Blender's IK finds when it aims the bone in directions of its rest frame."""
@@ -222,7 +222,7 @@ def assert_holds(limit, rotations, margin=0.0):
 
 
 class TestFitting:
-    """The limit made of rotations holds them all, with the margin, and is no wider than that where it ends."""
+    """The limit made from rotations contains them all, with the margin, and is no wider than that at its ends."""
 
     @given(st.data())
     def test_every_rotation_is_inside(self, data):
@@ -290,7 +290,7 @@ class TestFitting:
         assert found.twist == pytest.approx(source.twist, abs=1e-5)
 
     def test_a_wobble_does_not_widen_the_swing(self):
-        """Leans of 60 degrees toward Z, 1 degree off to the sides at the end."""
+        """Swings of 60 degrees toward Z, with 1 degree to the sides at the end."""
         leans = [(radians(1.0) * np.sin(7 * share), radians(60.0) * share) for share in np.linspace(0.0, 1.0, 50)]
         rotations = np.array([Quaternion((z, 0, -x), np.hypot(x, z)) if z else Quaternion() for x, z in leans])
         found = fitted_limit(rotations)
@@ -304,7 +304,7 @@ class TestAction:
     """The present action, in every rotation mode."""
 
     def key(self, bone, rotations, step=1):
-        """Key quaternions on every so many frames."""
+        """Key quaternions every few frames."""
         for row, rotation in enumerate(rotations):
             limited.turn(bone, rotation)
             name = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}

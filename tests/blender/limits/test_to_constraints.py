@@ -1,4 +1,4 @@
-"""Limit Rotation constraints made from limits, judged by what Blender does with poses inside and outside."""
+"""Limit Rotation constraints made from limits, checked by Blender's results for poses inside and outside."""
 
 from math import radians
 
@@ -25,7 +25,7 @@ def rig(clean_scene):
 
 
 def shown(bone, rotation):
-    """(4,) what becomes of a local rotation under the bone's constraints."""
+    """(4,) a local rotation after the bone's constraints."""
     limited.turn(bone, rotation)
     bpy.context.view_layer.update()
     graph = bpy.context.evaluated_depsgraph_get()
@@ -41,7 +41,7 @@ def turned_by(first, second):
     return float(checker.size_of_turn(relative))
 
 
-# Leans beyond a right angle have Euler angles that jump, and a box of them is all there is.
+# Swings beyond a right angle have Euler angles that jump, so that only a box of them is possible.
 moderate = st.one_of(
     st.builds(Ball, st.tuples(*[limited.angles(0.0, 1.4)] * 4), limited.ranges(-3.0, 3.0)),
     limited.hinges,

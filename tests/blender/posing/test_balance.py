@@ -1,4 +1,4 @@
-"""Balance, floor and preferred pose while a person is dragged, judged by where its mass and its joints are."""
+"""Balance, floor and preferred pose while a person is dragged, checked by mass and joint positions."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def rig(clean_scene):
 
 
 def drag(rig, bone, shift, steps=12):
-    """The bone's tail goes along a line in the world."""
+    """Drag the bone's tail along a line in the world."""
     bpy.context.view_layer.update()
     begin = np.array(rig.matrix_world @ rig.pose.bones[bone].tail)
     dragged = begin_drag(bpy.context, rig, bone)
@@ -39,7 +39,7 @@ def drag(rig, bone, shift, steps=12):
 
 
 def past_the_toes(rig):
-    """How far the centre of mass is in front of the support; the person looks along -Y."""
+    """The distance of the center of mass in front of the support; the person faces -Y."""
     rig.fabrik.balance = "ON"
     support = support_of(rig, FEET)
     return float(support.corners[:, 1].min() - centre_of_mass(rig)[1])
@@ -77,7 +77,7 @@ def test_a_hand_does_not_go_through_the_floor(rig):
 
 
 def test_a_kept_pose_is_gone_to_by_what_the_goals_leave_open(rig):
-    """The right arm, which no goal asks anything of, comes back to where it was kept while the left hand is dragged."""
+    """The right arm, which has no goal, returns to its stored pose while the left hand is dragged."""
     rig.fabrik.preferred_pose = "REST"
     arm = rig.pose.bones["spine"]
     arm.rotation_mode = "XYZ"
@@ -98,7 +98,7 @@ def test_back_at_its_start_a_drag_is_there_to_the_bit(rig):
 
 
 class TestSolve:
-    """*Solve* heeds what dragging does."""
+    """*Solve* uses the same posture settings as a drag."""
 
     @pytest.fixture
     def hand(self, rig):
@@ -131,7 +131,7 @@ class TestSolve:
         assert lowest(rig) > -0.005
 
     def test_near_the_pose_that_is_preferred(self, rig, hand):
-        """An arm that no target asks anything of, and the trunk, come back to where they were kept."""
+        """An arm without a target, and the trunk, return to their stored pose."""
         spine = rig.pose.bones["spine"]
         spine.rotation_quaternion = (0.99, 0.14, 0.0, 0.0)
         bpy.ops.fabrik.keep_pose()
@@ -150,7 +150,7 @@ class TestFreeLimbs:
     """A hand is led to the floor, and nothing leads the other arm."""
 
     def turned(self, rig):
-        """Degrees by which the other arm is raised in the world, and by which it is turned on the trunk."""
+        """Degrees by which the other arm is raised in the world, and rotated relative to the trunk."""
         arm = rig.pose.bones["upper_arm.R"]
         low, before = arm.y_axis.z, arm.rotation_quaternion.copy()
         drag(rig, "hand.L", (-0.5, -0.4, -0.9), steps=40)

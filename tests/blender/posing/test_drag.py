@@ -1,4 +1,4 @@
-"""Dragging a bone without a window: what follows, what stays, and what is put back."""
+"""Dragging a bone without a window: what follows, what does not move, and what is restored."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ class TestHuman:
         assert np.degrees(human.pose.bones["shin.L"].rotation_quaternion.angle) < 30.0
 
     def test_orientation_can_be_let_go_and_kept_again_in_a_drag(self, human):
-        """The same as if it had been so from the start, and a drag that comes back ends where it began."""
+        """The result is the same as with that setting from the start, and a drag that returns ends where it began."""
         before = channels(human)
         pin_bones(human, ("foot.R",))
         drag, rise, knees = begin_drag(bpy.context, human, "foot.L"), np.array((0.0, 0.0, 0.3)), []
@@ -138,7 +138,7 @@ class TestHuman:
 
 
 class TestSpaces:
-    """The same drag in the armature's own space, wherever the armature is, but for what is up."""
+    """The same drag in the armature's own space for any placement of the armature, apart from the up direction."""
 
     def dragged(self, matrix, parent=None):
         bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
@@ -246,7 +246,7 @@ class TestRoot:
 
 class TestTurning:
     def turned(self, rig, bone, vector, shift=(0.0, 0.0, 0.0)):
-        """Radians between how a bone is turned after a drag and how it should be."""
+        """Radians between a bone's rotation after a drag and the wanted one."""
         before = rig.pose.bones[bone].matrix.to_quaternion()
         drag = begin_drag(bpy.context, rig, bone)
         drag.step(drag.start + np.array(shift), vector)

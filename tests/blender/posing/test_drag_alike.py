@@ -1,4 +1,4 @@
-"""The same drag of the sample person however the rig stands in the scene, and whoever owns it: the same poses."""
+"""The same drag of the sample person gives the same poses for any placement in the scene and any owner of the data."""
 
 from math import radians
 from pathlib import Path
@@ -17,12 +17,12 @@ from fabrik_addon.core.rotations import angle_between
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 SHIFTS = np.linspace(0.0, 1.0, 13)[1:, None] * np.array((0.1, -0.25, -0.45))
-# Radians: places and channels are kept in single precision.
+# Radians: locations and channels have single precision.
 ALIKE = 1e-5
 
 
 def dragged(rig):
-    """(N, J, 4) local rotations along a drag of the head with both feet pinned, as far as the rig is large."""
+    """(N, J, 4) local rotations during a drag of the head with both feet pinned, in proportion to the rig's size."""
     rig = active(rig)
     pin_bones(rig, ("foot.L", "foot.R"))
     drag, poses = begin_drag(bpy.context, rig, "head"), []

@@ -16,7 +16,7 @@ from fabrik_addon.core.rotations import angle_between
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 STEP = 0.01
-# Degrees in a step of a centimetre; the first ones, from a straight neck and straight knees, turn farther by geometry.
+# Degrees in a step of a centimetre; the first steps, from a straight neck and straight knees, need larger rotations.
 JUMP, FIRST, STRAIGHT = 8.0, 20.0, 3
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -34,7 +34,7 @@ def human():
 
 
 def drag(rig, bone, shifts):
-    """(N + 1, J, 4) rotations, the start first, and (N, 2) errors of what is dragged and of pins, in metres."""
+    """(N + 1, J, 4) rotations, the start first, and (N, 2) errors of dragged points and of pins, in metres."""
     session = begin_drag(bpy.context, rig, bone, settings=DragSettings(root="FREE"))
     poses, errors = [read_trees(rig)[0].rotations], []
     for shift in shifts:
@@ -51,7 +51,7 @@ def straight(shift):
 
 
 def turns(poses):
-    """(N,) degrees that the bone turned farthest turns in each step."""
+    """(N,) the largest rotation of a bone in each step, in degrees."""
     return np.degrees(angle_between(poses[:-1], poses[1:]).max(axis=1))
 
 
@@ -82,7 +82,7 @@ def test_out_of_reach_nothing_flails_and_pins_hold(human):
 
 
 def test_beyond_reach_left_and_right_are_alike(human):
-    """Limbs that are straight bend the same way on both sides, whatever the rounding."""
+    """Straight limbs bend the same way on both sides, whatever the rounding."""
     places, way = {}, straight(np.array((0.9, -0.9, 0.4)))[96:114]
     for side, sign in (("L", 1.0), ("R", -1.0)):
         session, poses = begin_drag(bpy.context, human, f"hand.{side}"), []
@@ -102,7 +102,7 @@ def test_beyond_reach_left_and_right_are_alike(human):
 
 
 def test_it_is_met_again_soon_after_it_has_come_back_into_reach(human):
-    """Out of reach for the last quarter of the way; then back in small steps to where there is some to spare."""
+    """Out of reach for the last quarter of the path; then back in small steps until it is well within reach."""
     shares = np.concatenate([np.linspace(0.0, 1.0, 31)[1:], np.arange(0.995, 0.6975, -0.005)])
     _, errors = drag(human, "hand.L", shares[:, None] * np.array((0.72, -0.72, 0.32)))
     assert errors[20, 0] < 1e-3 < errors[29, 0]
@@ -118,10 +118,10 @@ def test_a_reach_to_the_front_leaves_the_hips_where_they_are(human):
 
 
 class TestRelease:
-    """What a move of the mouse has left to do is done on release."""
+    """What remains after a move of the mouse is done on release."""
 
     def released(self, rig, bone, shift):
-        """How far the bone is from where it was dragged to, in metres: at the last move, and afterwards."""
+        """Distance of the bone from its target in metres: at the last move, and after release."""
         session = begin_drag(bpy.context, rig, bone)
         wanted = session.start + np.array(shift)
         before = session.step(wanted).error
@@ -167,7 +167,7 @@ class TestRelease:
 
 
 class TestStraightLimbs:
-    """Along a straight limb no step leads anywhere; it bends nevertheless, the way that its limit lets it."""
+    """Along a straight limb no small step helps; it bends nevertheless, in the direction that its limit allows."""
 
     @pytest.mark.parametrize("drop", [0.002, 0.01, 0.1])
     def test_hips_go_down_on_straight_knees(self, human, drop):

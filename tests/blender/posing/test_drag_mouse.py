@@ -1,4 +1,4 @@
-"""What mouse and keys say: rays are looked at from known places, so the shifts are known too."""
+"""The input from mouse and keys: the viewpoints are known, so the shifts are known too."""
 
 from math import pi, radians
 
@@ -22,7 +22,7 @@ def through(point):
 
 
 def moved(x, y, z):
-    """The line of sight through the point moved by so much."""
+    """The line of sight through the point after a shift."""
     return through(PLACE + np.array((x, y, z)))
 
 
@@ -159,7 +159,7 @@ class TestTurning:
     def test_about_an_axis_as_seen_from_its_side(self):
         now = self.turned(0.5)
         now.lock = Lock("Y")
-        # The world's Y points away from the viewer, so counter-clockwise is a negative turn about it.
+        # The world's Y points away from the viewer, so counter-clockwise is a negative rotation about it.
         assert np.allclose(now.turn(), (0.0, -0.5, 0.0))
         now.lock = Lock("X", is_local=True)
         assert np.allclose(now.turn(), (0.0, -0.5, 0.0))
@@ -192,7 +192,7 @@ class TestTurning:
 
     def test_two_turns_make_one(self):
         both = turned_on(np.array((0.5 * pi, 0, 0)), np.array((0, 0, 0.5 * pi)))
-        # A third of a turn about the diagonal, as on a cube.
+        # A third of a turn about the diagonal of a cube.
         assert np.allclose(both, 2.0 / 3.0 * pi * np.array((1, 1, 1)) / np.sqrt(3), atol=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""A drag from its beginning to its end: locks, keys, live posing, the operator, and what is said."""
+"""A drag from beginning to end: locks, keys, live posing, the operator, and its messages."""
 
 import bpy
 import numpy as np
@@ -77,7 +77,7 @@ class TestKeys:
 
 
 class TestLive:
-    """Live posing rests during a drag, and its targets are where the pose is afterwards."""
+    """Live posing pauses during a drag, and its targets are at the new pose afterwards."""
 
     def live_person(self):
         rig = person()

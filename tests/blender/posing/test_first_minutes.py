@@ -1,4 +1,4 @@
-"""The README's first five minutes, step by step on the sample person, with nothing set but what it tells to set."""
+"""The README's first five minutes, step by step on the sample person, with only the settings that it mentions."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def feet(rig):
 
 
 def upright(rig):
-    """The cosine of how far the trunk leans: 1 upright, -1 on the head."""
+    """The cosine of the trunk's tilt: 1 upright, -1 upside down."""
     bones = rig.pose.bones
     trunk = bones["head"].tail - bones["hips"].head
     return trunk.normalized().dot(Vector((0.0, 0.0, 1.0)))

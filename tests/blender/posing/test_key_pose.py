@@ -1,4 +1,4 @@
-"""Key Pose keys what drags, Solve and Live have posed since the last key; or the whole body, or what is selected."""
+"""Key Pose keys bones posed by drags, Solve and Live since the last key; or the whole body, or selected bones."""
 
 import bpy
 import numpy as np
@@ -17,7 +17,7 @@ HANDS = ("forearm.L", "forearm.R")
 
 
 def keyed_person(frames=(1, 40)):
-    """A person with keys for all bones on some frames, of whom a drag moves only what it leads."""
+    """A person with keys for all bones on some frames, of whom a drag moves only some bones."""
     rig = person()
     rig.fabrik.free_limbs_hang = False
     for frame in frames:
@@ -34,7 +34,7 @@ def keyed_here(rig, frame=HERE):
 
 
 def drag_hands(rig, bones=HANDS, shift=(0.0, -0.25, 0.1)):
-    """Where the dragged points are then."""
+    """Drag the hands; returns the positions of the dragged points."""
     for bone in bones:
         drag_by(rig, bone, shift)
     return np.array([world(rig, bone) for bone in bones])

@@ -1,4 +1,4 @@
-"""Live posing: what moves with its targets, what it starts from, and when it keeps its hands off."""
+"""Live posing: what follows its targets, the pose from which it starts, and when it changes nothing."""
 
 import logging
 
@@ -20,7 +20,7 @@ NEAR = 1e-3 * scenes.HEIGHT
 
 @pytest.fixture
 def rig():
-    """A person who reaches for one target with a hand, posed by hand."""
+    """A person, posed by hand, who reaches for a target with a hand."""
     made = scenes.make_rig(mode="MIXED")
     scenes.pose(made, scenes.smooth_motion(made, 1, 5)[0][0])
     scenes.aim(made, HAND, scenes.empty_at((0.4, -0.3, 1.2)))
@@ -37,7 +37,7 @@ def _off_at_the_end():
 
 
 def is_watching():
-    """Whether Blender tells the add-on of changes and frames."""
+    """Whether Blender reports changes and frames to the add-on."""
     handlers = (bpy.app.handlers.depsgraph_update_post, bpy.app.handlers.frame_change_post)
     there = [any(each.__module__ == live.__name__ for each in listed) for listed in handlers]
     assert there[0] == there[1]
@@ -336,7 +336,7 @@ class TestSurvival:
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
 def test_any_place_and_scale_with_targets_parented_to_the_armature(scale):
-    """The same result in the armature's own space, wherever it is and whatever carries it."""
+    """The same result in the armature's own space, for any placement and any parent."""
     poses = []
     for where in (None, scale):
         bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)

@@ -19,7 +19,7 @@ from fabrik_addon.core.rotations import angle_between
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
 FAR = (-0.8, -1.8, 0.6)
-# There and back in steps of a centimetre: the bone, and where its target goes from where it is.
+# There and back in steps of a centimetre: the bone, and the path of its target relative to its start.
 PATHS = {
     "hand across": ("hand.L", (-0.45, -0.25, 0.1)),
     "hand down": ("hand.L", (-0.05, -0.3, -0.3)),
@@ -65,7 +65,7 @@ def follow(rig, bone, places):
 
 
 def largest_turns(poses):
-    """(N,) degrees that the bone that turns most turns from pose to pose."""
+    """(N,) the largest rotation of a bone from pose to pose, in degrees."""
     return np.degrees([angle_between(*pair).max() for pair in pairwise(poses)])
 
 
@@ -135,7 +135,7 @@ class TestPins:
 
 
 class TestRanks:
-    """A goal with a lower number gives way later, however many numbers there are; pins hold."""
+    """A goal with a lower number gives way later, for any numbers; pins hold."""
 
     def short(self, rig, ranks):
         """Metres that the left hand, drawn far out of reach, is short of its target, and the other ends of theirs."""
@@ -188,7 +188,7 @@ def test_after_a_jump_of_frames_the_way_there_does_not_count(human):
     for frame in (10, 30):
         assert angle_between(*found[frame]).max() < 1e-6
     steps = [found[frame][0] for frame in range(10, 18)]
-    # The arm is nearly straight, and the hand goes by 3 cm a frame.
+    # The arm is nearly straight, and the hand moves by 3 cm a frame.
     assert largest_turns(steps).max() < 20.0
 
 
@@ -226,7 +226,7 @@ def test_it_goes_on_from_its_last_pose_while_the_root_moves(human):
 
 
 class TestSettings:
-    """What is set otherwise while a rig is live shows at once."""
+    """Changed settings of a live rig take effect at once."""
 
     def lean(self, rig):
         return np.array(rig.pose.bones["spine"].rotation_quaternion)[1]

@@ -1,4 +1,4 @@
-"""Live rigs that follow bones of other live rigs, rigs that come and go, and what is done when nothing concerns any."""
+"""Live rigs that follow bones of other live rigs, added and removed rigs, and updates that affect no rig."""
 
 import bpy
 import numpy as np
@@ -40,7 +40,7 @@ def head_of(rig, bone):
 
 @pytest.fixture(params=["follower first", "leader first"])
 def pair(request):
-    """A leader whose hand goes to a ball, and a follower whose hand goes to the leader's forearm."""
+    """A leader whose hand follows a ball, and a follower whose hand follows the leader's forearm."""
     names = ["leader", "follower"] if request.param == "leader first" else ["follower", "leader"]
     rigs = {name: scenes.make_rig(name=name) for name in names}
     leader, follower = rigs["leader"], rigs["follower"]
@@ -122,7 +122,7 @@ def test_a_copy_of_a_live_rig_is_live_too_and_one_that_is_deleted_is_forgotten(p
 
 
 def test_what_concerns_no_rig_takes_as_long_with_many_objects(pair):
-    """Scenes may have 10,000 of them: none is looked at but those that have changed."""
+    """Scenes may have 10,000 objects: only changed ones are checked."""
     other = scenes.empty_at((0, 0, 0), "Other")
     few = steps_of_an_update(other)
     for _ in range(200):
@@ -132,7 +132,7 @@ def test_what_concerns_no_rig_takes_as_long_with_many_objects(pair):
 
 
 def steps_of_an_update(thing):
-    """How many instructions of Python run while Blender tells that an object has moved."""
+    """The number of Python instructions while Blender reports that an object has moved."""
 
     def move():
         thing.location.x += 1.0

@@ -1,4 +1,4 @@
-"""Sessions of live rigs are kept from update to update: whatever they are made of is changed, they are made anew."""
+"""Sessions of live rigs are kept from update to update, and made again if their input has changed."""
 
 import bpy
 import numpy as np
@@ -39,7 +39,7 @@ def rig():
 
 
 def gathered(rig):
-    """The goals of a rig's only tree, and all that a session for them is made of; None where there are none."""
+    """The goals of a rig's only tree, and the input of their session; None without goals."""
     try:
         (goals,) = [each.pins_first() for each in gather_goals(rig, posed_rig(rig).trees())]
         return goals, _values(rig, goals)
@@ -60,14 +60,14 @@ def _values(rig, goals):
 
 
 class Begun:
-    """A session of a rig as it is, and what it is made of."""
+    """A session of a rig in its current state, and its input."""
 
     def __init__(self, rig):
         goals, self.said = gathered(rig)
         self.session = LiveSession(rig, goals, (goals.tree.rotations, goals.tree.root_location))
 
     def is_right(self, rig):
-        """Whether the session is given up where it would be made of other things."""
+        """Whether the session is discarded if its input has changed."""
         now = gathered(rig)
         return now is None or self.said == now[1] or not self.session.fits(rig, now[0])
 
@@ -84,7 +84,7 @@ def other(value, prop):
 
 
 def properties(thing):
-    """What of a thing can be set, but what handlers go by; matrices are made of other properties."""
+    """The settable properties of an object, except those that handlers watch; matrices follow from other properties."""
     for prop in thing.bl_rna.properties:
         is_of_values = prop.type in {"BOOLEAN", "INT", "FLOAT", "STRING"} or (
             prop.type == "ENUM" and not prop.is_enum_flag and len(prop.enum_items) > 1
@@ -114,7 +114,7 @@ THINGS = {
 
 @pytest.mark.parametrize("what", THINGS)
 def test_whatever_can_be_set_is_seen(rig, what):
-    """Each property that Blender shows of what sessions are made of, one after the other."""
+    """Each property that Blender shows for a session's input, one after the other."""
     kept, thing = Begun(rig), THINGS[what](rig)
     changed = 0
     for prop in properties(thing):
@@ -202,7 +202,7 @@ def test_where_the_root_is_is_seen_once_it_no_longer_moves(rig):
 
 
 def test_what_is_posed_changes_nothing_else(rig):
-    """The session goes on."""
+    """The session continues."""
     kept = Begun(rig)
     rig.pose.bones["forearm.L"].rotation_euler.x += 0.4
     rig.pose.bones["hips"].location = (0.2, 0.1, 0.0)

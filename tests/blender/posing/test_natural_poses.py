@@ -1,4 +1,4 @@
-"""First drags that nobody needs to correct: what bends, what hangs and what stays, on the sample person."""
+"""First drags that need no correction: what bends, what hangs and what does not move, on the sample person."""
 
 from pathlib import Path
 
@@ -24,7 +24,10 @@ def human(clean_scene):
 
 
 def drag(rig, bone, shift, point="TAIL", pinned=FEET, depth=None):
-    """Drag a bone with some bones pinned, in steps of a centimetre; the dragged point's way and the last result."""
+    """Drag a bone with some bones pinned, in steps of a centimetre.
+
+    Returns the dragged point's path and the last result.
+    """
     bpy.ops.fabrik.pin(bones=",".join(pinned)) if pinned else None
     session = begin_drag(bpy.context, rig, bone, point=point)
     steps = int(np.ceil(100.0 * np.linalg.norm(shift)))
@@ -40,7 +43,7 @@ def rotation(rig, bone):
 
 
 def tilt(rig, bone):
-    """Degrees by which what was upright on a bone has tilted."""
+    """The angle by which a direction that was upright on a bone has tilted, in degrees."""
     return np.degrees(rotation(rig, bone).col[2].angle(Vector((0.0, 0.0, 1.0))))
 
 
@@ -144,7 +147,7 @@ def test_who_lowers_the_head_squats(human):
 
 
 def test_a_squat_in_a_front_view_sits_back(human):
-    """The mouse says how far down, and not how deep."""
+    """The mouse determines how far down, but not how deep."""
     gone, result = drag(human, "hips", (0.0, 0.0, -0.45), "HEAD", depth=FRONT)
     assert result.error < 1e-3
     assert gone[2] < -0.44

@@ -1,4 +1,4 @@
-"""From a pose to its targets and back, and keys for what solving has posed."""
+"""From a pose to its targets and back, and keys for solved poses."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def tips(rig):
 
 
 def pose_inside_limits(rig, rng):
-    """Any pose that the limits allow; the free bones turn by up to half a radian."""
+    """A random pose inside the limits; the free bones rotate by up to half a radian."""
     for bone in rig.pose.bones:
         limit = read_limit(bone)
         turn = Vector(rng.uniform(-0.5, 0.5, 3))
@@ -110,7 +110,7 @@ class TestSnap:
         assert apart_deg(rotations(rig), before) < 0.01
 
     def test_parents_scales_and_chains_of_targets(self, rig):
-        """A target under a turned, scaled parent, and one that hangs on another target."""
+        """A target under a rotated, scaled parent, and one that is parented to another target."""
         carrier = scenes.place(scenes.empty_at((1, 2, 3), "Carrier"), scale=0.3)
         first, second = (rig.fabrik.effectors[place].target for place in (1, 2))
         first.parent, second.parent = carrier, first

@@ -1,4 +1,4 @@
-"""Posing the present frame: where Blender puts the bones afterwards, and what is left alone."""
+"""Posing the current frame: the resulting positions in Blender, and what does not change."""
 
 import bpy
 import numpy as np
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 
 
 def reaching_rig(seed, *, mode="QUATERNION", scale=1.0, move=(0.0, 0.0, 0.0)):
-    """A person whose targets are where its ends are in a random pose, so that all can be met."""
+    """A person whose targets are at its ends in a random pose, so that all can be met."""
     rig = scenes.place(scenes.make_rig(mode=mode), scale=scale)
     turns, _ = scenes.smooth_motion(rig, 1, seed)
     points = scenes.record(rig, scenes.tail_points(rig), turns, [move])[0]
@@ -62,7 +62,7 @@ def test_errors_are_world_metres():
 
 
 def test_what_keeps_a_target_from_being_met_is_said_again_and_in_other_units():
-    """Pressed again the pose stays, and so does what is said of it."""
+    """Solved again, the pose and the message do not change."""
     rig = scenes.make_rig()
     scenes.aim(rig, "forearm.L", scenes.empty_at((1.0, 0.0, 3.0)))
     scenes.make_active(rig)

@@ -14,7 +14,7 @@ from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core.rotations import angle_between
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
-# Where the left hand's target goes; the last two are out of reach.
+# Positions of the left hand's target; the last two are out of reach.
 NEAR, FAR, BEYOND, ASIDE = (0.1, 0.0, 0.2), (-0.66, -0.15, -0.43), (1.91, -1.0, -0.34), (0.9, -0.9, 0.4)
 MIRROR = np.array((-1.0, 1.0, 1.0))
 
@@ -61,7 +61,7 @@ def test_two_hands_out_of_reach_stay_when_solved_again(human):
 
 
 def test_out_of_reach_it_follows_a_target_and_leans_no_farther_for_that(human):
-    """Of two poses that miss by next to the same it may take either; the body is to stay where it was."""
+    """Of two poses with nearly the same error either is possible; the body should not move."""
     _, first = solve(human, "L", ASIDE)
     _, then = solve(human, "L", (0.0, 0.0, 0.1))
     _, back = solve(human, "L", (0.0, 0.0, -0.1))
@@ -96,7 +96,7 @@ def test_the_other_side_is_the_mirror_image(human, shift):
 @pytest.mark.parametrize("way", [(0.001, 0.0, 0.0), (0.0, -0.001, 0.0), (0.0, 0.0, 0.001)])
 @pytest.mark.parametrize("bone", ["hand.L", "head", "hips"])
 def test_a_millimetre_turns_next_to_nothing(human, bone, way):
-    """From a crouch, in which no limb is straight; a bone of 10 cm turns by 0.6° for a millimetre."""
+    """From a crouch, in which no limb is straight; for a millimetre a bone of 10 cm rotates by 0.6°."""
     human.fabrik.effectors.remove(3)
     human.fabrik.effectors.remove(2)
     drag_by(human, "hips", (0.0, 0.05, -0.12), point="HEAD")

@@ -1,4 +1,4 @@
-"""The pose that a rig prefers: at the start, at rest, or kept with it."""
+"""The pose that a rig prefers: that of the start, rest, or a stored one."""
 
 import bpy
 import numpy as np
@@ -20,7 +20,7 @@ def rig(clean_scene):
 
 
 def pose(rig, seed):
-    """Turn all bones anyhow and move the root; the tree as it is then."""
+    """Rotate all bones randomly and move the root; returns the tree in this pose."""
     rng = np.random.default_rng(seed)
     for number, bone in enumerate(rig.pose.bones):
         bone.rotation_mode = ("QUATERNION", "XYZ", "AXIS_ANGLE")[number % 3]

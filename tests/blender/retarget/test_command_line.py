@@ -16,7 +16,7 @@ RIG = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 
 @pytest.fixture
 def command(addon_folder):
-    """Runs the command; gives what came of it."""
+    """Run the command, and return its result."""
 
     def run(*arguments):
         call = [sys.executable, "-m", "fabrik_addon", "retarget", *map(str, arguments)]

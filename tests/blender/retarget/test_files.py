@@ -36,7 +36,7 @@ def heads(thing, names, frame):
 
 @pytest.fixture
 def exported(clean_scene, tmp_path):
-    """Writes a person that moves to a file of some kind; gives its path and (F, N, 3) where the bones were."""
+    """Write a moving person to a file of some format; returns its path and (F, N, 3) positions of the bones."""
     source = make_rig(name="Source")
     bpy.context.scene.frame_start, bpy.context.scene.frame_end = 1, FRAMES
     for frame, (turns, move) in enumerate(zip(*smooth_motion(source, FRAMES, travel=0.5), strict=True), 1):

@@ -1,4 +1,4 @@
-"""Files of poses as armatures: where Blender has the bones, from a drop to keys, and on the command line."""
+"""Files of poses as armatures: the positions of the bones in Blender, dropped files, keys, and the command line."""
 
 import bpy
 import numpy as np
@@ -19,7 +19,7 @@ FRAMES = 8
 
 
 def smpl_poses(joints=52):
-    """(F, J, 3) a person who bends arms and legs, upright as in AMASS, and (F, 3) how the person goes."""
+    """(F, J, 3) a person who bends arms and legs, upright as in AMASS, and (F, 3) the person's path."""
     phase = np.linspace(0.0, 1.0, FRAMES)[:, None]
     poses = np.zeros((FRAMES, joints, 3))
     poses[:, 0] = UPRIGHT

@@ -62,7 +62,7 @@ def test_a_retarget_keeps_to_the_range_that_is_set(moving):
 
 
 def test_a_rig_that_constraints_move_is_to_be_used_as_a_control_rig_first(moving):
-    """It was told to press Retarget, which then named a bone as its error."""
+    """It was told to press Retarget, which then gave an error for a bone."""
     source, rig = moving
     rig.fabrik.retarget.source = source
     assert next_in_motion(bpy.context, rig)[0].startswith("Press Retarget")
@@ -161,7 +161,7 @@ def test_a_source_that_never_moves_is_said(moving):
 
 @pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)], ids=["rig", "source"])
 def test_two_bodies_in_one_armature_are_said_and_nothing_changes(clean_scene, first, second):
-    """Which is meant can only be said by a map."""
+    """Only a map can say which one is meant."""
     beside = [
         (f"B:{name}", f"B:{parent}" if parent else "", (head[0] + 2, *head[1:]), (tail[0] + 2, *tail[1:]))
         for name, parent, head, tail in PERSON
@@ -207,7 +207,7 @@ def test_whichever_way_keys_are_written_the_rig_does_the_same(moving, choices, o
     for frame in (1, 7, 12, 18):
         own, other = heads(rig, frame), heads(source, frame)
         assert max(np.linalg.norm(own[name] - other[name]) for name in own) < off
-    # With strips what the rig had becomes one too, below.
+    # With strips the rig's former action also becomes a strip, below.
     actions = {"NLA": None, "CURRENT": before}
     assert rig.animation_data.action == actions.get(choices.get("action"), rig.animation_data.action)
     assert len(rig.animation_data.nla_tracks) == (2 if choices.get("action") == "NLA" else 0)

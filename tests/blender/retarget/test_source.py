@@ -1,4 +1,7 @@
-"""Sampling a source: read from its curves where these say all, else as Blender evaluates it; the same either way."""
+"""Sampling a source: from its curves if they determine its poses, else as Blender evaluates it.
+
+With the same result.
+"""
 
 import bpy
 import numpy as np

@@ -1,4 +1,4 @@
-"""Reading and writing armatures, against what Blender itself makes of them."""
+"""Reading and writing armatures, compared with Blender's own results."""
 
 import itertools
 

@@ -336,7 +336,7 @@ FRACTIONS = (0.0, 1.0, 1.75, 4.5, 8.0, 11.25, 12.0, 20.0)
 
 
 def places_on(thing, frames):
-    """Where an object is on frames, as Blender plays it."""
+    """Positions of an object on frames, as Blender plays it."""
     found = []
     for frame in frames:
         bpy.context.scene.frame_set(int(frame), subframe=frame - int(frame))

@@ -1,4 +1,4 @@
-"""Keys for what has been posed: only what is not locked, by the preferences and by the active keying set."""
+"""Keys for posed bones: only unlocked channels, by the preferences and by the active keying set."""
 
 import bpy
 import numpy as np
@@ -31,7 +31,7 @@ def tools():
 
 
 def drag(rig):
-    """Drag the hand, so that forearm and upper arm turn; the drag, finished."""
+    """Drag the hand so that forearm and upper arm rotate; returns the finished drag."""
     dragged = begin_drag(bpy.context, rig, "forearm.L", settings=DragSettings(reach="BONES", bones=2))
     dragged.step(dragged.start + np.array((-0.05, -0.1, 0.05)))
     dragged.finish(bpy.context)

@@ -1,4 +1,4 @@
-"""What a rig's bones weigh and how stiff they are: by name or size, unless their own properties say so."""
+"""Mass and stiffness of a rig's bones: by name or size, unless their own properties give them."""
 
 import bpy
 import numpy as np
@@ -64,7 +64,7 @@ def test_nonsense_is_named(rig, name):
 
 
 class TestCentreOfMass:
-    """Where all the mass is, as the rig is posed."""
+    """The center of mass of the posed rig."""
 
     def test_is_where_the_bones_own_masses_say(self, rig):
         rig.pose.bones["spine"].rotation_quaternion = (0.8, 0.6, 0.0, 0.0)

@@ -15,7 +15,7 @@ QUARTER = np.pi / 2
 
 angles = st.floats(-10.0, 10.0)
 modes = st.sampled_from(MODES)
-# Angles on and next to a right angle, where two of the three Euler axes fall together.
+# Angles at and near a right angle, at which two of the three Euler axes coincide.
 middle_angles = st.sampled_from((QUARTER, -QUARTER)).flatmap(
     lambda right: st.floats(-9.0, -1.0).map(lambda power: right + 10.0**power) | st.just(right)
 )
@@ -34,7 +34,7 @@ def turn_between(one, other):
 
 
 def smooth_motion(frames, seed, speed=0.05):
-    """(F, 4) unit quaternions that wander without jumps, over many turns."""
+    """(F, 4) unit quaternions that move randomly without jumps, over many turns."""
     rng = np.random.default_rng(seed)
     turn = Quaternion()
     drift = Vector(rng.normal(size=3))
@@ -69,7 +69,7 @@ def test_euler_angles_are_exact_at_and_near_gimbal_lock(order, first, middle, la
 
     _, values = to_channels(order, wanted, previous=np.array(previous))
 
-    # Blender keeps channels in single precision.
+    # Blender stores channels in single precision.
     assert turn_between(from_channels(order, values.astype(np.float32)), wanted) < 3e-6
 
 
@@ -169,7 +169,7 @@ def test_several_bones_at_once_are_as_each_by_itself(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_channel_follows_the_value_before(mode):
-    """Whole turns and signs that an animator has put into a channel stay in it."""
+    """Full turns and signs that an animator has set in a channel are kept."""
     values = {
         "QUATERNION": np.array((-0.8, 0.0, -0.6, 0.0)),
         "AXIS_ANGLE": np.array((7.0, 0.0, -0.6, 0.8)),

@@ -1,4 +1,4 @@
-"""The custom properties of limits: what is written is what is read, and what makes no sense is named."""
+"""The custom properties of limits: written values are read back, and errors name invalid ones."""
 
 from math import inf, nan, pi
 
@@ -99,7 +99,7 @@ class TestRoundTrip:
 
 
 class TestAbsent:
-    """A property that is not there means what the documentation says."""
+    """A missing property has the documented meaning."""
 
     def test_no_limit_is_free(self, bone):
         assert read_limit(bone) is None
@@ -152,7 +152,7 @@ class TestSliders:
 
 
 class TestSinglePrecision:
-    """What a slider, a curve or an override holds is rounded, and is still what it was meant to be."""
+    """Values from a slider, a curve or an override are rounded, and keep their meaning."""
 
     def test_half_a_turn(self, bone):
         write_limit(bone, Ball())
@@ -254,7 +254,7 @@ class TestNonsense:
 
 
 class TestAnimated:
-    """Numbers may be keyed and driven: what is read is what they are on the present frame."""
+    """Numbers may be keyed and driven: the value of the current frame is read."""
 
     def test_keys(self, bone):
         write_limit(bone, Hinge("X", 0.0, 1.0))

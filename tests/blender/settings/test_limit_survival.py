@@ -1,4 +1,4 @@
-"""Limits survive what happens to rigs: saving with the extension off, other files, overrides, copies, names, undo."""
+"""Limits survive saving with the extension off, other files, overrides, copies, renaming and undo."""
 
 from math import pi
 
@@ -98,7 +98,7 @@ class TestOverride:
         return limited.override(tmp_path / "source.blend", "Rig")
 
     def reopened(self, tmp_path, times=2):
-        """The override after saving and opening, each time anew."""
+        """The override after saving and opening, for each test."""
         for _ in range(times):
             limited.save_and_open(tmp_path / "shot.blend")
             yield limited.the_override()

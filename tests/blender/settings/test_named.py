@@ -1,4 +1,4 @@
-"""Objects by name, where one of this file and a linked one are called the same."""
+"""Objects by name, if one of this file and a linked one have the same name."""
 
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ BOTH_ORDERS = pytest.mark.parametrize("linked_first", [True, False], ids=["linke
 
 @pytest.fixture
 def twins(tmp_path):
-    """Gives a function that makes a thing and links another one of its name from a file."""
+    """A function that creates a data-block and links another one with its name from a file."""
 
     def make(thing, *, linked_first):
         name, path = thing().name, tmp_path / "library.blend"

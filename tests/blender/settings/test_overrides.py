@@ -1,4 +1,4 @@
-"""All that the add-on keeps on a rig, every group of it, survives saving and opening on a library override."""
+"""All data that the add-on stores on a rig survives saving and opening on a library override."""
 
 import bpy
 import pytest

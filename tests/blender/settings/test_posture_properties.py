@@ -1,4 +1,4 @@
-"""Stiffness and mass of bones: kept with the limit, and carried along wherever that goes."""
+"""Stiffness and mass of bones: stored with the limit, and copied with it."""
 
 from dataclasses import replace
 from math import inf, nan
@@ -52,7 +52,7 @@ def stiffnesses(rig):
 
 
 class TestValues:
-    """What is written is read, what is absent means none, and what makes no sense is named."""
+    """Written values are read back, missing ones mean none, and errors name invalid ones."""
 
     def test_absent(self, bone):
         assert (read_stiffness(bone), read_mass(bone)) == (0.0, OWN_MASS)
@@ -166,7 +166,7 @@ class TestOperator:
 
 
 class TestSlider:
-    """The sidebar's slider stands for the property, whether or not it is there yet."""
+    """The sidebar's slider represents the property, whether or not it exists."""
 
     def test_it_makes_the_property_when_it_is_moved(self, rig, bone):
         limited.select(rig, (bone.name, "head"), active=bone.name)

@@ -1,4 +1,4 @@
-"""How much people see: few settings, and at first sight fewer still. What is seldom needed is behind *Advanced*."""
+"""The number of settings that users see at first; rarely needed ones are in *Advanced*."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def there():
 
 
 def at_first():
-    """How many controls each tab has while what is folded at first still is; those of headers are drawn apart."""
+    """The number of controls of each tab while folded panels are folded; those of headers are counted separately."""
     found = dict.fromkeys(("FABRIK Pose", "FABRIK Motion"), 0)
     for kind in there():
         if "DEFAULT_CLOSED" not in getattr(kind, "bl_options", ()):
@@ -34,7 +34,7 @@ def at_first():
 
 
 def test_no_more_is_declared_than_is_needed():
-    """Properties of settings, of what is kept with a rig, and of operators; what two classes share counts twice."""
+    """Properties of settings, of stored data and of operators; those that two classes share count twice."""
     count = 0
     for cls in CLASSES:
         if issubclass(cls, bpy.types.Operator):
@@ -46,7 +46,7 @@ def test_no_more_is_declared_than_is_needed():
 
 
 class Looks:
-    """Goes through a rig's states, and notes at each what is drawn."""
+    """Goes through a rig's states, and records what is drawn in each."""
 
     def __init__(self):
         self.settings = set()
@@ -62,7 +62,7 @@ class Looks:
 
 
 def as_dialog(operator):
-    """What an operator's dialog draws."""
+    """The drawing of an operator's dialog."""
     layout = Layout()
 
     class Shown:

@@ -1,4 +1,4 @@
-"""What an animator met in the first hour: small things of buttons, lists and texts."""
+"""Problems that an animator met in the first hour: details of buttons, lists and texts."""
 
 import bpy
 import numpy as np
@@ -28,7 +28,7 @@ def test_the_tools_header_shows_the_rigs_root():
     rig = person()
     layout = Layout(split=True)
     FABRIK_WT_drag.draw_settings(bpy.context, layout, None)
-    # What has no name of its own does not exist.
+    # Bones without names of their own are left out.
     assert "Root" in str(layout.texts())
     assert rig.fabrik.root == "AUTO"
 
@@ -57,7 +57,7 @@ def test_a_set_up_that_fails_leaves_the_one_before():
     kept = rig.fabrik.control
     before = [(row.name, row.control, row.parent, row.switch) for row in kept.carriers], kept.place, len(kept.controls)
     for bone in rig.pose.bones:
-        # A little rotates every bone, but none goes where it is posed to.
+        # A constraint that rotates every bone slightly, so that none reaches its pose.
         limit = bone.constraints.new("LIMIT_ROTATION")
         limit.owner_space = "LOCAL"
         for axis in "xyz":

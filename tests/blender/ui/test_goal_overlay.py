@@ -1,4 +1,4 @@
-"""What the overlay of goals shows and when, in a Blender without windows: everything but the drawing itself."""
+"""What the overlay of goals shows and when, in a Blender without windows: everything but the drawing."""
 
 import bpy
 import numpy as np

@@ -8,12 +8,12 @@ import pytest
 
 from fabrik_addon.blender.ui.keymap import KEYMAP, keys_for
 
-# What Blender looks into, in this order, when a key is pressed over the viewport in Pose mode.
+# The keymaps that Blender searches, in this order, for a key pressed over the viewport in Pose mode.
 PLACES = {"Pose", "Object Non-modal", "Frames", "3D View", "3D View Generic", "Screen", "Window", "Grease Pencil"}
 
 
 def own_keys(source, **options):
-    """What a keymap of Blender's own has: (keymap, key, whether with Shift, Ctrl, Alt or another key held)."""
+    """The keys of Blender's own keymaps: (keymap, key, whether Shift, Ctrl, Alt or another key is held)."""
     folder = Path(bpy.utils.system_resource("SCRIPTS")) / "presets" / "keyconfig" / "keymap_data"
     spec = importlib.util.spec_from_file_location(source, folder / f"{source}.py")
     module = importlib.util.module_from_spec(spec)

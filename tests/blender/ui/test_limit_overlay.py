@@ -1,4 +1,4 @@
-"""What the overlay draws and when, in a Blender without windows: everything but the drawing itself."""
+"""What the overlay draws and when, in a Blender without windows: everything but the drawing."""
 
 import bpy
 import numpy as np
@@ -14,7 +14,7 @@ from fabrik_addon.core import Ball, Hinge
 
 @pytest.fixture
 def rig(clean_scene):
-    """A posed, turned and scaled rig in Pose mode with some limits, the overlay on, nothing selected."""
+    """A posed, rotated and scaled rig in Pose mode with some limits, the overlay on, and no selection."""
     made = scenes.place(scenes.make_rig(mode="MIXED"), scale=2.5)
     write_limit(made.pose.bones["forearm.L"], Hinge("X", -0.2, 2.0))
     write_limit(made.pose.bones["upper_arm.L"], Ball((0.5, 1.5, 1.0, 0.4), (-1.0, 1.0)))
@@ -80,7 +80,7 @@ def test_off_until_it_is_switched_on(clean_scene):
 
 
 def test_limits_are_measured_from_the_rest_frame_that_the_parent_carries(rig):
-    """For whatever pose, inherited rotation or not: the pose is that frame turned by the channels."""
+    """For any pose, inherited rotation or not: the pose is that frame rotated by the channels."""
     bpy.ops.object.mode_set(mode="EDIT")
     rig.data.edit_bones["head"].use_inherit_rotation = False
     bpy.ops.object.mode_set(mode="POSE")

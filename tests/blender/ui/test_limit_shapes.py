@@ -25,7 +25,7 @@ balls = st.builds(
 
 
 def rotation(x=0.0, z=0.0, twist=0.0):
-    """The quaternion (4,) with a lean and a twist."""
+    """The quaternion (4,) with a swing and a twist."""
     return compose_arrays(*np.array([[x], [z], [twist]]))[0]
 
 
@@ -93,7 +93,7 @@ def test_a_polygons_surface_is_its_window(flip):
 
 
 def leans_of(points):
-    """(N, 2) the leans that point to (N, 3) points."""
+    """(N, 2) the swings that point to (N, 3) points."""
     unit = points / np.linalg.norm(points, axis=1, keepdims=True)
     size = np.hypot(unit[:, 0], unit[:, 2])
     return (np.arctan2(size, unit[:, 1]) / np.maximum(size, 1e-12))[:, None] * unit[:, [0, 2]]

@@ -1,4 +1,4 @@
-"""Menus, in which Blender's search looks as well: what is in them, and where."""
+"""Menus, which Blender's search also uses: their entries."""
 
 from types import SimpleNamespace
 

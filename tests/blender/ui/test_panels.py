@@ -1,4 +1,4 @@
-"""The sidebar: which panels are there when, and what people read. `drive_panels.py` looks at what they draw."""
+"""The sidebar: when each panel is shown, and its texts. `drive_panels.py` checks what they draw."""
 
 import re
 from pathlib import Path
@@ -22,13 +22,13 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 SAMPLES = Path(__file__).parents[3] / "sample_rigs"
 PANELS = [kind for kind in panels.CLASSES if issubclass(kind, bpy.types.Panel)]
 TABS = {"FABRIK Pose", "FABRIK Motion"}
-# The first of each tab: it says what comes next, whatever there is.
+# The first panel of each tab shows the next step in every state.
 FIRST = {"FABRIK_PT_drag", "FABRIK_PT_take"}
 POSING = {kind.__name__ for kind in PANELS if kind.bl_category == "FABRIK Pose"}
 
 
 def there():
-    """The panels that Blender shows in the scene as it stands."""
+    """The panels that Blender shows in the current scene."""
     shown = {kind.__name__ for kind in PANELS if not hasattr(kind, "poll") or kind.poll(bpy.context)}
     return {kind.__name__ for kind in PANELS if {kind.__name__, getattr(kind, "bl_parent_id", kind.__name__)} <= shown}
 
@@ -206,7 +206,7 @@ class TestPolls:
 
 
 class TestWalk:
-    """From a recording to keys: each step's panel appears when its turn has come, and the line names it."""
+    """From a recording to keys: the panel of each step appears in time, and the line names it."""
 
     @pytest.fixture
     def person(self):
@@ -320,7 +320,7 @@ class TestWalk:
         assert "A doubt" in drawn(panels.motion.match.FABRIK_PT_marker_list).texts()
 
     def test_auto_keying_is_beside_spread(self, person):
-        """It said after the drag that only one frame had changed."""
+        """After the drag, the message said that only one frame had changed."""
         person.pose.bones["hips"].keyframe_insert("location", frame=1)
         edit = panels.motion.edit.FABRIK_PT_edit
         assert "Auto Keying" not in drawn(edit).texts()
@@ -329,7 +329,7 @@ class TestWalk:
 
     @staticmethod
     def of_take(capture):
-        """Each marker's empty, bone, place and error, and the report."""
+        """Each marker's empty, bone, position and error, and the report."""
         rows = [(each.target.name, each.bone, tuple(each.offset), each.error, each.worst) for each in capture.markers]
         return rows, capture.calibrated, capture.worst_frame, capture.report.as_string()
 

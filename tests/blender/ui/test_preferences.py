@@ -1,4 +1,4 @@
-"""The add-on's preferences: what of them is heeded where, and that nothing is lost without them."""
+"""The add-on's preferences: where they are used, and that nothing is lost without them."""
 
 import bpy
 import pytest
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 
 @pytest.fixture
 def chosen():
-    """The page as it is where the add-on is switched on in Blender's preferences."""
+    """The preferences page if the add-on is enabled in Blender."""
     addons = bpy.context.preferences.addons
     if PACKAGE in addons:
         yield addons[PACKAGE].preferences

@@ -1,4 +1,4 @@
-"""What the overlay shows of a body's balance: its support, its centre of mass, and whether one is over the other."""
+"""The overlay of a body's balance: its support, its center of mass, and whether one is above the other."""
 
 import bpy
 import numpy as np
@@ -40,7 +40,7 @@ def test_the_outline_is_closed_and_the_plumb_line_ends_on_the_ground():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_inside_agrees_with_a_mix_of_the_corners(seed):
-    """However the outline is wound and wherever up is."""
+    """In either winding and with any up direction."""
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     corners = CORNERS[:: rng.choice([1, -1])] @ turn.T

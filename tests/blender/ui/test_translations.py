@@ -23,7 +23,7 @@ def language(request):
 
 @pytest.fixture(params=["*", translations.MESSAGE])
 def part(request, language):
-    """(texts with where they are used, texts that are translated) of the interface and of messages."""
+    """(texts with where they are used, translated texts) of the interface and of messages."""
     texts = all_texts() if request.param == "*" else all_messages()
     return texts, {text for context, text in LANGUAGES[language] if context == request.param}
 
@@ -81,7 +81,7 @@ def test_a_message_is_told_by_its_pattern_with_its_values_in_it(message, german)
 
 
 def test_every_message_that_is_told_in_english_is_itself():
-    """Whatever its values are, and though patterns may be made of one another."""
+    """With any values, and although patterns may contain each other."""
     values = ["'Head'", "walk.trc", "3.5", "", "LASI, RASI and 4 more", "a driver rotates it", "1", "2"]
     for text in all_messages():
         message = text.format(*values[: text.count("{}")])

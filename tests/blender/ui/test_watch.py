@@ -1,4 +1,4 @@
-"""A rig that is worked on step by step, and what people do to it meanwhile in another window."""
+"""Work in steps on a rig that people change meanwhile in another window."""
 
 import bpy
 import pytest

@@ -15,7 +15,7 @@ from fabrik_addon.core.backend import array as many
 one = pytest.importorskip("fabrik_addon.core.backend.scalar", reason="mathutils comes with Blender")
 pytestmark = pytest.mark.one_pose
 
-# Single precision drops what is smaller still, as with a twist at the antipode between two such numbers.
+# Single precision loses smaller values, as with a twist at the antipode between two such numbers.
 coordinates = st.floats(-10, 10, allow_nan=False, allow_subnormal=False, width=32)
 points = arrays(np.float64, (1, 3), elements=coordinates)
 quaternions = arrays(np.float64, (1, 4), elements=coordinates).filter(lambda q: np.linalg.norm(q) > 0.1)
@@ -113,7 +113,7 @@ def test_one_pose_and_many_poses_agree_on_a_person():
 @given(limit=limits, rotation=quaternions)
 @settings(max_examples=300, deadline=None)
 def test_clamps_agree(limit, rotation):
-    """As turns; where two points of the outline are as near as each other either will do."""
+    """Compared as rotations; if two points of the outline are equally near, either is correct."""
     found = [as_array(numbers, limit.clamp(numbers, unit(numbers, rotation))) for numbers in (one, many)]
     gaps = [away(turn, unit_array(rotation)) for turn in found]
     assert away(*found) < 1e-5 or abs(gaps[0] - gaps[1]) < 1e-5
@@ -135,7 +135,7 @@ def unit_array(rotation):
 
 
 def away(first, second):
-    """How far two unit quaternions are apart, whichever their signs."""
+    """The angle between two unit quaternions, whatever their signs."""
     return min(np.abs(first - second).max(), np.abs(first + second).max())
 
 

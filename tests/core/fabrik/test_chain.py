@@ -20,7 +20,7 @@ def bent_points(rng, lengths):
 
 
 def targets_within(rng, lengths, count, low=0.0, high=1.0):
-    """Random points at these shares of the reach, never inside what the lengths leave open at the root."""
+    """Random points at these shares of the reach, but not nearer to the root than the lengths allow."""
     inner = max(0.0, 2 * max(lengths) - sum(lengths))
     distances = inner + (sum(lengths) - inner) * rng.uniform(low, high, count)
     directions = rng.normal(size=(count, 3))

@@ -1,4 +1,4 @@
-"""What the paper and its introductions show besides: planes, pulled chains, effectors anywhere, a wanted root."""
+"""Other examples of the paper and its introductions: planes, pulled chains, effectors anywhere, a root target."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_the_six_joint_snake_of_the_plane_follows_a_dragged_point():
 
 @pytest.mark.one_pose
 def test_a_chain_without_a_base_is_pulled_along_by_its_head():
-    """As in the introductions: each bone slides along the line to the one before it, and none is longer for it."""
+    """As in the introductions: each bone slides along the line to the one before it, and keeps its length."""
     points = np.concatenate([CHAIN.rest[:, :3, 3], [[0.0, 0.9, 0.0]]])
     rotations, root = np.tile([1.0, 0.0, 0.0, 0.0], (10, 1)), points[0]
     for step in range(60):
@@ -196,7 +196,7 @@ def test_a_target_behind_the_root(limited):
 @pytest.mark.one_pose
 @pytest.mark.parametrize("limited", [False, True])
 def test_out_of_reach_the_chain_keeps_pointing_without_shaking(limited):
-    """From pose to pose, and each by itself: a target that stands still moves nothing, one that circles turns it."""
+    """From pose to pose, and each separately: for a resting target nothing moves, a circling one rotates the chain."""
     family = limb((0.09,) * 10, ball(80), *[ball(40, (-40, 40))] * 9)
     limits = family.limits if limited else {}
     angle = np.linspace(0.0, 1.0, 25)

@@ -1,4 +1,4 @@
-"""The two rules that let limited joints reach, each with and without, and the paper's plain method beside."""
+"""The two rules that let limited joints reach, each with and without, and the paper's plain method for comparison."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def share_solved(family, sweeps, *, carrying=True, linking=True):
 
 
 def share_solved_plainly(family, sweeps):
-    """The same by the paper's way: limits clamped at each step of both passes."""
+    """The same with the paper's method: limits clamped at each step of both passes."""
     targets = family.targets(np.random.default_rng(21), FRAMES)
     options = Options(plain=True, max_sweeps=sweeps, tolerance=TOLERANCE)
     return met(family, solve(family.skeleton, family.effectors, targets, limits=family.limits, options=options).errors)
@@ -66,7 +66,7 @@ def met(family, errors):
     ],
 )
 def test_a_bone_whose_limit_binds_moves_without_turning(name, without):
-    """So that the bones before it learn what it needs from them."""
+    """So that the bodies before it receive its real target."""
     family = FAMILIES[name]
     assert share_solved(family, SWEEPS, carrying=False) <= without
     assert share_solved(family, SWEEPS) >= without + 0.2
@@ -89,7 +89,7 @@ def test_the_plain_method_leaves_most_of_them_unsolved(name):
 
 
 def test_sweeps_put_together_by_hand_are_those_of_a_solve():
-    """What is measured here is what `Options(finish=False)` does."""
+    """The sweeps of this test are those of `Options(finish=False)`."""
     family = FAMILIES["leg"]
     targets = family.targets(np.random.default_rng(21), FRAMES)
     options = Options(finish=False, max_sweeps=SWEEPS, tolerance=TOLERANCE)

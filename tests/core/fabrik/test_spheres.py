@@ -12,7 +12,7 @@ from fabrik_addon.core.fabrik.spheres import joint_between
 
 
 def joint(first, second, to_first, to_second, previous):
-    """(F, 3) of (F, 3) places and lengths."""
+    """(F, 3) positions of the joint, from (F, 3) positions and lengths."""
     places = [many.vector(np.atleast_2d(place)) for place in (first, second, previous)]
     found = joint_between(many, places[0], places[1], to_first, to_second, places[2])
     return many.stack([found], len(np.atleast_2d(first)))[:, 0]
@@ -48,7 +48,7 @@ def test_on_the_axis_any_place_will_do():
 
 
 def test_hidden_elbows_of_a_moving_person_are_found_from_shoulder_and_wrist():
-    """As under marker occlusion: from frame to frame, each from the place before."""
+    """As with marker occlusion: from frame to frame, each from its former position."""
     skeleton, frames = person(), 200
     phase = np.linspace(0.0, 6.0, frames)[:, None]
     away = random_rotations(np.random.default_rng(1), (22,), 0.6)

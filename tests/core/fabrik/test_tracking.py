@@ -14,7 +14,7 @@ HALF_TURN = np.pi / 2
 
 
 def sinusoids(family, seed):
-    """(STEPS, E, 3) about the middle of where legal poses put the effectors, and somewhat beyond those."""
+    """(STEPS, E, 3) about the middle of the effectors' positions in legal poses, and somewhat beyond those."""
     rng = np.random.default_rng(seed)
     places = family.targets(rng, 400)
     phases = rng.uniform(0, 2 * np.pi, 3)
@@ -23,9 +23,9 @@ def sinusoids(family, seed):
 
 
 def steps(family, targets, solution):
-    """Between frames: the farthest joint step by the farthest target step, the sharpest turn, and where it is quiet.
+    """Between frames: the ratio of the farthest joint and target steps, the largest rotation, and quiet frames.
 
-    It is quiet away from full reach, where no limit begins or ceases to bind.
+    Frames are quiet away from full reach if no limit begins or ceases to be active.
     """
     joints = np.concatenate([solution.heads, solution.tails], axis=1)
     moved = np.linalg.norm(np.diff(joints, axis=0), axis=2).max(axis=1)

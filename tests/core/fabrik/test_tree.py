@@ -1,4 +1,4 @@
-"""Trees: several effectors, several attachments a bone, weights, a free root, what is not seen."""
+"""Trees: several effectors, several attachments of a bone, weights, a free root, hidden targets."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def reachable(skeleton, effectors, rng, frames, most=0.8):
 
 
 def assert_kept(skeleton, solution, effectors):
-    """Unit rotations, exact lengths, and errors that are what forward kinematics says."""
+    """Unit rotations, exact lengths, and errors that agree with forward kinematics."""
     assert np.abs(np.linalg.norm(solution.rotations, axis=-1) - 1).max() < 1e-9
     lengths = np.linalg.norm(solution.tails - solution.heads, axis=-1)
     assert np.abs(lengths - skeleton.lengths).max() < 1e-9
@@ -173,7 +173,7 @@ def test_frames_do_not_know_of_each_other():
 @example(seed=42864744, bones=4, count=5, free=True)  # more freedom than targets, and a damping that went to nothing
 @settings(max_examples=60, deadline=None)
 def test_any_tree_any_targets(seed, bones, count, free):
-    """Whatever is asked: lengths hold, errors are true, nothing is worse than the start, the status fits."""
+    """For any input: lengths hold, errors are correct, nothing is worse than the start, and the status fits."""
     rng = np.random.default_rng(seed)
     skeleton = random_tree(rng, bones, inheriting=0.8)
     effectors = [
@@ -205,7 +205,7 @@ def test_any_tree_any_targets(seed, bones, count, free):
 
 
 def path_length(skeleton, effector):
-    """What the tolerance is a fraction of: joint to joint from the root's head to the effector."""
+    """The length of which the tolerance is a fraction: joint to joint from the root's head to the effector."""
     path = skeleton.path(skeleton.index(effector.bone))
     offset = (0, skeleton.lengths[path[-1]], 0) if effector.offset is None else effector.offset
     links = [np.linalg.norm(skeleton.head_offset(bone)) for bone in path[1:]] + [np.linalg.norm(offset)]

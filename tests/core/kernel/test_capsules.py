@@ -35,7 +35,7 @@ PAIRS = tuple(
     and tuple(CAPSULES[each].bone.partition(".")[0] for each in (one, two)) not in JOINED
 )
 COLLISION = SelfCollision(CAPSULES, PAIRS)
-# Within a millimeter a drag that goes on keeps out of the body; what is left comes with the next moves.
+# A continued drag stays out of the body within a millimetre; the remaining error is corrected by the next moves.
 DEPTH = 1e-3
 points = hnp.arrays(np.float64, (2, 2, 3), elements=st.floats(-1.0, 1.0, width=32))
 
@@ -228,7 +228,7 @@ def test_rows_of_frames_are_those_of_each_pose():
 
 
 def test_a_hand_that_is_edited_over_time_stays_out_of_the_body():
-    """Frames of a person who stands, their hand taken to the other side through the belly and back."""
+    """Frames of a standing person, with the hand moved to the other side through the belly and back."""
     bones, count = skeleton(), 25
     masses = Masses(np.full(len(bones), 0.1), np.full(len(bones), 0.5), np.ones(len(bones)))
     effectors = [Effector("forearm.L", priority=1), Effector("shin.L"), Effector("shin.R")]

@@ -21,7 +21,7 @@ LOCATION = skeleton().rest[0, :3, 3]
 
 
 def directions(rotations, names, location=LOCATION):
-    """(n, 3) the way bones point."""
+    """(n, 3) the directions of bones."""
     bones = skeleton()
     return forward_kinematics(bones, rotations, location)[[bones.index(name) for name in names], :3, 1]
 

@@ -128,7 +128,7 @@ def test_hinges_may_have_a_range_of_their_own_on_each_frame():
 @pytest.mark.parametrize("limit", [Ball((0.9, 0.5, 1.2, 0.7), (-3.1, 3.1)), Ball(3.1, (-0.1, 0.2))])
 @pytest.mark.parametrize("seed", range(4))
 def test_sides_bend_as_the_way_back_to_them_says(limit, seed):
-    """A small turn of a bone at its limit takes it out by what row and bend say, on the chart of leans or in twist."""
+    """A small rotation of a bone at its limit exceeds it by what row and curvature predict, in swing or twist."""
     random = np.random.default_rng(seed)
     skeleton = Skeleton(["bone"], [-1], np.eye(4)[None], [1.0])
     limits = JointLimits(Bodies(skeleton, [0], [np.eye(3)], free_root=False), [limit])
@@ -144,7 +144,7 @@ def test_sides_bend_as_the_way_back_to_them_says(limit, seed):
 
 
 def how_far_apart(*rotations):
-    """Two rotations (1, 4) on the chart of leans and in twist."""
+    """The difference of two rotations (1, 4) in swing and twist."""
     leans = [lean_of(many, many.quaternion(each)) for each in rotations]
     twists = [twist_of(many, many.quaternion(each), 0.0) for each in rotations]
     own, other = (np.array([lean.x[0], lean.z[0], twist[0]]) for lean, twist in zip(leans, twists, strict=True))
@@ -152,7 +152,7 @@ def how_far_apart(*rotations):
 
 
 def test_a_bone_at_its_limit_settles():
-    """Pulled to the side, it slides along the outline to one place and stays there."""
+    """Pulled to the side, it slides along the outline to one position and stays there."""
     skeleton = Skeleton(["bone"], [-1], np.eye(4)[None], [1.0])
     masses = Masses(np.ones(1), np.full(1, 0.5), np.ones(1))
     solver = DragSolver(skeleton, [Effector("bone")], masses, limits={"bone": Ball(0.3, (-0.1, 0.1))})

@@ -1,4 +1,4 @@
-"""When a fit ends, and that no unit of length has a say in how it gets there."""
+"""When a fit ends, and that the unit of length does not affect the result."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def enlarged(skeleton, factor):
 
 @pytest.mark.parametrize("factor", [1e-3, 1e-2, 1e2, 1e3])
 def test_markers_are_fitted_alike_in_every_unit(factor):
-    """A free root's place is among the unknowns, beside angles."""
+    """A free root's location is unknown as well as the angles."""
     markers = walker.true_positions()[:12]
     markers = markers + NOISE * np.random.default_rng(5).normal(size=markers.shape)
     expected = Solver(walker.skeleton(), walker.effectors(), root="FREE").solve(markers)
@@ -51,7 +51,7 @@ def test_bones_that_slide_do_so_alike_in_every_unit(factor):
     ("name", "noise"), [("human, 5 goals", 0.05), ("human, ankles", 0.05), ("hand, never flat", 0.01)]
 )
 def test_a_fit_ends_only_where_no_joint_can_do_anything(name, noise):
-    """Targets that the limits do not reach: what is called stationary is so, by the independent checker."""
+    """Targets beyond the limits: if the status is stationary, the independent checker agrees."""
     family = FAMILIES[name]
     rng = np.random.default_rng(3)
     targets = family.targets(rng, 40)
@@ -65,7 +65,7 @@ def test_a_fit_ends_only_where_no_joint_can_do_anything(name, noise):
 
 @pytest.mark.parametrize("name", ["human, 5 goals", "human, ankles"])
 def test_a_later_goal_is_given_up_only_where_no_joint_can_do_anything(name):
-    """The head comes after hands and feet, and counts as good as nothing beside them; each pose is reachable."""
+    """The head has a lower priority than hands and feet, and nearly no weight beside them; each pose is reachable."""
     family = FAMILIES[name]
     effectors = [replace(effector, priority=int(effector.bone == "head")) for effector in family.effectors]
     targets = family.targets(np.random.default_rng(4), 200)

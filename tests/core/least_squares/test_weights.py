@@ -1,4 +1,4 @@
-"""Weights that differ from frame to frame, and solves that begin close to where they end."""
+"""Weights that differ from frame to frame, and solves that start near their result."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is special about each kind of limit: the ellipse, the hinge's range, the window, and what is refused."""
+"""Properties of each kind of limit: the ellipse, the hinge's range, the outline, and invalid values."""
 
 import numpy as np
 import pytest
@@ -25,14 +25,14 @@ def clamped(limit, quaternion):
 
 
 def leaning(x_deg, z_deg, twist_deg=0.0):
-    """(1, 4) a rotation with a lean and a twist in degrees."""
+    """(1, 4) a rotation with a swing and a twist in degrees."""
     lean = np.radians([[x_deg, z_deg]])
     matrix = checker.composed(lean, np.radians([twist_deg]))
     return quaternions(matrix)
 
 
 def quaternions(matrices):
-    """(N, 4) from (N, 3, 3), by way of the axis."""
+    """(N, 4) quaternions from matrices (N, 3, 3), by the axis."""
     angle = checker.size_of_turn(matrices)
     skew = np.stack(
         [
@@ -122,7 +122,7 @@ class TestBall:
 
     @pytest.mark.parametrize("half_axes", [(0.3, 1.2), (1e-4, 2.0), (PI, PI), (0.0, 1.0), (0.0, 0.0), (1.0, 1e-9)])
     def test_newton_is_the_nearest_point_of_the_ellipse(self, half_axes):
-        """Against the outline looked at point by point, the axes and the centre included."""
+        """Compared with a search over the outline, including the axes and the center."""
         right, front = half_axes
         x, z = (side.ravel() for side in np.meshgrid(np.linspace(-3, 3, 25), np.linspace(-3, 3, 25)))
         nx, nz = ellipse.nearest_on_ellipse(many, x, z, np.full_like(x, right), np.full_like(z, front))
@@ -189,7 +189,7 @@ class TestHinge:
 
     @given(low=DEGREES, width=st.integers(0, 400), start=DEGREES)
     def test_the_angle_is_on_the_side_of_the_middle(self, low, width, start):
-        """So that 181° does not become -179° where the range is about half a turn."""
+        """So that 181° does not become -179° if the range is near 180°."""
         hinge = Hinge("X", np.radians(low), np.radians(low + width))
         angle = float(np.degrees(np.ravel(hinge.angle(many, many.quaternion(turn("X", start))))[0]))
         assert abs(angle - (low + width / 2)) <= 180 + 1e-9
@@ -241,7 +241,7 @@ class TestPolygon:
         assert np.radians(lean) == pytest.approx([0.2, 0.2], abs=1e-9)
 
     def test_in_the_notch_of_a_concave_window(self):
-        """Between the barbs a lean goes to the nearer inner side, not across."""
+        """Between the spikes, a swing is moved to the nearer inner side, not across."""
         x, z = 0.25, 0.48
         lean, _ = lean_and_twist_deg(clamped(Polygon(self.ARROW), leaning(*np.degrees([x, z]))))
         start, end = np.array(self.ARROW[3]), np.array(self.ARROW[0])

@@ -1,4 +1,4 @@
-"""What holds for every kind of limit, against brute force; `test_limit_kinds` has what is special about each."""
+"""Properties of every kind of limit, by brute force; `test_limit_kinds` has those of each kind."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def apart(a, b):
 
 
 def has_a_twist(quaternions):
-    """Where lean and twist are told apart: short of half a turn's lean."""
+    """Whether swing and twist are distinct: the swing is less than 180°."""
     lean, _ = checker.lean_and_twist(checker.matrices(quaternions))
     return np.linalg.norm(lean, axis=-1) < HALF_TURN
 
@@ -104,7 +104,7 @@ def test_samples_are_inside_and_reach_the_corners(limit):
 @given(limit=limits)
 @settings(max_examples=200)
 def test_constraints_tell_how_far_it_is_and_which_way(limit):
-    """Near a side its gap is the distance to the outline; turning by ω brings it nearer by normal · ω."""
+    """Near a side its gap is the distance to the outline; a rotation ω reduces it by normal · ω."""
     turns = clamp(limit, rough(inside(limit), 0.02))
     turns = turns[has_a_twist(turns)]
     if not len(turns) or isinstance(limit, Fixed):
@@ -128,7 +128,7 @@ def test_constraints_tell_how_far_it_is_and_which_way(limit):
 
 
 def rough(turns, size):
-    """Rotations a little off, so that some of them are clamped onto the outline and others stand close to it."""
+    """Rotations with small errors, so that some of them are clamped onto the outline and others are close to it."""
     rng = np.random.default_rng(1)
     noise = np.concatenate([np.ones((len(turns), 1)), rng.normal(size=(len(turns), 3)) * size], axis=1)
     noise /= np.linalg.norm(noise, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The edge of a limit: just inside it a lean stays as it is, just outside it comes back to it."""
+"""The edge of a limit: a swing just inside does not change, one just outside is moved onto it."""
 
 import numpy as np
 import pytest

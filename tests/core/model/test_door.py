@@ -1,4 +1,4 @@
-"""What a solve refuses, in one sentence that names the thing."""
+"""Invalid input of a solve: one sentence that names the problem."""
 
 import numpy as np
 import pytest

@@ -19,7 +19,7 @@ def four(rotation):
 @given(seed=st.integers(0, 2**32 - 1), bones=st.integers(1, 15))
 @settings(max_examples=40, deadline=None)
 def test_poses_follow_the_formula(seed, bones):
-    """pose_i = pose_parent · rest_parent⁻¹ · rest_i · R(q_i); rotation rest_i · R(q_i) where none is inherited."""
+    """pose_i = pose_parent · rest_parent⁻¹ · rest_i · R(q_i); the rotation is rest_i · R(q_i) if none is inherited."""
     rng = np.random.default_rng(seed)
     skeleton = random_tree(rng, bones, inheriting=0.7)
     rotations = random_rotations(rng, (bones,))

@@ -15,7 +15,10 @@ STANDING = ("foot.L", "foot.R", "head")
 
 
 def gaps(skeleton, effectors, solution):
-    """(F, E) from effectors to the points on their target bones, by forward kinematics; NaN where there is none."""
+    """(F, E) distances from effectors to the points on their target bones, by forward kinematics.
+
+    NaN if there is none.
+    """
     matrices = forward_kinematics(skeleton, solution.rotations, solution.root_location)
     ends = points_of(skeleton, matrices, effectors)
     partners = [Effector(one.target_bone or one.bone, one.target_offset) for one in effectors]
@@ -66,7 +69,7 @@ def test_both_sides_of_a_loop_give_way():
 
 @pytest.mark.one_pose
 def test_two_hands_on_one_stick_that_is_to_be_somewhere():
-    """The stick is a bone of the right hand; the left hand goes where it is held."""
+    """The stick is a bone of the right hand; the left hand moves to its point on the stick."""
     skeleton = person()
     stick = (0.0, 0.4, 0.0)
     effectors = [Effector("hand.L", target_bone="hand.R", target_offset=stick), Effector("hand.R", rotation_weight=1.0)]
@@ -128,7 +131,7 @@ def test_loops_on_any_tree_that_are_closed_in_some_pose_come_together(seed, bone
 
 
 def errors_of(skeleton, effectors, rotations, targets):
-    """(2,) what a loop and an effector miss in a pose."""
+    """(2,) the errors of a loop and an effector in a pose."""
     matrices = forward_kinematics(skeleton, rotations)
     loop, aim = effectors
     ends = points_of(skeleton, matrices, [loop, Effector(loop.target_bone, loop.target_offset), aim])

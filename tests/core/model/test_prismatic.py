@@ -1,4 +1,4 @@
-"""Slides: bones change their length between two factors where targets cannot be met else, and only there."""
+"""Slides: bones change their length between two factors only if targets cannot be met otherwise."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ TIP = [Effector("b9")]
 
 
 def assert_true(skeleton, slides, effectors, solution, targets):
-    """Lengths in their ranges, heads where forward kinematics at these lengths puts them, errors as they are said."""
+    """Lengths in their ranges, heads by forward kinematics at these lengths, and correct errors."""
     factors = solution.lengths / skeleton.lengths
     low, high = np.array([slides.get(name, (1.0, 1.0)) for name in skeleton.names]).T
     assert (factors >= low - 1e-9).all()
@@ -79,7 +79,7 @@ def test_a_range_without_rest_begins_at_its_nearer_end():
 
 
 def test_a_piston_between_fixed_joints_only_slides():
-    """The paper's prismatic joint by itself: nothing can turn."""
+    """The paper's prismatic joint alone: nothing can rotate."""
     family = limb((0.2, 0.3), hinge("X", 0, 0), hinge("X", 0, 0))
     effector, slides = [Effector("b1")], {"b1": (0.5, 1.5)}
     targets = np.array([[[0.0, 0.4, 0.0]], [[0.0, 0.6, 0.0]], [[0.0, 0.9, 0.0]]])

@@ -1,4 +1,4 @@
-"""Target rotations: bones turn as their targets do, inside their limits, as much as their weight says."""
+"""Target rotations: bones rotate with their targets, inside their limits, according to their weight."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Bend targets: limbs bend toward their poles, reach what they reached without, and do not flip."""
+"""Poles: limbs bend toward their poles, reach the same targets as without, and do not flip."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def beside(base, middle, end, pole):
 
 
 def turns_between(rotations):
-    """(F - 1, J) degrees by which bones turn from frame to frame."""
+    """(F - 1, J) degrees by which bones rotate from frame to frame."""
     alike = np.abs((rotations[1:] * rotations[:-1]).sum(axis=-1))
     return np.degrees(2.0 * np.arccos(np.clip(alike, 0.0, 1.0)))
 
@@ -56,7 +56,7 @@ def test_a_long_chain_bends_toward_its_pole():
 @pytest.mark.one_pose
 @pytest.mark.parametrize("pole", [(0.7, -0.3, -0.4), (0.0, 1.0, -0.4), (0.0, -1.0, -0.4)])
 def test_nothing_flips_where_the_target_passes_through_the_straight_pose(pole):
-    """Steps of 2 mm in and out of reach; a knee that is nearly straight turns fast, but never by a quarter turn."""
+    """Steps of 2 mm in and out of reach; a knee that is nearly straight rotates fast, but never by 90°."""
     path = np.concatenate([np.linspace(0.7, 0.9, 101), np.linspace(0.9, 0.7, 101)])
     targets = np.stack([0.1 * np.sin(9 * path), 0 * path, -path], axis=1)[:, None]
     by_itself = solve(LEG, TIP, targets, bend_targets=[pole])
@@ -144,7 +144,7 @@ def test_a_foot_with_a_goal_beyond_it_stays_put_when_the_leg_turns():
     ],
 )
 def test_limits_let_a_limb_turn_as_far_as_they_can(family):
-    """Beside every other place on the circle: none that is legal is nearer to the pole by more than a few degrees."""
+    """Compared with other positions on the circle: no valid one is nearer to the pole by more than a few degrees."""
     frames, options = 60, Options(tolerance=1e-3)
     targets = family.targets(np.random.default_rng(4), frames)
     poles = np.random.default_rng(5).normal(size=(frames, 1, 3)) * family.size
@@ -162,7 +162,7 @@ def test_limits_let_a_limb_turn_as_far_as_they_can(family):
 
 
 def best_on_circle(family, solution, poles):
-    """(F,) degrees from the pole at the best legal place when the whole limb turns about the line to its tip."""
+    """(F,) degrees from the pole at the best valid position as the whole limb rotates about the line to its tip."""
     turns = checker.matrices(solution.rotations)
     heads, tip = solution.heads, solution.tails[:, -1]
     off = beside(heads[:, 0], heads[:, 1], tip, poles[:, 0])

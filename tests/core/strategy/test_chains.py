@@ -1,4 +1,4 @@
-"""One pose of a chain, in mathutils, is what arrays give; naming the weights asks for the latter."""
+"""One pose of a chain in mathutils equals the one in arrays; given weights, arrays are used."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def check_alike(skeleton, options, short, general):
         assert (one.shape, one.dtype, type(one)) == (other.shape, other.dtype, type(other))
 
 
-# Neither on the root nor quite at full reach, where rounding decides.
+# Neither at the root nor exactly at full reach, where rounding decides.
 shares = st.floats(0.01, 1.3).filter(lambda share: abs(share - 1.0) > 1e-5)
 
 

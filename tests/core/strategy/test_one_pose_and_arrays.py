@@ -12,7 +12,7 @@ pytest.importorskip("mathutils", reason="mathutils comes with Blender")
 pytestmark = pytest.mark.one_pose
 
 PROBLEMS, FRAMES = 60, 4
-# Restarts are solved in arrays either way, and are most of the time.
+# Restarts are solved in arrays in both cases, and take most of the time.
 RESTARTS = 4
 
 

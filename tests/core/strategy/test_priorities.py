@@ -1,4 +1,4 @@
-"""Priorities: what is to be met first is met, and what comes after gives way."""
+"""Priorities: the first goals are met, and later ones give way."""
 
 import numpy as np
 import pytest

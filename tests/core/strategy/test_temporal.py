@@ -1,4 +1,4 @@
-"""Pops are found and mended from their neighbours, only on request."""
+"""Pops are found and repaired from their neighbours, only on request."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_a_wrung_span_is_put_right_from_its_neighbours():
 
 
 def wrung():
-    """The arm with its upper bone turned about itself by a quarter."""
+    """The arm with its upper bone twisted by 90°."""
     pose = np.tile([1.0, 0, 0, 0], (3, 1))
     pose[0] = [np.cos(0.75), 0, np.sin(0.75), 0]
     return pose

@@ -24,7 +24,7 @@ SOME = slice(0, 400, 10)
 
 
 def guesses(error=0.0, seed=0):
-    """The true map, each offset off by about so much."""
+    """The true map, with each offset off by a given amount."""
     rng = np.random.default_rng(seed)
     return [
         MappedMarker(m.name, m.bone, "OFFSET", tuple((np.array(m.offset) + error * rng.normal(size=3)).tolist()))
@@ -55,7 +55,7 @@ class TestFromAReference:
         assert np.nanmax(found.residuals) < 0.1 * MM
 
     def test_a_pose_that_is_not_rest_gives_the_offsets(self):
-        """Only the joints' chain tells the size, so a centimetre's error in each guess leaves a share of that."""
+        """The size follows only from the chain of joints, so a centimetre's error in each guess leaves part of that."""
         found = calibrate(walker.skeleton(), guesses(0.01), recorded(), (30, 30), scale=1.0)
         away = np.linalg.norm(found.offsets - true_offsets(), axis=1)
         assert np.median(away) < 15 * MM
@@ -116,7 +116,7 @@ class TestFromAReference:
         assert heads == pytest.approx(walker.true_matrices()[20, 0, :3, 3], abs=3 * MM)
 
     def test_of_still_frames_those_are_chosen_on_which_the_person_is_upright(self):
-        """Somebody who waits in a crouch to jump: still only there."""
+        """A person who waits in a crouch before a jump is still only there."""
         skeleton = walker.skeleton()
         local, roots = np.array(walker.true_rotations()[SOME]), np.array(walker.true_matrices()[SOME, 0, :3, 3])
         crouch = {"thigh": 85.0, "shin": -110.0, "spine": -40.0, "chest": -25.0}

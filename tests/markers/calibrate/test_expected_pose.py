@@ -1,4 +1,4 @@
-"""Someone who stands to be calibrated, markers not where a mapping guesses them: the pose is not invented."""
+"""A person who stands for calibration, with markers off their guesses: the pose does not follow these errors."""
 
 from types import SimpleNamespace
 
@@ -51,12 +51,12 @@ def test_someone_in_full_stride_is_not_taken_to_stand():
     assert told_pose(walker.skeleton(), bent).kind == "MOVING"
 
 
-# The sample person's arms hang 50 degrees out at rest; the first turn is the root's.
+# The sample person's arms hang 50 degrees out at rest; the first rotation is the root's.
 HANGING, LEVEL = 10.0, 90.0
 
 
 def stands(raised, turn, upright=None):
-    """What someone is told to hold whose arms are raised so far: turned as a whole by `turn`, in a rig that is, too."""
+    """A calibration pose with arms raised by some degrees, rotated as a whole by `turn`; the rig is rotated too."""
     skeleton = walker.skeleton()
     if upright is not None:
         rest = np.array(skeleton.rest)
@@ -74,7 +74,7 @@ def stands(raised, turn, upright=None):
 
 
 def about(axis, degrees):
-    """(3, 3) a turn about an axis of the armature."""
+    """(3, 3) a rotation about an axis of the armature."""
     cosine, sine = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
     place = "XYZ".index(axis)
     turn = np.eye(3)

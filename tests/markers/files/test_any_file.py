@@ -1,4 +1,4 @@
-"""Files told by what is in them, and whose markers are in a recording."""
+"""File formats by content, and the performers of a recording."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ TRC = (
 
 
 def clip_of(*names: str) -> Clip:
-    """Two frames in which each marker has a place of its own."""
+    """Two frames in which each marker has a different position."""
     return Clip(names, 100.0, standing(2, len(names)) / 1000.0, "Z")
 
 

@@ -1,4 +1,4 @@
-"""C3D files: every kind of number, what is crooked but readable, and what is refused in one sentence."""
+"""C3D files: every number format, readable errors, and files that are refused with one sentence."""
 
 import io
 import logging
@@ -126,7 +126,7 @@ def test_what_is_written_is_read(
     np.testing.assert_allclose(clip.positions[clip.seen], numbers[clip.seen] / 1000.0, rtol=1e-6)
 
 
-# What is odd about a file, and what has to be said of it. Its points are right all the same.
+# Errors in files, and the notes on them. The points are correct nevertheless.
 ODD: dict[str, tuple[C3d, str]] = {
     "no events where many are told": (replace(PLAIN, header={"events": 400}), ""),
     "frames: the parameter says too many": (replace(PLAIN, params={"POINT:FRAMES": word(500)}), "announces 500 frames"),
@@ -233,7 +233,7 @@ class TestOdd:
         assert read_markers(written(path, C3d(points, labels=["LASI"], scale=1.0, params=params))).frame_count == 70000
 
     def test_many_frames_that_nobody_counts(self, path: Path) -> None:
-        """Then the file's end tells; what fills its last block is not seen."""
+        """Then the file's end decides; padding in its last block is not seen."""
         points = np.tile(standing(100, 1), (700, 1, 1))
         clip = read_markers(written(path, C3d(points, labels=["LASI"], scale=1.0)))
         assert 70000 <= clip.frame_count < 70000 + BLOCK // 8
@@ -245,7 +245,7 @@ class TestOdd:
         np.testing.assert_allclose(clip.positions, whole.points[: clip.frame_count] / 1000.0, rtol=1e-6)
 
     def test_the_parameters_cut_off(self, path: Path) -> None:
-        """The header alone tells where the points are; nothing tells their names."""
+        """The header gives the positions of the points; their names are lost."""
         content = bytearray(PLAIN.bytes())
         content[BLOCK + 4 : BLOCK + 6] = bytes(2)
         clip = read_markers(written(path, bytes(content)))
@@ -349,7 +349,7 @@ class TestAxes:
         ],
     )
     def test_screens(self, path: Path, screens: tuple[str, str], up: str, turn: list[tuple[int, int, int]]) -> None:
-        """The person stands along the axis that the header says is up."""
+        """The person stands along the axis that the header gives as up."""
         upright = PLAIN.points if up == "Z" else PLAIN.points[..., [0, 2, 1]] * (1, 1, -1)
         params = screens_of(*screens)
         clip = read_markers(written(path, replace(PLAIN, points=upright @ np.array(turn), params=params)))
@@ -362,7 +362,7 @@ class TestAxes:
     @pytest.mark.parametrize("across", ["+X", "+Y", "-X"])
     @pytest.mark.parametrize("up", ["+X", "-X", "+Y", "-Y", "-Z"])
     def test_a_person_who_stands_contradicts_any_header(self, path: Path, across: str, up: str) -> None:
-        """Points that stand Z up, with heads at 1.46 m and feet on the floor, stay on their feet."""
+        """Points that stand along Z, with heads at 1.46 m and feet on the floor, are not rotated."""
         clip = read_markers(written(path, replace(PLAIN, params=screens_of(across, up))))
         assert clip.up_axis == "Z"
         np.testing.assert_allclose(clip.positions, METRES, rtol=1e-6)
@@ -370,7 +370,7 @@ class TestAxes:
 
     @pytest.mark.parametrize("up", ["+X", "-X", "+Y", "-Y", "+Z", "-Z"])
     def test_markers_that_do_not_tell_leave_it_to_the_header(self, path: Path, up: str) -> None:
-        """Two markers say nothing of which way is up."""
+        """Two markers do not show the up axis."""
         few = replace(PLAIN, points=PLAIN.points[:, :2], labels=LABELS[:2], params=screens_of("+X", up))
         clip = read_markers(written(path, few))
         pointed, sign = "XYZ".index(up[-1]), -1.0 if up[0] == "-" else 1.0

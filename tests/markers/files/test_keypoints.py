@@ -1,4 +1,4 @@
-"""Keypoints in CSV files and NumPy arrays: names, units, axes and rates that nothing states, and what is refused."""
+"""Keypoints in CSV files and NumPy arrays: names, units, axes and rates that files do not give, and refused files."""
 
 import io
 import pickle

@@ -1,4 +1,4 @@
-"""TRC files: what is right, what is crooked but readable, and what is refused in one sentence."""
+"""TRC files: valid ones, readable errors, and files that are refused with one sentence."""
 
 import logging
 import math
@@ -22,7 +22,7 @@ DATA = Path(os.environ.get("FABRIK_TEST_DATA", Path(__file__).parents[4] / "shar
 
 @dataclass(frozen=True)
 class Trc:
-    """A TRC file to be written, so that a test changes only what it is about."""
+    """A TRC file to be written, so that a test changes only the part that it tests."""
 
     names: Sequence[str] = ("A", "B")
     rows: Sequence[Sequence[str]] = (
@@ -97,7 +97,7 @@ class TestPlain:
 
     @pytest.mark.parametrize("separator", [" ", "  ", ",", ";"])
     def test_cells_apart_by_something_else(self, path: Path, separator: str) -> None:
-        """Without the blank cells that tabs would leave, names stand side by side."""
+        """Without the blank cells that tabs leave, names follow each other."""
         lines = PLAIN.text().splitlines()
         packed = [separator.join(cell for cell in line.split("\t") if cell) for line in lines]
         clip = read_markers(written(path, "\n".join(packed) + "\n"))
@@ -150,7 +150,7 @@ class TestPlain:
         np.testing.assert_allclose(clip.positions, PLAIN_METRES)
 
     def test_someone_who_lies_still_says_nothing_of_up(self, path: Path) -> None:
-        """A note says which axis was taken; told by hand there is none."""
+        """A note says which axis was used; with a given axis there is no note."""
         lying = [str(value) for place in range(-800, 1000, 300) for value in (place, 80, 80)]
         rows = [(str(frame + 1), f"{frame / 100:.2f}", *lying) for frame in range(3)]
         written(path, replace(PLAIN, names="ABCDEF", rows=rows, marker_count="6"))
@@ -301,7 +301,7 @@ class TestRows:
 
     @pytest.mark.parametrize("dropped", range(1, 1 + len("\t".join(PLAIN.rows[-1]))))
     def test_a_file_cut_anywhere_in_its_last_row(self, path: Path, dropped: int) -> None:
-        """What is read is right: a number that was cut never becomes a position."""
+        """All values that are read are correct: a truncated number never becomes a position."""
         text = replace(PLAIN, frame_count="500").text().removesuffix("\n")[:-dropped]
         clip = read_markers(written(path, text))
         whole = PLAIN_METRES[: clip.frame_count]

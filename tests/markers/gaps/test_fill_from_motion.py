@@ -1,4 +1,4 @@
-"""Long gaps filled by what the other bones do."""
+"""Long gaps filled from the motion of the other bones."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ RATE = 100.0
 
 
 def swinging(frames=600):
-    """(F, 3, 4) two bones that lead, and one that does what they do a moment later."""
+    """(F, 3, 4) two leading bones, and one that follows them with a delay."""
     phase = np.arange(frames) / RATE * 2.0 * np.pi
     angles = np.stack([np.sin(phase), np.cos(1.3 * phase), 0.7 * np.sin(phase - 0.4) ** 2], axis=1)
     half = 0.5 * angles
@@ -26,7 +26,7 @@ def test_a_hidden_bone_does_what_it_did_with_the_others_before():
 
 @pytest.mark.parametrize("after", [0, 3, 7])
 def test_others_that_are_away_just_beside_the_gap(after):
-    """How they move is seen from 0.08 s beside the gap: what is not known there is not read."""
+    """Their motion is read up to 0.08 s beside the gap: unknown frames there are not used."""
     rotations, known = swinging(), np.ones((600, 3), dtype=bool)
     known[200:300, 2] = False
     known[300 + after : 310 + after, 0] = False

@@ -1,4 +1,4 @@
-"""Labels as people write them, the marker sets that they belong to, and where on a rig they end up."""
+"""Labels as people write them, their marker sets, and their positions on a rig."""
 
 import os
 from dataclasses import replace
@@ -67,7 +67,7 @@ def rig(scheme="ours", **pose):
 
 
 def places(matched: Matched, rest) -> dict[str, np.ndarray]:
-    """Where each marker lies in armature space."""
+    """The position of each marker in armature space."""
     found = {}
     for marker in matched.markers:
         bone = rest[marker.bone]
@@ -77,7 +77,7 @@ def places(matched: Matched, rest) -> dict[str, np.ndarray]:
 
 
 def rigidly_off(measured: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """(N,) how far points are from where they should be, once they are turned and moved there as well as can be."""
+    """(N,) distances of points from the expected ones after the best rigid fit."""
     start, end = measured - measured.mean(axis=0), wanted - wanted.mean(axis=0)
     u, _spread, vt = np.linalg.svd(end.T @ start)
     rotation = u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt
@@ -116,7 +116,7 @@ class TestSets:
             match(["LASI"], {}, preset="MINE")
 
     def test_a_set_that_is_told(self) -> None:
-        """The same label stands for the hip's centre in one set and for the pelvis's front in another."""
+        """The same label means the hip's center in one set and the pelvis's front in another."""
         parts, rest = rig()
         keypoint, skin = (match(["L_Hip"], parts, rest, preset=key).markers[0] for key in ("OPENPOSE", "HELEN_HAYES"))
         assert keypoint.offset != skin.offset
@@ -197,7 +197,7 @@ class TestParts:
         assert parts_of(roles) == {Role("spine"): "Spine", Role("chest"): "Spine2"}
 
     def test_parts_that_are_not_there(self) -> None:
-        """Without feet, hands and collar bones, what can is carried by what they hang on."""
+        """Without feet, hands and collar bones, their markers are assigned to the bones above them if possible."""
         parts, rest = rig()
         few = {
             role: bone for role, bone in parts.items() if role.part not in {"toe", "shoulder", "hand", "finger", "foot"}
@@ -222,7 +222,7 @@ class TestParts:
         assert {point for _bone, point in points.values()} <= {"HEAD", "TAIL"}
 
 
-# Of every pair of sides one, so that what is on the other has to lie opposite.
+# One marker of each pair, whose counterpart must be opposite.
 PAIRED = ["ASI", "KNE", "ANK", "HEE", "TOE", "SHO", "ELB", "WRA", "WRB", "FIN", "FHD", "THI", "TIB"]
 
 
@@ -285,7 +285,7 @@ class TestPlaces:
         assert found["LHEE"][up] < foot[up]
         assert found["LTOE"][1] < foot[1] - 0.08
         assert found["LMT5"][left] > found["LTOE"][left] > found["LASI"][left] * 0.2
-        # The thumb's side of the wrist is in front, wherever the arm hangs.
+        # The thumb's side of the wrist is in front for any pose of the arm.
         assert (found["LWRA"] - found["LWRB"])[1] * front > 0.05
         across = found["LELB"] - elbow
         outward = np.array([np.sin(np.radians(arms)), 0.0, np.cos(np.radians(arms))])

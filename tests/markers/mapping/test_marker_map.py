@@ -1,4 +1,4 @@
-"""The marker map: what is written is read back, and what is wrong is named."""
+"""The marker map: written maps are read back, and errors name what is invalid."""
 
 import json
 import math
@@ -165,14 +165,14 @@ class TestCheck:
 
 @pytest.mark.parametrize("levels", range(850, 1000, 5))
 def test_any_depth_is_read_or_refused(path: Path, levels: int) -> None:
-    """Also where the file can be parsed, and only what a message quotes of it is too deep."""
+    """Also if the file can be parsed, and only the part quoted by a message is too deep."""
     path.write_text(f'{{"fabrik_marker_map": 1, "markers": {{"A": {"[" * levels + "]" * levels}}}}}', encoding="utf-8")
     with pytest.raises(MapError):
         read_map(path)
 
 
 def test_a_disk_that_is_full_leaves_the_map_as_it_was(path: Path) -> None:
-    """A limit on the size of files stands for the full disk."""
+    """A limit on the size of files simulates the full disk."""
     resource = pytest.importorskip("resource")
     entries = [MappedMarker(f"marker {number}", "head") for number in range(100)]
     write_map(path, entries[:1])

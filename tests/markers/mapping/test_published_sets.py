@@ -1,4 +1,4 @@
-"""Marker sets as they are published and spelled in real files: what is matched of each, and on which bones."""
+"""Marker sets as published and as spelled in real files: which labels are matched, and to which bones."""
 
 import pytest
 from support import humans
@@ -26,7 +26,7 @@ class TestPublishedSets:
         assert {label: bones.get(label) for label in expected} == expected
 
     def test_sides_are_not_mixed_up(self, name: str, person) -> None:
-        """What is on a bone of the left has its like on the right."""
+        """Each marker on a left bone has a counterpart on the right."""
         bones = [marker.bone for marker in match(SETS[name].labels, *person).markers]
         limbs = [bone for bone in bones if bone.endswith((".L", ".R"))]
         assert sorted(bone.replace(".L", ".R") for bone in limbs if bone.endswith(".L")) == sorted(

@@ -1,4 +1,4 @@
-"""Bones that markers leave undecided: they do not tremble or fold anew, and the markers are met as well."""
+"""Bones that markers do not determine: they do not jitter or fold differently, and markers are met equally well."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def marked(skeleton):
 
 
 def recorded(skeleton, rotations, noise):
-    """(F, E, 3) where the markers of `marked` are in a pose, with noise; and the solver for them."""
+    """(F, E, 3) positions of the markers of `marked` in a pose, with noise; and their solver."""
     solver = Solver(skeleton, marked(skeleton), root="FREE")
     poses = forward_kinematics(skeleton, rotations)
     places = [(poses[:, skeleton.index(each.bone)] @ (*each.offset, 1.0))[:, :3] for each in solver.effectors]
@@ -86,7 +86,7 @@ def test_errors_are_missing_only_where_markers_are():
 
 
 def test_a_rig_without_limits_keeps_its_folds():
-    """Each bone of a chain with one marker at its end may twist and fold at will; no frame takes a way of its own."""
+    """Each bone of a chain with one marker at its end may twist and fold freely; no frame has its own fold."""
     skeleton = chain(3)
     angles = np.linspace(0.2, 1.2, FRAMES)
     rotations = np.stack([about_x(angles), about_x(-1.3 * angles), about_x(0.5 * angles)], axis=1)
@@ -111,7 +111,7 @@ def test_usual_rotations_leave_out_the_odd_one_and_keep_rest():
 
 
 def test_knots_over_a_gap_stay_between_those_beside():
-    """A roll that trembles by 60 degrees beside a gap of twelve knots has no speed that would lead over it."""
+    """A roll that jitters by 60 degrees beside a gap of twelve knots has no speed to extrapolate."""
     known = np.r_[False, np.ones(6, dtype=bool), np.zeros(12, dtype=bool), np.ones(6, dtype=bool), False]
     angles = np.where(np.arange(len(known)) % 2, 0.5, -0.5) + np.linspace(0.0, 1.0, len(known)) ** 2
     over = over_gaps(np.where(known[:, None], about_x(angles), np.nan)[:, None], known, unit=True)[:, 0]

@@ -1,4 +1,4 @@
-"""What markers leave undecided."""
+"""Degrees of freedom that markers do not determine."""
 
 import numpy as np
 from support import walker
@@ -22,14 +22,14 @@ def marked(*bones):
 
 
 def solved(skeleton, effectors, limits=None):
-    """A solver, and its solution of targets that are where the effectors are at rest."""
+    """A solver, and its solution for targets at the effectors' rest positions."""
     solver = Solver(skeleton, effectors, limits=limits, root="FREE")
     places = [skeleton.rest[skeleton.index(each.bone)] @ (*each.offset, 1.0) for each in effectors]
     return solver, solver.solve(np.tile(np.array(places)[:, :3], (4, 1, 1)))
 
 
 def test_bones_between_marked_ones_are_unsure():
-    """And so is the turn of the bone after them, which is to the one that carries it."""
+    """And so is the rotation of the bone after them, which is relative to its parent."""
     unsure = uncertainty(*solved(chain(), marked("b0", "b3")))
     assert unsure[0] < 0.3
     assert unsure[1:].min() > 0.5
@@ -65,7 +65,7 @@ def test_certainty_is_lost_with_the_markers():
 
 
 def test_lost_certainty_is_what_the_covariances_with_and_without_the_markers_say():
-    """Of a few markers, many, and all; the oracle turns each bone a little and inverts the whole problem."""
+    """With few markers, many, and all; the reference rotates each bone slightly and inverts the whole problem."""
     skeleton, effectors = chain(3), [*marked("b0"), *marked("b1"), *marked("b2")]
     solver, solution = solved(skeleton, effectors)
     seen = np.random.default_rng(5).random((4, len(effectors))) > np.array([[0.2], [0.4], [0.7], [1.0]])
@@ -91,5 +91,5 @@ def test_lost_certainty_is_what_the_covariances_with_and_without_the_markers_say
 
 
 def points_of(skeleton, effectors, rotations, root):
-    """(E, 3) where effectors are in a pose."""
+    """(E, 3) positions of effectors in a pose."""
     return effector_points(skeleton, effectors, forward_kinematics(skeleton, rotations[None], root[None]))[0]

@@ -1,4 +1,4 @@
-"""Bones that would jump where markers come and go: they are eased, and quick motion that markers show stays."""
+"""Bones that would jump when markers appear or disappear are smoothed; quick motion shown by markers is kept."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ FRAMES = 100
 
 
 def keypoints(seed, *, off=0.012, share=0.1, away=25):
-    """(F, J, 3) the ends of the walker's bones, each some way off and away for a while; a solver for them."""
+    """(F, J, 3) the ends of the walker's bones, each with errors and a gap; and their solver."""
     skeleton, rng = walker.skeleton(), np.random.default_rng(seed)
     tails = np.stack([0.0 * skeleton.lengths, skeleton.lengths, 0.0 * skeleton.lengths], axis=1)
     places = points_on(walker.true_matrices()[:FRAMES], list(range(len(skeleton))), tails)
@@ -29,13 +29,13 @@ def keypoints(seed, *, off=0.012, share=0.1, away=25):
 
 
 def most_turned(rotations):
-    """Degrees that a bone turns in a frame at most."""
+    """The largest rotation of a bone in a frame, in degrees."""
     return np.degrees(angle_between(rotations[1:], rotations[:-1]).max())
 
 
 @pytest.mark.parametrize("seed", [0, 1, 9])
 def test_keypoints_with_holes_on_a_rig_without_limits(seed):
-    """The walker turns by 8 degrees a frame at most, and nothing keeps a bone from being folded anew in a hole."""
+    """The walker rotates by at most 8 degrees a frame, and nothing keeps a bone from another fold in a gap."""
     solver, places = keypoints(seed)
     take = solve_take(solver, places, TakeSettings(walker.RATE))
     assert most_turned(take.solution.rotations) <= 25.0

@@ -15,7 +15,7 @@ FRAMES = slice(100, 160)
 
 
 def test_poses_stay_where_nothing_turns_out_to_be_wrong():
-    """A marker is farther off than usual, but not so far that it is left out: its frames keep their course."""
+    """A marker is farther off than usual, but not enough to be left out: its frames do not change."""
     targets = np.array(walker.true_positions()[FRAMES])
     targets[20:30, walker.marker_names().index("LASI")] += [0.0, 0.0, 0.065]
     solver = Solver(walker.skeleton(), walker.effectors(), root="FREE", options=Options(restarts=0))
@@ -51,7 +51,7 @@ def test_keypoints_that_are_flung_away_for_a_moment():
 
 class TestFlung:
     def test_what_moves_fast_or_is_swapped_is_not(self):
-        """A hand that hits at 15 m/s and turns within 40 ms; two markers that change places for good."""
+        """A hand that hits at 15 m/s and stops within 40 ms; two markers that are swapped for good."""
         times = np.arange(60) / 100.0
         hand = np.stack((np.clip(15.0 * (times - 0.3), 0.0, 0.9), 0.4 * np.sin(30.0 * times), 0.0 * times), axis=1)
         swapped = np.where(times[:, None] < 0.3, (0.0, 0.0, 0.0), (0.4, 0.0, 0.0))

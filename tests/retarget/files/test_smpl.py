@@ -1,4 +1,4 @@
-"""Poses of SMPL, SMPL-H and SMPL-X: where joints are, which way is up, sizes, rates, and what is refused."""
+"""Poses of SMPL, SMPL-H and SMPL-X: joint positions, up axis, sizes, rates, and files that are refused."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from fabrik_addon.retarget.motion import RetargetError
 
 NAMES = SMPL.split()
 FRAMES = 5
-# From the file's world to Z up, by what is up in the file.
+# From the file's world to Z up, by the file's up axis.
 WORLDS = {
     "Z": np.eye(3),
     "Y": np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]]),
@@ -21,7 +21,7 @@ WORLDS = {
 
 
 def motion(seed=1, joints=22, up="Z"):
-    """(F, J, 3) poses and (F, 3) places of somebody upright, in a world with that axis up."""
+    """(F, J, 3) poses and (F, 3) locations of an upright person, in a world with the given up axis."""
     rng = np.random.default_rng(seed)
     poses = rng.normal(scale=0.3, size=(FRAMES, joints, 3))
     poses[:, 0] = {"Z": UPRIGHT, "Y": [0.0, 0.4, 0.0], "-Y": [np.pi, 0.0, 0.0]}[up]
@@ -47,7 +47,7 @@ class TestPlaces:
     @pytest.mark.parametrize("up", WORLDS)
     @pytest.mark.parametrize("joints", [22, 24, 52, 55])
     def test_joints_are_where_the_models_have_them(self, npz, up, joints):
-        """Joint by joint by rotation matrices in the file's own world, whichever way is up there."""
+        """Joint by joint by rotation matrices in the file's own world, for any up axis."""
         poses, trans = motion(joints=joints, up=up)
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=120.0))
         assert (body.rate, body.names[:22]) == (120.0, NAMES)
@@ -177,7 +177,7 @@ class TestSize:
     @pytest.mark.parametrize("size", [0.8, 1.0, 1.15])
     @pytest.mark.parametrize("jitter", [0.0, 0.02])
     def test_the_size_follows_from_planted_feet(self, npz, size, jitter):
-        """Somebody walks: legs swing, and the lower foot stays; with jitter, in radians, too."""
+        """A walking person: legs swing, and the lower foot stays; also with jitter, in radians."""
         count = 120
         phase = 2.0 * np.pi * np.arange(count) / 30.0
         poses = np.zeros((count, 22, 3))

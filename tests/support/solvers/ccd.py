@@ -6,11 +6,7 @@ import numpy as np
 
 
 def ccd(figure, targets):
-    """One full iteration: every joint once. Targets (E, 3) of the figure's end effectors.
-
-    A joint turns so that its end effector comes to lie on the line to its target. One that carries several turns by the
-    mean of what they ask for.
-    """
+    """One full iteration: every joint once. Targets (E, 3) of the figure's end effectors."""
     for bone in figure.bones[::-1]:
         asked = [
             arc(tip - figure.heads[bone], target - figure.heads[bone])
@@ -21,7 +17,7 @@ def ccd(figure, targets):
 
 
 def arc(start, end):
-    """The rotation vector (3,) of the shortest turn from one direction to another."""
+    """The rotation vector (3,) of the shortest rotation from one direction to another."""
     (ax, ay, az), (bx, by, bz) = start, end
     cross = np.array([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx])
     sine = np.sqrt(cross @ cross)

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class PointChain:
-    """A chain of points on its way to a target, moved by one of the functions below."""
+    """A chain of points that one of the functions below moves toward its target."""
 
     def __init__(self, iteration, points, target):
         self.points = np.array(points, dtype=float)
@@ -18,7 +18,7 @@ class PointChain:
 
     @property
     def tips(self):
-        """(1, 3) where the end effector is."""
+        """(1, 3) position of the end effector."""
         return self.points[-1:]
 
     @property
@@ -36,7 +36,7 @@ def fabrik(points, lengths, target):
 
 
 def follow(points, lengths, lead):
-    """The first point goes to `lead`, each of the others along its line to the one before, as far off as it was."""
+    """Move the first point to `lead`, and each other one along its line to the one before, at its former distance."""
     moved = [lead]
     for point, length in zip(points[1:], lengths, strict=True):
         line = point - moved[-1]
@@ -45,10 +45,7 @@ def follow(points, lengths, lead):
 
 
 def follow_the_leader(points, lengths, target):
-    """Brown, Latombe and Montgomery (2004), two nodes held: each end leads once, what is between them is averaged.
-
-    The average does not keep the lengths.
-    """
+    """Brown, Latombe and Montgomery (2004), two fixed nodes: each end leads once; points between are averaged."""
     led_by_tip = follow(points[::-1], lengths[::-1], target)[::-1]
     led_by_root = follow(points, lengths, points[0])
     return np.vstack([points[0], 0.5 * (led_by_tip + led_by_root)[1:-1], target])
@@ -83,7 +80,7 @@ def lean(axis, toward, cosine):
 
 
 def turn_rest(directions, link, direction):
-    """Turn a link to its new direction by the shortest arc, and the links that it carries with it, in place."""
+    """Rotate a link to its new direction by the shortest arc, and the links below it with it, in place."""
     old = directions[link]
     axis, cosine = np.cross(old, direction), old @ direction
     if cosine < -1.0 + 1e-12:

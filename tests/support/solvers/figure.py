@@ -1,4 +1,4 @@
-"""A rig as the methods see it that turn joints: bones that turn about their heads and carry what is below them."""
+"""A rig for methods that rotate joints: bones that rotate about their heads and carry all bones below."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix
 
-try:  # the shipped solver clamps a single pose with mathutils where it can, and so do the methods that stand beside it
+try:  # the shipped solver clamps a single pose with mathutils if possible, and so do the methods compared with it
     from fabrik_addon.core.backend import scalar as numbers
 except ImportError:
     numbers = many
@@ -34,12 +34,12 @@ class Figure:
 
     @property
     def tips(self):
-        """(E, 3) where the end effectors are."""
+        """(E, 3) positions of the end effectors."""
         return self.heads[self._ends] + self.frames[self._ends, :, 1] * self.skeleton.lengths[self._ends, None]
 
     @property
     def tails(self):
-        """(B, 3) where the bones end."""
+        """(B, 3) ends of the bones."""
         return self.heads + self.frames[:, :, 1] * self.skeleton.lengths[:, None]
 
     @property
@@ -48,11 +48,11 @@ class Figure:
         return np.concatenate([self.heads, self.tails])
 
     def move_root(self, head):
-        """Carry the whole figure so that its root's head is at a place."""
+        """Move the whole figure so that its root's head is at a position."""
         self.heads += head - self.heads[0]
 
     def turn(self, bone, rotation_vector):
-        """Turn a bone, and what it carries, about its head as far as its limit lets it; radians about an axis (3,)."""
+        """Rotate a bone and all below it about its head as far as its limit allows; radians about an axis (3,)."""
         turn = turn_by(rotation_vector)
         limit = self.limits.get(self.skeleton.names[bone])
         if limit is not None:
@@ -71,12 +71,12 @@ class Figure:
 
 
 def orthonormal(turn):
-    """A (3, 3) matrix that is nearly a rotation, brought back to one: rounding would grow from turn to turn."""
+    """A (3, 3) matrix that is nearly a rotation, orthonormalized: otherwise rounding errors would grow."""
     return turn @ (1.5 * np.eye(3) - 0.5 * turn.T @ turn)
 
 
 def turn_by(rotation_vector):
-    """(3, 3) the turn about an axis (3,) by its length in radians: Rodrigues' formula."""
+    """(3, 3) the rotation about an axis (3,) by its length in radians: Rodrigues' formula."""
     angle = np.sqrt(rotation_vector @ rotation_vector)
     if angle == 0.0:
         return np.eye(3)

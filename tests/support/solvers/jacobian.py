@@ -1,7 +1,4 @@
-"""The Jacobian methods as Buss and Kim (2005) survey them: transpose, damped least squares, and that by SVD.
-
-Every joint may turn about three axes. Lengths are measured in a unit of the caller's; damping and longest step are too.
-"""
+"""The Jacobian methods surveyed by Buss and Kim (2005): transpose, damped least squares, and that by SVD."""
 
 import numpy as np
 
@@ -12,7 +9,7 @@ LEVI_CIVITA[[0, 2, 1], [2, 1, 0], [1, 0, 2]] = -1.0
 
 
 def jacobian(figure, unit=1.0):
-    """(3 E, 3 B): how fast the end effectors move as each of the figure's B moving joints turns about x, y and z."""
+    """(3 E, 3 B) derivatives of the end effectors by rotations of the figure's B joints about x, y and z."""
     arms = (figure.tips - figure.heads[figure.bones, None]) / unit
     arms *= figure.rides[figure.bones, :, None]
     return np.einsum("ijk,bek->eibj", LEVI_CIVITA, arms).reshape(arms.shape[1] * 3, -1)
@@ -38,10 +35,7 @@ def damped_by_svd(matrix, error, damping):
 
 
 def step(figure, targets, rule, *, unit=1.0, longest=1.0):
-    """One full iteration: turn all joints as a rule (matrix, error) -> radians says.
-
-    An error longer than `longest` units is shortened to it: the linear model holds for small steps only.
-    """
+    """One full iteration: rotate all joints by a rule (matrix, error) -> radians."""
     errors = (targets - figure.tips) / unit
     sizes = np.linalg.norm(errors, axis=1, keepdims=True)
     errors *= np.minimum(1.0, longest / np.maximum(sizes, 1e-300))

@@ -1,4 +1,4 @@
-"""The loop that all comparison methods share: iterate until a rule says stop, and keep what happened on the way."""
+"""The loop shared by all comparison methods: iterate until a stop rule holds, and record the steps."""
 
 import time
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ import numpy as np
 
 @dataclass
 class Trace:
-    """What iterations did to the greatest distance from a target: before the first, then after each."""
+    """The largest distance from a target: before the first iteration, then after each."""
 
     errors: list = field(default_factory=list)
     seconds: list = field(default_factory=lambda: [0.0])
@@ -19,7 +19,7 @@ class Trace:
 
 
 class Turning:
-    """A figure on its way to its targets, moved by a function (figure, targets) that does one iteration."""
+    """A figure moved toward its targets by a function (figure, targets) that does one iteration."""
 
     def __init__(self, iteration, figure, targets):
         self.figure, self.target, self._iteration = figure, np.asarray(targets, dtype=float), iteration

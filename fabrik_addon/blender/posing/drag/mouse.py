@@ -12,7 +12,7 @@ from ....core.arrays import FloatArray
 _AXES: Final = "XYZ"
 # A sine: a plane seen at a flatter angle, or an axis closer to the line of sight, gives no position under the mouse.
 _FLAT: Final = 0.05
-# Pixels, about: one snapping step is the power of ten of a meter below this width.
+# Pixels: a snapping step is the largest power of ten of a metre that is narrower than about this.
 _SNAP_WIDTH: Final = 100.0
 _SNAP_ANGLE, _FINE_ANGLE = radians(5.0), radians(1.0)
 _FINE: Final = 0.1
@@ -32,8 +32,8 @@ class Lock:
 
     Attributes:
         axis: "X", "Y", "Z", or "" for none.
-        is_plane: the drag stays in the plane perpendicular to the axis instead.
-        is_local: the axis is the bone's instead of the world's.
+        is_plane: whether the drag stays in the plane perpendicular to the axis, not on the axis.
+        is_local: whether the axis is the bone's, not the world's.
     """
 
     axis: str = ""
@@ -41,7 +41,7 @@ class Lock:
     is_local: bool = False
 
     def press(self, axis: str, *, plane: bool) -> "Lock":
-        """The lock after a key press: first the world's axis, the same key again the bone's, and again none."""
+        """The lock after a key press: first the world's axis; with the same key again the bone's axis, then none."""
         if (axis, plane) != (self.axis, self.is_plane):
             return Lock(axis, plane)
         return Lock() if self.is_local else Lock(axis, plane, is_local=True)
@@ -99,12 +99,12 @@ class DragInput:
     Attributes:
         place: (3,) the dragged point at the start, world space.
         axes: (3, 3) the bone's own axes at the start, as columns.
-        first: the line of sight at the start, and `ray` at present.
-        angle: radians that the mouse has gone around the point, counter-clockwise on the screen.
-        pixel: meters that one pixel is wide at the point.
-        rotating: whether the mouse turns the bone instead of moving it.
-        base_shift, base_turn: what had been said when it was last changed to that, or back.
-        snap, fine: whether to go by steps, and by small ones.
+        first, ray: the lines of sight at the start and now.
+        angle: radians that the mouse has moved around the point, counter-clockwise on the screen.
+        pixel: metres per pixel at the point.
+        rotating: whether the mouse rotates the bone instead of moving it.
+        base_shift, base_turn: the input when it last changed between moving and rotating.
+        snap, fine: whether to move in steps, and in small ones.
     """
 
     place: FloatArray
@@ -127,7 +127,7 @@ class DragInput:
         self.typing = Typing()
 
     def rotate(self, rotating: bool) -> None:
-        """Handle R or G: the input so far stays, and the mouse continues from there."""
+        """Handle R or G: keep the input so far, and continue with the mouse from there."""
         self.base_shift, self.base_turn = self.shift(), self.turn()
         self.rotating, self.angle, self.first = rotating, 0.0, self.ray
         self.lock, self.typing = Lock(), Typing()
@@ -160,12 +160,15 @@ class DragInput:
 
     @property
     def depth(self) -> FloatArray | None:
-        """(3,) the line of sight, in which the mouse says nothing; None if keys say it."""
+        """(3,) the line of sight, along which the mouse does not move the point.
+
+        None if keys determine this direction.
+        """
         said = self.rotating or self.lock.axis or self.typing.texts or self.base_shift.any()
         return None if said else self.first.direction
 
     def turn(self) -> FloatArray | None:
-        """(3,) rotation vector, in radians and world space, by which the bone is to be rotated; None: as it will."""
+        """(3,) rotation vector of the bone, in radians and world space; None: it rotates freely."""
         if not self.rotating:
             return self.base_turn
         axis, sign = self._turning_axis()
@@ -177,7 +180,7 @@ class DragInput:
         return axis * angle if self.base_turn is None else turned_on(self.base_turn, axis * angle)
 
     def _turning_axis(self) -> tuple[FloatArray, float]:
-        """(3,) the axis of the bone's rotation, and the sign of the mouse's rotation about it."""
+        """(3,) the axis of the bone's rotation, and the sign of the rotation as the mouse moves counter-clockwise."""
         toward_viewer = -self.first.direction
         if not self.lock.axis:
             return toward_viewer, 1.0
@@ -215,14 +218,14 @@ class DragInput:
 
 
 def turned_on(first: FloatArray, second: FloatArray) -> FloatArray:
-    """(3,) the rotation vector of two rotations, one after the other."""
+    """(3,) the rotation vector of two successive rotations."""
     rotations = [Quaternion(Vector(each.tolist()), float(np.linalg.norm(each))) for each in (first, second)]
     axis, angle = (rotations[1] @ rotations[0]).to_axis_angle()
     return np.array(axis * angle, dtype=np.float64)
 
 
 def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | None:
-    """(3,) where a line of sight meets the plane through a place; None if it hardly does."""
+    """(3,) where a line of sight meets the plane through a point; None if they are nearly parallel."""
     slope = float(ray.direction @ normal)
     if abs(slope) < _FLAT:
         return None
@@ -230,7 +233,7 @@ def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | No
 
 
 def on_axis(ray: Ray, place: FloatArray, axis: FloatArray) -> FloatArray | None:
-    """(3,) the point of the axis through a place that is nearest to a line of sight; None if that lies along it."""
+    """(3,) the point of the axis through a point that is nearest to a line of sight; None if they are parallel."""
     across = np.cross(axis, ray.direction)
     square = float(across @ across)
     if square < _FLAT**2:
@@ -239,7 +242,7 @@ def on_axis(ray: Ray, place: FloatArray, axis: FloatArray) -> FloatArray | None:
 
 
 def snap_step(pixel: float, *, fine: bool) -> float:
-    """Meters of one snapping step, a power of ten that is easy to see where a pixel is so many meters wide."""
+    """Metres of one snapping step: a power of ten that is easy to see at `pixel` metres per pixel."""
     step = 10.0 ** floor(log10(max(pixel, 1e-9) * _SNAP_WIDTH))
     return step * _FINE if fine else step
 

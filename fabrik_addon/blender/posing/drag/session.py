@@ -33,13 +33,13 @@ from .setup import DragSettings, DragSetup
 # pose is exactly the one at the start.
 _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
-# World meters: what is less is not worth a word.
+# World metres: smaller distances are not reported.
 SHOWN: Final = 5e-4
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """How a step went, in world meters.
+    """The result of a step, in world metres.
 
     error: distance of the dragged point from its target. pin_error: distance of a pin from its location. is_on_the_way:
     whether the same step again continues, since joints do not run ahead of the mouse. deeper: how much farther along
@@ -68,16 +68,15 @@ class Drag:
     """One drag, from the press of the button to its release; made by `begin_drag`.
 
     Attributes:
-        left_alone: sentences about the bones that would have followed, did they not belong to something else; once it
-        is
-            finished, also on why auto-keying has set no key.
-        notice: what the drag is about to do to the rig besides posing it, in one line; "" for nothing.
-        start: (3,) where the dragged point was at the start, in world space.
-        axes: (3, 3) the dragged bone's own axes at the start as columns, in world space.
+        left_alone: notes on bones that cannot follow since something else moves them; after the drag also on why
+            auto-keying has set no key.
+        notice: a change of the rig besides posing it, in one line; "" for none.
+        start: (3,) the dragged point at the start, world space.
+        axes: (3, 3) the dragged bone's own axes at the start as columns, world space.
     """
 
     def __init__(self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup) -> None:
-        """Take note of how things are. Raises RigError if nothing can follow."""
+        """Record the rig's state. Raises RigError if nothing can follow."""
         bone = next(iter(setup.dragged))
         self._armature, self._dragged, self._setup = armature, tuple(setup.dragged), setup
         self._parts, self._turning_parts = setup.parts(turning=False), setup.parts(turning=True)
@@ -113,7 +112,7 @@ class Drag:
         *,
         settled: bool = False,
     ) -> StepResult:
-        """Pose the rig for the dragged point to be at a place, and for its bone to be rotated.
+        """Pose the rig with the dragged point at a location, and its bone rotated.
 
         Args:
             location: (3,) in world space.
@@ -164,7 +163,7 @@ class Drag:
     def keep_orientation(self, context: bpy.types.Context, *, keep: bool) -> None:
         """Set whether dragged feet and heads keep their orientation from now on.
 
-        The next step goes on from the current pose.
+        The next step continues from the current pose.
         """
         self._keeper.restore()
         context.view_layer.update()
@@ -174,7 +173,7 @@ class Drag:
         self._setup, self._parts = setup, setup.parts(turning=False)
 
     def _is_there(self) -> bool:
-        """Whether the armature still has its bones, since undo or another window may have removed some."""
+        """Whether the armature still has its bones; undo or another window may have removed some."""
         try:
             return self._armature.pose.bones.keys() == self._bones
         except ReferenceError:

@@ -272,7 +272,7 @@ class DragSetup:
     """
 
     def __init__(self, armature: bpy.types.Object, bone: str, point: str, settings: DragSettings) -> None:
-        """Look around. Raises RigError if the bone can't be dragged."""
+        """Read the armature. Raises RigError if the bone cannot be dragged."""
         self._armature, self.point, self.settings = armature, point, settings
         self._posed = posed_rig(armature)
         self.owned, self.frozen = self._posed.owned, self._posed.frozen
@@ -327,11 +327,11 @@ class DragSetup:
         return sorted(tops, key=lambda top: top not in path)
 
     def parts(self, *, turning: bool) -> list[DragPart]:
-        """The parts of the rig that follow; `turning`: the rotation of dragged bones counts as well."""
+        """The parts of the rig that follow; turning: whether the dragged bones get a target rotation."""
         return [self._part(top, turning=turning) for top in self.tops]
 
     def left_alone(self, parts: Sequence[DragPart]) -> list[str]:
-        """Sentences about the bones that would have followed, did they not belong to something else."""
+        """Notes on bones that cannot follow since something else moves them."""
         way = {name for part in parts for name in part.on_the_way}
         alone = {name: reason for name, reason in self.frozen.items() if name in way}
         for top in self.tops:
@@ -405,7 +405,7 @@ class DragSetup:
         return [*self._held, *(effector for effector, _ in self._loops)]
 
     def _loop_grips(self, effector: FabrikEffector, partner: Partner, names: Sequence[str]) -> Iterator[Grip]:
-        """The grips that keep a loop closed: both sides move, or the one that follows stays with the other."""
+        """The grips that keep a loop closed: on both sides, or on the following side if the other one does not move."""
         one = replace(core_effector(effector), rotation_weight=0.0)
         other = Effector(partner.bone, partner.offset, one.weight, priority=one.priority)
         if one.bone in names and other.bone in names:
@@ -417,14 +417,14 @@ class DragSetup:
             yield self._still(other, one)
 
     def _still(self, follower: Effector, leader: Effector) -> Grip:
-        """A grip that keeps a point at another one's current position."""
+        """A grip that holds a point at the current position of another point."""
         bone = self._armature.pose.bones[leader.bone]
         point = "TAIL" if leader.offset is None else "OFFSET"
         place = np.array(armature_point(bone, point, leader.offset or BONE_HEAD), dtype=np.float64)
         return Grip(follower, place)
 
     def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
-        """The grip on a dragged bone; it gives way to all pins. stays: its head cannot move."""
+        """The grip on a dragged bone, released before any pin; stays: whether the bone's head cannot move."""
         pose_bone = self._armature.pose.bones[bone]
         kept = keeps_orientation(self._armature, bone) if self.settings.keep_orientation and not stays else 0.0
         effector = Effector(

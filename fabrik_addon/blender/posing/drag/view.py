@@ -11,7 +11,7 @@ from .mouse import Ray
 
 
 class DragView:
-    """The main region of a viewport, even if a drag was begun in another region; its positions are in pixels."""
+    """The main region of a viewport, even if the drag was started in another region; positions are in pixels."""
 
     def __init__(self, context: bpy.types.Context) -> None:
         space: Any = context.space_data
@@ -37,12 +37,12 @@ class DragView:
         )
 
     def on_screen(self, place: FloatArray) -> FloatArray | None:
-        """(2,) where a place (3,) in world space is seen; None if it is behind the viewer."""
+        """(2,) the pixel of a point (3,) in world space; None if it is behind the viewer."""
         found = view3d_utils.location_3d_to_region_2d(self._region, self._view, place.tolist())
         return None if found is None else np.array(found, dtype=np.float64)
 
     def pixel(self, place: FloatArray, mouse: FloatArray) -> float:
-        """Meters that one pixel is wide at the depth of a place (3,)."""
+        """Metres per pixel at the depth of a point (3,)."""
         rays = self.ray(mouse), self.ray(mouse + np.array((1.0, 0.0)))
         depth = float((place - rays[0].origin) @ rays[0].direction)
         seen = [ray.origin + depth * ray.direction for ray in rays]

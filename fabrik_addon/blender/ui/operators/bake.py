@@ -48,7 +48,7 @@ class FABRIK_OT_bake(ReportsBake, InSteps, KeyOptions, Operator):
     doing = "baking"
 
     def steps(self, context: Context) -> "Steps":
-        """The steps of the bake, with the rig's settings and the given keywords."""
+        """The bake, with the rig's settings except for the keywords given."""
         from ...bake.bake import bake_steps
         from ...bake.settings import BakeSettings, chosen_range
 

@@ -176,7 +176,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
             row.prop(self, name)
 
     def _begin(self, context: Context) -> "AnyDrag":
-        """Begin the drag of the chosen bone, with the given settings or those of the rig."""
+        """Start dragging the chosen bone, with the settings given, else with the rig's."""
         from ...edit.span import Spread
         from ...edit.spread_drag import begin_any_drag
         from ...posing.drag.setup import DragSettings
@@ -207,7 +207,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         return np.array(axis * angle)
 
     def _is_none_chosen(self, context: Context) -> bool:
-        """Whether the mouse chooses the bone, because neither a script nor the selection does."""
+        """Whether neither a script nor the selection determines the bone; then the one under the mouse is dragged."""
         from ...settings.selection import selected_bones
 
         return not self.bone and not selected_bones(context, rig_at_hand(context))
@@ -250,7 +250,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         return DragInput(place, self._drag.axes, ray, ray, self._view.pixel(place, self._mouse))
 
     def _confirms(self, event: Event) -> bool:
-        """Whether an event confirms the drag."""
+        """Whether an event finishes the drag."""
         if event.type == "LEFTMOUSE":
             return event.value == ("RELEASE" if self.pick else "PRESS")
         return event.value == "PRESS" and event.type in _CONFIRM

@@ -6,7 +6,7 @@ import bpy
 
 
 class Watch:
-    """Checks whether a rig has changed since the start of a modal operator, until `stop`.
+    """Detects whether a rig has changed since a modal operator started, until `stop`.
 
     After an undo or the removal of bones, references must not be used anymore.
     """
@@ -24,7 +24,7 @@ class Watch:
             handlers.remove(self._note_undo)
 
     def why_lost(self) -> str:
-        """The event that must end the operator; "" if there is none."""
+        """The reason why the operator cannot continue with the rig; "" if it can."""
         if self._undone:
             return f"An undo or redo happened while {self.name!r} was being processed"
         try:

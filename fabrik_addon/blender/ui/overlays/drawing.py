@@ -26,11 +26,11 @@ def _none(columns: int) -> Single:
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """Lines and triangles that are drawn together, in world space.
+    """All triangles and lines drawn together, in world space.
 
     Attributes:
-        lines: the ends of lines, by width.
-        triangles: (3 T, 3) corners. colors: (3 T, 4) colors of the corners.
+        lines: ends and colors of lines, by width.
+        triangles: (3 T, 3) corners. colors: (3 T, 4) of the corners.
     """
 
     lines: Lines
@@ -79,7 +79,7 @@ def _faded(points: Single, colors: Single, share: float) -> dict[str, Any]:
 
 
 def colored(parts: Iterable[tuple[FloatArray, IntArray, Color]]) -> tuple[Single, Single]:
-    """(N, 3) points and (N, 4) colors of several parts, each with vertices, rows of vertex indices, and a color."""
+    """(N, 3) points and (N, 4) colors of several parts, each with vertices, rows of indices into them, and a color."""
     points, colors = [_none(3)], [_none(4)]
     for vertices, rows, rgba in parts:
         points.append(vertices.astype(np.float32)[rows.ravel()])

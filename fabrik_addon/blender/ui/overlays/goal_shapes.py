@@ -114,5 +114,5 @@ def _mark(
     place: FloatArray,
     size: float,
 ) -> Lines:
-    """A wireframe around a position."""
+    """A wireframe with `corners` around a position."""
     return Lines(look, place + size * np.array(corners, dtype=np.float64), np.array(edges))

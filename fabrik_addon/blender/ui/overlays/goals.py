@@ -80,7 +80,7 @@ def label(view: GoalView, scene: bpy.types.Scene) -> str:
 
 
 def labels(rig: bpy.types.Object, scene: bpy.types.Scene) -> list[tuple[GoalView, str]]:
-    """What is written beside the goals of a rig that are missed; beside the one missed most also what holds it."""
+    """The labels of a rig's missed goals; the worst one also shows what keeps it from its target."""
     shown = sorted(views(rig), key=lambda view: -view.error)
     texts = [(view, text) for view in shown if (text := label(view, scene))]
     why = why_short(rig) if texts else ""

@@ -131,7 +131,7 @@ OVERLAYS: Final = {
 
 
 def start() -> None:
-    """Add the handlers for the overlays that the file uses or will use."""
+    """Draw overlays for the features that the file uses, now and later."""
     in_use.LISTENERS.extend((_used, ARMATURES.note))
     in_use.listen(_after_load, "load_post", on=True)
     if hasattr(bpy.data, "objects"):

@@ -47,7 +47,7 @@ def told(message: str) -> str:
 
 
 def translate(message: str, look_up: Callable[[str, str], str]) -> str:
-    """Translate a message by its pattern, and its values likewise; else part by part; else unchanged.
+    """Translate a message by its pattern, including its values; else part by part; else leave it unchanged.
 
     look_up: the translation of a pattern in a context.
     """
@@ -62,7 +62,7 @@ def translate(message: str, look_up: Callable[[str, str], str]) -> str:
 
 
 def _parts(message: str, joint: str) -> Iterator[str]:
-    """The parts of a message; two that come from one pattern stay together."""
+    """The parts of a message; adjacent parts made by one pattern stay together."""
     parts = message.split(joint)
     while parts:
         count = 2 if len(parts) > 2 and _made_by(joint.join(parts[:2])) else 1
@@ -72,7 +72,7 @@ def _parts(message: str, joint: str) -> Iterator[str]:
 
 @lru_cache(maxsize=_KEPT)
 def _made_by(message: str) -> tuple[str, tuple[str, ...]] | None:
-    """The pattern of a message, with its values: of several the one with the most text of its own."""
+    """The pattern of a message, and its values; if several patterns fit, the one with the most text of its own."""
     if " " not in message:
         return None
     matches = ((pattern, expression.fullmatch(message)) for pattern, expression in _patterns())

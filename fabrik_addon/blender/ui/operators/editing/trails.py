@@ -17,7 +17,7 @@ def has_to_be_played(rig: bpy.types.Object) -> bool:
 
 
 def play_again(context: Context, spread: int) -> None:
-    """Update trails after a drag of other frames if keys do not determine them."""
+    """Update trails after a drag that changed other frames, if the trails depend on more than keys."""
     rig = shown_motion(context) if spread else None
     if rig is not None and has_to_be_played(rig):
         from ...overlays.motion import work_out

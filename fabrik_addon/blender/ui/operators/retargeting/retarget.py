@@ -32,7 +32,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, KeyOptions, Operator):
     )
 
     def steps(self, context: Context) -> "Steps":
-        """The steps of the retarget, with the rig's settings and the given keywords."""
+        """The retargeting, with the rig's settings except for the keywords given."""
         from ....retarget.door import retarget_from
         from ....retarget.matching import pairs_of
 

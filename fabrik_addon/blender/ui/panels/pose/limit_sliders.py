@@ -66,7 +66,7 @@ def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
 
 
 def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence[PoseBone]) -> None:
-    """Draw which bone the sliders are for, and which ones the buttons."""
+    """Draw the name of the bone that the sliders change, and of the bones that the buttons change."""
     control = rig.data.bones.active.name
     means = "" if control == bone.name else f"{control} ▸ "
     shown = means + bone.name
@@ -118,7 +118,7 @@ def _draw_window(layout: UILayout, bone: PoseBone, corners: int) -> None:
 
 
 def _labels(bone: PoseBone, field: str) -> list[str]:
-    """The labels of a field's sliders. A human's swings have the names of their directions."""
+    """The labels of a field's sliders; for a human's swings, the names of the directions."""
     rig: Any = bone.id_data
     names = swings_of(rest_key(rig)).get(bone.name) if field == "cone" else None
     if names is None:

@@ -1,4 +1,4 @@
-"""The Pose tab's posture panel: which of all poses that meet the goals is chosen."""
+"""Pose tab: the panel of settings that choose one of all poses that meet the goals."""
 
 import bpy
 from bpy.types import Context, Panel, UILayout
