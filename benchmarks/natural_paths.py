@@ -9,8 +9,7 @@ import bpy
 import numpy as np
 
 from fabrik_addon.blender.control.posed_rig import posed_rig
-from fabrik_addon.blender.goals.effectors import add_effector
-from fabrik_addon.blender.goals.effectors import pin_bones
+from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
 from fabrik_addon.blender.posing import live, live_pose
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings

@@ -14,8 +14,7 @@ from pathlib import Path
 import bpy
 
 import fabrik_addon
-from fabrik_addon.blender.goals.effectors import add_effector
-from fabrik_addon.blender.goals.effectors import pin_bones
+from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
 from fabrik_addon.blender.limits.preset import apply_preset
 from fabrik_addon.blender.posing.solve_frame import solve_frame
 from fabrik_addon.blender.settings.rig import rig_settings
