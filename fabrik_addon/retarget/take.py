@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinematics
-from ..core.arrays import BoolArray, FloatArray, lengths
+from ..core.arrays import ROUNDING, BoolArray, FloatArray, lengths
 from ..core.backend import array
 from ..core.limits.base import Limit
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
@@ -148,10 +148,9 @@ class _Work:
             # Lower the hips until the legs reach their feet.
             up, downs = self.goals.floor.axes.up, []
             for end, _ in self.feet:
-                reach = self.goals.place(end, frames, matrices) - matrices[:, end.limb[0], :3, 3]
-                height = reach @ up
-                left = end.length**2 - ((reach * reach).sum(axis=1) - height**2)
-                downs.append(np.where(left > 0.0, np.maximum(-height - np.sqrt(np.maximum(left, 0.0)), 0.0), 0.0))
+                hip, foot = matrices[:, end.limb[0], :3, 3], matrices[:, end.limb[-1], :3, 3]
+                reach = self.goals.place(end, frames, matrices) - hip
+                downs.append(_down(reach, lengths(foot - hip), end.length, up))
             shift = -np.max(downs, axis=0)[:, None] * up
             root = root + shift
             matrices[..., :3, 3] += shift[:, None]
@@ -221,6 +220,20 @@ class _Work:
                 self.turned_off[frames, place] = angle_between(own, asked)
         met = (solution.errors <= _MET * self.skeleton.size).all(axis=1)
         solution.status[:] = np.where(met, Status.SOLVED, Status.LIMITED)
+
+
+def _down(reach: FloatArray, own: FloatArray, length: float, up: FloatArray) -> FloatArray:
+    """(F,) how far a hip joint is lowered for its leg to reach from there to its foot, by vectors (F, 3).
+
+    own: (F,) lengths of the leg from hip to foot as transferred. A leg that has to be longer gets straight gradually,
+    whatever its whole length, since a knee that is almost straight bends by many degrees within millimeters.
+    """
+    wanted, height = lengths(reach), reach @ up
+    room = np.maximum(length - own, ROUNDING)
+    most = np.minimum(own - room * np.expm1(-np.maximum(wanted - own, 0.0) / room), length)
+    left = most**2 - (wanted**2 - height**2)
+    down = np.maximum(-height - np.sqrt(np.maximum(left, 0.0)), 0.0)
+    return np.where((left > 0.0) & (wanted > own), down, 0.0)
 
 
 def _at_limit(limit: Limit, rotations: FloatArray) -> BoolArray:
