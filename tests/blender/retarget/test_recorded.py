@@ -170,7 +170,7 @@ def test_the_dialogue_takes_layout_rate_units_and_axis(clean_scene, tmp_path):
     path = str(tmp_path / "odd.npy")
     with pytest.raises(RuntimeError, match=r"odd\.npy: it has 17 points without names: choose their layout"):
         bpy.ops.fabrik.import_markers(filepath=path)
-    chosen = {"layout": "H36M", "rate": 48.0, "units": "m", "up_axis": "Y"}
+    chosen = {"keypoints": "H36M", "rate": 48.0, "units": "m", "up_axis": "Y"}
     assert bpy.ops.fabrik.import_markers(filepath=path, **chosen) == {"FINISHED"}
     assert bpy.context.scene.render.fps == 48
     empty = bpy.data.collections["odd"].objects["right_knee"]
