@@ -112,7 +112,7 @@ def _goals_at(context: bpy.types.Context, armature: bpy.types.Object, settings: 
         context.scene.frame_set(frame)
     else:
         context.view_layer.update()
-    return gather_goals(armature, posed_rig(armature).trees(), followed(armature, settings.source), baked=True)
+    return gather_goals(armature, followed(armature, settings.source), baked=True)
 
 
 def _take_settings(settings: BakeSettings, rate: float, world: FloatArray) -> TakeSettings:

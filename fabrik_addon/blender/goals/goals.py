@@ -109,12 +109,11 @@ class Goals:
 
 def gather_goals(
     rig: bpy.types.Object,
-    trees: Sequence[Tree],
     wanted: Sequence[FabrikEffector | FabrikMarker] | None = None,
     *,
     baked: bool = False,
 ) -> list[Goals]:
-    """The enabled effectors, tree by tree; trees without any are left out. Limits are those of the current frame.
+    """The enabled effectors, tree by tree; trees without any are left out. Pose and limits are the current ones.
 
     wanted: markers, or some of the effectors, instead of all effectors. They must have passed `check_effectors` or
     `check_followed`. baked: the goals are those of a bake. Raises RigError if no bone can move any of them, and
@@ -127,7 +126,7 @@ def gather_goals(
     partners = [closes(rig, effector) for effector in enabled]
     ends = {effector.bone for effector in enabled} | {each.bone for each in partners if each is not None}
     goals = []
-    for tree, carrier in (part for whole in trees for part in cut_tree(whole, owned, ends)):
+    for tree, carrier in (part for whole in posed.trees() for part in cut_tree(whole, owned, ends)):
         own = [effector for effector in enabled if effector.bone in tree.skeleton.names]
         if own:
             goals.append(_goals_of(rig, tree, carrier, own, held, baked=baked))

@@ -97,7 +97,7 @@ def _posed_by_effectors(context: bpy.types.Context, rig: bpy.types.Object) -> It
         return
     check_effectors(context.scene, rig)
     posed = posed_rig(rig)
-    trees = gather_goals(rig, posed.trees())
+    trees = gather_goals(rig)
     roots = [goals.tree.skeleton.names[0] for goals in trees if moves_root(rig, goals)]
     yield from posed.keyed([bone for goals in trees for bone in goals.bone_names], roots)
     yield from ((bone, "scale") for goals in trees for bone in goals.slides)

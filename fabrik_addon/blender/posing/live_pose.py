@@ -206,7 +206,7 @@ def try_pose(
             check_effectors(scene, rig)
             check_editable(rig)
             base = BasePose(rig, scene.frame_current_final)
-            for goals in [each.pins_first() for each in gather_goals(rig, posed_rig(rig).trees())]:
+            for goals in [each.pins_first() for each in gather_goals(rig)]:
                 _pose_tree(scene, rig, goals, base, present_places(graph, scene, rig, goals), live, update)
     except FabrikError as error:
         return str(error)

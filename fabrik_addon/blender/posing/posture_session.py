@@ -107,14 +107,8 @@ def why_short(holder: Holder | None, pinned: Mapping[str, str]) -> str:
 
 def depends_on(rig: bpy.types.Object, goals: Goals) -> tuple[Any, ...]:
     """A key of everything that a session for some goals depends on, except rest pose, preferred pose and targets."""
-    masses = masses_of(rig, goals.tree.skeleton)
+    masses, kept, up = masses_of(rig, goals.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centres, masses.factors))
-    held, moves = tuple(goals.held), moves_root(rig, goals)
-    return weighed, stands_by(rig), goals.effectors, dict(goals.limits), held, moves
-
-
-def stands_by(rig: bpy.types.Object) -> tuple[Any, ...]:
-    """The part of the key of `depends_on` from the rig's settings and its transform in the world."""
-    kept, up = rig_settings(rig), rig.matrix_world[2][:]
     floor = (kept.floor_height, up) if kept.use_floor else None
-    return kept_pose_key(rig), kept.balance, kept.use_self_collision, up[:3], floor
+    settings = kept_pose_key(rig), kept.balance, kept.use_self_collision, up[:3], floor
+    return weighed, settings, goals.effectors, dict(goals.limits), tuple(goals.held), moves_root(rig, goals)

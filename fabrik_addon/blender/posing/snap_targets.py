@@ -9,7 +9,6 @@ from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
 from ...core.errors import first_few
-from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors, set_pin
 from ..goals.goals import Goals, gather_goals
 from ..goals.places import present_places, tree_space
@@ -52,7 +51,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
     check_editable(rig)
     context.view_layer.update()
     effectors = enabled_effectors(rig)
-    trees = gather_goals(rig, posed_rig(rig).trees())
+    trees = gather_goals(rig)
     loops = {(effector.bone, effector.target_bone) for goals in trees for effector in goals.effectors}
     own = [each for each in effectors if each.target == rig and (each.bone, each.target_bone) in loops]
     reaching = [each for each in effectors if each.kind == "TARGET" and each not in own]
@@ -86,7 +85,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
 def _outside_limits(rig: bpy.types.Object) -> list[str]:
     """A note on the bones that solving would move inside their limits, the farthest first; none if all are inside."""
     found: dict[str, float] = {}
-    for goals in gather_goals(rig, posed_rig(rig).trees()):
+    for goals in gather_goals(rig):
         for bone in goals.bones:
             name = goals.tree.skeleton.names[bone]
             if name in goals.limits:
@@ -109,7 +108,7 @@ def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
 
 def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Move]:
     """Movements that rotate poles about their limbs, to the side to which the limbs bend."""
-    for goals in gather_goals(rig, posed_rig(rig).trees()):
+    for goals in gather_goals(rig):
         if any(bend is not None for bend in goals.bends):
             places = present_places(context.evaluated_depsgraph_get(), context.scene, rig, goals)
             space = tree_space(rig, goals)

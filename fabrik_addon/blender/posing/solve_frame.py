@@ -35,23 +35,6 @@ _KEPT: Final = 1e-4
 Solve: TypeAlias = Callable[[Tree, Collection[str], FloatArray, FloatArray], Solution]
 
 
-def recall(rig: bpy.types.Object) -> tuple[str, ...]:
-    """The targets of each tree if the rig's current pose is the result of a solve; else empty."""
-    answer, *asked = rig_settings(rig).solved.split() or [""]
-    return tuple(asked) if answer == _channels(rig) else ()
-
-
-def began(rig: bpy.types.Object, tree: Tree) -> Tree:
-    """The start pose of the last solve."""
-    rotations, location = read_stored(rig, rig_settings(rig).solved_from, tree)
-    return replace(tree, rotations=rotations, root_location=location)
-
-
-def asked_of(rig: bpy.types.Object, goals: Goals, places: Places) -> str:
-    """A key for the targets of a tree."""
-    return _told([repr(depends_on(rig, goals)).encode(), *(b"" if each is None else each.tobytes() for each in places)])
-
-
 def _channels(rig: bpy.types.Object) -> str:
     """A key for the current pose, from all channels that rotate and move bones."""
     return _told(read_channel(rig, channel, size).tobytes() for channel, size in _CHANNELS.items())
@@ -121,8 +104,10 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     check_rig(armature)
     check_editable(armature)
     context.view_layer.update()
-    trees = [goals.pins_first() for goals in gather_goals(armature, posed_rig(armature).trees())]
-    before = recall(armature) if start == "PRESENT" else ()
+    trees = [goals.pins_first() for goals in gather_goals(armature)]
+    # What was asked of each tree when the current pose was solved; nothing if it is another pose.
+    answer, *before = rig_settings(armature).solved.split() or [""]
+    before = before if start == "PRESENT" and answer == _channels(armature) else []
     begins = [_begin(armature, goals, start, again=bool(before)) for goals in trees]
     errors, met, asked, why, worst = [], 0, [], "", 0.0
     for goals, begin in zip(trees, begins, strict=True):
@@ -130,7 +115,8 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
             # Parents of the targets may have followed bones that were just solved.
             context.view_layer.update()
         places = present_places(context.evaluated_depsgraph_get(), context.scene, armature, goals)
-        asked.append(asked_of(armature, goals, places))
+        key = repr(depends_on(armature, goals)).encode()
+        asked.append(_told([key, *(b"" if each is None else each.tobytes() for each in places)]))
         stays = asked[-1] in before and is_by_posture(goals, places)
         solution, holds = _solve(context, armature, goals, places, begin, stays=stays)
         errors.append(solution.errors * float(object_scale(tree_space(armature, goals))))
@@ -149,7 +135,10 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
 
 def _begin(armature: bpy.types.Object, goals: Goals, start: str, *, again: bool) -> Tree:
     """The preferred pose of a tree; if it is solved again, the one of the first solve."""
-    tree = began(armature, goals.tree) if again else goals.tree
+    tree = goals.tree
+    if again:
+        began = read_stored(armature, rig_settings(armature).solved_from, tree)
+        tree = replace(tree, rotations=began[0], root_location=began[1])
     rotations = goals.tree.rotations.copy()
     rotations[goals.bones] = (1.0, 0.0, 0.0, 0.0) if start == "REST" else tree.rotations[goals.bones]
     location = tree.root_location if moves_root(armature, goals) else goals.tree.root_location

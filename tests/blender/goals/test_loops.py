@@ -13,7 +13,7 @@ from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings
 from fabrik_addon.blender.posing.snap_targets import snap_targets
 from fabrik_addon.blender.posing.solve_frame import solve_frame
-from fabrik_addon.blender.rig.armature import RigError, read_trees
+from fabrik_addon.blender.rig.armature import RigError
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -91,7 +91,7 @@ class TestSolving:
         for bone in ("hips", "spine"):
             rig.pose.bones[bone].lock_rotation = (True, True, True)
         rig.fabrik.effectors[0].target_bone = "shin.L"
-        (goals,) = gather_goals(rig, read_trees(rig))
+        (goals,) = gather_goals(rig)
         assert goals.targets == ((rig, "shin.L"),)
         assert goals.effectors[0].target_bone is None
 
@@ -203,5 +203,5 @@ def test_targets_snap_to_the_pose_but_not_the_rigs_own_bones(rig):
 
 
 def test_goals_name_the_other_side(rig):
-    (goals,) = gather_goals(rig, read_trees(rig))
+    (goals,) = gather_goals(rig)
     assert goals.targets == (Partner("hand.R", (0.0, 0.0, 0.0)),)

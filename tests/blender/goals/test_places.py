@@ -8,7 +8,6 @@ from support import scenes
 
 from fabrik_addon.blender.goals.goals import gather_goals
 from fabrik_addon.blender.goals.places import present_places
-from fabrik_addon.blender.rig.armature import read_trees
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -192,7 +191,7 @@ def test_places_are_in_the_armature_s_space_whatever_its_place_and_scale(rig):
     ball.location, ball.rotation_euler, pole.location = (0.5, -0.3, 1.3), (0.3, 0.2, 0.1), (0.1, 2.0, 1.0)
     for scale in (0.01, 1.0, 100.0):
         scenes.place(rig, location=(scale, -2.0, 3.0), scale=scale)
-        (goals,) = gather_goals(rig, read_trees(rig))
+        (goals,) = gather_goals(rig)
         graph = bpy.context.evaluated_depsgraph_get()
         places = present_places(graph, bpy.context.scene, rig, goals)
         assert places.points[0] == pytest.approx((0.5, -0.3, 1.3), abs=1e-4)

@@ -6,7 +6,6 @@ import pytest
 from support import scenes
 from support.limited import write_limit
 
-from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.goals.goals import gather_goals, moves_root
 from fabrik_addon.blender.goals.support import floor_of
 from fabrik_addon.blender.posing.live_pose import LiveSession
@@ -41,7 +40,7 @@ def rig():
 def gathered(rig):
     """The goals of a rig's only tree, and the input of their session; None without goals."""
     try:
-        (goals,) = [each.pins_first() for each in gather_goals(rig, posed_rig(rig).trees())]
+        (goals,) = [each.pins_first() for each in gather_goals(rig)]
         return goals, _values(rig, goals)
     except FabrikError:
         return None

@@ -318,7 +318,7 @@ def test_a_turn_that_a_carrier_gives_counts_for_rotations(rig):
     copy = rig.pose.bones["spine"].constraints.new("COPY_ROTATION")
     copy.target = leader(rig)
     update()
-    (goals,) = gather_goals(rig, read_trees(rig))
+    (goals,) = gather_goals(rig)
 
     space = tree_space(rig, goals)
     shown = np.array(rig.matrix_world @ rig.pose.bones["forearm.L"].matrix)
