@@ -336,23 +336,7 @@ def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
     """
     update()
     pairs = list(zip(limbs, wanted, strict=True))
-    torn: set[int] = set()
-    for _ in range(_MOST_LEADS):
-        off = [(limb, each) for limb, each in pairs if not limb.is_held(each)]
-        before = [(HeldChannels(limb.rig, limb.controls), limb.end_error(each)) for limb, each in off]
-        for limb, each in off:
-            limb.lead(each, as_at_rest=id(limb) in torn)
-        if off:
-            update()
-        for (limb, each), (held, error) in zip(off, before, strict=True):
-            left = limb.end_error(each)
-            if left > _NEARER * error and not limb.is_held(each):
-                # The limb's end does not follow its control, so both return to their rest relation.
-                torn.add(id(limb))
-            if left >= error:
-                held.put_back()
-        if torn:
-            update()
+    _lead_ends(update, pairs)
     for limb, each in pairs:
         if not limb.pole:
             _find_pole(update, limb, each)
@@ -370,6 +354,32 @@ def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
         if worse:
             update()
             break
+
+
+def _lead_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
+    """Move IK controls and heels until they hold the limbs' ends at their (B, 4, 4) matrices, or gain nothing."""
+    torn, done = set[int](), set[int]()
+    for _ in range(_MOST_LEADS):
+        off = [(limb, each) for limb, each in pairs if id(limb) not in done and not limb.is_held(each)]
+        if not off:
+            break
+        before = [(HeldChannels(limb.rig, limb.controls), limb.end_error(each)) for limb, each in off]
+        for limb, each in off:
+            limb.lead(each, as_at_rest=id(limb) in torn)
+        update()
+        undone = False
+        for (limb, each), (held, error) in zip(off, before, strict=True):
+            left = limb.end_error(each)
+            if id(limb) in torn and left > _GAIN * error:
+                done.add(id(limb))
+            if left > _NEARER * error and not limb.is_held(each):
+                # The limb's end does not follow its control, so both return to their rest relation.
+                torn.add(id(limb))
+            if left >= error:
+                held.put_back()
+                undone = True
+        if undone:
+            update()
 
 
 def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:

@@ -52,7 +52,7 @@ SPREADS = (
     (
         "LAYER",
         "New Layer",
-        "Put each drag on its own NLA track. The recording is kept, and the track's influence blends the edit",
+        "Put drags on an NLA track above the recording, which is kept. The track's influence blends the edits",
     ),
 )
 
