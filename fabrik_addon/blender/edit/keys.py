@@ -1,4 +1,4 @@
-"""Changes of a motion: written to the keys that it has, none of them outside the span, or to a layer of their own."""
+"""Writes changes of a motion to its keys inside the span, or to a new layer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -138,7 +138,7 @@ class PoseWriter:
         return self._held.changed()
 
     def settle(self) -> list[str]:
-        """Nothing has to be corrected."""
+        """Return no sentences, because plain rigs need no correction at the end."""
         return []
 
     def key_switches(self, frame: float) -> None:
