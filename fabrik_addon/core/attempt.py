@@ -50,7 +50,7 @@ def attempt(
     by_passes = options.plain or not options.finish
     missing = lengths(state.residual[:, : goals.count])
     far = (missing > _FAR * goals.lengths).any(axis=1) & (not by_passes)
-    # A straight chain is the best there is for a target beyond its lengths.
+    # For a target beyond its lengths, a straight chain is already the best pose.
     within = ~problem.beyond_lengths(state.wanted.points, state.weights, state.pose.root)
     counts = state.weights * within[:, None]
     if bent is not None and state.pose is begun and not bending and (counts > 0.0).all():

@@ -577,7 +577,7 @@ class DragSolver:
         return found
 
     def _find_eases(self) -> list[tuple[Coupled, float, IntArray]]:
-        """Those that are less bent in the preferred pose, by how many radians, and the effectors on their limb."""
+        """The hinges that are less bent in the preferred pose, by how many radians, and the effectors on their limb."""
         found: list[tuple[Coupled, float, IntArray]] = []
         for each in self._coupled:
             bent = rotation_vector_from_quaternion(self.preferred[0][self.bodies.bones[each.hinge]]) @ each.axis

@@ -223,12 +223,12 @@ class Problem:
 
     @cached_property
     def first_poses(self) -> dict[bytes, tuple[Pose, Pose]]:
-        """By the rotations of all bones, the bodies' pose in which solves began last, and the same with limbs bent."""
+        """By all bones' rotations: the bodies' start pose in the last solves, and the same with straight limbs bent."""
         return {}
 
     @cached_property
     def _legal_poses(self) -> dict[bytes, FloatArray]:
-        """The last pose of all frames that was clamped, by what it was before."""
+        """The last pose of all frames that was clamped, by its rotations before clamping."""
         return {}
 
     def legal(self, rotations: FloatArray) -> FloatArray:
@@ -240,7 +240,7 @@ class Problem:
             legal = np.array(rotations)
             legal[:, bones] = limits.clamped(legal[:, bones])
             return legal
-        # One pose for all frames is clamped only once, and only if it is another one than that of the last solve.
+        # One pose for all frames is clamped only once, and only if it differs from that of the last solve.
         key = rotations[0].tobytes()
         if key not in self._legal_poses:
             self._legal_poses.clear()

@@ -230,9 +230,9 @@ def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, 
 
 
 def _first_poses(problem: Problem, start: Start) -> tuple[Pose, Pose | None]:
-    """The start poses of F frames, and the same with straight limbs bent (None: not known).
+    """The start poses of F frames, and the same with straight limbs bent (None: unknown).
 
-    Most solves start from the same rest pose, so the pose of a start that all frames share is kept.
+    Most solves start from the same rest pose, so a start pose shared by all frames is cached.
     """
 
     def pose(local: FloatArray, roots: FloatArray) -> Pose:

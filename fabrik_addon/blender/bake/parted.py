@@ -1,4 +1,4 @@
-"""Self-collision in a bake: hands, arms and legs that go into a person's body are moved out of it."""
+"""Self-collision in a bake: moves hands, arms and legs out of a person's body."""
 
 from dataclasses import replace
 from typing import Final
@@ -16,15 +16,15 @@ from ..goals.support import collision_of
 from ..rig.posture_masses import masses_of
 from .jobs import BakedTree
 
-# Ends of limbs that stay where they are, and those that do so only as far as the body lets them.
+# Ends of limbs whose pose is kept exactly, and those whose pose is kept as far as the body allows.
 _HELD: Final = ("foot",)
 _LED: Final = ("hand", "head")
-# A share of the body's size, 0.2 mm of a person: overlaps that are smaller are rounding.
+# Share of the body's size, 0.2 mm for a person: smaller overlaps are rounding errors.
 _LEAST: Final = 1e-4
 
 
 def parted(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
-    """The same poses with nothing of a person's body inside itself; unchanged if nothing is, and for other rigs.
+    """The poses without overlaps of a person's body; unchanged if there are none, and for other rigs.
 
     Feet keep their position and rotation, hands and the head keep theirs as far as the surface of the body. Changes are
     smoothed over time.
@@ -55,7 +55,7 @@ def parted(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
             (skeleton.index(each.bone), effector_offset(skeleton, each)) for each in tree.goals.effectors
         )
     ]
-    # Targets are at most so much farther away.
+    # An upper bound: each target is at most this much farther away.
     solution = replace(solution, errors=solution.errors + np.stack(moved, axis=1))
     deepest = 1000.0 * float((solver.overlaps * tree.scale).max())
     note = f"Self-collision: up to {deepest:.0f} mm on {np.count_nonzero(inside)} frames, moved out of the body"

@@ -175,7 +175,7 @@ class ControlWriter:
         hand_over(self._rig, self._kept, {path: self._kept.switches[path].ik for path in (*self.limbs, *self.leaving)})
 
     def let_leave(self) -> None:
-        """Put those that leave it on FK."""
+        """Put the limbs that leave IK on FK."""
         hand_over(self._rig, self._kept, {path: self._kept.switches[path].fk for path in self.leaving})
 
     def leave_ik(self) -> list[str]:

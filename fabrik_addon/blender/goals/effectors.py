@@ -1,4 +1,4 @@
-"""The effectors and pins kept on an armature: making, ordering and checking them, and what each of them goes to."""
+"""The effectors and pins stored on an armature: making, ordering and checking them, and their targets."""
 
 from collections.abc import Collection, Sequence
 from types import MappingProxyType
@@ -268,7 +268,7 @@ def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
 
 
 def pins(armature: bpy.types.Object) -> list[FabrikEffector]:
-    """The pins that hold: switched on, with a weight. Raises RigError if the bone of one is gone."""
+    """The active pins: enabled, with a weight. Raises RigError if the bone of one does not exist."""
     held = [each for each in rig_settings(armature).effectors if each.kind == "PIN" and each.enabled and each.weight]
     for pin in held:
         if pin.bone not in armature.pose.bones:

@@ -25,8 +25,8 @@ from .loops import Partner
 # Data filled frame by frame: (F, …), a function that reads it from a target in the evaluated scene, and the target.
 _Column: TypeAlias = tuple[FloatArray, Callable[[bpy.types.Depsgraph, Target], Any], Target]
 
-# Seconds of work between two checks of the Esc key, and frames at least: after each look one more is evaluated, the one
-# that the scene was on.
+# Seconds of work between two checks of the Esc key, and the smallest number of frames: each check evaluates one more,
+# the scene's own frame.
 _LOOK_EVERY: Final = 0.1
 _LEAST_FRAMES: Final = 4
 
@@ -131,7 +131,10 @@ def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Co
 
 
 def _is_there(target: Target, keyed: Iterable[FloatArray], frames: FloatArray) -> BoolArray:
-    """(F,) whether a target is seen, as `sample_targets` has it; keyed: (K, 2) keys of each curve of its location."""
+    """(F,) whether a target is seen, by the rules of `sample_targets`.
+
+    Keyed: (K, 2) keys of each curve of its location.
+    """
     first, *others = [keys[:, 0] for keys in keyed] or [np.empty(0)]
     # Sorting takes long; most often the curves have their keys on the same frames.
     same = all(np.array_equal(first, other) for other in others) and bool((np.diff(first) > 0.0).all())
@@ -157,7 +160,7 @@ def is_simple(curve: bpy.types.FCurve) -> bool:
 
 
 def is_still(target: Target) -> bool:
-    """Whether a target is an object that nothing moves as a whole; its bones may move."""
+    """Whether a target is an object that neither keys nor other objects move; its bones may move."""
     holder, bone = target
     if bone or is_led(holder):
         return False
@@ -165,7 +168,7 @@ def is_still(target: Target) -> bool:
 
 
 def is_led(holder: bpy.types.Object) -> bool:
-    """Whether an object's location depends on more than its own channels and its action's keys."""
+    """Whether an object's location depends on anything besides its own channels and its action's keys."""
     if holder.parent is not None or holder.constraints or holder.rigid_body is not None:
         return True
     animation = holder.animation_data
@@ -202,7 +205,7 @@ def _frame_kept(scene: bpy.types.Scene) -> Iterator[None]:
 
 
 def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
-    """The evaluated state of a scene, in the current view layer where that is one of the scene's."""
+    """The evaluated state of a scene, in the current view layer if it belongs to the scene."""
     if bpy.context.scene == scene:
         return bpy.context.evaluated_depsgraph_get()
     layer = scene.view_layers[0]
@@ -211,7 +214,7 @@ def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
 
 
 def _evaluated_object(graph: bpy.types.Depsgraph, holder: bpy.types.Object) -> bpy.types.Object:
-    """An object as evaluated; raises TargetError if the scene's evaluation leaves it out."""
+    """An object as evaluated; raises TargetError if it is not in the scene's evaluation."""
     evaluated = holder.evaluated_get(graph)
     if not evaluated.is_evaluated:
         raise TargetError(f"Object {holder.name!r} is not in the view layer or is disabled: enable it first")
@@ -253,7 +256,7 @@ def _recorded_step(target: Target, times: FloatArray) -> float:
 
 
 def _is_near(frame: Any, before: Any, after: Any, step: float) -> Any:
-    """Whether a frame is on the key before or after it, or these are at most about a step apart; (F,) each."""
+    """(F,) whether each frame is on a key, or between two keys that are at most about a step apart."""
     on_key = np.minimum(frame - before, after - frame) <= _ON_KEY * step
     return on_key | (after - before <= _SEEN_STEPS * step)
 

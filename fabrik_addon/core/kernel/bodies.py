@@ -66,7 +66,7 @@ class Pose:
         )
 
     def at(self, roots: FloatArray) -> "Pose":
-        """The only frame of a pose, F times, its root moved by (F, 3)."""
+        """A pose of one frame repeated F times, with its root moved by (F, 3)."""
         several = [None if value is None else np.repeat(value, len(roots), axis=0) for value in vars(self).values()]
         local, root, heads, orientations, carried, factors = several
         return Pose(local, root + roots, heads + roots[:, None], orientations, carried, factors)  # type: ignore[operator, arg-type]

@@ -177,7 +177,7 @@ class JointLimits:
         return ConstraintRows.joined([kind.rows(local, within) for kind in self._kinds])
 
     def near(self, local: FloatArray, within: float) -> BoolArray:
-        """(F, B) whether a body of F poses (F, B, 4) is at most so far, in radians, from a side of its limit."""
+        """(F, B) whether bodies in F poses (F, B, 4) are within some radians of a side of their limit."""
         result = np.zeros(local.shape[:2], dtype=bool)
         for kind in self._kinds:
             result[kind.near(local, within)] = True
@@ -222,7 +222,7 @@ class Hinges:
         return ConstraintRows.straight(rows, gaps, _KEYS * bodies + (upper > 0.0))
 
     def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
-        """Frames and bodies of those that are so near to an end of their range."""
+        """The frames and bodies of hinges that are within some radians of an end of their range."""
         angles = self.angles(local)
         frames, hinges = np.nonzero(np.minimum(self.high - angles, angles - self.low) <= within)
         return frames, self.bodies[hinges]
@@ -296,13 +296,13 @@ class _Balls:
         )
 
     def _gaps(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray, FloatArray, Lean, FloatArray]:
-        """Frames and joints (n,) that may be so near to a side, and (n, 7) radians to outline, axes and ends of twist.
+        """Frames and joints (n,) that may be near a side, and (n, 7) radians to outline, axes and ends of twist.
 
-        And their leans, and (n, 2) the outward ways.
+        Also their swings, and (n, 2) the outward directions.
         """
         own = local[:, self._bodies]
         twists = self._twists(own)
-        # An outline is nowhere nearer to its middle than its shortest half-axis.
+        # No point of an outline is nearer to its middle than its shortest half-axis.
         inside = np.sin(0.5 * np.maximum(self._least - within, 0.0)) ** 2
         candidates = own[..., 1] ** 2 + own[..., 3] ** 2 >= np.where(self._open, np.inf, inside)
         candidates |= np.minimum(self._high - twists, twists - self._low) <= within

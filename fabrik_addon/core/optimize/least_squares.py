@@ -135,7 +135,7 @@ class LeastSquares:
         return self._step(state, away, self._cost(state, away), damping, curved).optimality
 
     def _away(self, state: State) -> FloatArray:
-        """(F, P) residuals of poles, where these count."""
+        """(F, P) residuals of poles; (F, 0) if poles are not used."""
         return self.poles.residual(state.pose, state.bend) if self._pole_weight else np.zeros((len(state.weights), 0))
 
     def _cost(self, state: State, away: FloatArray) -> FloatArray:

@@ -108,7 +108,8 @@ class QuadraticProgram:
             if caps is None or not self._capped(multipliers, yielding, compliance, caps, used):
                 break
             multipliers = self._complementary(target, yielding, used)
-        # Inequalities yield a little more than they should, which counts where nearly dependent ones push hard.
+        # Inequalities have slightly more compliance than wanted, which matters if nearly dependent ones have large
+        # multipliers.
         missed = target - times(self._square, multipliers) - (yielding - self._least) * multipliers
         multipliers += _multipliers(self._square, missed, yielding, used)
         forces, pushes = multipliers[:, : self._count], -multipliers[:, self._count :]

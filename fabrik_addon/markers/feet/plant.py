@@ -142,9 +142,9 @@ def _anchors(skeleton: Skeleton, pins: Sequence[Effector]) -> list[Effector]:
 
 
 def _trunk(skeleton: Skeleton, feet: Collection[int]) -> set[int]:
-    """The root, and the bones above the legs: those that move all feet, down to where the ways to these part."""
+    """The root and the bones above the legs: those that move all feet."""
     paths = [skeleton.path(foot) for foot in feet]
     together = set.intersection(*map(set, paths)) if len(paths) > 1 else set()
-    # A bone with one bone below it on the way to all feet belongs to a leg.
+    # A bone with only one child on the paths to all feet belongs to a leg.
     toward = {bone: {path[path.index(bone) + 1] for path in paths if path[-1] != bone} for bone in together}
     return {0} | {bone for bone, below in toward.items() if len(below) > 1}

@@ -32,7 +32,7 @@ from ...settings.why_not import enabled_effectors
 from ..posture_session import make_solver
 from ..stored_pose import preferred_pose
 
-# A rope that is all but taut stays short of what pulls it (1.4 mm of a meter): the root goes by this share farther.
+# A nearly taut rope ends short of its pull (1.4 mm of a metre): the root moves by this share farther.
 _SLACK = 0.02
 # The cost of bending the trunk of an animal that is moved as a whole. Pinned, and with its hips lowered by 10 cm, a
 # wolf's front legs become 0 % shorter with 1, 7 % with 100, 13 % with 1000; its hind legs 14 %. A horse's 0, 7 and 17
@@ -88,9 +88,9 @@ class DragPart:
 
     Attributes:
         tree: the bones.
-        grips: what is dragged and what is held.
+        grips: dragged and held points.
         on_the_way: names of the bones whose rotation moves a grip.
-        turned: those that may turn, as places in the skeleton.
+        turned: those that may rotate, as indices in the skeleton.
         written: those and the joints of limbs without goals.
         moves_root: whether the top bone may move as well.
     """
@@ -221,7 +221,7 @@ def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
 def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
     """The joints, as indices in the skeleton, of limbs without goals, which hang or rest on the floor.
 
-    The limbs of a control rig follow its own rules.
+    None for control rigs, whose limbs follow their own rules.
     """
     posed = posed_rig(armature)
     led = {*led, *posed.of_limbs}

@@ -125,7 +125,7 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     def draw(self, _context: Context) -> None:
         layout = self.layout
         layout.use_property_split = True
-        # A layout is chosen only where it is asked for, or by a script.
+        # A layout is only chosen in the dialog, or by a script.
         asked = ("performer", "timing") if self.keypoints == "AUTO" else ("keypoints", "performer", "timing")
         for name in asked:
             layout.prop(self, name)
