@@ -22,14 +22,12 @@ from ..model.bodies import build_bodies, place_bodies
 from ..model.targets import Targets
 from ..model.validation import FARTHEST, checked_root_location, checked_start
 from ..optimize.least_squares import AT_POLE
+from ..optimize.poles import CLEAR
 from ..problem import Problem
 from ..readers import numbers
 from ..rotations import angle_between, quaternion_from_matrix
 from ..solution import Solution, Status
 from ..state import Start
-
-# The direction from the line loses its meaning below this distance, as a share of the chain's length.
-_CLEAR = 1e-3
 
 
 class _Begun(NamedTuple):
@@ -228,7 +226,7 @@ def _off_pole(backend: Backend, points: list[Vector], wish: Vector) -> tuple[Vec
     axis = first_direction(backend, points[-1], points[1], points[1])
     side, wanted = beside(sum_vectors(points[1:-1]), axis), beside(wish, axis)
     angle = backend.atan2(axis.dot(side.cross(wanted)), side.dot(wanted))
-    clear = backend.minimum(side.length, wanted.length) / (_CLEAR * points[-1].length + TINY)
+    clear = backend.minimum(side.length, wanted.length) / (CLEAR * points[-1].length + TINY)
     return axis, np.nan_to_num(angle * backend.minimum(clear, 1.0))
 
 
