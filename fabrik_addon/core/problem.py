@@ -232,7 +232,7 @@ class Problem:
 
     def legal(self, rotations: FloatArray) -> FloatArray:
         """(F, J, 4) local rotations with every limited bone inside its limit."""
-        if not self.limits:
+        if not (self.limits and len(rotations)):
             return rotations
         bones, limits = self._all_limits
         if rotations.strides[0]:
