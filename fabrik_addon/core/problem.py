@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, lengths
+from .arrays import ROUNDING, BoolArray, FloatArray, lengths
 from .backend import array
 from .backend.protocol import Backend
 from .fabrik.chain import is_chain
@@ -29,7 +29,6 @@ from .optimize.poles import Poles
 
 # An unlimited chain needs little memory for a frame, and many frames to make numpy efficient.
 _CHUNKS_OF_A_CHAIN = 5
-_LEAST_TOLERANCE = 1e-12
 
 
 def one_pose_backend() -> Backend:
@@ -113,7 +112,7 @@ class Problem:
     def tolerances(self) -> FloatArray:
         """(E + O,) the largest residuals of met goals."""
         both = np.concatenate([self.goals.lengths, self.goals.arms])
-        return np.maximum(self.options.tolerance * both, _LEAST_TOLERANCE)
+        return np.maximum(self.options.tolerance * both, ROUNDING)
 
     @cached_property
     def ranks(self) -> FloatArray:
@@ -233,7 +232,7 @@ class Problem:
 
     def legal(self, rotations: FloatArray) -> FloatArray:
         """(F, J, 4) local rotations with every limited bone inside its limit."""
-        if not self.limits:
+        if not (self.limits and len(rotations)):
             return rotations
         bones, limits = self._all_limits
         if rotations.strides[0]:

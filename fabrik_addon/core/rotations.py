@@ -8,8 +8,6 @@ from .arrays import ROUNDING, FloatArray, lengths
 
 # Below this angle (radians) linear interpolation of quaternions is as good as the arc: its error is the angle squared.
 _SMALL_ANGLE: Final = 1e-6
-# A smaller sine counts as no rotation.
-_NO_SINE: Final = 1e-12
 # Beyond the angle with this cosine, the axis cannot be read from the asymmetric part of a matrix.
 _FAR_TURNED: Final = -0.9
 NO_TURN: Final = np.array([1.0, 0.0, 0.0, 0.0])
@@ -49,14 +47,14 @@ def rotation_vector_from_quaternion(quaternion: FloatArray) -> FloatArray:
     """(..., 3) axis times angle, at most π radians, of (..., 4) unit quaternions."""
     cosine, sine = quaternion[..., 0], lengths(quaternion[..., 1:])
     angle = 2.0 * np.arctan2(sine, np.abs(cosine))
-    scale = np.where(sine > _NO_SINE, angle / np.maximum(sine, _NO_SINE), 2.0)
+    scale = np.where(sine > ROUNDING, angle / np.maximum(sine, ROUNDING), 2.0)
     return np.asarray(quaternion[..., 1:] * np.where(cosine < 0.0, -scale, scale)[..., None])
 
 
 def quaternion_from_rotation_vector(vector: FloatArray) -> FloatArray:
     """(..., 4) unit quaternions of the rotations by (..., 3) axis times angle, radians."""
     angle = lengths(vector)[..., None]
-    factor = np.where(angle > _NO_SINE, np.sin(0.5 * angle) / np.maximum(angle, _NO_SINE), 0.5)
+    factor = np.where(angle > ROUNDING, np.sin(0.5 * angle) / np.maximum(angle, ROUNDING), 0.5)
     return np.concatenate([np.cos(0.5 * angle), vector * factor], axis=-1)
 
 

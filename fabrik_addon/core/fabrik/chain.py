@@ -17,7 +17,8 @@ from .spheres import joint_between
 _MET = 1e-6
 _OPENING_SWEEPS = 2
 _ROUNDS = 12
-_NO_CHANGE = 0.01
+# A frame is at rest if its tip, or all effectors, move by less than this share of the tolerance in a sweep.
+NO_CHANGE = 0.01
 
 
 @dataclass
@@ -142,7 +143,7 @@ def reach_by_sweeps(
         part.iterations = part.iterations + 1
         chain.replace(backend, open_frames, part)
         limit = backend.take(tolerance, open_frames)
-        moves = (part.points[-1] - tip).length > limit * _NO_CHANGE
+        moves = (part.points[-1] - tip).length > limit * NO_CHANGE
         unmet = part.miss(wanted) > limit
         open_frames = open_frames[backend.frames_where(backend.logical_and(moves, unmet))]
 

@@ -10,8 +10,6 @@ from ..limits.base import Limit
 from ..model.skeleton import Skeleton
 from ..rotations import NO_TURN
 
-_STRAIGHT = 1e-3
-_BEND = 0.1
 # Number of poses, of which the nearest are tried as starts. A robot's hand on five hinges reached its position and
 # rotation on 396 of 400 frames with 256 of them, on 399 with 512, on all with 1,024.
 _SPREAD_POSES = 1024

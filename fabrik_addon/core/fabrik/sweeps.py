@@ -11,10 +11,8 @@ from ..kernel.goals import Goals
 from ..model.bodies import place_bodies
 from ..rotations import quaternion_from_matrix
 from ..state import State
+from .chain import NO_CHANGE
 from .passes import Passes, SweepTargets, sweep_targets
-
-# A frame is at rest if its effectors move less than this share of their tolerances in a sweep.
-_NO_CHANGE = 0.01
 
 
 def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, most: int, at_once: int = 1) -> None:
@@ -30,7 +28,7 @@ def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, mos
         pose, before = _swept(passes, bodies, goals, part, rest[frames], bound, times), part.residual
         residual = goals.residual(pose, part.wanted)
         part = replace(part, pose=pose, residual=residual, iterations=part.iterations + times)
-        moved = lengths(residual - before) > _NO_CHANGE * part.tolerances
+        moved = lengths(residual - before) > NO_CHANGE * part.tolerances
         part.stationary = ~(moved & (part.weights > 0.0)).any(axis=1)
         is_going = part.unmet() & ~part.stationary
         if not is_going.all() and done + times < most:

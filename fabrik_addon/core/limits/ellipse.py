@@ -7,7 +7,6 @@ from ..arrays import ROUNDING, FloatArray
 from ..backend.protocol import Backend, Scalar
 
 _STEPS = 12
-CLOSE = 1e-12
 
 
 def outline(angles: npt.ArrayLike, azimuth: FloatArray) -> FloatArray:
@@ -27,7 +26,7 @@ def level(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scala
 
 def nearest_on_ellipse(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     """The point itself if it is inside the ellipse with half-axes a and b, else the nearest point on it."""
-    outside = level(backend, x, z, a, b) > 1.0 + CLOSE
+    outside = level(backend, x, z, a, b) > 1.0 + ROUNDING
     if not backend.any_of(outside):
         return x, z
     frames, count = backend.frames_where(outside), backend.count(outside)
@@ -50,7 +49,7 @@ def _nearest_from_outside(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: 
         across, along = backend.maximum(t + aa, ROUNDING), backend.maximum(t + bb, ROUNDING)
         pp, qq = backend.square(ax / across), backend.square(bz / along)
         excess = backend.sqrt(pp + qq) - 1.0
-        if not backend.any_of(excess > CLOSE):
+        if not backend.any_of(excess > ROUNDING):
             break
         t = t + backend.maximum(excess, 0.0) * (pp + qq) / backend.maximum(pp / across + qq / along, ROUNDING)
     across, along = backend.maximum(t + aa, ROUNDING), backend.maximum(t + bb, ROUNDING)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
+from ..arrays import ROUNDING, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..kernel.bodies import Bodies
 from ..kernel.goals import Goals
 from ..kernel.joint_limits import JointLimits, Sides
@@ -52,7 +52,7 @@ _ROWS_HELD = 16
 # Goals are kept as rows if there are fewer of them than this share of the columns.
 _WIDE = 0.6
 # Damping of columns that move nothing, as shares of the mean square.
-_LEAST_SHARE, _LEAST_SQUARE = 1e-12, 1e-6
+_LEAST_SQUARE = 1e-6
 
 
 class _Step(NamedTuple):
@@ -293,7 +293,7 @@ class LeastSquares:
         turning = even[:, : bodies.turning]
         turning += turning.sum(axis=1, keepdims=True) / np.maximum((turning > 0.0).sum(axis=1, keepdims=True), 1)
         turning *= 0.5
-        least = _LEAST_SHARE * even.max(axis=1, keepdims=True) + TINY
+        least = ROUNDING * even.max(axis=1, keepdims=True) + TINY
         scale = 1.0 / np.sqrt(np.maximum(even, least))
         if curved and not len(bodies.slides):
             forces = goals.forces(residual * state.weights[..., None])

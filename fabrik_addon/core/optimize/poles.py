@@ -13,7 +13,7 @@ from ..fabrik.limbs import BendLimb
 from ..kernel.bodies import Bodies, Motions, Pose, cross
 
 # The direction from the line loses its meaning below this distance, as a share of the limb's length.
-_CLEAR = 1e-3
+CLEAR = 1e-3
 
 
 class Poles:
@@ -43,7 +43,7 @@ class Poles:
         """
         axis, length, side, wish = self._frame(place, pose, poles)
         angle = np.arctan2((axis * cross(side, wish)).sum(axis=-1), (side * wish).sum(axis=-1))
-        clear = np.minimum(lengths(side), lengths(wish)) / np.maximum(length * _CLEAR, TINY)
+        clear = np.minimum(lengths(side), lengths(wish)) / np.maximum(length * CLEAR, TINY)
         return np.where(np.isnan(angle) | (length <= TINY), 0.0, angle * np.minimum(clear, 1.0))
 
     def axis(self, place: int, pose: Pose) -> tuple[FloatArray, FloatArray]:

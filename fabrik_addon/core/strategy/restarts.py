@@ -1,17 +1,14 @@
 """Restarts: other start poses for frames that joint limits seem to keep from their targets."""
 
-from itertools import pairwise
-
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, squares
+from ..arrays import IntArray, squares
 from ..attempt import attempt
 from ..problem import Problem
-from ..rotations import NO_TURN
 from ..state import Start, State
 
-# Rest alone helps most frames that can be helped, a few more poses nearly all others (in the benchmarks' families).
-_BATCH_ENDS = (1, 5)
+# A few poses help nearly all frames that can be helped (in the benchmarks' families), the others are tried afterwards.
+_FEW = 4
 # After this many steps a restart shows whether it is successful; the best one is then completed.
 _STEPS = 25
 # With more than this many target numbers per degree of freedom no other pose fits: for a walk with 31 skin markers on
@@ -36,8 +33,9 @@ def take_better(state: State, frames: IntArray, found: State, share: float = 1.0
 def restart(problem: Problem, start: Start, state: State) -> None:
     """Try other start poses, several at once, for the frames that may be stuck."""
     frames = _stuck(problem, start, state)
-    for batch in _batches(problem.options.restarts):
-        if not len(frames):
+    few = min(_FEW, problem.options.restarts)
+    for batch in (range(few), range(few, problem.options.restarts)):
+        if not (len(frames) and len(batch)):
             return
         several = max(1, problem.frames_at_once // len(batch))
         for first in range(0, len(frames), several):
@@ -49,7 +47,9 @@ def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, b
     """Solve some frames from each start pose of a batch, and take the best pose if it is better."""
     count = len(frames)
     part = state.part(np.tile(frames, len(batch)))
-    local = _start_poses(problem, start, state, frames, batch)[:, problem.bones]
+    spread, nearest = problem.spread_poses[0], _nearest_poses(problem, start, state, frames)
+    places = nearest[:, np.minimum(batch, len(spread) - 1)].T.ravel()
+    local = spread[places][:, problem.bones]
     part.pose = problem.bodies.pose(local, part.pose.root, part.pose.factors)
     part.residual = problem.goals.residual(part.pose, part.wanted)
     part.iterations[:] = 0
@@ -70,28 +70,6 @@ def _stuck(problem: Problem, start: Start, state: State) -> IntArray:
     weights = state.weights[frames]
     beyond = problem.beyond_lengths(state.wanted.points[frames], weights, start.roots[frames])
     return frames[~beyond & problem.within_freedom(weights, _MOST_ASKED)]
-
-
-def _batches(restarts: int) -> list[range]:
-    """The restarts in the order in which they are tried: rest, a few, all others."""
-    ends = [0, *(end for end in _BATCH_ENDS if end < restarts), restarts]
-    return [range(*pair) for pair in pairwise(ends)]
-
-
-def _start_poses(problem: Problem, start: Start, state: State, frames: IntArray, batch: range) -> FloatArray:
-    """(R * F, J, 4) start poses for R restarts of F frames, restart by restart.
-
-    First the valid pose nearest to rest, then those of a fixed set that bring the effectors nearest.
-    """
-    poses = []
-    if 0 in batch:
-        rest = np.broadcast_to(NO_TURN, (len(frames), len(problem.skeleton), 4))
-        poses.append(problem.legal(rest))
-    others = [number - 1 for number in batch if number > 0]
-    if others:
-        spread, nearest = problem.spread_poses[0], _nearest_poses(problem, start, state, frames)
-        poses += [spread[nearest[:, min(place, len(spread) - 1)]] for place in others]
-    return np.concatenate(poses)
 
 
 def _nearest_poses(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
