@@ -8,7 +8,7 @@ from fabrik_addon.core import Skeleton
 from fabrik_addon.core.rotations import quaternion_from_matrix
 from fabrik_addon.human.rest_body import bones_of
 
-# Metres from toe to head: people of one size, so that errors of recordings can be compared.
+# Meters from toe to head: people of one size, so that errors of recordings can be compared.
 SIZE = 1.7
 # Fingers, and joints that are only the ends of others.
 LEFT_OUT = ("Thumb", "Index", "Middle", "Ring", "Pinky", "HandEnd")
@@ -22,7 +22,7 @@ Y_UP = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 class Recording:
     """A person of J bones over F frames, Z up.
 
-    local: (F, J, 4) rotations from rest. heads: (F, J, 3) metres. hips: (F, 4) the first bone's rotation in space.
+    local: (F, J, 4) rotations from rest. heads: (F, J, 3) meters. hips: (F, 4) the first bone's rotation in space.
     bones: the bones at rest, as the limit preset takes them. rate: frames a second.
     """
 

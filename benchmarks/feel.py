@@ -99,7 +99,7 @@ def _drawn_goals(rig, grip, count, within, seed):
     """[count][3] positions of the dragged point in legal poses in which the pins hold and nothing is below the floor.
 
     The poses are random ones inside the limits, from near rest to the limits' ends, after the solver has moved the
-    pinned bones back. Only points within some metres of the current one are used.
+    pinned bones back. Only points within some meters of the current one are used.
     """
     rng, (tree,), drawn = np.random.default_rng(seed), read_trees(rig), 1000
     skeleton, limits = tree.skeleton, read_limits(rig)
@@ -292,7 +292,7 @@ def measure_play():
 
 
 def _key_target(target, seed):
-    """Move a target along a smooth closed loop, half a metre wide."""
+    """Move a target along a smooth closed loop, half a meter wide."""
     time, start = np.linspace(0.0, 2.0 * np.pi, FRAMES, endpoint=False), np.array(target.location)
     first, second = np.random.default_rng(seed).uniform(-0.25, 0.25, (2, 3))
     for frame, shift in enumerate(np.outer(np.sin(time), first) + np.outer(1.0 - np.cos(2.0 * time), 0.5 * second), 1):
@@ -359,7 +359,7 @@ def _one_move(rig, keeper, grip, shift):
     return seconds
 
 
-# Metres by which the mouse jitters.
+# Meters by which the mouse jitters.
 TREMBLES = np.tile([(1e-3, 0.0, 0.0), (0.0, 0.0, 0.0)], (6, 1))
 # Degrees: a pose that rotates by less counts as unchanged.
 UNMOVED = 1e-3
@@ -371,7 +371,7 @@ OUT_OF_REACH = {
 
 
 def measure_out_of_reach():
-    """The mouse moves on beyond reach, then jitters by a millimetre."""
+    """The mouse moves on beyond reach, then jitters by a millimeter."""
     rig, rows, aims = open_human(), [], []
     for name, path in OUT_OF_REACH.items():
         shifts = np.concatenate([path.out(), path.out()[-1] + TREMBLES])
@@ -413,7 +413,7 @@ def measure_out_of_reach():
 
 
 def _solved_errors(rig, path, shifts, track):
-    """(N,) metres by which the solver, which has no balance, misses each step, from rest or from a drag's pose."""
+    """(N,) meters by which the solver, which has no balance, misses each step, from rest or from a drag's pose."""
     (tree,) = read_trees(rig)
     effectors = [Effector(name, rotation_weight=1.0) for name in path.pinned]
     effectors.append(Effector(path.bone, (0.0, 0.0, 0.0) if path.point == "HEAD" else None, priority=1))

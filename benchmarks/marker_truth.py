@@ -15,7 +15,7 @@ from fabrik_addon.markers.calibrate.offsets import bones_of, guessed_offsets, po
 from fabrik_addon.markers.calibrate.proportions import with_factors
 from fabrik_addon.markers.clip import Clip
 
-# Errors of the markers' guesses, metres, uniform on each axis; frames of a standing person.
+# Errors of the markers' guesses, meters, uniform on each axis; frames of a standing person.
 OFF = 0.010
 FRAMES = 30
 REST_SEEDS, LIMB_SEEDS = 10, 4

@@ -9,9 +9,9 @@ from benchmarks.natural_rigs import RIGS, named
 from benchmarks.tables import Aim, Part, table
 from fabrik_addon.human.masses import body_masses
 
-# Degrees: a bone that rotates by more in a step of a centimetre jumps visibly.
+# Degrees: a bone that rotates by more in a step of a centimeter jumps visibly.
 JUMP = 8.0
-# The same at a straight limb: 20° for half a centimetre, and geometry goes with the root of the distance.
+# The same at a straight limb: 20° for half a centimeter, and geometry goes with the root of the distance.
 STRAIGHT_JUMP = 28.0
 
 PATHS = (
@@ -31,7 +31,7 @@ LINES = (
     Path3("behind the hip", "hand.L", ((-0.5, 0.25, 0.0),)),
     Path3("to the floor in front of the feet", "hand.L", ((-0.5, -0.4, -0.9),)),
 )
-# The farthest that hips and centre of mass may go, in centimetres; None: as they will.
+# The farthest that hips and centre of mass may go, in centimeters; None: as they will.
 LINE_AIMS = ((2.0, None), (2.0, None), (2.0, None), (None, 6.0))
 SMOOTHNESS = (
     "largest turn of a bone a step", "in reach, straight limbs apart", "in reach, at a straight limb",
@@ -121,7 +121,7 @@ def measure_lines():
 
 
 def _travels(rig, track):
-    """Metres of movement of the hips' head, and of the center of mass seen from above."""
+    """Meters of movement of the hips' head, and of the center of mass seen from above."""
     masses = body_masses({bone.name: bone.length for bone in rig.data.bones})
     share = np.array([masses[name].share for name in track.names])
     along = np.array([masses[name].centre * rig.data.bones[name].length for name in track.names])
@@ -147,7 +147,7 @@ def measure_sides():
 
 
 def _unlike(own, other):
-    """Metres that the joints of one track are at most from the mirror image of the other's."""
+    """Meters that the joints of one track are at most from the mirror image of the other's."""
     flips = {"L": "R", "R": "L"}
     names = [f"{name[:-1]}{flips[name[-1]]}" if name[-2:] in {".L", ".R"} else name for name in own.names]
     places = [other.names.index(name) for name in names]

@@ -20,7 +20,7 @@ from fabrik_addon.core.rotations import angle_between, conjugate, product, rotat
 
 HUMAN = Path(__file__).parents[1] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
-# Metres from one step to the next, as a slow hand on the mouse goes.
+# Meters from one step to the next, as a slow hand on the mouse goes.
 STEP = 0.01
 # A drag back at its start is put back to the bit; so near to it the pose is still a solved one.
 NEARLY_BACK = 1e-5
@@ -32,7 +32,7 @@ STRAIGHT = 0.35
 
 @dataclass(frozen=True)
 class Path3:
-    """The path of a dragged point: straight lines between shifts (W, 3) from its start, in metres."""
+    """The path of a dragged point: straight lines between shifts (W, 3) from its start, in meters."""
 
     name: str
     bone: str
@@ -60,7 +60,7 @@ class Track:
     """The result of a drag of N steps for J bones.
 
     parents: (J,), -1 for none. rotations: (N + 1, J, 4) local, the start first. matrices: (N + 1, J, 4, 4) in armature
-    space. shifts: (N, 3) of the dragged point. errors, pin_errors: (N,) metres. seconds: (N,) from the mouse to posed
+    space. shifts: (N, 3) of the dragged point. errors, pin_errors: (N,) meters. seconds: (N,) from the mouse to posed
     bones.
     """
 
@@ -85,7 +85,7 @@ class Track:
 
     @property
     def in_reach(self):
-        """(N,) whether the dragged point is within a millimetre of its target."""
+        """(N,) whether the dragged point is within a millimeter of its target."""
         return self.errors < 1e-3
 
     @property

@@ -14,7 +14,7 @@ PATHS = [int(number) for number in os.environ.get("FABRIK_NATURAL_PATHS", "0 3")
 DRAGGED = ("hand.L", "hand.R", "head", "upper_chest", "hips", "forearm.L")
 # The steps that are solved from the drag's start, which takes long and needs none of those before.
 WINDOW = slice(400, 440)
-# Metres that a joint may go for one of the target.
+# Meters that a joint may go for one of the target.
 LOOSE = 5.0
 # Degrees: a bone that rotates by more in a step out of reach pops visibly.
 POP = 15.0
@@ -57,7 +57,7 @@ def measure_random():
 
 
 def random_shifts(seed, steps):
-    """(steps, 3) metres along a smooth closed random path, about half of it out of reach."""
+    """(steps, 3) meters along a smooth closed random path, about half of it out of reach."""
     random, time = np.random.default_rng(seed), np.linspace(0.0, 2.0 * np.pi, steps, endpoint=False)
     size = 0.25 if seed % 2 else 0.5
     waves = [random.normal(size=(2, 3)) / wave for wave in range(1, 5)]

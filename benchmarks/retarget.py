@@ -163,7 +163,7 @@ class Figures:
         return float(np.degrees(np.max(more)))
 
     def _touch(self, source):
-        """Millimetres by which hands that should be near one another, the head or a hip are off.
+        """Millimeters by which hands that should be near one another, the head or a hip are off.
 
         None if none should be.
         """

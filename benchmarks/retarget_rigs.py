@@ -17,7 +17,7 @@ from fabrik_addon.core import Effector, solve
 from fabrik_addon.markers.steps import finish
 
 TAKES = ("dab", "wave_hello", "dance", "clap", "hands on hips")
-# Synthetic takes: two positions, metres, between which the left hand moves; the right one is mirrored.
+# Synthetic takes: two positions, meters, between which the left hand moves; the right one is mirrored.
 HANDS = {
     "clap": ((0.30, -0.35, 1.30), (0.04, -0.38, 1.30)),
     "hands on hips": ((0.45, -0.10, 1.00), (0.16, -0.06, 1.02)),

@@ -24,7 +24,7 @@ from .recipe.human import human_bones
 from .recipe.paper_models import PAPER_MODELS
 from .recipe.skin import build_skin
 
-# In front of the left shoulder and a little above it: the arm bends, and the trunk goes along. Metres.
+# In front of the left shoulder and a little above it: the arm bends, and the trunk goes along. Meters.
 FIRST_TARGET = (0.3, -0.45, 1.45)
 TARGET_SIZE = 0.05
 # Shown in the file beside the person.

@@ -31,7 +31,7 @@ LENS_MM, SENSOR_MM = 70.0, 24.0
 CAMERA_DOWN = math.radians(16.0)
 MARGIN = 1.16  # how much more than the figure a picture shows
 TITLE_SHARE = 0.11  # a title's height, of a picture's
-TILE, STATURE = 0.5, 1.75  # side of the floor's squares for a person of this height, metres
+TILE, STATURE = 0.5, 1.75  # side of the floor's squares for a person of this height, meters
 INK = (0.05, 0.05, 0.06)
 
 

@@ -47,7 +47,7 @@ NOTES = """## What to see in it
 - In the hinge plane of Figure 7 a pose reaches its target, but nothing keeps the hinges inside their ranges, and the
   plane has to be known beforehand. A hinge limit needs neither.
 - Near full extension a joint moves much farther than the target, as the square root of what is left of the reach. A
-  pose that meets its target shows it; a loop that is cut short lags behind and misses by millimetres instead.
+  pose that meets its target shows it; a loop that is cut short lags behind and misses by millimeters instead.
 - What is solved by itself at each step has no history: the pose depends on the target alone, and a fold is passed in
   one large step. Going on from the step before follows through. A shake is a joint that turns back and at once back
   again, by a tenth of the target's largest step. Within reach there is next to none; beyond it, where the targets of

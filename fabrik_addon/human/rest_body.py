@@ -17,7 +17,7 @@ from .naming_schemes import match
 
 # The fields of a role besides its part.
 _TOLD: Final = ("side", "finger", "number")
-# Metres: shorter vectors have no direction.
+# Meters: shorter vectors have no direction.
 _SHORT: Final = 1e-6
 # Least cosine between bones and their limbs.
 _ALONG: Final = 0.7

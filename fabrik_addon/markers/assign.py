@@ -26,13 +26,13 @@ from .mapping.marker_map import MappedMarker
 _FRAMES: Final = 40
 # With fewer known markers, or on fewer bones, the poses are not determined.
 _FEWEST_KNOWN, _FEWEST_BONES = 6, 4
-# Weight of a squared radian away from rest relative to a squared metre: markers 2 cm off their guesses count as much as
+# Weight of a squared radian away from rest relative to a squared meter: markers 2 cm off their guesses count as much as
 # half a radian.
 _PRIOR: Final = 0.02**2 / 0.5**2
 _SCALES: Final = np.geomspace(0.75, 1.33, 9)
 _SCALED_FRAMES: Final = 5
 # For each round: how much worse the second-best bone must be before a marker is used in the next round, and how far
-# (metres) markers may move on their bone. That is far at first, while a limb without a known marker hangs as at rest,
+# (meters) markers may move on their bone. That is far at first, while a limb without a known marker hangs as at rest,
 # and in the end no more than skin or a joint's keypoint moves. A cart or a ball moves more.
 _ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
 # Labels give only approximate positions: each round moves a marker by this share toward the position that the poses
@@ -58,13 +58,13 @@ def assign_by_motion(
     rest: Mapping[str, RestBone],
     *,
     limits: Mapping[str, Limit] | None = None,
-    metre: float = 1.0,
+    meter: float = 1.0,
 ) -> tuple[Guess, ...]:
     """Assign unknown markers of a clip to bones; empty if too few markers are known.
 
     skeleton, rest: the rig's bones at rest. known: the markers whose bones are known; their offsets may be guesses.
     clip: the recording, in the armature's axes. parts: the bone of each role, from `parts_of`. limits: bone name to
-    limit. metre: armature units in a metre.
+    limit. meter: armature units in a meter.
     """
     known = [entry for entry in known if entry.weight > 0.0 and entry.marker in clip.names]
     unknown = [name for name in clip.names if name not in {entry.marker for entry in known}]
@@ -76,7 +76,7 @@ def assign_by_motion(
         or not landmarks
     ):
         return ()
-    poses = _RoughPoses(skeleton, dict(limits or {}), metre)
+    poses = _RoughPoses(skeleton, dict(limits or {}), meter)
     positions = positions_of(clip, known)
     # Evenly spread frames, from those on which the most markers are seen.
     counts = (~np.isnan(positions).any(axis=2)).sum(axis=1)
@@ -96,8 +96,8 @@ def assign_by_motion(
 class _RoughPoses:
     """Poses that fit a few markers and are otherwise as near to rest as possible."""
 
-    def __init__(self, skeleton: Skeleton, limits: dict[str, Limit], metre: float) -> None:
-        self.skeleton, self.metre = skeleton, metre
+    def __init__(self, skeleton: Skeleton, limits: dict[str, Limit], meter: float) -> None:
+        self.skeleton, self.meter = skeleton, meter
         self._limits = limits
         self._options = Options(restarts=0)
 
@@ -108,7 +108,7 @@ class _RoughPoses:
         effectors = make_effectors(entries, offsets)
         solver = Solver(self.skeleton, effectors, limits=self._limits, root="FREE", options=self._options)
         rest = np.tile(NO_TURN, (len(self.skeleton), 1))
-        prior = PosePrior(rest, np.full(len(self.skeleton), _PRIOR * self.metre**2))
+        prior = PosePrior(rest, np.full(len(self.skeleton), _PRIOR * self.meter**2))
         if start is None:
             return solver.solve(targets, prior=prior)
         return solver.solve(targets, prior=prior, start=start.rotations, start_location=start.root_location)
@@ -119,7 +119,7 @@ class _RoughPoses:
         tried = (_SCALES[:, None, None, None] * few).reshape(-1, *few.shape[1:])
         found = self.solve(known, guessed_offsets(self.skeleton, known), tried)
         angles = 2.0 * np.arccos(np.clip(np.abs(found.rotations[:, 1:, 0]), 0.0, 1.0))
-        squares = (np.nan_to_num(found.errors) ** 2).sum(axis=1) + _PRIOR * self.metre**2 * (angles**2).sum(axis=1)
+        squares = (np.nan_to_num(found.errors) ** 2).sum(axis=1) + _PRIOR * self.meter**2 * (angles**2).sum(axis=1)
         return float(_SCALES[np.argmin(squares.reshape(len(_SCALES), -1).sum(axis=1) / _SCALES**2)])
 
 
@@ -142,7 +142,7 @@ def _rounds(
         matrices = forward_kinematics(skeleton, solution.rotations, solution.root_location)
         measured, _ = measured_offsets(matrices, bones_of(skeleton, known), targets, own)
         own = own + _BELIEVED * (measured - own)
-        found = bones_by_motion(points, matrices[:, places], list(landmarks.values()), loosest, poses.metre)
+        found = bones_by_motion(points, matrices[:, places], list(landmarks.values()), loosest, poses.meter)
         sure = np.flatnonzero((found.bones >= 0) & (found.margins > clear))
         entries = [*known, *(_entry(unknown[row], names[found.bones[row]], found, row) for row in sure)]
         offsets = np.concatenate([own, found.offsets[sure]])

@@ -44,7 +44,7 @@ class TakeSettings:
             too.
         plant_feet: keep planted feet in place.
         up: index of armature space's up axis.
-        metre: armature units in a meter.
+        meter: armature units in a meter.
 
     Raises TakeError for an unknown value of gaps, or a rate that is not positive.
     """
@@ -55,7 +55,7 @@ class TakeSettings:
     steady: bool = True
     plant_feet: bool = False
     up: int = 2
-    metre: float = 1.0
+    meter: float = 1.0
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -140,7 +140,7 @@ def _planted(
     if not points:
         return None
     usual = StandingSettings()
-    standing = replace(usual, speed=usual.speed * settings.metre, height=usual.height * settings.metre)
+    standing = replace(usual, speed=usual.speed * settings.meter, height=usual.height * settings.meter)
     planted = plant_feet(solution, points, settings.rate, limits=solver.limits, up=settings.up, settings=standing)
     recording.solution.rotations[:] = planted.solution.rotations
     return replace(planted, solution=replace(planted.solution, errors=recording.distances()))

@@ -22,7 +22,7 @@ _AWAY = 1.5
 
 
 def start_file() -> None:
-    """An empty file with the factory's settings, in metres."""
+    """An empty file with the factory's settings, in meters."""
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     bpy.data.batch_remove([each for each in bpy.data.workspaces if each.name not in WORKSPACES])
     bpy.data.batch_remove([each for each in bpy.data.screens if each.name not in WORKSPACES])

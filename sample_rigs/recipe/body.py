@@ -1,6 +1,6 @@
 """The shape of the person: rounded parts, each belonging to a bone, melted into one body.
 
-Everything is written for the left half and the middle; the right half is its mirror image. Metres, armature space.
+Everything is written for the left half and the middle; the right half is its mirror image. Meters, armature space.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def ellipsoid(centre: Point, radii: Point, axes: FloatArray | None = None) -> Ca
 
 
 def on_bone(name: str, along: float, x: float = 0.0, z: float = 0.0) -> Point:
-    """A point beside a bone: a share of its length along, then metres along its local X and Z."""
+    """A point beside a bone: a share of its length along, then meters along its local X and Z."""
     bone = _BONES[name]
     place = np.array(bone.head) + bone.rotation @ (x, along * bone.length, z)
     return (float(place[0]), float(place[1]), float(place[2]))

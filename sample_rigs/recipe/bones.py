@@ -16,7 +16,7 @@ SIDES = ("L", "R")
 
 @dataclass(frozen=True)
 class Bone:
-    """A bone at rest, in armature space and metres.
+    """A bone at rest, in armature space and meters.
 
     Attributes:
         name: the bone's name.
@@ -34,7 +34,7 @@ class Bone:
 
     @property
     def length(self) -> float:
-        """Distance from head to tail, metres."""
+        """Distance from head to tail, meters."""
         return float(np.linalg.norm(np.subtract(self.tail, self.head)))
 
     @property

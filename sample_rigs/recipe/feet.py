@@ -20,7 +20,7 @@ TOE_OFF = 0.62
 TOES_RELAXED = 0.74
 TOE_ROLL = np.radians(30.0)
 
-# Points of a flat foot, metres from the place on the ground below its ankle.
+# Points of a flat foot, meters from the place on the ground below its ankle.
 _BONES = {bone.name: bone for bone in human.human_bones()}
 _UNDER_ANKLE = np.array(_BONES["foot.L"].head) * (1.0, 1.0, 0.0)
 ANKLE = np.array(_BONES["foot.L"].head) - _UNDER_ANKLE
@@ -52,7 +52,7 @@ def toe_pitch(phase: FloatArray) -> FloatArray:
 
 
 def standing_ankle(phase: FloatArray) -> FloatArray:
-    """The ankle (F, 3) of a foot on the ground, metres from the point below the ankle of its flat sole."""
+    """The ankle (F, 3) of a foot on the ground, meters from the point below the ankle of its flat sole."""
     pitch, toes = foot_pitch(phase), toe_pitch(phase)
     over_heel = HEEL + turned(about(0, -pitch), ANKLE - HEEL)
     ball = TIP + turned(about(0, -toes), BALL - TIP)
@@ -61,7 +61,7 @@ def standing_ankle(phase: FloatArray) -> FloatArray:
 
 
 def normal_leg(phase: FloatArray) -> FloatArray:
-    """From hip to ankle (F, 3) in normal gait, metres."""
+    """From hip to ankle (F, 3) in normal gait, meters."""
     thigh = np.radians(smooth_cycle(_THIGH_DEG, phase))
     shin = thigh - np.radians(smooth_cycle(_KNEE_DEG, phase))
     forward = human.THIGH * np.sin(thigh) + human.SHIN * np.sin(shin)

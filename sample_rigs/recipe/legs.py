@@ -17,7 +17,7 @@ CROSSING = 0.235  # share of the cycle after heel strike at which the pelvis pas
 ANKLE_X = 0.060  # from the line of walking
 TOE_OUT = np.radians(6.0)
 STRIKE_SPEED = 0.1  # share of the speed, relative to the free leg, that the foot has lost when it strikes
-CLEARANCE = 0.010  # metres by which the heel is held clear of the ground before it strikes
+CLEARANCE = 0.010  # meters by which the heel is held clear of the ground before it strikes
 _TICK = 1e-4  # of a cycle, for speeds by difference
 
 HipPath = Callable[[FloatArray], FloatArray]

@@ -18,7 +18,7 @@ from .body import on_bone, skin_distance
 from .bones import FloatArray, Point, other_side
 
 RATE = 100.0  # Hz
-NOISE = 0.0015  # metres, standard deviation along each axis
+NOISE = 0.0015  # meters, standard deviation along each axis
 BALL_RADIUS = 0.007  # a marker's middle is this far above the skin
 GAP_SHARE = 0.03
 GAP_FRAMES = (3, 25)
@@ -30,7 +30,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Marker:
-    """A marker and the point of its bone that it sticks to, in metres in the bone's rest frame."""
+    """A marker and the point of its bone that it sticks to, in meters in the bone's rest frame."""
 
     name: str
     bone: str
@@ -90,7 +90,7 @@ def markers() -> tuple[Marker, ...]:
 
 
 def _offset(site: _Site) -> tuple[float, float, float]:
-    """Where the marker sits, in its bone's rest frame, to a tenth of a millimetre."""
+    """Where the marker sits, in its bone's rest frame, to a tenth of a millimeter."""
     direction = np.array(site.outward) / np.linalg.norm(site.outward)
     depths = np.arange(0.0, 0.25, 0.0005)
     outside = skin_distance(np.add(site.inside, np.multiply.outer(depths, direction))) > 0.0
@@ -106,13 +106,13 @@ def recording_times() -> FloatArray:
 
 
 def true_positions() -> FloatArray:
-    """Where the markers are (F, M, 3), metres, Z up."""
+    """Where the markers are (F, M, 3), meters, Z up."""
     motion = walk.walk_motion(recording_times())
     return np.stack([motion.point(marker.bone, np.array(marker.offset)) for marker in markers()], axis=1)
 
 
 def recording() -> FloatArray:
-    """What the cameras see (F, M, 3), metres, Z up, NaN where they do not. The same every time."""
+    """What the cameras see (F, M, 3), meters, Z up, NaN where they do not. The same every time."""
     positions = true_positions()
     chance = np.random.RandomState(_SEED)  # its numbers are the same in every version of numpy
     positions += chance.normal(0.0, NOISE, positions.shape)
@@ -134,7 +134,7 @@ def _unseen(shape: tuple[int, int], chance: np.random.RandomState) -> Mask:
 
 
 def trc_text(positions: FloatArray, name: str) -> str:
-    """A TRC file, millimetres and Y up as most are, of positions (F, M, 3) in metres and Z up."""
+    """A TRC file, millimeters and Y up as most are, of positions (F, M, 3) in meters and Z up."""
     names = [marker.name for marker in markers()]
     frames, count = positions.shape[:2]
     y_up = 1000.0 * np.stack([positions[..., 0], positions[..., 2], -positions[..., 1]], axis=-1)

@@ -1,7 +1,7 @@
 """The four models of section 5 of the paper (Aristidou and Lasenby, 2011).
 
 A joint is a point: the head of a bone or the tail of the last one. Bones without children are the end effectors.
-The paper gives lengths for the chain only; the others have the sizes of real ones, in metres.
+The paper gives lengths for the chain only; the others have the sizes of real ones, in meters.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from .surface import IntArray, edges_of, graded, settled, spread, surface_net
 _WEIGHT_ROUNDS = 14  # how often weights are averaged with their neighbours: joints bend over some 4 cm to either side
 _INFLUENCES = 4
 _LEAST_WEIGHT = 0.02
-_POINT_STEP = 2.0**-14  # metres; coarse numbers compress well
+_POINT_STEP = 2.0**-14  # meters; coarse numbers compress well
 _WEIGHT_STEPS = 256.0
 
 
@@ -23,7 +23,7 @@ class Skin:
     """A mesh at rest.
 
     Attributes:
-        points: (V, 3) metres, armature space.
+        points: (V, 3) meters, armature space.
         quads: (Q, 4) vertex numbers, facing outward.
         groups: bone names.
         weights: (V, groups), rows sum to one.

@@ -23,7 +23,7 @@ _HEAD_SHARE = {"neck": 0.5, "head": 1.0}
 
 
 def pelvis_location(phase: FloatArray) -> FloatArray:
-    """The root's head (F, 3), metres: low on two legs, high on one, swaying over the standing leg."""
+    """The root's head (F, 3), meters: low on two legs, high on one, swaying over the standing leg."""
     turn = 2.0 * np.pi * phase
     x = SWAY * np.sin(turn - 0.35)
     y = START - STRIDE * (phase - FIRST_PHASE) - SURGE * np.sin(2.0 * turn - 0.6)

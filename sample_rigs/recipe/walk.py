@@ -23,7 +23,7 @@ class Motion:
     """The body over F frames, in armature space.
 
     Attributes:
-        heads: bone name -> (F, 3) metres.
+        heads: bone name -> (F, 3) meters.
         turns: bone name -> (F, 3, 3), how the bone has turned since rest.
     """
 

@@ -461,7 +461,7 @@ def test_a_contact_sheet_of_nothing_says_so_in_one_line(tmp_path, capsys, blend,
     assert not picture.exists()
 
 
-def test_the_map_is_plain_json_with_offsets_of_a_tenth_of_a_millimetre():
+def test_the_map_is_plain_json_with_offsets_of_a_tenth_of_a_millimeter():
     content = json.loads((FOLDER / "walk_map.json").read_text(encoding="ascii"))
     assert content["fabrik_marker_map"] == 1
     for entry in content["markers"].values():

@@ -71,7 +71,7 @@ def lead(solver, rest, points, way, **options):
 
 
 def straight(shift):
-    """(N, 3) a straight path, a centimetre a step."""
+    """(N, 3) a straight path, a centimeter a step."""
     count = int(np.ceil(np.linalg.norm(shift) / STEP))
     return np.outer(np.arange(1, count + 1) / count, shift)
 
@@ -91,7 +91,7 @@ def test_in_reach_it_is_exact_and_flows(shift):
 
 
 def test_at_once_it_comes_in_one_go_to_where_it_settles_otherwise():
-    """A hand that jumps by half a metre is there after one solve, in the pose that many small moves lead to."""
+    """A hand that jumps by half a meter is there after one solve, in the pose that many small moves lead to."""
     shift = np.array((-0.5, -0.6, 0.1))
     solver, rest, points = person()
     slowly = lead(solver, rest, points, straight(shift))[-1]
@@ -112,7 +112,7 @@ def test_there_and_back_is_where_it_began():
 
 
 def test_out_of_reach_the_feet_stay_and_the_body_is_calm():
-    """Half a metre too far, then on by single centimetres: the first goals are met, and the body moves little."""
+    """Half a meter too far, then on by single centimeters: the first goals are met, and the body moves little."""
     solver, rest, points = person()
     found = lead(solver, rest, points, straight(np.array((1.5, -1.0, 0.3))))
     assert found[-1].errors[HAND] > 0.2
@@ -121,7 +121,7 @@ def test_out_of_reach_the_feet_stay_and_the_body_is_calm():
 
 
 def farthest_steps(solver, found):
-    """(N - 1,) metres that the joint, or the middle of a bone, that goes farthest goes from pose to pose."""
+    """(N - 1,) meters that the joint, or the middle of a bone, that goes farthest goes from pose to pose."""
     poses = np.array([forward_kinematics(solver.skeleton, each.rotations, each.root_location) for each in found])
     joints = poses[..., :3, 3]
     both = np.concatenate([joints, joints + 0.5 * solver.skeleton.lengths[:, None] * poses[..., :3, 1]], axis=1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fabrik_addon.markers.clip import Clip, ClipError, to_z_up, trim, true_spans, up_axis_by_markers
 from fabrik_addon.markers.resample import resample
 
-# A person 1.75 m tall, arms hanging, Z up, looking along -Y: x, y, z in metres.
+# A person 1.75 m tall, arms hanging, Z up, looking along -Y: x, y, z in meters.
 STANDING = np.array(
     [
         [0.00, -0.08, 1.75],  # forehead

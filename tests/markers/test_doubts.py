@@ -77,7 +77,7 @@ class TestResult:
         assert doubt.startswith("RMS 85 mm is high: ")
 
     def test_what_is_far_goes_by_the_size_of_the_rig(self) -> None:
-        """A rig in centimetres is a hundred times as large, and so are its errors."""
+        """A rig in centimeters is a hundred times as large, and so are its errors."""
         assert list(result_doubts(report(0.85), size=240.0)) == []
         (doubt,) = result_doubts(report(0.012), size=0.24)
         assert doubt.startswith("RMS 12 mm is high: ")

@@ -72,7 +72,7 @@ class TestHiddenMarkers:
 
     @pytest.mark.parametrize("edge", [HIDDEN_ARM.start, HIDDEN_ARM.stop, HIDDEN_LEG.start, HIDDEN_LEG.stop])
     def test_no_jump_at_the_edges(self, hidden, edge):
-        """Joints continue from frame to frame as in reality, to within some millimetres."""
+        """Joints continue from frame to frame as in reality, to within some millimeters."""
         _, take = hidden
         part = slice(edge - 3, edge + 3)
         true = np.diff(walker.true_matrices()[part, :, :3, 3], axis=0)

@@ -32,7 +32,7 @@ def source():
 
 
 def differences(source, target, found, names=humans.ours, turn=None, scale=1.0):
-    """Most metres (of the source's size) that a joint is off, and most degrees that a bone is."""
+    """Most meters (of the source's size) that a joint is off, and most degrees that a bone is."""
     skeleton, rotations, roots = source
     turn = np.eye(3) if turn is None else turn
     order = [target.index(names(name)) for name in skeleton.names]
@@ -49,8 +49,8 @@ def test_a_copy_that_is_renamed_rolled_rescaled_and_turned_does_the_same(source,
     rows = humans.named(humans.human(arms=45.0, bend=5.0, rolls=37.0), names)
     target = motions.skeleton_of(rows, scale, turn)
     found = retarget(motions.motion_of(*source), target, HOW)
-    metres, degrees = differences(source, target, found, names, turn, scale)
-    assert metres < 1e-4
+    meters, degrees = differences(source, target, found, names, turn, scale)
+    assert meters < 1e-4
     assert degrees < 0.05
 
 

@@ -12,7 +12,7 @@ LABELS = ("LASI", "RASI", "LKNE", "RKNE", "LANK", "RANK")
 
 
 def standing(frames=7, count=6):
-    """(F, P, 3) millimetres: points around a standing person, Z up, who drifts along X; whole numbers."""
+    """(F, P, 3) millimeters: points around a standing person, Z up, who drifts along X; whole numbers."""
     rng = np.random.default_rng(20)
     body = np.column_stack(
         [rng.integers(-200, 200, count), rng.integers(-120, 120, count), np.linspace(60, 1700, count)]

@@ -10,7 +10,7 @@ from mathutils import Vector
 from fabrik_addon.core import forward_kinematics
 
 # The allowed error of the evaluated body.
-METRES, DEGREES = 1e-4, 0.05
+METERS, DEGREES = 1e-4, 0.05
 
 _SPINE = (
     ("hips", "", (0, 0, 1.0), (0, 0, 1.12)),
@@ -313,7 +313,7 @@ def bend_as_on_ik(rig, bones):
 
 def assert_same(one, other):
     """Check that matrices (B, 4, 4) of bones equal others within the allowed error of a body."""
-    assert one[:, :3, 3] == pytest.approx(other[:, :3, 3], abs=METRES)
+    assert one[:, :3, 3] == pytest.approx(other[:, :3, 3], abs=METERS)
     ours, theirs = (each[:, :3, :3] / np.linalg.norm(each[:, :3, :3], axis=1, keepdims=True) for each in (one, other))
     assert np.degrees(np.linalg.norm(ours - theirs, axis=1)).max() < DEGREES
 
@@ -329,7 +329,7 @@ def stands_as_solved(rig, result):
         bpy.context.scene.frame_set(frame)
         posed = np.array([rig.pose.bones[name].matrix for name in skeleton.names])
         axes = posed[:, :3, :3] / np.linalg.norm(posed[:, :3, :3], axis=1, keepdims=True)
-        assert np.linalg.norm(posed[:, :3, 3] - wanted[row, :, :3, 3], axis=1).max() < METRES
+        assert np.linalg.norm(posed[:, :3, 3] - wanted[row, :, :3, 3], axis=1).max() < METERS
         cosines = np.einsum("jab,jab->jb", axes, wanted[row, :, :3, :3])
         full = [name not in swings for name in skeleton.names]
         off = np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))

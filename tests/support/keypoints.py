@@ -8,7 +8,7 @@ _HEADS = {
     "shoulder": "upper_arm", "elbow": "forearm", "wrist": "hand", "hip": "thigh", "knee": "shin", "ankle": "foot",
     "ball": "toe",
 }  # fmt: skip
-# The positions of points that are not at joints: on a bone, metres along its axes X (to the left), Y (to its tail), Z.
+# The positions of points that are not at joints: on a bone, meters along its axes X (to the left), Y (to its tail), Z.
 _ON_BONES = {
     "nose": ("head", (0.0, 0.05, 0.11)), "left_eye": ("head", (0.03, 0.08, 0.09)),
     "left_ear": ("head", (0.07, 0.06, 0.0)),
@@ -25,7 +25,7 @@ _MIDDLE = {
 
 
 def person(frames=40):
-    """(F, 3) positions by name, metres, Z up: of every body point in the layouts of pose estimators."""
+    """(F, 3) positions by name, meters, Z up: of every body point in the layouts of pose estimators."""
     matrices = dict(zip(walker.skeleton().names, np.moveaxis(walker.true_matrices()[:frames], 1, 0), strict=True))
     points = {name: matrices[bone][:, :3, 3] for name, bone in _MIDDLE.items()}
     for side, letter in (("left", "L"), ("right", "R")):
@@ -43,7 +43,7 @@ def person(frames=40):
 
 
 def array(names, frames=40):
-    """(F, N, 3) the person's points in some order, metres, Z up; (0.01 k, 0, 0) from the pelvis for missing points."""
+    """(F, N, 3) the person's points in some order, meters, Z up; (0.01 k, 0, 0) from the pelvis for missing points."""
     points = person(frames)
     other = [points["pelvis"] + [0.01 * place, 0.0, 1.0] for place in range(len(names))]
     return np.stack([points.get(name, other[place]) for place, name in enumerate(names)], axis=1)

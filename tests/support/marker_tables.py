@@ -11,7 +11,7 @@ FRAMES = 6
 
 
 def truth():
-    """(F, M, 3) the sample person's markers, metres, Z up, and their names."""
+    """(F, M, 3) the sample person's markers, meters, Z up, and their names."""
     return walker.true_positions()[:FRAMES], walker.marker_names()
 
 

@@ -80,7 +80,7 @@ def paper_y():
 
 
 def person():
-    """A person of 22 bones, Z up, facing -Y, in metres."""
+    """A person of 22 bones, Z up, facing -Y, in meters."""
     rows = [
         ("hips", -1, (0, 0, 0.95), (0, 0, 1.08)),
         ("spine", 0, (0, 0, 1.08), (0, 0.01, 1.2)),

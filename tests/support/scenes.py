@@ -11,7 +11,7 @@ from fabrik_addon.blender.capture.import_markers import import_clip
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.markers.clip import Clip
 
-# Name, parent, head and tail; metres. The arms begin beside the spine's tail, and no limb is straight.
+# Name, parent, head and tail; meters. The arms begin beside the spine's tail, and no limb is straight.
 PERSON = (
     ("hips", "", (0, 0, 1.0), (0, 0, 1.15)),
     ("spine", "hips", (0, 0, 1.15), (0, 0.02, 1.45)),

@@ -66,10 +66,10 @@ def points_of(solution):
 
 
 def joint_errors(solution):
-    """(F, J) metres from the true joints."""
+    """(F, J) meters from the true joints."""
     return np.linalg.norm(solution.heads - true_matrices()[..., :3, 3], axis=2)
 
 
 def marker_errors(solution):
-    """(F, M) metres from the true markers, seen or not."""
+    """(F, M) meters from the true markers, seen or not."""
     return np.linalg.norm(points_of(solution) - true_positions(), axis=2)

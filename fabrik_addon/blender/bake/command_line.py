@@ -50,7 +50,7 @@ _TIMINGS: Final[dict[str, Timing]] = {
 }
 # On the command line, a recording is always baked by its markers.
 _BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
-_UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METRES"}
+_UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METERS"}
 
 
 class Parser(argparse.ArgumentParser):

@@ -34,7 +34,7 @@ from ..capture.matching import match_markers, scaled_entry, set_entry
 from ..control.set_up import use_control_rig
 from ..rig.armature import RigError, check_editable, check_rig
 from ..rig.locks import constrained_bones
-from ..rig.spaces import metres_per_unit
+from ..rig.spaces import meters_per_unit
 from ..settings.control import may_be_control_rig
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import rig_settings
@@ -234,11 +234,11 @@ def set_markers(
     capture.factors.clear()
     capture.calibrated = ""
     capture.active_marker = 0
-    metre = 1.0 / metres_per_unit(rig)
+    meter = 1.0 / meters_per_unit(rig)
     for entry in entries:
         marker = capture.markers.add()
         marker.name, marker.target = entry.marker, targets[entry.marker]
-        set_entry(marker, scaled_entry(entry, metre))
+        set_entry(marker, scaled_entry(entry, meter))
 
 
 def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:
@@ -316,7 +316,7 @@ def _measured_scale(rig: bpy.types.Object, entries: Sequence[MappedMarker], clip
 def _rest_point(rig: bpy.types.Object, entry: MappedMarker) -> FloatArray:
     """(3,) position of a mapped point at rest, in meters from the armature's origin."""
     bone = rig.data.bones[entry.bone]
-    scale = metres_per_unit(rig)
+    scale = meters_per_unit(rig)
     if entry.offset is not None:
         return np.array(bone.matrix_local @ (Vector(entry.offset) / scale)) * scale
     return np.array(bone.head_local if entry.point == "HEAD" else bone.tail_local) * scale

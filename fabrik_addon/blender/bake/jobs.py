@@ -124,7 +124,7 @@ def _take_settings(settings: BakeSettings, rate: float, world: FloatArray) -> Ta
         plant_feet=settings.plant_feet,
         rate=rate,
         up=int(np.argmax(np.abs(world[2, :3]))),
-        metre=1.0 / float(object_scale(world)),
+        meter=1.0 / float(object_scale(world)),
     )
 
 

@@ -74,16 +74,16 @@ def _left_out(tree: BakedTree) -> BoolArray:
     return np.zeros(tree.solution.errors.shape, dtype=bool) if tree.outliers is None else tree.outliers
 
 
-def take_notes(trees: Sequence[BakedTree], metre: float) -> Iterator[str]:
-    """Short lines about gaps, outliers and feet; metre: armature units per meter."""
+def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
+    """Short lines about gaps, outliers and feet; meter: armature units per meter."""
     spans = [span for tree in trees for span in tree.filled]
     if spans:
         longest = max(spans, key=lambda span: span.count)
         yield f"Gaps: {len(spans)} {longest.how}, longest {longest.count} frames ({longest.bone})"
     stances = [stance for tree in trees for stance in tree.stances]
     if stances:
-        before = max(stance.drift_before for stance in stances) / metre
-        after = max(stance.drift_after for stance in stances) / metre
+        before = max(stance.drift_before for stance in stances) / meter
+        after = max(stance.drift_after for stance in stances) / meter
         yield f"Feet: {len(stances)} contacts, drift at most {1000 * before:.1f} mm, planted {1000 * after:.1f} mm"
 
 

@@ -28,7 +28,7 @@ from ..goals.effectors import check_followed
 from ..limits.preset import read_rest
 from ..rig.armature import RigError, Tree, check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper, in_object_mode
-from ..rig.spaces import metres_per_unit
+from ..rig.spaces import meters_per_unit
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from .clip import check_scalable, marker_clip, recorded_range, scale_markers, targets_of
@@ -240,8 +240,8 @@ def _calibrations(
         left_out = left_out or left
         scale = found[0].scale
     if left_out is not None:
-        metre = metres_per_unit(rig)
-        left_out = metre * left_out[0], metre * left_out[1]
+        meter = meters_per_unit(rig)
+        left_out = meter * left_out[0], meter * left_out[1]
     return found, left_out
 
 
@@ -379,8 +379,8 @@ def kept_factors(rig: bpy.types.Object, names: Collection[str]) -> FloatArray | 
 
 def _result(rig: bpy.types.Object, found: Sequence[Calibration], factor: float, lift: float) -> CalibrationResult:
     """The result for the user; stores it with the rig for the panel."""
-    metre = metres_per_unit(rig)
-    residuals = metre * np.concatenate([calibration.residuals for calibration in found])
+    meter = meters_per_unit(rig)
+    residuals = meter * np.concatenate([calibration.residuals for calibration in found])
     names = [marker.marker for calibration in found for marker in calibration.markers]
     worst = int(np.argmax(np.nan_to_num(residuals)))
     rms = float(np.sqrt(np.nanmean(residuals**2)))

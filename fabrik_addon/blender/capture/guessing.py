@@ -7,7 +7,7 @@ from ...markers.assign import Guess, assign_by_motion
 from ...markers.mapping.labels import is_virtual, parts_of
 from ..control.posed_rig import posed_rig
 from ..limits.preset import read_rest
-from ..rig.spaces import metres_per_unit
+from ..rig.spaces import meters_per_unit
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from .clip import marker_clip, recorded_range, targets_of
@@ -46,8 +46,8 @@ def guess_markers(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Gu
         parts_of(roles),
         rest,
         limits=read_limits(rig, skeleton.names),
-        metre=1.0 / metres_per_unit(rig),
+        meter=1.0 / meters_per_unit(rig),
     )
     for guess in guesses:
-        set_entry(capture.markers[guess.entry.marker], guess.entry, guess.residual * metres_per_unit(rig))
+        set_entry(capture.markers[guess.entry.marker], guess.entry, guess.residual * meters_per_unit(rig))
     return guesses

@@ -15,7 +15,7 @@ from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
 from ...markers.report.doubts import matching_doubts, placing_doubts
 from ..limits.preset import read_rest
 from ..rig.armature import check_editable, check_rig
-from ..rig.spaces import metres_per_unit
+from ..rig.spaces import meters_per_unit
 from ..settings.markers import MARKER_NAME, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
 from ..settings.rig import rig_settings
 from .takes import follow_take, imported_takes, note_matched
@@ -243,7 +243,7 @@ def save_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
     entries = mapping_of(rig_settings(rig).capture)
     if not entries:
         raise MarkerError(f"{rig.name!r} has no mapped markers to save: match its markers to bones first")
-    write_map(path, [scaled_entry(entry, metres_per_unit(rig)) for entry in entries])
+    write_map(path, [scaled_entry(entry, meters_per_unit(rig)) for entry in entries])
     return len(entries)
 
 
@@ -269,7 +269,7 @@ def load_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> tuple[int, 
         if entry is None:
             entry = markers.add()
             entry.name = mapped.marker
-        set_entry(entry, scaled_entry(mapped, 1.0 / metres_per_unit(rig)))
+        set_entry(entry, scaled_entry(mapped, 1.0 / meters_per_unit(rig)))
         entry.enabled = entry.target is not None
     return found, len(entries)
 

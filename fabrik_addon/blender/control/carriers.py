@@ -19,7 +19,7 @@ _MOST: Final = 0.9
 _LOOSE: Final = 0.01
 # Shares of a rotation: closer to 0 or 1 than this counts as 0 or 1.
 _NONE: Final = 0.02
-# Metres per radian, as a share of the rig's size: with a shorter lever a rotation moves nothing measurably.
+# Meters per radian, as a share of the rig's size: with a shorter lever a rotation moves nothing measurably.
 _NO_ARM: Final = 1e-4
 
 

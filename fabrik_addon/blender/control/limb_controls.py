@@ -27,7 +27,7 @@ _NEW: Final = 0.1
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
 # Radians from straight, or half of a limb's bend at rest: Blender's IK has an error of 0.01 mm, which rotates a limb of
-# half a metre that is bent by 1 degree by 0.2 degrees. It shortens the limb by 0.6 mm.
+# half a meter that is bent by 1 degree by 0.2 degrees. It shortens the limb by 0.6 mm.
 _STRAIGHT: Final = 0.1
 # Share of a trial's movement: a bone whose length changes by more is stretched (Rigify's by a tenth to a fifth).
 _STRETCH: Final = 0.03

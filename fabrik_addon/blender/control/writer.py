@@ -17,19 +17,19 @@ from ..rig.keying import key_in_steps
 from ..rig.pose_keeper import read_switch
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups
 from ..rig.rotation_modes import local_rotation
-from ..rig.spaces import as_array, metres_per_unit
+from ..rig.spaces import as_array, meters_per_unit
 from ..settings.control import FabrikControlRig
 from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
 from .model import ControlModel
 from .switches import hand_over, keyed_switches, set_along
 
-# Share of a metre: if a location changes by less, its value is kept exactly.
+# Share of a meter: if a location changes by less, its value is kept exactly.
 _LEAST_MOVE: Final = 1e-7
 # Rounds of correction: once the body is nearly right, the controls' parents are read again and the rest is corrected.
 _MENDS: Final = 3
 # Gauss-Newton steps for limbs that bend at several joints, in a move of the mouse; on release there are more.
 _STEPS_OF_A_MOVE: Final = 3
-# The largest error of a bone without a warning, in metres and radians (0.05 degrees).
+# The largest error of a bone without a warning, in meters and radians (0.05 degrees).
 MOST_OFF: Final = (1e-4, 8.7e-4)
 # The same as a share of the body's size, since rigs in other units are in single precision too.
 _MOST_OFF_OF_SIZE: Final = 6e-5
@@ -40,7 +40,7 @@ _LOOKED_AT = 9
 
 
 class Deviation(NamedTuple):
-    """A bone that misses its pose, by metres and radians."""
+    """A bone that misses its pose, by meters and radians."""
 
     bone: str
     distance: float
@@ -261,15 +261,15 @@ def deviations(
     turns = np.swapaxes(nearest_rotations(posed[:, :3, :3]), 1, 2) @ wanted[:, :3, :3]
     angles = np.linalg.norm(rotation_vector_from_matrix(turns), axis=1)
     leans = np.arctan2(np.hypot(turns[:, 0, 1], turns[:, 2, 1]), turns[:, 1, 1])
-    metres = metres_per_unit(rig)
-    most = max(MOST_OFF[0] / metres, _MOST_OFF_OF_SIZE * float(np.ptp(wanted[:, :3, 3], axis=0).max()))
+    meters = meters_per_unit(rig)
+    most = max(MOST_OFF[0] / meters, _MOST_OFF_OF_SIZE * float(np.ptp(wanted[:, :3, 3], axis=0).max()))
     found = []
     for row in np.flatnonzero((distances > most) | (angles > MOST_OFF[1])).tolist():
         carrier = kept.carriers[names[row]]
         # If the rig makes the twist itself, it is not compared.
         angle = float((leans if carrier.found == "SWINGS" else angles)[row])
         if carrier.control in rig.pose.bones and (distances[row] > most or angle > MOST_OFF[1]):
-            found.append(Deviation(names[row], metres * float(distances[row]), angle))
+            found.append(Deviation(names[row], meters * float(distances[row]), angle))
     return found
 
 

@@ -30,7 +30,7 @@ from ..posing.drag.setup import DragSettings, DragSetup
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_bones, check_editable, check_rig
 from ..rig.pose_keeper import PoseKeeper
-from ..rig.spaces import bone_offset, metres_per_unit
+from ..rig.spaces import bone_offset, meters_per_unit
 from ..settings.control import solved_bone
 from ..settings.motion import FabrikHold
 from ..settings.rig import rig_settings
@@ -210,7 +210,7 @@ def _add(
     hold.target, hold.target_bone = settings.target, settings.target_bone
     if miss < _MISSED * span.model.skeleton.size:
         return hold, ""
-    shown = 1000.0 * miss * metres_per_unit(armature)
+    shown = 1000.0 * miss * meters_per_unit(armature)
     return hold, (
         f"{bone!r} could not follow and is up to {shown:.1f} mm off; hold fewer frames, or release other bones"
     )

@@ -9,7 +9,7 @@ import bpy
 from ...core import Effector
 from ...human.naming_schemes import match
 from ..rig.armature import RigError, check_bones, check_editable
-from ..rig.spaces import BONE_HEAD, armature_point, metres_per_unit
+from ..rig.spaces import BONE_HEAD, armature_point, meters_per_unit
 from ..settings.control import solved_bone
 from ..settings.effector import FabrikEffector
 from ..settings.markers import FabrikMarker
@@ -185,7 +185,7 @@ def _new_target(
     context.view_layer.update()
     empty = bpy.data.objects.new(f"{name} target", None)
     empty.empty_display_type = "SPHERE"
-    empty.empty_display_size = _TARGET_SIZE * bone.length * metres_per_unit(rig)
+    empty.empty_display_size = _TARGET_SIZE * bone.length * meters_per_unit(rig)
     empty.location = rig.matrix_world @ armature_point(bone, point)
     empty.rotation_euler = (rig.matrix_world @ bone.matrix).to_euler()
     targets_collection(context.scene).objects.link(empty)

@@ -71,7 +71,7 @@ def solve_around_locks(
 class FrameResult:
     """How well the effectors of a rig met their targets.
 
-    errors: (E,) world metres, NaN if not seen. met: how many of them are within the solver's tolerance. left_alone:
+    errors: (E,) world meters, NaN if not seen. met: how many of them are within the solver's tolerance. left_alone:
     notes on bones between root and effectors that were not rotated. why: what keeps the worst effector from its target,
     such as "foot.L is at its limit"; "" if unknown.
     """

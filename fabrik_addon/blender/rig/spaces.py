@@ -31,20 +31,20 @@ def armature_point(bone: bpy.types.PoseBone, point: str, offset: Sequence[float]
     return bone.matrix @ Vector(bone_offset(bone, point, offset))
 
 
-def metres_per_unit(armature: bpy.types.Object) -> float:
-    """World metres in one unit of an armature's space."""
+def meters_per_unit(armature: bpy.types.Object) -> float:
+    """World meters in one unit of an armature's space."""
     return float(object_scale(as_array(armature.matrix_world)))
 
 
 def length_text(length: float, scene: bpy.types.Scene | None = None) -> str:
     """A world length in the units of a scene, by default the current one, to 0.1 mm: such as "1.23 cm"."""
     units = (scene or bpy.context.scene).unit_settings
-    metres = round(length * units.scale_length, 4)
-    return str(bpy.utils.units.to_string(units.system, "LENGTH", metres, precision=3, split_unit=False)).strip()
+    meters = round(length * units.scale_length, 4)
+    return str(bpy.utils.units.to_string(units.system, "LENGTH", meters, precision=3, split_unit=False)).strip()
 
 
 def object_scale(world_matrices: FloatArray) -> FloatArray:
-    """(...) uniform scale of (..., 4, 4) object matrices: world metres in one armature unit."""
+    """(...) uniform scale of (..., 4, 4) object matrices: world meters in one armature unit."""
     return np.cbrt(np.abs(np.linalg.det(world_matrices[..., :3, :3])))
 
 

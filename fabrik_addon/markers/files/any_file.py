@@ -41,7 +41,7 @@ def read_markers(
     layout: str | None = None,
     rate: float | None = None,
 ) -> Clip:
-    """Read a file of markers or keypoints, in metres; the content decides the format, else the suffix does.
+    """Read a file of markers or keypoints, in meters; the content decides the format, else the suffix does.
 
     units: overrides the file's ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None: the file's, or a guess.
     layout: the order of keypoints without names, a key of `layouts.LAYOUTS`; None: detected. rate: frames a second,

@@ -21,7 +21,7 @@ from ...core.errors import first_few
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
 from .c3d_parameters import Parameters
 from .c3d_points import first_frame, frame_rate, read_points
-from .reading import METRES, guessed_up, unique_names, unit_name
+from .reading import METERS, guessed_up, unique_names, unit_name
 
 _OUTPUT_GROUPS: Final = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
 _OUTPUT_NAME: Final = re.compile(r".+(angles?|forces?|moments?|powers?|grf)v?|cent(re|er)ofmass(floor)?", re.IGNORECASE)
@@ -49,7 +49,7 @@ def parse_c3d(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
     unit_note = ("the file has no units; assumed mm",) if told is None else ()
     rate, rate_notes = frame_rate(parameters)
     markers = [place for place, output in enumerate(is_output) if not output]
-    positions = np.where(points.seen[..., None], points.positions, np.nan)[:, markers] * METRES[unit]
+    positions = np.where(points.seen[..., None], points.positions, np.nan)[:, markers] * METERS[unit]
     if np.isnan(positions).all():
         raise MarkerFileError("no marker is visible on any frame: choose another recording")
     upright, up, up_note = _upright(positions, parameters, up_axis)

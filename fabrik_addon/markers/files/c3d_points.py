@@ -17,7 +17,7 @@ from .c3d_parameters import BLOCK, FASTEST, Parameters
 
 # This number stands for frame counts that do not fit into the header.
 _MANY_FRAMES: Final = 65535
-# The height of a person's markers in millimetres; of two scales, the one that comes closer is used.
+# The height of a person's markers in millimeters; of two scales, the one that comes closer is used.
 _TALL: Final = 1600.0
 # Real scales are smaller; other bytes that are read as a scale are usually larger.
 _LARGEST: Final = 1e5

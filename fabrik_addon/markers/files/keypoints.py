@@ -22,7 +22,7 @@ from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
 from ..mapping.labels import landmarks_of
 from .arrays import array_in
 from .layouts import hand_names, names_of
-from .reading import METRES, guessed_up, rate_or_usual, unique_names, unit_name, without_unseen
+from .reading import METERS, guessed_up, rate_or_usual, unique_names, unit_name, without_unseen
 from .tables import CsvRows
 
 _COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[\s_.:\-]+(?P<axis>[xyz])|(?P<cap>[XYZ]))", re.ASCII | re.IGNORECASE)
@@ -52,7 +52,7 @@ _NO_COLUMNS: Final = "it has no point columns: add a header such as nose_x, nose
 def parse_csv(
     content: bytes, units: str | None, up_axis: UpAxis | None, *, layout: str | None = None, rate: float | None = None
 ) -> Clip:
-    """The keypoints in a CSV file's bytes, as a clip in metres.
+    """The keypoints in a CSV file's bytes, as a clip in meters.
 
     units, up_axis, layout, rate: see `read_markers`. Raises MarkerFileError if there are no point columns, if points
     have neither names nor a known layout, and if units are neither given nor clear.
@@ -69,7 +69,7 @@ def parse_csv(
 def parse_npy(
     content: bytes, units: str | None, up_axis: UpAxis | None, *, layout: str | None = None, rate: float | None = None
 ) -> Clip:
-    """The keypoints in a NumPy array's bytes, as a clip in metres; see `parse_csv`.
+    """The keypoints in a NumPy array's bytes, as a clip in meters; see `parse_csv`.
 
     Also raises MarkerFileError for other shapes, and for arrays of Python objects, which are never unpickled.
     """
@@ -153,7 +153,7 @@ def _clip(
     layout: str | None,
     rate: float | None,
 ) -> Clip:
-    """Named points in metres, upright. names: None if the file has none. rate: None if unknown."""
+    """Named points in meters, upright. names: None if the file has none. rate: None if unknown."""
     points = without_unseen(points)
     if np.isnan(points).all():
         raise MarkerFileError("no point is visible on any frame: choose another recording")
@@ -170,7 +170,7 @@ def _clip(
         notes.append(f"left out {len(own) - len(kept)} points that belong to no bone")
     points, own = points[:, kept], list(unique_names([own[place] for place in kept]))
     unit = unit_name(units) if units is not None else unit_of(points)
-    points = METRES[unit] * points
+    points = METERS[unit] * points
     points, own = _with_hands_on_wrists(points, own, notes)
     if up_axis is None:
         points, up_axis = _upright(points, own, notes)
@@ -216,7 +216,7 @@ def unit_of(points: FloatArray) -> str:
             return unit
     raise MarkerFileError(
         f"its units are unknown, and {size:.3g} is not a person's size in m, cm or mm: choose the units "
-        f"({', '.join(METRES)})"
+        f"({', '.join(METERS)})"
     )
 
 

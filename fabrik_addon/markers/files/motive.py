@@ -21,7 +21,7 @@ import numpy as np
 from ...core.errors import first_few
 from ...core.rotations import matrix_from_quaternion
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
-from .reading import METRES, guessed_up, number_in, unique_names, unit_name, without_unseen
+from .reading import METERS, guessed_up, number_in, unique_names, unit_name, without_unseen
 from .tables import CsvRows
 
 START: Final = b"format version"
@@ -29,7 +29,7 @@ _TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bo
 _KINDS: Final = frozenset({"position", "rotation"})
 # Of solved and measured markers with the same name, the first of these kinds is used.
 _MEASURED_FIRST: Final = ("marker", "rigidbodymarker", "bonemarker")
-# Metres from a rigid body's pivot to the points on its axes.
+# Meters from a rigid body's pivot to the points on its axes.
 _ARM: Final = 0.05
 
 
@@ -45,7 +45,7 @@ class _Column:
 
 
 def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
-    """The clip in a file's bytes, in metres and the file's own axes; units, up_axis: see `read_markers`.
+    """The clip in a file's bytes, in meters and the file's own axes; units, up_axis: see `read_markers`.
 
     Raises MarkerFileError, without the file's name, if there is no header, no marker or rigid body, no frame, no rate
     or no known unit.
@@ -60,7 +60,7 @@ def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> C
     of_owner: dict[tuple[str, str], dict[tuple[str, str], FloatArray]] = {}
     for place, column in enumerate(columns):
         of_owner.setdefault((column.kind, column.name), {})[column.told, column.axis] = numbers[:, place]
-    markers = _markers(of_owner, METRES[unit])
+    markers = _markers(of_owner, METERS[unit])
     bones = [name for kind, name in of_owner if kind == "bone"]
     positions = without_unseen(np.stack(list(markers.values()), axis=1)) if markers else np.empty((0, 0, 3))
     if np.isnan(positions).all():
@@ -106,9 +106,9 @@ def _columns(rows: CsvRows) -> tuple[list[_Column], int | None]:
 
 
 def _markers(
-    owners: Mapping[tuple[str, str], Mapping[tuple[str, str], FloatArray]], metre: float
+    owners: Mapping[tuple[str, str], Mapping[tuple[str, str], FloatArray]], meter: float
 ) -> dict[str, FloatArray]:
-    """(F, 3) positions in metres by marker; markers of rigid bodies are named by the body and a number."""
+    """(F, 3) positions in meters by marker; markers of rigid bodies are named by the body and a number."""
     bodies = [name for kind, name in owners if kind == "rigidbody"]
     found: dict[str, FloatArray] = {}
     used: set[str] = set()
@@ -119,18 +119,18 @@ def _markers(
                 continue
             used.add(name)
             body = next((body for body in bodies if name.startswith(f"{body}:")), None)
-            found[name if body is None else _of_body(body, name)] = metre * position
+            found[name if body is None else _of_body(body, name)] = meter * position
     for body in bodies:
         channels = owners["rigidbody", body]
         pivot = _position(channels)
         if pivot is None or any(name.startswith(f"{body}:") for name in used):
             continue
-        found[_of_body(body, "1")] = metre * pivot
+        found[_of_body(body, "1")] = meter * pivot
         quaternion = [channels.get(("rotation", axis)) for axis in "wxyz"]
         if all(part is not None for part in quaternion):
             axes = _axes(np.stack([part for part in quaternion if part is not None], axis=1))
             for place in range(3):
-                found[_of_body(body, str(place + 2))] = metre * pivot + _ARM * axes[:, :, place]
+                found[_of_body(body, str(place + 2))] = meter * pivot + _ARM * axes[:, :, place]
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from ..clip import Clip, MarkerFileError, UpAxis
-from .reading import METRES, guessed_up, number_in, unique_names, unit_name, without_unseen
+from .reading import METERS, guessed_up, number_in, unique_names, unit_name, without_unseen
 from .tables import CsvRows
 
 _SECTION: Final = "trajectories"
@@ -26,7 +26,7 @@ def has_trajectories(content: bytes) -> bool:
 
 
 def parse_nexus(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
-    """The clip in a file's bytes, in metres and the file's own axes; units, up_axis: see `read_markers`.
+    """The clip in a file's bytes, in meters and the file's own axes; units, up_axis: see `read_markers`.
 
     Raises MarkerFileError, without the file's name, if there is no complete section of trajectories, no rate, no known
     unit, or if no marker is ever seen.
@@ -55,7 +55,7 @@ def parse_nexus(content: bytes, units: str | None, up_axis: UpAxis | None) -> Cl
     wanted = [place for three in whole.values() for place in three]
     unit = unit_name((unit_row[wanted[0]] if wanted[0] < len(unit_row) else "") if units is None else units)
     points = rows.columns(wanted).reshape(-1, len(whole), 3)
-    positions = without_unseen(points) * METRES[unit]
+    positions = without_unseen(points) * METERS[unit]
     if np.isnan(positions).all():
         raise MarkerFileError("no marker is visible on any frame: choose another recording")
     up, notes = (up_axis, ()) if up_axis else guessed_up(positions, "Z")

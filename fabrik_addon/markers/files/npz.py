@@ -1,7 +1,7 @@
-"""Reads the markers in AMASS's .npz files: `marker_data` (F, M, 3) and `marker_labels`, metres, Z up.
+"""Reads the markers in AMASS's .npz files: `marker_data` (F, M, 3) and `marker_labels`, meters, Z up.
 
 Source: the keys listed in AMASS's notebook 01-AMASS_Visualization (nghorbani/amass). The rate is `mocap_framerate`, in
-later files `mocap_frame_rate`. SOMA uses `markers`, `labels` and `frame_rate`, in millimetres (nghorbani/soma). Units
+later files `mocap_frame_rate`. SOMA uses `markers`, `labels` and `frame_rate`, in millimeters (nghorbani/soma). Units
 that are not given follow from the person's size.
 """
 
@@ -12,14 +12,14 @@ import numpy as np
 from ..clip import Clip, MarkerFileError, UpAxis
 from .arrays import RATES, arrays_in, rate_in
 from .keypoints import unit_of
-from .reading import METRES, guessed_up, rate_or_usual, unique_names, unit_name, without_unseen
+from .reading import METERS, guessed_up, rate_or_usual, unique_names, unit_name, without_unseen
 
 _POSITIONS: Final = ("marker_data", "markers")
 _LABELS: Final = ("marker_labels", "labels")
 
 
 def parse_npz(content: bytes, units: str | None, up_axis: UpAxis | None, *, rate: float | None = None) -> Clip:
-    """The markers in a file's bytes, as a clip in metres; units, up_axis, rate: see `read_markers`.
+    """The markers in a file's bytes, as a clip in meters; units, up_axis, rate: see `read_markers`.
 
     Raises MarkerFileError, without the file's name, if the file is truncated, has no markers or no rate, or if its
     markers would have to be unpickled.
@@ -42,7 +42,7 @@ def parse_npz(content: bytes, units: str | None, up_axis: UpAxis | None, *, rate
     if np.isnan(points).all():
         raise MarkerFileError("no marker is visible on any frame: choose another recording")
     unit = unit_name(units) if units is not None else unit_of(points)
-    up, up_notes = (up_axis, ()) if up_axis else guessed_up(points * METRES[unit], "Z")
+    up, up_notes = (up_axis, ()) if up_axis else guessed_up(points * METERS[unit], "Z")
     rate, rate_notes = rate_or_usual(rate or rate_in(found))
     notes = (*notes, *up_notes, *rate_notes)
-    return Clip(unique_names(names), rate, points * METRES[unit], up, unit, notes=notes)
+    return Clip(unique_names(names), rate, points * METERS[unit], up, unit, notes=notes)

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 _NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#(qnan|ind|inf)\d*", re.IGNORECASE)
 
-METRES: Final[Mapping[str, float]] = MappingProxyType(
+METERS: Final[Mapping[str, float]] = MappingProxyType(
     {"mm": 0.001, "cm": 0.01, "dm": 0.1, "m": 1.0, "in": 0.0254, "ft": 0.3048}
 )
 # Frames a second of most cameras.
@@ -95,10 +95,10 @@ def number_in(cell: str) -> float | None:
 def unit_name(told: str) -> str:
     """The short name of a unit; raises MarkerFileError, which names the unit, if it is unknown."""
     word = told.strip().strip("\"'()[]").lower()
-    word = _LONG_UNITS.get(word.removesuffix("s").replace("metre", "meter"), word)
-    if word in METRES:
+    word = _LONG_UNITS.get(word.removesuffix("s").replace("meter", "meter"), word)
+    if word in METERS:
         return word
-    known = ", ".join(METRES)
+    known = ", ".join(METERS)
     if not word:
         raise MarkerFileError(f"the header has no units: choose them ({known})")
     raise MarkerFileError(f"the units {told.strip()!r} are not known: choose them ({known})")

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
-from .reading import METRES, decoded, guessed_up, number_in, unique_names, unit_name, without_unseen
+from .reading import METERS, decoded, guessed_up, number_in, unique_names, unit_name, without_unseen
 
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
@@ -57,7 +57,7 @@ class _Samples:
 
 
 def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
-    """The clip in a file's bytes, in metres and the file's own axes.
+    """The clip in a file's bytes, in meters and the file's own axes.
 
     units, up_axis: see `read_markers`; an up axis that is not given is guessed from the markers (Y if they do not show
     it). Raises MarkerFileError, without the file's name, if the file is empty, truncated in its header or not a TRC
@@ -69,7 +69,7 @@ def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
     names = _marker_names(table)
     samples = _samples(table, len(names), cut=not text.endswith(("\n", "\r")))
     rate = _rate(table.fields.get("datarate", ""), samples)
-    positions = without_unseen(samples.points) * METRES[unit]
+    positions = without_unseen(samples.points) * METERS[unit]
     if np.isnan(positions).all():
         raise MarkerFileError("no marker is visible on any frame: choose another recording")
     up, up_note = (up_axis, ()) if up_axis else guessed_up(positions, "Y")

@@ -15,11 +15,11 @@ from ...human.body_parts import Role
 from ..clip import FloatArray
 from .landmarks import LANDMARKS, RestBone, RigBody, carrier
 
-# Metres: this motion relative to a bone is as unlikely as that distance from its nearest landmark. Skin moves by 5 to
-# 10 mm on thighs and upper arms, and markers are some centimetres off the landmarks of an average body.
+# Meters: this motion relative to a bone is as unlikely as that distance from its nearest landmark. Skin moves by 5 to
+# 10 mm on thighs and upper arms, and markers are some centimeters off the landmarks of an average body.
 _MOTION: Final = 0.006
 _PLACE: Final = 0.04
-# A marker is not on a bone if it is farther than this from the bone's nearest landmark, metres.
+# A marker is not on a bone if it is farther than this from the bone's nearest landmark, meters.
 _FARTHEST: Final = 0.22
 # A marker seen on fewer frames is not assigned.
 _FEWEST: Final = 5
@@ -35,7 +35,7 @@ class ByMotion:
 
     Attributes:
         bones: (M,) indices into the candidates; -1 if none fits.
-        residuals: (M,) metres, the median distance of a marker from its usual position on that bone.
+        residuals: (M,) meters, the median distance of a marker from its usual position on that bone.
         margins: (M,) how much worse the second-best bone is: 1 is about a marker's noise, more is more certain.
         offsets: (M, 3) that usual position, in the bone's frame.
     """
@@ -66,19 +66,19 @@ def landmarks_on(parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> dic
 
 
 def bones_by_motion(
-    points: FloatArray, matrices: FloatArray, landmarks: Sequence[FloatArray], loosest: float, metre: float = 1.0
+    points: FloatArray, matrices: FloatArray, landmarks: Sequence[FloatArray], loosest: float, meter: float = 1.0
 ) -> ByMotion:
     """The bone that each marker belongs to.
 
     points: (F, M, 3), NaN where not seen. matrices: (F, B, 4, 4) of the candidate bones, in a rough pose. landmarks:
-    (K, 3) for each candidate, in its frame. loosest: metres; a marker that moves more relative to a bone is not on it.
-    metre: armature units in a metre; points and matrices are in armature units and space.
+    (K, 3) for each candidate, in its frame. loosest: meters; a marker that moves more relative to a bone is not on it.
+    meter: armature units in a meter; points and matrices are in armature units and space.
     """
     usual, residuals = usual_places(points, matrices)
     away = np.stack(
         [np.linalg.norm(usual[:, bone, None] - places, axis=-1).min(axis=1) for bone, places in enumerate(landmarks)], 1
     )
-    residuals, away = residuals / metre, away / metre
+    residuals, away = residuals / meter, away / meter
     costs = np.hypot(residuals / _MOTION, away / _PLACE)
     costs = np.where((away > _FARTHEST) | (residuals > loosest) | ~np.isfinite(residuals), np.inf, costs)
     best = np.argmin(costs, axis=1)
@@ -89,7 +89,7 @@ def bones_by_motion(
     second = others.min(axis=1)
     found = np.isfinite(lowest)
     margins = np.where(found, second - np.where(found, lowest, 0.0), 0.0)
-    return ByMotion(np.where(found, best, -1), residuals[rows, best] * metre, margins, usual[rows, best])
+    return ByMotion(np.where(found, best, -1), residuals[rows, best] * meter, margins, usual[rows, best])
 
 
 def usual_places(points: FloatArray, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:

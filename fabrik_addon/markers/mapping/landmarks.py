@@ -34,7 +34,7 @@ _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "thigh", "s
 # Thigh plus shin, and upper arm plus forearm, as shares of the body's height.
 _LEG_SHARE: Final = 0.485
 _ARM_SHARE: Final = 0.332
-# Metres: shorter vectors have no direction.
+# Meters: shorter vectors have no direction.
 _SHORT: Final = 1e-9
 # Points closer to the head or tail than this share of the bone's length are at it.
 _AT_END: Final = 1e-3

@@ -36,7 +36,7 @@ class MapError(FabrikError):
 class MappedMarker:
     """A marker and the point it is fixed to.
 
-    offset: metres in the bone's rest frame, from its head; only if ``point`` is "OFFSET". weight: 0 or more. Raises
+    offset: meters in the bone's rest frame, from its head; only if ``point`` is "OFFSET". weight: 0 or more. Raises
     MapError if point and offset contradict each other or if a number is invalid.
     """
 

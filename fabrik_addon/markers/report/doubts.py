@@ -77,7 +77,7 @@ def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
 def calibration_doubts(stature: float, left_out: tuple[float, float] | None) -> Iterator[str]:
     """Warnings about a calibration.
 
-    stature: see `Calibration`. left_out: RMS error of the take's markers, metres, with and without a static recording
+    stature: see `Calibration`. left_out: RMS error of the take's markers, meters, with and without a static recording
     that was left out; None if none was.
     """
     if left_out is not None:
@@ -95,7 +95,7 @@ def calibration_doubts(stature: float, left_out: tuple[float, float] | None) -> 
 def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = ()) -> Iterator[str]:
     """Warnings from a bake's figures.
 
-    size: of the rig from end to end, metres. moved: bones that constraints move and markers depend on.
+    size: of the rig from end to end, meters. moved: bones that constraints move and markers depend on.
     """
     rms = report.total().rms
     if rms > _FAR * size and moved:

@@ -1,4 +1,4 @@
-"""The error of each marker on each frame, in metres. Missing and rejected samples are not in any mean."""
+"""The error of each marker on each frame, in meters. Missing and rejected samples are not in any mean."""
 
 import math
 from collections import Counter
@@ -22,7 +22,7 @@ class ReportError(FabrikError):
 class Row:
     """The errors of a marker over all frames, of a frame over all markers, or of everything.
 
-    Metres; NaN if nothing is seen. coverage: percent of the samples that are seen. name, frame: the marker or frame of
+    Meters; NaN if nothing is seen. coverage: percent of the samples that are seen. name, frame: the marker or frame of
     the row. worst_marker, worst_frame: where the largest error is, None if nothing is seen. weighted_rms: None without
     weights.
     """
@@ -53,7 +53,7 @@ class UnseenSpan:
 class Report:
     """Errors of a solve.
 
-    errors: (F, M) metres, NaN where the marker is not seen. markers: M names. frames: F frame numbers. status: F names,
+    errors: (F, M) meters, NaN where the marker is not seen. markers: M names. frames: F frame numbers. status: F names,
     or members of an enum. weights: (M,), only for the weighted total. filled: spans, in frame numbers, over which bones
     had no markers. limits: by bone, percentage of the frames on which its limits are active. outliers: (F, M) samples
     left out as wrong; None if not searched for. They count only in the coverage. doubts: warnings, one sentence each.

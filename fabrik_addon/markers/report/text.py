@@ -1,6 +1,6 @@
 """A report as text: a CSV file, and a table for a terminal.
 
-Distances are metres, and millimetres in the table. Missing samples, and those left out as wrong, are not in any mean;
+Distances are meters, and millimeters in the table. Missing samples, and those left out as wrong, are not in any mean;
 coverage shows how often a marker was seen.
 
 The CSV has one header and seven kinds of rows, distinguished by ``scope``:
@@ -13,7 +13,7 @@ such as 12-30               (blank) limit     the bone     (blank)              
 (blank)                     (blank) rotation  the bone     (blank)                     its worst frame ========
 ===========  ==========================  =================
 
-``mean_m``, ``rms_m``, ``max_m`` are metres, blank if nothing was seen. ``coverage`` is the percentage of frames on
+``mean_m``, ``rms_m``, ``max_m`` are meters, blank if nothing was seen. ``coverage`` is the percentage of frames on
 which the marker was seen, of markers seen on the frame, or of all samples seen; for a limit, of frames on which it is
 active. ``status`` is the frame's, for the total the number of each, and for a gap how it was filled. Retargeted bones
 have ``mean_deg`` and ``max_deg``, the degrees between their rotations and the wanted ones; other reports lack these
@@ -65,11 +65,11 @@ def _cell(value: object) -> object:
 
 
 def table_text(report: Report) -> str:
-    """Markers in millimetres, a total, and a line on statuses and long gaps; no final newline."""
+    """Markers in millimeters, a total, and a line on statuses and long gaps; no final newline."""
     total = report.total()
     rows = [_TABLE_HEAD, *(_table_row(row.name, row) for row in report.per_marker()), _table_row("all", total)]
     if total.weighted_rms is not None:
-        rows.append(("weighted", "", _millimetres(total.weighted_rms), "", "", ""))
+        rows.append(("weighted", "", _millimeters(total.weighted_rms), "", "", ""))
     return "\n".join([*_aligned(rows), _closing_line(report)])
 
 
@@ -128,19 +128,19 @@ def _csv_figures(row: Row) -> dict[str, str]:
     return {"mean_m": mean, "rms_m": rms, "max_m": largest, "coverage": f"{row.coverage:.2f}"}
 
 
-def _csv_number(metres: float) -> str:
+def _csv_number(meters: float) -> str:
     """Six digits; blank for NaN."""
-    return "" if math.isnan(metres) else f"{metres:.6g}"
+    return "" if math.isnan(meters) else f"{meters:.6g}"
 
 
-def _millimetres(metres: float) -> str:
-    """Millimetres with one decimal; a dash for NaN."""
-    return "-" if math.isnan(metres) else f"{1000.0 * metres:.1f}"
+def _millimeters(meters: float) -> str:
+    """Millimeters with one decimal; a dash for NaN."""
+    return "-" if math.isnan(meters) else f"{1000.0 * meters:.1f}"
 
 
 def _table_row(name: str, row: Row) -> tuple[str, str, str, str, str, str]:
     """The cells of one line of the table."""
-    mean, rms, largest = (_millimetres(value) for value in (row.mean, row.rms, row.max))
+    mean, rms, largest = (_millimeters(value) for value in (row.mean, row.rms, row.max))
     worst = "-" if row.worst_frame is None else str(row.worst_frame)
     return name, mean, rms, largest, worst, f"{row.coverage:.1f}"
 

@@ -125,7 +125,7 @@ class Recording:
         tolerances = self.solver.options.tolerance * self.solver.reaches.tolerance_lengths
         met = ~(self.solution.errors > tolerances).any(axis=1) & self.seen.any(axis=1)
         self.solution.status[met] = Status.SOLVED
-        # A few steps from a nearby pose bring the markers within some hundredths of a millimetre of the optimum.
+        # A few steps from a nearby pose bring the markers within some hundredths of a millimeter of the optimum.
         self.solution.status[self.solution.status == Status.STALLED] = Status.FITTED
 
 

@@ -1,7 +1,7 @@
 """Reads MVNX, the XML files of Xsens MVN: orientations of segments, and the position of the pelvis.
 
 mvnx/subject has `frameRate`; subject/segments/segment the labels, and in points/point/pos_b positions on the segment,
-metres in its own axes; subject/joints/joint connects two of them ("Pelvis/jL5S1"); frames/frame of the type "normal"
+meters in its own axes; subject/joints/joint connects two of them ("Pelvis/jL5S1"); frames/frame of the type "normal"
 have `orientation`, a quaternion w x y z of each segment, and `position`, three numbers of each, in the world: X to the
 front (or north), Y to the left, Z up. With all orientations 1 0 0 0 ("identity") the body is in a T-pose and faces X.
 Fingers (fingerTrackingSegmentsLeft and -Right) and props, which are not connected, are left out. Source: the MVN User
@@ -28,7 +28,7 @@ _TO_FRONT: Final = np.array([math.sqrt(0.5), 0.0, 0.0, -math.sqrt(0.5)])
 _NORMAL: Final = "normal"
 # The ends of segments to which nothing is connected.
 _ENDS: Final = ("pTopOfHead", "pRightTopOfHand", "pLeftTopOfHand", "pRightToe", "pLeftToe")
-# Metres: the length of a bone without a known end.
+# Meters: the length of a bone without a known end.
 _SHORT: Final = 0.03
 _NO_LENGTH: Final = 1e-4
 _TEXTS: Final = frozenset({"pos_b", "connector1", "connector2", "orientation", "position"})

@@ -12,7 +12,7 @@ from ..motion import RetargetError
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """F frames of a body of N bones, metres, Z up; at rest it faces -Y, as people in Blender do.
+    """F frames of a body of N bones, meters, Z up; at rest it faces -Y, as people in Blender do.
 
     Attributes:
         names: N bone names, parents before their children.
@@ -53,7 +53,7 @@ class Recorded:
         )
 
     def positions(self) -> FloatArray:
-        """(F, N, 3) the bones' heads, metres, Z up."""
+        """(F, N, 3) the bones' heads, meters, Z up."""
         heads, world = np.empty((len(self.frames), len(self.names), 3)), np.empty(self.rotations.shape)
         for place, parent in enumerate(self.parents.tolist()):
             if parent < 0:

@@ -1,7 +1,7 @@
 """Reads poses of SMPL, SMPL-H and SMPL-X in .npz files, as written by AMASS and video tools.
 
 Keys: `poses` (F, 3 J), axis times angle of each joint relative to its parent (J is 22 to 24 for SMPL, 52 for SMPL-H, 55
-for SMPL-X); or `root_orient` (F, 3) and `pose_body` (F, 63), optionally `pose_hand` (F, 90); `trans` (F, 3), metres;
+for SMPL-X); or `root_orient` (F, 3) and `pose_body` (F, 63), optionally `pose_hand` (F, 90); `trans` (F, 3), meters;
 `mocap_framerate` or `mocap_frame_rate`. In the package smplx these are `global_orient`, `body_pose`, `left_hand_pose`,
 `right_hand_pose` and `transl`. Rotations may also be (F, J, 3) or matrices (F, J, 3, 3). Sources: nghorbani/amass
 (notebook 01) and vchoutas/smplx (joint_names.py). `betas`, `dmpls`, eyes, jaw and gender are not used.
@@ -42,7 +42,7 @@ _KEYS: Final = ("poses", *_ROOT, *_BODY, *_HANDS, _LEFT_HAND, _RIGHT_HAND, *_TRA
 
 
 class _Joint(NamedTuple):
-    """A joint at rest: its parent, its position (metres, X to the left, Y to the back, Z up), and the bone's tail."""
+    """A joint at rest: its parent, its position (meters, X to the left, Y to the back, Z up), and the bone's tail."""
 
     parent: str
     head: tuple[float, float, float]
@@ -92,7 +92,7 @@ _SAME: Final = np.array([1.0, 0.0, 0.0, 0.0])
 # A trunk points along an axis if it is within 45° of it, on this share of the frames.
 _ALONG: Final = np.sqrt(0.5)
 _MOST: Final = 0.7
-# Metres: feet are planted within this height above the lowest of all frames; a body that moves less while they are
+# Meters: feet are planted within this height above the lowest of all frames; a body that moves less while they are
 # planted does not show its size.
 _PLANTED_HEIGHT: Final = 0.04
 _GOES: Final = 0.5
@@ -102,7 +102,7 @@ _SPAN: Final = 0.2
 _SMALLEST, _LARGEST = 0.75, 1.25
 # The lowest foot of all frames is on the floor; this share of the frames may be lower.
 _LOWER: Final = 0.05
-# Metres by which AMASS's floor may differ from 0.
+# Meters by which AMASS's floor may differ from 0.
 _FLOOR_OFF: Final = 0.3
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 
 ROOT = Path(__file__).parents[3]
 FRAMES = 12
-# A name alone means a tail; the others are points beside the bones, in metres.
+# A name alone means a tail; the others are points beside the bones, in meters.
 POINTS = {
     "Head": ("head", (0.05, 0.12, 0.1)),
     "Nose": ("head", (0.0, 0.1, 0.15)),

@@ -40,7 +40,7 @@ def hands_on_hips():
 
 
 def overlaps(rig):
-    """(F,) the deepest overlap of the person's capsules on each frame, in metres, from the evaluated pose."""
+    """(F,) the deepest overlap of the person's capsules on each frame, in meters, from the evaluated pose."""
     found = []
     for frame in FRAMES:
         bpy.context.scene.frame_set(int(frame))

@@ -45,7 +45,7 @@ def recorded(size=1.0, seed=1, turn=0.0, **where):
 
 
 def offsets_off(rig, truth):
-    """Distances of the stored offsets from the true ones, in metres in the rig's units."""
+    """Distances of the stored offsets from the true ones, in meters in the rig's units."""
     markers = rig.fabrik.capture.markers
     return [np.linalg.norm(np.array(markers[name].offset) - point) for name, (_, point) in truth.items()]
 
@@ -151,7 +151,7 @@ class TestStatic:
         assert bpy.ops.fabrik.calibrate_markers(static=name, refine=False) == {"FINISHED"}
 
     def test_markers_guessed_by_motion_take_no_part(self):
-        """Other balls may have the same numbers in the static trial: here three guessed markers are a metre off."""
+        """Other balls may have the same numbers in the static trial: here three guessed markers are a meter off."""
         rig, truth = recorded()
         still = scenes.record(rig, list(truth.values()), *(rows[:3] for rows in scenes.smooth_motion(rig, 200, 5)))
         labels = list(truth)

@@ -11,13 +11,13 @@ from fabrik_addon.blender.posing.drag.session import begin_drag
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
-# The IK controls of the hind and the front limbs, and how far the animal is dragged, in metres.
+# The IK controls of the hind and the front limbs, and how far the animal is dragged, in meters.
 ANIMALS = {
     "wolf": (("foot_ik", "front_foot_ik"), 1.0),
     "cat": (("foot_ik", "hand_ik"), 0.35),
     "horse": (("hind_foot_ik", "forefoot_ik"), 2.0),
 }
-# Metres: the allowed error. Measured: 0.003 mm in drags, 0.03 mm in bakes.
+# Meters: the allowed error. Measured: 0.003 mm in drags, 0.03 mm in bakes.
 CLOSE = 1e-3
 DOWN = np.array((0.02, 0.06, -0.1))
 

@@ -103,7 +103,7 @@ def placing(rig, path):
 
 
 def from_controls(rig):
-    """Distance of the end of each limb on IK from its rest position relative to its IK control, in metres."""
+    """Distance of the end of each limb on IK from its rest position relative to its IK control, in meters."""
     bpy.context.view_layer.update()
     rests, found = rig.data.bones, {}
     for row in rig.fabrik.control.carriers:

@@ -14,7 +14,7 @@ from fabrik_addon.markers.steps import finish
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
-# Radians and metres: matrices are in single precision.
+# Radians and meters: matrices are in single precision.
 TURN, PLACE = 2e-4, 1e-4
 
 

@@ -27,7 +27,7 @@ DRAGS = {
     "chest": ((0.0, -0.08, -0.03), ""),
     "head": ((0.03, -0.06, -0.03), ""),
 }
-# Metres.
+# Meters.
 EXACT, CLOSE = 1e-4, 1e-3
 
 

@@ -202,7 +202,7 @@ def test_places_are_in_the_armature_s_space_whatever_its_place_and_scale(rig):
 
 
 def test_a_target_out_of_reach_takes_no_other_goal_off_its_target(rig):
-    """A foot stays at its target while a hand is pulled metres out of reach, in either order."""
+    """A foot stays at its target while a hand is pulled meters out of reach, in either order."""
     effector = rig.fabrik.effectors[0]
     rig.fabrik.root = "FREE"
     foot = scenes.aim(rig, "shin.L", scenes.empty_at(world(rig, (0.1, 0.0, 0.08)), "Foot target"))

@@ -17,7 +17,7 @@ from fabrik_addon.blender.ui.overlays.goals import capsule_lines
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 SHARES = np.linspace(0.0, 1.0, 61)[:, None]
-# Metres. The hand starts beside the hips and moves to the other side, through the belly.
+# Meters. The hand starts beside the hips and moves to the other side, through the belly.
 THROUGH = (-1.0, 0.1, 0.1)
 # To the side and down: the trunk leans, and its other side meets the hanging arm.
 LEANING = (0.5, -0.1, -0.8)

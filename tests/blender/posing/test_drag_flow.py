@@ -16,7 +16,7 @@ from fabrik_addon.core.rotations import angle_between
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 STEP = 0.01
-# Degrees in a step of a centimetre; the first steps, from a straight neck and straight knees, need larger rotations.
+# Degrees in a step of a centimeter; the first steps, from a straight neck and straight knees, need larger rotations.
 JUMP, FIRST, STRAIGHT = 8.0, 20.0, 3
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -34,7 +34,7 @@ def human():
 
 
 def drag(rig, bone, shifts):
-    """(N + 1, J, 4) rotations, the start first, and (N, 2) errors of dragged points and of pins, in metres."""
+    """(N + 1, J, 4) rotations, the start first, and (N, 2) errors of dragged points and of pins, in meters."""
     session = begin_drag(bpy.context, rig, bone, settings=DragSettings(root="FREE"))
     poses, errors = [read_trees(rig)[0].rotations], []
     for shift in shifts:
@@ -45,7 +45,7 @@ def drag(rig, bone, shifts):
 
 
 def straight(shift):
-    """(N, 3) there, a centimetre a step."""
+    """(N, 3) there, a centimeter a step."""
     count = int(np.ceil(np.linalg.norm(shift) / STEP))
     return np.outer(np.arange(1, count + 1) / count, shift)
 
@@ -68,7 +68,7 @@ def test_no_step_jumps_and_every_goal_is_met(human, bone, shift):
 
 
 def test_there_and_back_closes_before_it_is_put_back(human):
-    """A tenth of a millimetre aside of the start the pose is a solved one: it is that of the start nevertheless."""
+    """A tenth of a millimeter aside of the start the pose is a solved one: it is that of the start nevertheless."""
     out = straight(np.array((-0.5, -0.25, 0.1)))
     poses, _ = drag(human, "hand.L", np.concatenate([out, out[-2::-1], [(1e-5, 0.0, 0.0)]]))
     assert np.degrees(angle_between(poses[0], poses[-1]).max()) < 0.1
@@ -121,7 +121,7 @@ class TestRelease:
     """What remains after a move of the mouse is done on release."""
 
     def released(self, rig, bone, shift):
-        """Distance of the bone from its target in metres: at the last move, and after release."""
+        """Distance of the bone from its target in meters: at the last move, and after release."""
         session = begin_drag(bpy.context, rig, bone)
         wanted = session.start + np.array(shift)
         before = session.step(wanted).error
@@ -177,7 +177,7 @@ class TestStraightLimbs:
         assert not found[-1].is_on_the_way
 
     def test_knees_do_not_run_ahead_of_the_hips(self, human):
-        """Geometry asks for 7 cm of the knees for the first centimetre: they come after, and the hips get there."""
+        """Geometry asks for 7 cm of the knees for the first centimeter: they come after, and the hips get there."""
         session, bones, scale = (
             begin_drag(bpy.context, human, "hips"),
             human.pose.bones,

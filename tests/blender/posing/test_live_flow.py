@@ -19,7 +19,7 @@ from fabrik_addon.core.rotations import angle_between
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
 FAR = (-0.8, -1.8, 0.6)
-# There and back in steps of a centimetre: the bone, and the path of its target relative to its start.
+# There and back in steps of a centimeter: the bone, and the path of its target relative to its start.
 PATHS = {
     "hand across": ("hand.L", (-0.45, -0.25, 0.1)),
     "hand down": ("hand.L", (-0.05, -0.3, -0.3)),
@@ -138,7 +138,7 @@ class TestRanks:
     """A goal with a lower number gives way later, for any numbers; pins hold."""
 
     def short(self, rig, ranks):
-        """Metres that the left hand, drawn far out of reach, is short of its target, and the other ends of theirs."""
+        """Meters that the left hand, drawn far out of reach, is short of its target, and the other ends of theirs."""
         for effector in rig.fabrik.effectors:
             effector.priority = ranks.get(effector.bone, 0)
         before = feet(rig)

@@ -24,7 +24,7 @@ def human(clean_scene):
 
 
 def drag(rig, bone, shift, point="TAIL", pinned=FEET, depth=None):
-    """Drag a bone with some bones pinned, in steps of a centimetre.
+    """Drag a bone with some bones pinned, in steps of a centimeter.
 
     Returns the dragged point's path and the last result.
     """
@@ -57,7 +57,7 @@ def knee(rig, side="L"):
 
 
 def room(rig, pinned=FEET):
-    """Metres from the center of mass to the edge of the support, negative outside."""
+    """Meters from the center of mass to the edge of the support, negative outside."""
     corners = np.array(support_of(rig, pinned).corners)[:, :2]
     edges = np.roll(corners, -1, axis=0) - corners
     normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1)[:, None]

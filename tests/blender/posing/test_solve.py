@@ -53,7 +53,7 @@ def test_the_root_stays_unless_it_is_free():
     assert rig.pose.bones["hips"].location.length > 0.1
 
 
-def test_errors_are_world_metres():
+def test_errors_are_world_meters():
     rig = scenes.place(scenes.make_rig(), scale=2.0)
     scenes.aim(rig, "forearm.L", scenes.empty_at((50.0, 0.0, 0.0)))
     result = solve_frame(bpy.context, rig)

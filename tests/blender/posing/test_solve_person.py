@@ -96,7 +96,7 @@ def test_the_other_side_is_the_mirror_image(human, shift):
 @pytest.mark.parametrize("way", [(0.001, 0.0, 0.0), (0.0, -0.001, 0.0), (0.0, 0.0, 0.001)])
 @pytest.mark.parametrize("bone", ["hand.L", "head", "hips"])
 def test_a_millimetre_turns_next_to_nothing(human, bone, way):
-    """From a crouch, in which no limb is straight; for a millimetre a bone of 10 cm rotates by 0.6°."""
+    """From a crouch, in which no limb is straight; for a millimeter a bone of 10 cm rotates by 0.6°."""
     human.fabrik.effectors.remove(3)
     human.fabrik.effectors.remove(2)
     drag_by(human, "hips", (0.0, 0.05, -0.12), point="HEAD")

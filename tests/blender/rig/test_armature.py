@@ -106,7 +106,7 @@ def only_tree(armature) -> Tree:
 
 @pytest.fixture
 def chain():
-    """Three connected bones of half a metre along Z."""
+    """Three connected bones of half a meter along Z."""
     armature = new_armature()
     for index in range(3):
         bone = armature.data.edit_bones.new("abc"[index])

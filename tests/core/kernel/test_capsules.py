@@ -35,7 +35,7 @@ PAIRS = tuple(
     and tuple(CAPSULES[each].bone.partition(".")[0] for each in (one, two)) not in JOINED
 )
 COLLISION = SelfCollision(CAPSULES, PAIRS)
-# A continued drag stays out of the body within a millimetre; the remaining error is corrected by the next moves.
+# A continued drag stays out of the body within a millimeter; the remaining error is corrected by the next moves.
 DEPTH = 1e-3
 points = hnp.arrays(np.float64, (2, 2, 3), elements=st.floats(-1.0, 1.0, width=32))
 

@@ -7,6 +7,7 @@ from support.rigs import from_joints, straight_chain
 from fabrik_addon.core import (
     Ball,
     Effector,
+    Hinge,
     LimitError,
     Options,
     OptionsError,
@@ -119,7 +120,8 @@ def test_effectors_may_come_one_by_one():
     assert solve(CHAIN, (effector for effector in given), targets).tails == pytest.approx(expected.tails)
 
 
-def test_no_frames_is_no_trouble():
-    solution = solve(CHAIN, [Effector("b2")], np.empty((0, 1, 3)))
+@pytest.mark.parametrize("limits", [{}, {"b1": Hinge("X", 0.0, 1.0)}])
+def test_no_frames_is_no_trouble(limits):
+    solution = solve(CHAIN, [Effector("b2")], np.empty((0, 1, 3)), limits=limits)
     assert solution.rotations.shape == (0, 3, 4)
     assert solution.tails.shape == (0, 3, 3)

@@ -55,7 +55,7 @@ class TestFromAReference:
         assert np.nanmax(found.residuals) < 0.1 * MM
 
     def test_a_pose_that_is_not_rest_gives_the_offsets(self):
-        """The size follows only from the chain of joints, so a centimetre's error in each guess leaves part of that."""
+        """The size follows only from the chain of joints, so a centimeter's error in each guess leaves part of that."""
         found = calibrate(walker.skeleton(), guesses(0.01), recorded(), (30, 30), scale=1.0)
         away = np.linalg.norm(found.offsets - true_offsets(), axis=1)
         assert np.median(away) < 15 * MM

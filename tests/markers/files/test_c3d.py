@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[3]
 DATA = Path(os.environ.get("FABRIK_TEST_DATA", ROOT.parent / "shared" / "data"))
 
 PLAIN = C3d()
-METRES = PLAIN.points / 1000.0
-FRAMES = len(METRES)
+METERS = PLAIN.points / 1000.0
+FRAMES = len(METERS)
 UNSEEN = np.zeros((FRAMES, len(LABELS)))
 UNSEEN[2, 1] = UNSEEN[3:, 4] = -1.0
 SEEN = UNSEEN >= 0.0
@@ -61,7 +61,7 @@ class TestPlain:
         assert (clip.rate, clip.units, clip.up_axis, clip.source) == (100.0, "mm", "Z", "take.c3d")
         assert clip.start_time == 3.0
         assert clip.notes == ()
-        np.testing.assert_allclose(clip.positions, METRES, rtol=1e-6)
+        np.testing.assert_allclose(clip.positions, METERS, rtol=1e-6)
 
     def test_a_path_as_text(self, path: Path) -> None:
         assert read_markers(str(written(path, PLAIN))).names == LABELS
@@ -71,7 +71,7 @@ class TestPlain:
         clip = read_markers(written(path, by_package(PLAIN.points, LABELS, 120.0)))
         assert clip.names == LABELS
         assert clip.rate == 120.0
-        np.testing.assert_allclose(clip.positions, METRES, rtol=1e-6)
+        np.testing.assert_allclose(clip.positions, METERS, rtol=1e-6)
 
     @pytest.mark.parametrize("processor", [INTEL, DEC, MIPS])
     @pytest.mark.parametrize("scale", [-0.1, 0.1, 1.0])
@@ -80,17 +80,17 @@ class TestPlain:
         content = replace(PLAIN, processor=processor, scale=scale, analogs=analogs, residuals=UNSEEN)
         clip = read_markers(written(path, content))
         np.testing.assert_array_equal(clip.seen, SEEN)
-        np.testing.assert_allclose(clip.positions[SEEN], METRES[SEEN], rtol=1e-6)
+        np.testing.assert_allclose(clip.positions[SEEN], METERS[SEEN], rtol=1e-6)
         assert clip.notes == ()
 
     @pytest.mark.parametrize(
-        ("units", "metres"), [("mm", 0.001), ("cm", 0.01), ("m", 1.0), ("in", 0.0254), ("MM", 0.001), ("Meters", 1.0)]
+        ("units", "meters"), [("mm", 0.001), ("cm", 0.01), ("m", 1.0), ("in", 0.0254), ("MM", 0.001), ("Meters", 1.0)]
     )
-    def test_units(self, path: Path, units: str, metres: float) -> None:
+    def test_units(self, path: Path, units: str, meters: float) -> None:
         told = read_markers(written(path, replace(PLAIN, params={"POINT:UNITS": text(units)})))
         overridden = read_markers(written(path, replace(PLAIN, params={"POINT:UNITS": text("cubits")})), units=units)
         for clip in (told, overridden):
-            np.testing.assert_allclose(clip.positions, PLAIN.points * metres, rtol=1e-6)
+            np.testing.assert_allclose(clip.positions, PLAIN.points * meters, rtol=1e-6)
 
 
 coordinates = st.integers(-32000, 32000).filter(lambda value: value != 0)
@@ -210,7 +210,7 @@ class TestOdd:
     def test_a_kind_of_numbers_that_is_none(self, path: Path, processor: int) -> None:
         content = bytearray(replace(PLAIN, processor=processor).bytes())
         content[BLOCK + 3] = 1
-        np.testing.assert_allclose(read_markers(written(path, bytes(content))).positions, METRES, rtol=1e-6)
+        np.testing.assert_allclose(read_markers(written(path, bytes(content))).positions, METERS, rtol=1e-6)
 
     def test_a_file_that_ends_early(self, path: Path) -> None:
         whole = C3d(standing(40, 6))
@@ -249,7 +249,7 @@ class TestOdd:
         content = bytearray(PLAIN.bytes())
         content[BLOCK + 4 : BLOCK + 6] = bytes(2)
         clip = read_markers(written(path, bytes(content)))
-        np.testing.assert_allclose(clip.positions, METRES, rtol=1e-6)
+        np.testing.assert_allclose(clip.positions, METERS, rtol=1e-6)
         assert clip.names == tuple(f"*{place}" for place in range(1, len(LABELS) + 1))
 
 
@@ -357,7 +357,7 @@ class TestAxes:
         assert np.linalg.det(turn) == pytest.approx(1.0)
         np.testing.assert_allclose(clip.positions, upright / 1000.0, rtol=1e-6)
         assert not [note for note in clip.notes if "the markers" in note]
-        np.testing.assert_allclose(to_z_up(clip).positions[..., 2], METRES[..., 2], rtol=1e-6)
+        np.testing.assert_allclose(to_z_up(clip).positions[..., 2], METERS[..., 2], rtol=1e-6)
 
     @pytest.mark.parametrize("across", ["+X", "+Y", "-X"])
     @pytest.mark.parametrize("up", ["+X", "-X", "+Y", "-Y", "-Z"])
@@ -365,7 +365,7 @@ class TestAxes:
         """Points that stand along Z, with heads at 1.46 m and feet on the floor, are not rotated."""
         clip = read_markers(written(path, replace(PLAIN, params=screens_of(across, up))))
         assert clip.up_axis == "Z"
-        np.testing.assert_allclose(clip.positions, METRES, rtol=1e-6)
+        np.testing.assert_allclose(clip.positions, METERS, rtol=1e-6)
         assert f"the file's up axis is {up.removeprefix('+')}, but the markers show Z; used Z" in clip.notes[0]
 
     @pytest.mark.parametrize("up", ["+X", "-X", "+Y", "-Y", "+Z", "-Z"])
@@ -374,7 +374,7 @@ class TestAxes:
         few = replace(PLAIN, points=PLAIN.points[:, :2], labels=LABELS[:2], params=screens_of("+X", up))
         clip = read_markers(written(path, few))
         pointed, sign = "XYZ".index(up[-1]), -1.0 if up[0] == "-" else 1.0
-        np.testing.assert_allclose(to_z_up(clip).positions[..., 2], sign * METRES[:, :2, pointed], rtol=1e-6)
+        np.testing.assert_allclose(to_z_up(clip).positions[..., 2], sign * METERS[:, :2, pointed], rtol=1e-6)
 
     @pytest.mark.parametrize("missing", [None, text("  "), text("??")])
     def test_without_screens_the_markers_tell(self, path: Path, missing: Param | None) -> None:

@@ -54,7 +54,7 @@ class Trc:
 
 
 PLAIN = Trc()
-PLAIN_METRES = np.array([[float(cell) for cell in row[2:]] for row in PLAIN.rows]).reshape(3, 2, 3) / 1000
+PLAIN_METERS = np.array([[float(cell) for cell in row[2:]] for row in PLAIN.rows]).reshape(3, 2, 3) / 1000
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ class TestPlain:
         assert clip.units == "mm"
         assert clip.source == "take.trc"
         assert clip.start_time == 0.0
-        np.testing.assert_allclose(clip.positions, PLAIN_METRES, rtol=1e-15)
+        np.testing.assert_allclose(clip.positions, PLAIN_METERS, rtol=1e-15)
 
     def test_a_path_as_text(self, path: Path) -> None:
         assert read_markers(str(written(path, PLAIN))).names == ("A", "B")
@@ -93,7 +93,7 @@ class TestPlain:
     @pytest.mark.parametrize("blank_line", [True, False])
     def test_header_of_four_to_six_lines(self, path: Path, axis_line: bool, blank_line: bool) -> None:
         content = replace(PLAIN, axis_line=axis_line, blank_line=blank_line)
-        np.testing.assert_allclose(read_markers(written(path, content)).positions, PLAIN_METRES)
+        np.testing.assert_allclose(read_markers(written(path, content)).positions, PLAIN_METERS)
 
     @pytest.mark.parametrize("separator", [" ", "  ", ",", ";"])
     def test_cells_apart_by_something_else(self, path: Path, separator: str) -> None:
@@ -102,19 +102,19 @@ class TestPlain:
         packed = [separator.join(cell for cell in line.split("\t") if cell) for line in lines]
         clip = read_markers(written(path, "\n".join(packed) + "\n"))
         assert clip.names == ("A", "B")
-        np.testing.assert_allclose(clip.positions, PLAIN_METRES)
+        np.testing.assert_allclose(clip.positions, PLAIN_METERS)
 
     def test_rows_apart_by_spaces_under_a_header_with_tabs(self, path: Path) -> None:
         lines = PLAIN.text().splitlines()
         rows = [line.replace("\t", " ") if line[:1].isdigit() and "mm" not in line else line for line in lines]
-        np.testing.assert_allclose(read_markers(written(path, "\n".join(rows) + "\n")).positions, PLAIN_METRES)
+        np.testing.assert_allclose(read_markers(written(path, "\n".join(rows) + "\n")).positions, PLAIN_METERS)
 
     def test_decimal_commas_beside_semicolons(self, path: Path) -> None:
         content = PLAIN.text().replace("\t", ";").replace("0.0", "0,0")
-        np.testing.assert_allclose(read_markers(written(path, content)).positions, PLAIN_METRES)
+        np.testing.assert_allclose(read_markers(written(path, content)).positions, PLAIN_METERS)
 
     @pytest.mark.parametrize(
-        ("units", "metres"),
+        ("units", "meters"),
         [
             ("mm", 0.001),
             ("cm", 0.01),
@@ -123,15 +123,15 @@ class TestPlain:
             ("in", 0.0254),
             ("ft", 0.3048),
             ("Millimeters", 0.001),
-            ("metres", 1.0),
+            ("meters", 1.0),
             ('"mm"', 0.001),
         ],
     )
-    def test_units(self, path: Path, units: str, metres: float) -> None:
+    def test_units(self, path: Path, units: str, meters: float) -> None:
         told = read_markers(written(path, replace(PLAIN, units=units)))
         overridden = read_markers(written(path, replace(PLAIN, units="cubits")), units=units)
         for clip in (told, overridden):
-            np.testing.assert_allclose(clip.positions, PLAIN_METRES * 1000 * metres)
+            np.testing.assert_allclose(clip.positions, PLAIN_METERS * 1000 * meters)
         assert told.units == overridden.units
 
     @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ class TestPlain:
         lines[1:3] = keys, values
         clip = read_markers(written(path, "\n".join(lines)))
         assert (clip.rate, clip.units, clip.notes) == (100.0, "mm", ())
-        np.testing.assert_allclose(clip.positions, PLAIN_METRES)
+        np.testing.assert_allclose(clip.positions, PLAIN_METERS)
 
     def test_someone_who_lies_still_says_nothing_of_up(self, path: Path) -> None:
         """A note says which axis was used; with a given axis there is no note."""
@@ -265,7 +265,7 @@ class TestNames:
         clip = read_markers(written(path, replace(PLAIN, names=["A", "B", "C"])))
         assert clip.names == ("A", "B", "C")
         assert not clip.seen[:, 2].any()
-        np.testing.assert_allclose(clip.positions[:, :2], PLAIN_METRES)
+        np.testing.assert_allclose(clip.positions[:, :2], PLAIN_METERS)
 
 
 class TestRows:
@@ -291,7 +291,7 @@ class TestRows:
 
     def test_blank_lines_are_no_frames(self, path: Path) -> None:
         text = PLAIN.text().replace("\n2\t", "\n\n\t\t\t\n2\t") + "\n \n"
-        np.testing.assert_allclose(read_markers(written(path, text)).positions, PLAIN_METRES)
+        np.testing.assert_allclose(read_markers(written(path, text)).positions, PLAIN_METERS)
 
     def test_infinite_is_not_seen_and_logged(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
@@ -304,14 +304,14 @@ class TestRows:
         """All values that are read are correct: a truncated number never becomes a position."""
         text = replace(PLAIN, frame_count="500").text().removesuffix("\n")[:-dropped]
         clip = read_markers(written(path, text))
-        whole = PLAIN_METRES[: clip.frame_count]
+        whole = PLAIN_METERS[: clip.frame_count]
         assert clip.seen[:2].all()
         np.testing.assert_allclose(clip.positions[clip.seen], whole[clip.seen])
         assert not clip.seen[2:, 1].any()
 
     def test_the_last_frame_counts_without_a_final_newline(self, path: Path) -> None:
         text = PLAIN.text().removesuffix("\n")
-        np.testing.assert_allclose(read_markers(written(path, text)).positions, PLAIN_METRES)
+        np.testing.assert_allclose(read_markers(written(path, text)).positions, PLAIN_METERS)
 
     def test_text_among_the_numbers_is_named(self, path: Path) -> None:
         content = with_row(1, "2", "0.01", "1", "2", "3", "4", "five", "6")
@@ -335,7 +335,7 @@ class TestLies:
     ) -> None:
         with caplog.at_level(logging.WARNING):
             clip = read_markers(written(path, replace(PLAIN, **change)))  # type: ignore[arg-type]
-        np.testing.assert_allclose(clip.positions, PLAIN_METRES)
+        np.testing.assert_allclose(clip.positions, PLAIN_METERS)
         assert said in caplog.text
         assert said in " ".join(clip.notes)
 
@@ -458,11 +458,11 @@ class TestRealFiles:
         return path
 
     def test_agrees_with_numpy_reading_the_same_numbers(self, real: Path) -> None:
-        markers, frames, metres, first, last = REAL[real.name]
+        markers, frames, meters, first, last = REAL[real.name]
         clip = read_markers(real)
         columns = range(2, 2 + 3 * markers)
         plain = np.genfromtxt(real, delimiter="\t", skip_header=5, usecols=columns)
-        np.testing.assert_allclose(clip.positions, plain.reshape(frames, markers, 3) * metres, rtol=1e-12)
+        np.testing.assert_allclose(clip.positions, plain.reshape(frames, markers, 3) * meters, rtol=1e-12)
         assert (clip.names[0], clip.names[-1]) == (first, last)
         assert clip.rate == 60.0
 

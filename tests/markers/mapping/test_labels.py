@@ -272,7 +272,7 @@ class TestPlaces:
 
     @pytest.mark.parametrize("arms", [0.0, 45.0, 85.0])
     def test_where_the_body_has_them(self, arms: float) -> None:
-        """A person who faces -Y with the left at +X, metres."""
+        """A person who faces -Y with the left at +X, meters."""
         parts, rest = rig(arms=arms)
         found = places(match([*SETS["PLUG_IN_GAIT"].split(), "LMT5", "Top.Head", "L_index_tip"], parts, rest), rest)
         thigh, shin, foot, elbow = (rest[parts[Role(part, "L")]].head for part in ("thigh", "shin", "foot", "forearm"))

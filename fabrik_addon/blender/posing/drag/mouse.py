@@ -12,7 +12,7 @@ from ....core.arrays import FloatArray
 _AXES: Final = "XYZ"
 # A sine: a plane seen at a flatter angle, or an axis closer to the line of sight, gives no position under the mouse.
 _FLAT: Final = 0.05
-# Pixels: a snapping step is the largest power of ten of a metre that is narrower than about this.
+# Pixels: a snapping step is the largest power of ten of a meter that is narrower than about this.
 _SNAP_WIDTH: Final = 100.0
 _SNAP_ANGLE, _FINE_ANGLE = radians(5.0), radians(1.0)
 _FINE: Final = 0.1
@@ -101,7 +101,7 @@ class DragInput:
         axes: (3, 3) the bone's own axes at the start, as columns.
         first, ray: the lines of sight at the start and now.
         angle: radians that the mouse has moved around the point, counter-clockwise on the screen.
-        pixel: metres per pixel at the point.
+        pixel: meters per pixel at the point.
         rotating: whether the mouse rotates the bone instead of moving it.
         base_shift, base_turn: the input when it last changed between moving and rotating.
         snap, fine: whether to move in steps, and in small ones.
@@ -242,7 +242,7 @@ def on_axis(ray: Ray, place: FloatArray, axis: FloatArray) -> FloatArray | None:
 
 
 def snap_step(pixel: float, *, fine: bool) -> float:
-    """Metres of one snapping step: a power of ten that is easy to see at `pixel` metres per pixel."""
+    """Meters of one snapping step: a power of ten that is easy to see at `pixel` meters per pixel."""
     step = 10.0 ** floor(log10(max(pixel, 1e-9) * _SNAP_WIDTH))
     return step * _FINE if fine else step
 

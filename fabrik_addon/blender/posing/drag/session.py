@@ -33,13 +33,13 @@ from .setup import DragSettings, DragSetup
 # pose is exactly the one at the start.
 _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
-# World metres: smaller distances are not reported.
+# World meters: smaller distances are not reported.
 SHOWN: Final = 5e-4
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """The result of a step, in world metres.
+    """The result of a step, in world meters.
 
     error: distance of the dragged point from its target. pin_error: distance of a pin from its location. is_on_the_way:
     whether the same step again continues, since joints do not run ahead of the mouse. deeper: how much farther along

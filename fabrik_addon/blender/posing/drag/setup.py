@@ -32,7 +32,7 @@ from ...settings.why_not import enabled_effectors
 from ..posture_session import make_solver
 from ..stored_pose import preferred_pose
 
-# A nearly taut rope ends short of its pull (1.4 mm of a metre): the root moves by this share farther.
+# A nearly taut rope ends short of its pull (1.4 mm of a meter): the root moves by this share farther.
 _SLACK = 0.02
 # The cost of bending the trunk of an animal that is moved as a whole. Pinned, and with its hips lowered by 10 cm, a
 # wolf's front legs become 0 % shorter with 1, 7 % with 100, 13 % with 1000; its hind legs 14 %. A horse's 0, 7 and 17

@@ -42,7 +42,7 @@ class DragView:
         return None if found is None else np.array(found, dtype=np.float64)
 
     def pixel(self, place: FloatArray, mouse: FloatArray) -> float:
-        """Metres per pixel at the depth of a point (3,)."""
+        """Meters per pixel at the depth of a point (3,)."""
         rays = self.ray(mouse), self.ray(mouse + np.array((1.0, 0.0)))
         depth = float((place - rays[0].origin) @ rays[0].direction)
         seen = [ray.origin + depth * ray.direction for ray in rays]

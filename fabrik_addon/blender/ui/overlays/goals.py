@@ -15,7 +15,7 @@ from ....core.arrays import FloatArray
 from ...goals.support import fitted, support_of
 from ...posing.live import why_short
 from ...rig.posture_masses import centre_of_mass
-from ...rig.spaces import armature_point, length_text, metres_per_unit
+from ...rig.spaces import armature_point, length_text, meters_per_unit
 from ...settings.effector import FabrikEffector
 from ...settings.limit_properties import LimitPropertyError
 from ...settings.rig import rig_settings
@@ -63,7 +63,7 @@ class GoalView:
 def views(rig: bpy.types.Object) -> list[GoalView]:
     """The goals of a rig to draw, without those that have no bone or no target."""
     found: list[GoalView] = []
-    scale = metres_per_unit(rig)
+    scale = meters_per_unit(rig)
     for effector in enabled_effectors(rig):
         bone: bpy.types.PoseBone | None = rig.pose.bones.get(effector.bone)
         if bone is not None:
@@ -106,7 +106,7 @@ def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
     for each in () if found is None else found.capsules:
         matrix = world @ np.array(rig.pose.bones[each.bone].matrix)
         ends = np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3]
-        lines.append(capsule(Look.PINNED, ends, matrix[:3, 0], each.radius * metres_per_unit(rig)))
+        lines.append(capsule(Look.PINNED, ends, matrix[:3, 0], each.radius * meters_per_unit(rig)))
     return lines
 
 
