@@ -739,7 +739,8 @@ class DragSolver:
             root = first.pose.root + most / far * (state.pose.root - first.pose.root)
             held = self._state(local, root, state.wanted)
             met = self._onto_goals(held, self._compliance <= _RIGID)
-            if self._farthest(first, met) <= _ABOUT * most:
+            # While the targets rest, nothing is to leave them: the joints take the way that this asks for.
+            if gone == 0.0 or self._farthest(first, met) <= _ABOUT * most:
                 return met
         return self._onto_goals(held, self.caps > 2.0 * self.caps[: self.goals.count].min())
 
