@@ -566,7 +566,7 @@ class DragSolver:
         self.posture = PostureTerm(self.bodies, self.masses, rotations, self.preferred[1], self._free, self._coupled)
 
     def _find_coupled(self) -> list[Coupled]:
-        """The hinges that are bent in a relaxed limb."""
+        """The hinges that are bent at ease."""
         found: list[Coupled] = []
         for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
             bone = int(self.bodies.bones[body])
@@ -577,7 +577,7 @@ class DragSolver:
         return found
 
     def _find_eases(self) -> list[tuple[Coupled, float, IntArray]]:
-        """The hinges that are less bent in the preferred pose, by how many radians, and the effectors on their limb."""
+        """Those that are less bent in the preferred pose, by how many radians, and the effectors on their limb."""
         found: list[tuple[Coupled, float, IntArray]] = []
         for each in self._coupled:
             bent = rotation_vector_from_quaternion(self.preferred[0][self.bodies.bones[each.hinge]]) @ each.axis
@@ -739,7 +739,8 @@ class DragSolver:
             root = first.pose.root + most / far * (state.pose.root - first.pose.root)
             held = self._state(local, root, state.wanted)
             met = self._onto_goals(held, self._compliance <= _RIGID)
-            if self._farthest(first, met) <= _ABOUT * most:
+            # While the targets rest, nothing is to leave them: the joints take the way that this asks for.
+            if gone == 0.0 or self._farthest(first, met) <= _ABOUT * most:
                 return met
         return self._onto_goals(held, self.caps > 2.0 * self.caps[: self.goals.count].min())
 
