@@ -76,7 +76,7 @@ _BENDS: Final = {
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
 # Degrees by which a knee bends once its foot is dragged away. A foot dragged 20 cm along the floor back, forward and to
 # the side bends it by 36, 25 and 26 with 90, by 33, 23 and 24 with 80, and by 3, 4 and 0 if the straight leg of the
-# rest pose is preferred. The hip flexes by half as much as the knee: with a head lowered by 50 cm the body squats;
+# rest pose is preferred. The hip flexes by half as much as the knee: with the head lowered by 50 cm the body squats;
 # without, it bends over backward by 67 degrees.
 _EASED: Final = {"shin": 90.0}
 # How strongly a dragged bone keeps its orientation, as a share of the force on its position. A foot lifted by 30 cm

@@ -23,7 +23,7 @@ from .bodies import Bodies, Motions, Pose, cross
 _LEAST_INERTIA = 3e-3 / 1.7**2
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
-# Radians: the cotangent of less is that of none.
+# Radians: smaller angles count as zero for the cotangent.
 _SMALL = 1e-6
 
 
@@ -63,10 +63,10 @@ class Away(NamedTuple):
 
 
 class Coupled(NamedTuple):
-    """A hinge with a joint above that is at ease where it rotates by half as much the other way: knee and hip.
+    """A hinge and a joint above that in a relaxed limb rotates by half as much in the opposite direction: knee, hip.
 
-    hinge, above: their bodies. axis: (3,) of the hinge, toward where it bends. eased: by how many radians it bends at
-    ease.
+    hinge, above: their bodies. axis: (3,) of the hinge, in the direction of its bend. eased: radians of its bend in a
+    relaxed limb.
     """
 
     hinge: int
@@ -95,7 +95,7 @@ class PostureTerm:
     ) -> None:
         """Prefer local rotations (J, 4) and the root's head at (3,).
 
-        free: (B,) the bodies of limbs without goals. coupled: hinges that the joints above go along with.
+        free: (B,) the bodies of limbs without goals. coupled: hinges with which the joints above rotate.
         """
         self.bodies, skeleton = bodies, bodies.skeleton
         posed = forward_kinematics(skeleton, rotations, location)
@@ -130,7 +130,7 @@ class PostureTerm:
             for each in coupled
             for turn in [matrix_from_quaternion(rotations[bodies.bones[each.above]])]
         ]
-        # (D, D) what joints add to the matrix.
+        # (D, D) the joints' part of the matrix.
         turning = self._with_coupled(bodies.vectors(np.eye(bodies.columns)))
         self._joints = np.einsum("cbi,b,dbi->cd", turning, self.inertia, turning)
 
@@ -147,13 +147,16 @@ class PostureTerm:
         return Away(centres, balanced, centres - self._preferred, turned)
 
     def _with_coupled(self, vectors: FloatArray) -> FloatArray:
-        """(..., B, 3) rotation vectors, those of joints above hinges from where they go along; changed in place."""
+        """(..., B, 3) rotation vectors, for joints above hinges relative to the rotation that follows the hinge.
+
+        Changed in place.
+        """
         for hinge, above, axis, half in self._coupled:
             vectors[..., above, :] += (vectors[..., hinge, :] @ axis)[..., None] * half
         return vectors
 
     def _torques(self, turned: FloatArray) -> FloatArray:
-        """(..., B, 3) the slopes of the joints' part for rotations of bodies, from `Away.turned`."""
+        """(..., B, 3) gradients of the joints' part by rotations of bodies, from `Away.turned`."""
         torques = self.inertia[:, None] * turned
         for hinge, above, axis, half in self._coupled:
             own = turned[..., above, :] - (turned[..., hinge, :] @ axis)[..., None] * half
@@ -193,7 +196,7 @@ class PostureTerm:
 
 
 def _by_rotation(vectors: FloatArray, slopes: FloatArray) -> FloatArray:
-    """(..., 3) slopes by small rotations from slopes (..., 3) by the rotation vectors (..., 3) that these change.
+    """(..., 3) gradients by small rotations, from gradients (..., 3) by rotation vectors (..., 3) that these change.
 
     The transposed inverse of the left Jacobian of SO(3) (Solà, Deray, Atchuthan, *A micro Lie theory*, 2018, eq. 146).
     """
