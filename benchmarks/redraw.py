@@ -48,7 +48,11 @@ class Layout:
     def nothing(self, *_arguments, **_options):
         return self
 
-    label = prop = prop_search = operator = operator_menu_enum = nothing
+    label = prop = prop_search = operator = operator_menu_enum = menu = popover = separator = nothing
+
+    def panel(self, *_arguments, **_options):
+        """An open sub-panel: its header and its body."""
+        return self, self
 
     def template_list(self, kind, _name, owner, collection, active_owner, active, rows, maxrows=5):
         """Draws as many lines as are seen."""

@@ -80,7 +80,7 @@ _TOLERANCE: Final = 1e-6
 _MET: Final = 5.0
 # The largest number of steps of one move of the mouse. It may take fewer, but at least the second number, if all goals
 # are met or the merit function falls by less than this share of its fall so far.
-_STEPS, _STEPS_WHEN_MET, _FALLS = 6, 2, 0.05
+_STEPS, _STEPS_WHEN_MET, _FALLS = 6, 2, 0.01
 _STEPS_TO_REST: Final = 60
 # The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
 # they are not yet at rest. With three targets, one out of reach, the energy is within 0.3 % of the minimum after 15
@@ -566,7 +566,7 @@ class DragSolver:
         self.posture = PostureTerm(self.bodies, self.masses, rotations, self.preferred[1], self._free, self._coupled)
 
     def _find_coupled(self) -> list[Coupled]:
-        """The hinges that are bent at ease."""
+        """The hinges that are bent in a relaxed limb."""
         found: list[Coupled] = []
         for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
             bone = int(self.bodies.bones[body])
@@ -577,7 +577,7 @@ class DragSolver:
         return found
 
     def _find_eases(self) -> list[tuple[Coupled, float, IntArray]]:
-        """Those that are less bent in the preferred pose, by how many radians, and the effectors on their limb."""
+        """The hinges that are less bent in the preferred pose, by how many radians, and the effectors on their limb."""
         found: list[tuple[Coupled, float, IntArray]] = []
         for each in self._coupled:
             bent = rotation_vector_from_quaternion(self.preferred[0][self.bodies.bones[each.hinge]]) @ each.axis
@@ -739,7 +739,7 @@ class DragSolver:
             root = first.pose.root + most / far * (state.pose.root - first.pose.root)
             held = self._state(local, root, state.wanted)
             met = self._onto_goals(held, self._compliance <= _RIGID)
-            # While the targets rest, nothing is to leave them: the joints take the way that this asks for.
+            # While the targets rest, goals stay met, however far the joints have to move for that.
             if gone == 0.0 or self._farthest(first, met) <= _ABOUT * most:
                 return met
         return self._onto_goals(held, self.caps > 2.0 * self.caps[: self.goals.count].min())

@@ -80,10 +80,9 @@ _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "n
 # without, it bends over backward by 67 degrees.
 _EASED: Final = {"shin": 90.0}
 # How strongly a dragged bone keeps its orientation, as a share of the force on its position. A foot lifted by 30 cm
-# bends the knee by 88 degrees; if free to rotate, by 5. With 0.03 instead of 0.002 the heel stays down even with the
-# ankle at its limit, and the pelvis tilts. A head looks ahead as far as the neck allows: dragged 50 cm forward and 70
-# down it is tilted by 40 degrees, with 0.01 by 89. Hips only tilt to keep the balance. Hands are free: with a share of
-# 0.0002 or more the wrist is released with a jerk.
+# tilts by 13 degrees; if free to rotate, by 46. With 0.03 instead of 0.002 the heel stays down even with the ankle at
+# its limit, and the pelvis tilts. A head dragged 50 cm forward and 70 down tilts by 40 degrees, with 0.01 by 89.
+# Hips only tilt to keep the balance. Hands are free: with a share of 0.0002 or more, wrists jerk when released.
 KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 0.2}
 # A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")

@@ -205,7 +205,7 @@ def test_what_bends_hard_turns_less():
 
 @pytest.mark.parametrize("shift", [(0.0, 0.15, 0.0), (0.0, -0.15, 0.0), (0.15, 0.0, 0.0)])
 def test_a_leg_that_is_led_away_bends_at_ease(shift):
-    """As far as its target is gone, and not at all where it began."""
+    """In proportion to its target's movement, and not at all at the start."""
     bones, bent = skeleton(), []
     eased = np.array([1.5 * name.startswith("shin") for name in bones.names])
     for each in (None, eased):

@@ -198,7 +198,7 @@ class Bodies:
 
     def vectors(self, step: FloatArray) -> FloatArray:
         """(..., B, 3) rotation vectors of a step (..., D), in the frames that carry the bodies."""
-        return (step[..., : self.turning] @ self._spread.T).reshape(*step.shape[:-1], -1, 3)
+        return (step[..., : self.turning] @ self._spread.T).reshape(*step.shape[:-1], len(self.bones), 3)
 
     def motions(self, pose: Pose) -> Motions:
         """(..., D, 3) the axis of each column and (..., D, 3) its velocity at the armature's origin."""
