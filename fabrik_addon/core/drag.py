@@ -411,7 +411,11 @@ class DragSolver:
         )
         self._lead(wanted)
         first = self._state(self.rotations[self.bodies.bones], self.location, wanted)
-        gone, self._wanted = self._gone(first), wanted
+        before, gone = self._wanted or wanted, self._gone(first)
+        # While targets move, an orientation that has been missed so far may be met later: that of hips above ankles at
+        # their limits, for example.
+        firm = (np.arange(len(self.caps)) < self.goals.count) | ~self._is_missed(first.toward(before)) | (gone == 0.0)
+        self._wanted = wanted
         state, far = first, gone
         if gone > _STRETCH * self.size:
             # After a jump the preferred pose may be nearer to the targets than the current one.
@@ -440,7 +444,7 @@ class DragSolver:
                     state, is_at_rest = other, rests
                 else:
                     self._forces, self._compliance, self._active = kept
-        held = self._held_back(first, state, gone) if eased else state
+        held = self._held_back(first, state, gone, firm & (self._compliance <= _RIGID)) if eased else state
         self._last = held
         rotations = np.array(self.rotations)
         rotations[self.bodies.bones] = held.pose.local
@@ -724,8 +728,11 @@ class DragSolver:
             open_steps[own, own] = kept @ kept.T
         return open_steps
 
-    def _held_back(self, first: _State, state: _State, gone: float) -> _State:
-        """A state on the way to a given one: joints move only as far as allowed for targets that moved by `gone`."""
+    def _held_back(self, first: _State, state: _State, gone: float, kept: BoolArray) -> _State:
+        """A state on the way to a given one: joints move only as far as allowed for targets that moved by `gone`.
+
+        kept: (E + O,) the goals to meet on the way.
+        """
         most = _FOLLOWS * gone + (_LEAST_WAY if gone > 0.0 else _CATCHES_UP) * self.size
         farthest = self._farthest(first, state)
         rotated = angle_between(first.pose.local, state.pose.local)[~self._free]
@@ -738,7 +745,7 @@ class DragSolver:
             local = slerp(first.pose.local, state.pose.local, np.full(len(first.pose.local), most / far))
             root = first.pose.root + most / far * (state.pose.root - first.pose.root)
             held = self._state(local, root, state.wanted)
-            met = self._onto_goals(held, self._compliance <= _RIGID)
+            met = self._onto_goals(held, kept)
             # While the targets rest, goals stay met, however far the joints have to move for that.
             if gone == 0.0 or self._farthest(first, met) <= _ABOUT * most:
                 return met

@@ -65,6 +65,17 @@ def room(rig, pinned=FEET):
     return float((((corners - centre_of_mass(rig)[:2]) * outward).sum(axis=1)).min())
 
 
+def test_hips_that_come_back_from_out_of_reach_follow_the_mouse(human):
+    """They lagged by 54 mm while the trunk straightened up."""
+    bpy.ops.fabrik.pin(bones=",".join(FEET))
+    session = begin_drag(bpy.context, human, "hips", point="HEAD")
+    for centimeters in (*range(1, 41), *range(39, 18, -1)):
+        session.step(session.start - (0.0, 0.0, 0.01 * centimeters))
+    misses = [session.step(session.start - (0.0, 0.0, 0.01 * centimeters)).error for centimeters in range(18, 2, -1)]
+    session.cancel()
+    assert max(misses) < 1e-3
+
+
 @pytest.mark.parametrize(
     ("shift", "bent"),
     [
