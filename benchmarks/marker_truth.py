@@ -8,7 +8,7 @@ from support.marker_sets import SETS
 from benchmarks.tables import Aim, Part, table
 from benchmarks.takes import Person, clips
 from fabrik_addon.core import forward_kinematics
-from fabrik_addon.core.rotations import NO_TURN, angle_between
+from fabrik_addon.core.rotations import IDENTITY, angle_between
 from fabrik_addon.markers.assign import assign_by_motion
 from fabrik_addon.markers.calibrate.calibrate import calibrate
 from fabrik_addon.markers.calibrate.offsets import bones_of, guessed_offsets, points_on
@@ -116,7 +116,7 @@ def _standing(person, mapping, seed, factors=None):
     bones, guesses = bones_of(person.skeleton, mapping), guessed_offsets(person.skeleton, mapping)
     body = person.skeleton if factors is None else with_factors(person.skeleton, factors)
     grown = guesses if factors is None else guesses * factors[bones][:, None]
-    rest = forward_kinematics(body, np.tile(NO_TURN, (1, len(body), 1)))
+    rest = forward_kinematics(body, np.tile(IDENTITY, (1, len(body), 1)))
     places = points_on(rest, bones, grown + rng.uniform(-OFF, OFF, grown.shape))
     places = np.repeat(places, FRAMES, axis=0) + rng.normal(0.0, 0.0005, (FRAMES, *grown.shape))
     standing = Clip(tuple(entry.marker for entry in mapping), 60.0, places, "Z")
@@ -131,7 +131,7 @@ def _figures(calibration, rest, bones):
     skeleton = calibration.skeleton
     heads = forward_kinematics(skeleton, calibration.rotations[None], calibration.root_location[None])[0, :, :3, 3]
     away = 1000.0 * np.linalg.norm(heads[bones] / calibration.scale - rest[bones, :3, 3], axis=1)
-    angles = np.degrees(angle_between(calibration.rotations[bones[1:]], NO_TURN))
+    angles = np.degrees(angle_between(calibration.rotations[bones[1:]], IDENTITY))
     figures = np.median(away), away.max(), np.median(angles), np.percentile(angles, 95)
     return tuple(f"{figure:.1f}" for figure in figures)
 

@@ -39,7 +39,7 @@ from .model.options import Options
 from .model.skeleton import Skeleton
 from .optimize.qp import QpStep, QuadraticProgram
 from .rotations import (
-    NO_TURN,
+    IDENTITY,
     angle_between,
     conjugate,
     product,
@@ -273,7 +273,7 @@ class DragSolver:
         self._free: BoolArray = ~np.isin(bones, led)
         self.hanging = None if hang_from is None else self._hang(hang_from)
         self._coupled = self._find_coupled()
-        self.prefer(np.tile(NO_TURN, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
+        self.prefer(np.tile(IDENTITY, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
         caps = np.array([each.weight for each in effectors]) * _CAP * self.size * _FIRM ** (ranks.max() - ranks)

@@ -10,7 +10,7 @@ from .arrays import ROUNDING, FloatArray, lengths
 _SMALL_ANGLE: Final = 1e-6
 # Beyond the angle with this cosine, the axis cannot be read from the asymmetric part of a matrix.
 _FAR_TURNED: Final = -0.9
-NO_TURN: Final = np.array([1.0, 0.0, 0.0, 0.0])
+IDENTITY: Final = np.array([1.0, 0.0, 0.0, 0.0])
 # The contribution of the products of a quaternion's components (w w, w x ... z z) to the entries of a rotation matrix,
 # minus the unit matrix. For 22 bones one product of matrices takes 8 us where the entries one by one took 42.
 _FROM_SQUARES: Final = np.zeros((4, 4, 9))
@@ -100,7 +100,7 @@ def rotation_between(starts: FloatArray, ends: FloatArray) -> FloatArray:
     opposite = (sizes > ROUNDING) & (lengths(quaternions) <= ROUNDING * sizes)
     if opposite.any():
         quaternions[opposite, 1:] = np.cross(starts[opposite], np.eye(3)[np.abs(starts[opposite]).argmin(axis=1)])
-    quaternions[sizes <= ROUNDING] = NO_TURN
+    quaternions[sizes <= ROUNDING] = IDENTITY
     return np.asarray(quaternions / lengths(quaternions)[:, None])
 
 

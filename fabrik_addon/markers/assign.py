@@ -13,7 +13,7 @@ import numpy as np
 from ..core import Options, Skeleton, Solution, Solver, forward_kinematics
 from ..core.limits.base import Limit
 from ..core.model.targets import PosePrior
-from ..core.rotations import NO_TURN
+from ..core.rotations import IDENTITY
 from ..human.body_parts import Role
 from .calibrate.calibrate import positions_of, spread_places
 from .calibrate.offsets import bones_of, guessed_offsets, make_effectors, measured_offsets
@@ -107,7 +107,7 @@ class _RoughPoses:
         """F poses that fit targets (F, M, 3). offsets: (M, 3) of the markers in their bones' frames."""
         effectors = make_effectors(entries, offsets)
         solver = Solver(self.skeleton, effectors, limits=self._limits, root="FREE", options=self._options)
-        rest = np.tile(NO_TURN, (len(self.skeleton), 1))
+        rest = np.tile(IDENTITY, (len(self.skeleton), 1))
         prior = PosePrior(rest, np.full(len(self.skeleton), _PRIOR * self.meter**2))
         if start is None:
             return solver.solve(targets, prior=prior)

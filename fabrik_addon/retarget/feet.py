@@ -14,7 +14,7 @@ import numpy as np
 from ..core import Skeleton, forward_kinematics
 from ..core.arrays import ROUNDING, FloatArray, lengths, squares, times
 from ..core.rotations import (
-    NO_TURN,
+    IDENTITY,
     matrix_from_quaternion,
     product,
     quaternion_from_matrix,
@@ -79,7 +79,7 @@ def highest_tip(skeleton: Skeleton, foot: str, sole: Sole, up: FloatArray, legal
     rest = skeleton.rest[toe, :3, :3]
     upright = np.cross(rest @ sole.tip, up)
     upright *= _UPRIGHT / max(float(np.linalg.norm(upright)), ROUNDING)
-    local = np.tile(NO_TURN, (1, len(skeleton), 1))
+    local = np.tile(IDENTITY, (1, len(skeleton), 1))
     local[0, toe] = quaternion_from_rotation_vector(rest.T @ upright)
     matrices = forward_kinematics(skeleton, legal(local))[0]
     tip = matrices[toe, :3, :3] @ sole.tip + matrices[toe, :3, 3]

@@ -14,7 +14,7 @@ from ..core import Hinge
 from ..core.arrays import ROUNDING, FloatArray, lengths, times, wrapped
 from ..core.limits.base import Limit
 from ..core.rotations import (
-    NO_TURN,
+    IDENTITY,
     conjugate,
     matrix_from_quaternion,
     product,
@@ -119,7 +119,7 @@ class LimbSolver:
         """
         count = len(upper)
         forearm = _turned(product(conjugate(upper), lower), self._forearm)
-        axis, none = np.broadcast_to(self._axis, (count, 3)), np.broadcast_to(NO_TURN, (count, 4))
+        axis, none = np.broadcast_to(self._axis, (count, 3)), np.broadcast_to(IDENTITY, (count, 4))
         angle = self._in_range(self._angle(axis, none, lengths(self._elbow + forearm)))
         folded = quaternion_from_rotation_vector(angle[:, None] * self._axis)
         own = _turned(product(self._lower, folded), self._forearm)

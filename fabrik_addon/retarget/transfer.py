@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core import Skeleton, forward_kinematics
 from ..core.arrays import FloatArray, IntArray
-from ..core.rotations import NO_TURN, conjugate, product, quaternion_from_matrix, slerp
+from ..core.rotations import IDENTITY, conjugate, product, quaternion_from_matrix, slerp
 from ..human.rest_body import RestBody
 from .alignment import Alignment
 from .motion import Motion
@@ -65,7 +65,7 @@ class Transfer:
             else:
                 own = np.broadcast_to(conjugate(self._from_carrier[bone]), (count, 4))
                 turned = own if carried is None else product(carried, own)
-                local[:, bone] = NO_TURN
+                local[:, bone] = IDENTITY
             world.append(turned)
         # The root is placed so that the hip joints coincide with the source's.
         wanted = self.alignment.place(motion.heads[frames][:, self._joints].mean(axis=1))

@@ -14,7 +14,14 @@ import numpy.typing as npt
 from ...core import Hinge, forward_kinematics
 from ...core.arrays import FloatArray, IntArray
 from ...core.model.skeleton import Skeleton
-from ...core.rotations import NO_TURN, angle_between, conjugate, matrix_from_quaternion, product, quaternion_from_matrix
+from ...core.rotations import (
+    IDENTITY,
+    angle_between,
+    conjugate,
+    matrix_from_quaternion,
+    product,
+    quaternion_from_matrix,
+)
 from ..rig import armature as plain
 from ..rig.armature import Channels, Tree, check_bones, check_editable, nearest_rotations, root_location_channel
 from ..rig.keyframes import ROTATION_CHANNELS, bone_path
@@ -402,7 +409,7 @@ class ControlRig(PlainRig):
 
     def limited(self, bone: str) -> bpy.types.PoseBone | None:
         found = self._control_of(bone)
-        return None if found is None or angle_between(found[1], NO_TURN) > _OTHER_AXES else found[0]
+        return None if found is None or angle_between(found[1], IDENTITY) > _OTHER_AXES else found[0]
 
     def may_move(self, root: str) -> bool:
         bone: bpy.types.PoseBone = self.rig.pose.bones.get(self._kept.place)

@@ -174,7 +174,7 @@ class ControlWriter:
         """Put the limbs of a bake that stay on IK, and those that leave it later, back on it, unstretched."""
         hand_over(self._rig, self._kept, {path: self._kept.switches[path].ik for path in (*self.limbs, *self.leaving)})
 
-    def let_leave(self) -> None:
+    def switch_leaving(self) -> None:
         """Put the limbs that leave IK on FK."""
         hand_over(self._rig, self._kept, {path: self._kept.switches[path].fk for path in self.leaving})
 
@@ -362,7 +362,7 @@ def _placed(
             bone = rig.pose.bones[name]
             channels[row, :3], channels[row, 3:] = bone.location, local_rotation(bone)
         yield row / len(heads)
-    writer.let_leave()
+    writer.switch_leaving()
     return found, left
 
 

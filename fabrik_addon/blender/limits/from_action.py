@@ -15,7 +15,7 @@ from ...core.arrays import ROUNDING, FloatArray
 from ...core.backend import array as many
 from ...core.limits.base import Limit
 from ...core.limits.swing_twist import lean_of, twist_of
-from ...core.rotations import NO_TURN, angle_between
+from ...core.rotations import IDENTITY, angle_between
 from ...human.soles import convex_hull
 from ..rig.legal import excess
 from ..settings.limit_properties import read_settings
@@ -103,7 +103,7 @@ def fitted_limit(
     rotations: FloatArray, margin: float = 0.0, hinge_tolerance: float = 0.0, shape: str = "FITTED"
 ) -> Limit:
     """The limit that contains successive rotations (F, 4), widened by a margin."""
-    if angle_between(rotations, NO_TURN).max() < _STILL:
+    if angle_between(rotations, IDENTITY).max() < _STILL:
         return Fixed()
     quaternions = many.quaternion(rotations)
     off_axis = {axis: float(excess(Hinge(axis), rotations).max()) for axis in AXES}

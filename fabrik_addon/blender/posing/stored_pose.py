@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
-from ...core.rotations import NO_TURN
+from ...core.rotations import IDENTITY
 from ..control.posed_rig import posed_rig
 from ..rig import keyframes
 from ..rig.armature import Tree, floats, root_location_channel, root_place
@@ -91,7 +91,7 @@ def read_stored(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatAr
     """
     names = tree.skeleton.names
     kept = {bone.name: bone for bone in stored}
-    rotations = np.array([kept[name].rotation if name in kept else NO_TURN for name in names], dtype=np.float64)
+    rotations = np.array([kept[name].rotation if name in kept else IDENTITY for name in names], dtype=np.float64)
     rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
     location = kept[names[0]].location if names[0] in kept else (0.0, 0.0, 0.0)
     return rotations, root_place(rig.pose.bones[names[0]], location)
@@ -112,7 +112,7 @@ class BasePose:
 
     def rotations(self, bones: Sequence[str]) -> FloatArray:
         """(B, 4) local rotations of bones, w x y z; rest if unknown."""
-        known = np.concatenate([self._rotations, [NO_TURN]])
+        known = np.concatenate([self._rotations, [IDENTITY]])
         found: FloatArray = known[[self._rows.get(bone, -1) for bone in bones]]
         if self._curves:
             for rotation, bone in zip(found, bones, strict=True):

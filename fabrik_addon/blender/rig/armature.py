@@ -12,7 +12,7 @@ from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.errors import FabrikError
 from ...core.model.skeleton import Skeleton
-from ...core.rotations import NO_TURN, matrix_from_quaternion
+from ...core.rotations import IDENTITY, matrix_from_quaternion
 from ..settings.limit_properties import read_beside
 from ..settings.limit_values import NO_SLIDE
 from .rotation_modes import channel_count, from_channels, property_name
@@ -278,11 +278,11 @@ def freeze(tree: Tree, held: Collection[str]) -> Tree:
     rows = [row for row, name in enumerate(skeleton.names) if name in held]
     if not rows:
         return tree
-    held_rotations = np.tile(NO_TURN, (len(skeleton), 1))
+    held_rotations = np.tile(IDENTITY, (len(skeleton), 1))
     held_rotations[rows] = tree.rotations[rows]
     rest = forward_kinematics(skeleton, held_rotations, skeleton.rest[0, :3, 3])
     rotations = tree.rotations.copy()
-    rotations[rows] = NO_TURN
+    rotations[rows] = IDENTITY
     return Tree(skeleton.part(range(len(skeleton)), rest), rotations, tree.root_location)
 
 
@@ -301,7 +301,7 @@ def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str],
     members = sorted(inside)
     names = [skeleton.names[bone] for bone in members]
     rotations = tree.rotations[members].copy()
-    rotations[[name in frozen for name in names]] = NO_TURN
+    rotations[[name in frozen for name in names]] = IDENTITY
     posed = stands[members]
     carried = posed.copy()
     carried[:, :3, :3] = posed[:, :3, :3] @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2)
@@ -314,7 +314,7 @@ def _part(tree: Tree, members: Sequence[int], *, at_rest: bool) -> Tree:
     """The bones at indices `members`, parents first."""
     rotations = tree.rotations[members]
     if at_rest:
-        rotations[0] = NO_TURN
+        rotations[0] = IDENTITY
     return Tree(tree.skeleton.part(members), rotations, tree.skeleton.rest[members[0], :3, 3].copy())
 
 

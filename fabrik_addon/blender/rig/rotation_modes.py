@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ...core.arrays import BoolArray, FloatArray, wrapped
 from ...core.errors import FabrikError
-from ...core.rotations import NO_TURN, matrix_from_quaternion, product
+from ...core.rotations import IDENTITY, matrix_from_quaternion, product
 
 # Below this cosine of the middle angle the first and third Euler angles rotate about the same axis.
 _GIMBAL_COSINE: Final = 1e-7
@@ -70,7 +70,7 @@ def to_channels(
     unit = unit / np.linalg.norm(unit, axis=-1, keepdims=True)
     before = None if previous is None else np.asarray(previous, dtype=np.float64)
     if rotation_mode == "QUATERNION":
-        return name, unit * _running_signs(unit, NO_TURN if before is None else before)
+        return name, unit * _running_signs(unit, IDENTITY if before is None else before)
     if rotation_mode == "AXIS_ANGLE":
         # (F, ..., 4) angle and axis; without rotation the former axis is kept.
         half_sine = np.linalg.norm(unit[..., 1:], axis=-1, keepdims=True)

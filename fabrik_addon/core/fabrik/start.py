@@ -8,7 +8,7 @@ from ..arrays import TINY, FloatArray
 from ..backend import array
 from ..limits.base import Limit
 from ..model.skeleton import Skeleton
-from ..rotations import NO_TURN
+from ..rotations import IDENTITY
 
 # Number of poses, of which the nearest are tried as starts. A robot's hand on five hinges reached its position and
 # rotation on 396 of 400 frames with 256 of them, on 399 with 512, on all with 1,024.
@@ -19,7 +19,7 @@ _TOWARD_START = 1e-6
 def spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray:
     """(P, J, 4) a fixed sequence of poses that fill the limits; bones without a limit stay at rest."""
     count = len(skeleton)
-    poses = np.tile(NO_TURN, (_SPREAD_POSES, count, 1))
+    poses = np.tile(IDENTITY, (_SPREAD_POSES, count, 1))
     places = _spread_places(_SPREAD_POSES, 3 * count).reshape(_SPREAD_POSES, count, 3)
     for name, limit in limits.items():
         bone = skeleton.index(name)

@@ -13,7 +13,7 @@ from ..limits.base import Limit
 from ..limits.ellipse import nearest_on_ellipse
 from ..limits.hinge import Hinge
 from ..limits.swing_twist import FULL_TURN, Lean, compose_arrays, lean_of, short_of_half_a_turn
-from ..rotations import NO_TURN
+from ..rotations import IDENTITY
 from .bodies import Bodies
 
 # A cone's outline is approximated by straight lines: the nearest one, and those rotated from it by these angles. A
@@ -167,7 +167,7 @@ class JointLimits:
         """([F,] B, 4) the nearest local rotations inside the limits."""
         result = local.copy()
         poses = result.reshape(-1, *local.shape[-2:])
-        poses[:, self._fixed] = NO_TURN
+        poses[:, self._fixed] = IDENTITY
         for kind in self._kinds:
             kind.clamp(poses)
         return result

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..backend.protocol import Backend, Quaternion
-from ..rotations import NO_TURN
+from ..rotations import IDENTITY
 from .base import Limit, LimitConstraint
 
 
@@ -27,4 +27,4 @@ class Fixed(Limit):
 
     def sample(self, places: FloatArray) -> FloatArray:
         """No constraints, since there is no degree of freedom."""
-        return np.broadcast_to(NO_TURN, (*places.shape[:-1], 4))
+        return np.broadcast_to(IDENTITY, (*places.shape[:-1], 4))

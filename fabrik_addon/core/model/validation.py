@@ -10,7 +10,7 @@ from ..arrays import FloatArray, lengths
 from ..errors import LimitError, OptionsError, SkeletonError, TargetError
 from ..limits.base import Limit
 from ..readers import LARGEST, number, numbers, shown, whole
-from ..rotations import NO_TURN
+from ..rotations import IDENTITY
 from .effector import Effector
 from .options import Options
 from .skeleton import Skeleton
@@ -218,7 +218,7 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
     """(F, J, 4) unit start rotations; None: the rest pose."""
     count = len(skeleton)
     if start is None:
-        return np.broadcast_to(NO_TURN, (frames, count, 4))
+        return np.broadcast_to(IDENTITY, (frames, count, 4))
     array = _unit(_given("The start pose has", start, frames, count, 4))
     if not np.isfinite(array).all():
         raise TargetError("The start pose has a rotation that is not finite or has no length: give quaternions")

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core import Skeleton, Solution
 from ...core.model.targets import PosePrior
-from ...core.rotations import NO_TURN, angle_between, conjugate, product, quaternion_from_matrix, rotation_between
+from ...core.rotations import IDENTITY, angle_between, conjugate, product, quaternion_from_matrix, rotation_between
 from ...human.naming_schemes import match
 from ...human.rest_body import RestBody, bones_of
 from ..clip import FloatArray
@@ -50,18 +50,18 @@ class ExpectedPose:
 
 def any_pose(skeleton: Skeleton) -> ExpectedPose:
     """The expected pose if nothing is known: rest, so weak that it only decides what the markers do not."""
-    return ExpectedPose("MOVING", np.tile(NO_TURN, (len(skeleton), 1)), np.full(len(skeleton), _ANY))
+    return ExpectedPose("MOVING", np.tile(IDENTITY, (len(skeleton), 1)), np.full(len(skeleton), _ANY))
 
 
 def moving_pose(skeleton: Skeleton) -> ExpectedPose:
     """The expected pose of a moving person: near rest, with free limbs."""
-    return ExpectedPose("MOVING", np.tile(NO_TURN, (len(skeleton), 1)), _spread(skeleton, _MOVING, _MOVING_LIMB))
+    return ExpectedPose("MOVING", np.tile(IDENTITY, (len(skeleton), 1)), _spread(skeleton, _MOVING, _MOVING_LIMB))
 
 
 def told_pose(skeleton: Skeleton, solution: Solution) -> ExpectedPose:
     """The calibration pose that a person holds, recognized from a rough fit of F frames."""
     spread = _spread(skeleton, _STILL, _STILL_LIMB)
-    rest = np.tile(NO_TURN, (len(skeleton), 1))
+    rest = np.tile(IDENTITY, (len(skeleton), 1))
     parts = _parts(skeleton)
     limbs = [bone for bone, part in enumerate(parts) if part in _LIMBS]
     away = np.degrees(np.median(angle_between(solution.rotations, rest[None]), axis=0))

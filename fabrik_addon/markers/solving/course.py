@@ -15,7 +15,7 @@ import numpy as np
 from ...core import Solution
 from ...core.arrays import IntArray
 from ...core.model.targets import PosePrior
-from ...core.rotations import NO_TURN
+from ...core.rotations import IDENTITY
 from ..calibrate.expected_pose import moving_pose
 from ..clip import BoolArray, FloatArray
 from ..resample import hermite, slopes
@@ -108,7 +108,7 @@ def _near_rest(
     steps = _STEPS if start is None else _STEPS_FROM_NEAR
     solver = with_options(recording.solver, restarts=0, max_sweeps=0, most_steps=steps)
     found = Solution.empty(solver.skeleton, len(knots), len(solver.effectors))
-    prior = PosePrior(np.tile(NO_TURN, (len(at_rest), 1)), at_rest)
+    prior = PosePrior(np.tile(IDENTITY, (len(at_rest), 1)), at_rest)
     for part in parts(np.arange(len(knots))):
         frames = knots[part]
         solved = solver.solve(

@@ -148,7 +148,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
                 return {"CANCELLED"}
             if event.value == "PRESS" and event.type == "O":
                 self._toggle_orientation(context)
-            elif self._heeds(event):
+            elif self._is_handled(event):
                 self._step(context)
         except BaseException:
             self.cancel(context)
@@ -255,7 +255,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
             return event.value == ("RELEASE" if self.pick else "PRESS")
         return event.value == "PRESS" and event.type in _CONFIRM
 
-    def _heeds(self, event: Event) -> bool:
+    def _is_handled(self, event: Event) -> bool:
         """Process an event; returns whether it changes anything."""
         if event.type == "TIMER":
             return self._timer is not None
