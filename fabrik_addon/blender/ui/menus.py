@@ -10,6 +10,8 @@ from .operators import limit_tools, limits
 from .operators.bake import FABRIK_OT_bake
 from .operators.calibrate_markers import FABRIK_OT_calibrate_markers
 from .operators.drag import FABRIK_OT_drag
+from .operators.editing.holds import FABRIK_OT_add_hold, FABRIK_OT_hold_contacts
+from .operators.editing.trails import FABRIK_OT_work_out_trails
 from .operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_pin
 from .operators.import_markers import MOTION_SUFFIXES, FABRIK_OT_import_markers
 from .operators.match_markers import FABRIK_OT_match_markers
@@ -20,6 +22,7 @@ from .operators.posing import (
     FABRIK_OT_solve,
     FABRIK_OT_use_control_rig,
 )
+from .operators.retargeting.retarget import FABRIK_OT_retarget
 from .translations import said
 
 _POSING: Final = (
@@ -35,7 +38,16 @@ _POSING: Final = (
         limits.FABRIK_OT_clear_limit,
     ),
 )
-_MOTION: Final = ((FABRIK_OT_import_markers, FABRIK_OT_match_markers, FABRIK_OT_calibrate_markers, FABRIK_OT_bake),)
+_MOTION: Final = (
+    (
+        FABRIK_OT_import_markers,
+        FABRIK_OT_match_markers,
+        FABRIK_OT_calibrate_markers,
+        FABRIK_OT_bake,
+        FABRIK_OT_retarget,
+    ),
+    (FABRIK_OT_add_hold, FABRIK_OT_hold_contacts, FABRIK_OT_work_out_trails),
+)
 
 
 class FABRIK_MT_menu(Menu):

@@ -27,6 +27,7 @@ def test_what_people_search_for_is_in_the_menu():
     bpy.ops.object.mode_set(mode="POSE")
     found = listed(menus.FABRIK_MT_menu.draw)
     assert found[:3] == ["Drag Bone", "Pin Bones", "Add Target"]
+    assert {"Retarget Animation", "Add Hold", "Hold Planted Feet", "Update Trails"} <= set(found)
     assert len(set(found)) == len(found)
 
 
