@@ -28,12 +28,12 @@ def make_solver(
     limits: Mapping[str, Limit],
     still: Collection[str] = (),
     root: str,
-    preferred: tuple[FloatArray, FloatArray],
     locks: Mapping[int, WithLocks] | None = None,
     pinned: Collection[str] = (),
     hang_from: HangFrom | None = None,
+    stiff: Collection[str] = (),
 ) -> DragSolver:
-    """The solver of one tree, in the preferred pose: (J, 4) local rotations and the root's head at (3,).
+    """The solver of one tree; it still has to be told which pose to prefer, and where to begin.
 
     Masses, floor, balance and self-collision are those of the rig.
 
@@ -44,15 +44,15 @@ def make_solver(
         limits: bone name to limit.
         still: names of bones that keep their local rotation.
         root: "FIXED" or "FREE".
-        preferred: the pose to stay near.
         locks: by index of a bone, its allowed local rotations.
         pinned: pinned bones, which may support the rig.
         hang_from: the pose whose limb tilts are kept by limbs without goals; None: these are rigid.
+        stiff: bones that move as one piece.
     """
-    solver = DragSolver(
+    return DragSolver(
         skeleton,
         effectors,
-        masses_of(armature, skeleton),
+        masses_of(armature, skeleton, stiff),
         limits=limits,
         still=still,
         root=root,
@@ -62,9 +62,6 @@ def make_solver(
         hang_from=hang_from,
         collision=collision_of(armature, skeleton),
     )
-    solver.prefer(*preferred)
-    solver.begin(*preferred)
-    return solver
 
 
 def session_for(
@@ -76,16 +73,19 @@ def session_for(
 ) -> DragSolver:
     """The solver of some goals near the pose that the rig prefers, by default the start pose."""
     free = moves_root(rig, goals)
-    return make_solver(
+    solver = make_solver(
         rig,
         goals.tree.skeleton,
         goals.effectors,
         limits=goals.all_limits,
         root="FREE" if free else "FIXED",
-        preferred=preferred_pose(rig, goals.tree, *begin, bones=goals.bones, moves_root=free),
         locks=locks,
         pinned=goals.pinned,
     )
+    preferred = preferred_pose(rig, goals.tree, *begin, bones=goals.bones, moves_root=free)
+    solver.prefer(*preferred)
+    solver.begin(*preferred)
+    return solver
 
 
 def why_short(holder: Holder | None, pinned: Mapping[str, str]) -> str:

@@ -132,7 +132,8 @@ class PostureTerm:
         ]
         # (D, D) the joints' part of the matrix.
         turning = self._with_coupled(bodies.vectors(np.eye(bodies.columns)))
-        self._joints = np.einsum("cbi,b,dbi->cd", turning, self.inertia, turning)
+        weighed = (turning * self.inertia[:, None]).reshape(len(turning), 3 * len(self.inertia))
+        self._joints = weighed @ turning.reshape(weighed.shape).T
 
     def centre_of_mass(self, away: Away) -> FloatArray:
         """(..., 3) the center of mass, armature space."""

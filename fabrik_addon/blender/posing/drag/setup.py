@@ -34,10 +34,6 @@ from ..stored_pose import preferred_pose
 
 # A nearly taut rope ends short of its pull (1.4 mm of a meter): the root moves by this share farther.
 _SLACK = 0.02
-# The cost of bending the trunk of an animal that is moved as a whole. Pinned, and with its hips lowered by 10 cm, a
-# wolf's front legs become 0 % shorter with 1, 7 % with 100, 13 % with 1000; its hind legs 14 %. A horse's 0, 7 and 17
-# %; hind legs 17 %.
-_STIFF = 1000.0
 _ALONG: Final = np.array((1.0, 1.0, 1.0))
 _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
 
@@ -106,6 +102,7 @@ class DragPart:
         follows: bool,
         hangs: bool,
         left: Collection[str] = (),
+        trunk: Collection[str] = (),
     ) -> None:
         """Prepare the part.
 
@@ -119,6 +116,7 @@ class DragPart:
             follows: whether limbs without goals follow, and stay above the floor.
             hangs: whether they then hang.
             left: bones of limbs whose IK brings them to where they are held: solved, but not written.
+            trunk: bones that move as one piece with the dragged root.
         """
         self.tree, self.grips, self.moves_root = tree, tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
@@ -137,9 +135,7 @@ class DragPart:
         self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
         start = self.tree.rotations, self.tree.root_location
         self._preferred = preferred_pose(armature, self.tree, *start, bones=self.turned, moves_root=self.moves_root)
-        # People bend over their feet. An animal's trunk is carried at both ends, and moves as one piece.
-        leads = any(grip.is_dragged and grip.effector.bone == tree.skeleton.names[0] for grip in grips)
-        self._trunk = trunk_of_animal(armature) if leads and self.moves_root and not self._ropes else []
+        self._trunk = () if self._ropes else trunk
         self.session = self._begun(armature, follows=follows, hangs=hangs)
 
     def _begun(self, armature: bpy.types.Object, *, follows: bool, hangs: bool) -> DragSolver:
@@ -153,17 +149,12 @@ class DragPart:
             limits=limits_of(armature, names),
             still=set(tree.skeleton.names) - set(names),
             root="FREE" if self.moves_root and not self._ropes else "FIXED",
-            preferred=self._preferred,
             pinned=[grip.effector.bone for grip in self.grips if grip.is_pin and not grip.is_dragged],
             locks=posed_rig(armature).locks(tree.skeleton, self.turned, tree.rotations),
             hang_from=HangFrom(tree.rotations, tree.root_location, up_of(armature)[0], hangs) if follows else None,
+            stiff=self._trunk,
         )
-        if self._trunk:
-            masses = session.masses
-            bending = np.ones(len(tree.skeleton.names)) if masses.bending is None else masses.bending
-            factors = np.where([name in self._trunk for name in tree.skeleton.names], _STIFF, 1.0)
-            session.masses = replace(masses, bending=bending * factors)
-            session.prefer(*self._preferred)
+        session.prefer(*self._preferred)
         session.begin(tree.rotations, tree.root_location)
         return session
 
@@ -371,7 +362,9 @@ class DragSetup:
             for bone in self.dragged
             if bone in names
         ]
-        if leads and (turning or not self._held or trunk_of_animal(self._armature)):
+        # People bend over their feet. An animal's trunk is carried at both ends, and moves as one piece.
+        trunk = trunk_of_animal(self._armature) if leads else []
+        if leads and (turning or not self._held or trunk):
             grip = grips[0]
             effector = replace(grip.effector, rotation_weight=1.0, priority=grip.effector.priority - 1)
             grips.append(replace(grip, effector=effector, armature_position=np.full(3, np.nan)))
@@ -389,7 +382,9 @@ class DragSetup:
         left = {bone for bones in by_ik.values() for bone in bones}
         follows = self.settings.reach == "WHOLE"
         hangs = follows and rig_settings(self._armature).free_limbs_hang and (bool(self._held) or not leads)
-        return DragPart(self._armature, tree, grips, self.frozen, root, follows=follows, hangs=hangs, left=left)
+        return DragPart(
+            self._armature, tree, grips, self.frozen, root, follows=follows, hangs=hangs, left=left, trunk=trunk
+        )
 
     def _root_mode(self, top: str, names: Sequence[str]) -> str:
         """How the uppermost of the named bones moves; one that is not a root, or is locked, does not."""
