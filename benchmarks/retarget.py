@@ -15,7 +15,7 @@ from fabrik_addon.blender.rig.keyframes import curves, keys
 from fabrik_addon.blender.rig.legal import legal_pose
 from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
-from fabrik_addon.markers.feet.stances import drift
+from fabrik_addon.markers.feet import drift
 from fabrik_addon.markers.steps import finish
 from fabrik_addon.retarget.alignment import leg_length
 from fabrik_addon.retarget.bodies import find_bodies

@@ -11,7 +11,7 @@ from benchmarks.natural_rigs import built, open_metarig
 from fabrik_addon.blender.goals.goals import limits_of
 from fabrik_addon.blender.limits.preset import apply_preset
 from fabrik_addon.blender.retarget.door import imported, source_range
-from fabrik_addon.blender.retarget.source import sample_source
+from fabrik_addon.blender.retarget.retarget import sample_source
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core import Effector, solve
 from fabrik_addon.markers.steps import finish

@@ -16,13 +16,11 @@ from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.human.naming_schemes import match as match_bones
 from fabrik_addon.markers.calibrate.calibrate import calibrate
 from fabrik_addon.markers.clip import to_z_up
-from fabrik_addon.markers.feet.floor import lift_off_floor
+from fabrik_addon.markers.feet import lift_off_floor
 from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.mapping.labels import match, parts_of
-from fabrik_addon.markers.solving.course import solve_each
-from fabrik_addon.markers.solving.fill import fill_gaps
-from fabrik_addon.markers.solving.jumps import ease_jumps
-from fabrik_addon.markers.solving.outliers import reject_outliers
+from fabrik_addon.markers.solving.course import fill_gaps, solve_each
+from fabrik_addon.markers.solving.outliers import ease_jumps, reject_outliers
 from fabrik_addon.markers.solving.recording import Recording
 from fabrik_addon.markers.steps import finish
 

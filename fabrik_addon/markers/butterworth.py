@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from .clip import ClipError, FloatArray, true_spans
-from .gaps.short import bridge
+from .gaps import bridge
 
 # The usual second-order filter of biomechanics, applied forward and backward.
 _ORDER: Final = 4

@@ -12,15 +12,11 @@ import numpy as np
 
 from ..core import Effector, Solution, Solver
 from ..core.errors import FabrikError
-from .calibrate.proportions import height_factor, with_factors
+from .calibrate.size import height_factor, with_factors
 from .clip import BoolArray, FloatArray
-from .feet.plant import Planted, plant_feet
-from .feet.points import foot_points
-from .feet.stances import StandingSettings
-from .solving.course import solve_each
-from .solving.fill import GAPS, FilledSpan, Gaps, fill_gaps, filled_spans
-from .solving.jumps import ease_jumps
-from .solving.outliers import leave_out_flung, reject_outliers
+from .feet import Planted, StandingSettings, foot_points, plant_feet
+from .solving.course import GAPS, FilledSpan, Gaps, fill_gaps, filled_spans, solve_each
+from .solving.outliers import ease_jumps, leave_out_flung, reject_outliers
 from .solving.recording import Recording, with_options
 from .steps import at_once, within
 

@@ -11,9 +11,8 @@ from ..core.arrays import ROUNDING
 from ..human.body_parts import Role
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody, RestBone, bones_of
-from .by_tree import TreeBody, tree_body
 from .motion import Motion, RetargetError
-from .pairs import Pair, above, pair_bodies
+from .pairs import Pair, TreeBody, above, pair_bodies, tree_body
 
 # Share of a body's size: closer hips are the same, such as those of Rigify's DEF and ORG bones.
 _SAME_PLACE: Final = 1e-3

@@ -23,7 +23,7 @@ from ..core.rotations import (
 )
 from ..human.rest_body import BodyAxes, RestBody
 from ..human.soles import soles_of
-from ..markers.feet.stances import FootPoint, Stance, StandingSettings, drift, faded, find_stances
+from ..markers.feet import FootPoint, Stance, StandingSettings, drift, faded, find_stances
 
 # The uncertainty of a point with a share of 1: almost none.
 _CERTAIN: Final = 1e-3

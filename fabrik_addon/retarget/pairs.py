@@ -1,13 +1,18 @@
-"""Pairs of bones: limbs by role, spines and necks by the length along them."""
+"""Pairs the bones of two armatures: by maps, names, and the tree."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from ..core.arrays import FloatArray
+from ..core.readers import shown
+from ..human.body_parts import Role
 from ..human.rest_body import RestBody, RestBone
+from ..markers.mapping.marker_map import MapError, file_text, json_map, unknown_names, write_json
 
 # Chains whose number of bones differs between rigs: the parts that they are made of, and the parts that follow.
 _CHAINS: Final = ((("spine", "chest"), ("neck", "head", "shoulder", "upper_arm")), (("neck",), ("head",)))
@@ -86,3 +91,205 @@ def _ends(body: RestBody, chain: list[str], after: Iterable[str]) -> FloatArray:
     joints = np.array([*(body.bones[name].head for name in chain), end])
     along = np.cumsum(np.linalg.norm(np.diff(joints, axis=0), axis=1))
     return np.asarray(along / along[-1])
+
+
+# The JSON file of a bone map: the source bone that each bone of a rig follows.
+#
+# ``{"fabrik_bone_map": 1, "bones": {"hips": "Hips", "chest": {"source": "Spine2", "before": "Spine1", "share": 0.4}}}``
+
+_FORMAT: Final = "fabrik_bone_map"
+_VERSION: Final = 1
+
+
+def read_bone_map(path: str | os.PathLike[str]) -> tuple[Pair, ...]:
+    """Read a map; raises MapError, one sentence that names the file, if it is missing or invalid."""
+    path = Path(path)
+    try:
+        return _pairs(json_map(file_text(path), _FORMAT, _VERSION, "map of bones").get("bones"))
+    except MapError as trouble:
+        raise MapError(f"{path.name}: {trouble}") from None
+    except RecursionError:
+        raise MapError(f"{path.name}: it is nested too deeply for a map: choose another") from None
+
+
+def write_bone_map(path: str | os.PathLike[str], pairs: Iterable[Pair]) -> None:
+    """Write a map that `read_bone_map` reads back; raises MapError if the file cannot be written."""
+    write_json(Path(path), {_FORMAT: _VERSION, "bones": {pair.bone: _as_json(pair) for pair in pairs}})
+
+
+def check_bone_map(pairs: Sequence[Pair], bones: Sequence[str], sources: Sequence[str]) -> None:
+    """Raise MapError naming every bone of the map that does not exist."""
+    problems = [
+        unknown_names("bone", "bones of the rig", (pair.bone for pair in pairs), bones),
+        unknown_names("bone of the source", "bones of the source", (pair.source for pair in pairs), sources),
+        unknown_names("bone of the source", "bones of the source", (p.before for p in pairs if p.before), sources),
+    ]
+    found = "; ".join(problem for problem in problems if problem)
+    if found:
+        raise MapError(f"the bone map contains {found}: choose another map, or fix it")
+
+
+def _pairs(bones: object) -> tuple[Pair, ...]:
+    if not isinstance(bones, dict) or not bones:
+        raise MapError("the map has no bones: add some")
+    return tuple(_pair(bone, told) for bone, told in bones.items())
+
+
+def _pair(bone: str, told: object) -> Pair:
+    if isinstance(told, str):
+        return Pair(bone, told)
+    if not isinstance(told, dict) or not isinstance(told.get("source"), str):
+        raise MapError(f"bone {bone!r}: it must be a bone's name or an object with 'source', not {shown(told)}")
+    before, share = told.get("before", ""), told.get("share", 1.0)
+    if not isinstance(before, str) or isinstance(share, bool) or not isinstance(share, int | float):
+        raise MapError(f"bone {bone!r}: 'before' must be a bone's name and 'share' a number")
+    if not 0.0 <= share <= 1.0:
+        raise MapError(f"bone {bone!r}: the share is {share}, it must be from 0 to 1")
+    return Pair(bone, told["source"], before, float(share))
+
+
+def _as_json(pair: Pair) -> object:
+    return {"source": pair.source, "before": pair.before, "share": pair.share} if pair.before else pair.source
+
+
+# Recognizes the bones of a body without names, from their tree and positions.
+#
+# Legs are the pair of limbs that ends lowest, arms the pair attached to the trunk above them; a body whose arms end on
+# the ground has four legs.
+
+# Shares of the body's height: the largest deviation of limbs that mirror each other, and the largest height of grounded
+# ends.
+_MIRRORED: Final = 0.05
+_ON_GROUND: Final = 0.15
+# Legs go down by at least this share of their length.
+_DOWN: Final = 0.5
+_UPS: Final = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
+# The bones of limbs from the trunk on, by their number.
+_ARMS: Final = {2: ("upper_arm", "forearm"), 3: ("upper_arm", "forearm", "hand")}
+_LONG_ARM: Final = ("shoulder", "upper_arm", "forearm", "hand")
+_LEG: Final = ("thigh", "shin", "foot", "toe")
+
+
+class TreeBody(NamedTuple):
+    """Roles by bone, and whether the body has four legs."""
+
+    roles: dict[str, Role]
+    on_four: bool
+
+
+class _Tree:
+    """Bones, their children, and how far each reaches."""
+
+    def __init__(self, bones: Mapping[str, RestBone]) -> None:
+        self.bones = bones
+        self.children: dict[str, list[str]] = {name: [] for name in bones}
+        for name, bone in bones.items():
+            if bone.parent:
+                self.children[bone.parent].append(name)
+        heads = np.array([bone.head for bone in bones.values()])
+        self.height = float(np.ptp(heads[:, 2])) or 1.0
+        self.middle = float(np.median(heads[:, 0]))
+
+    def chain(self, name: str) -> list[str]:
+        """A bone and those below it, along the child with most below, down to the end or a branch into many."""
+        chain = [name]
+        while self.children[chain[-1]]:
+            below = self.children[chain[-1]]
+            if len(below) > 2 and len(chain) > 1:
+                break
+            chain.append(max(below, key=self.count))
+        return chain
+
+    def count(self, name: str) -> int:
+        """The number of bones below one."""
+        return 1 + sum(self.count(child) for child in self.children[name])
+
+    def tip(self, name: str) -> FloatArray:
+        """(3,) the end of a chain."""
+        last = self.bones[self.chain(name)[-1]]
+        return np.asarray(last.head + last.length * last.axes[:, 1])
+
+    def on_ground(self, limb: str, lowest: float) -> bool:
+        """Whether a limb ends at about the lowest height."""
+        return bool(self.tip(limb)[2] - lowest < _ON_GROUND * self.height)
+
+    def pair(self, name: str) -> tuple[str, str] | None:
+        """Two children whose chains mirror each other; None if there are none."""
+        children = [child for child in self.children[name] if abs(self.tip(child)[0] - self.middle) > self._room]
+        for place, one in enumerate(children):
+            for other in children[place + 1 :]:
+                own, mirrored = self.tip(one), self.tip(other) * (-1.0, 1.0, 1.0) + (2.0 * self.middle, 0.0, 0.0)
+                if np.abs(own - mirrored).max() <= self._room and len(self.chain(one)) > 1:
+                    return one, other
+        return None
+
+    @property
+    def _room(self) -> float:
+        return _MIRRORED * self.height
+
+
+def tree_body(bones: Mapping[str, RestBone]) -> TreeBody | None:
+    """The roles of a biped's or a quadruped's bones; None if there are no legs, or no trunk above them.
+
+    Z is up if the body can stand that way; else the first of the other axes along which it can.
+    """
+    for up in _UPS:
+        aside = np.roll(np.abs(up), 1)
+        for left in (aside, np.cross(up, aside)):
+            axes = np.stack([left, np.cross(up, left), up])
+            stood = {name: replace(bone, head=axes @ bone.head, axes=axes @ bone.axes) for name, bone in bones.items()}
+            if (found := _upright_body(stood)) is not None:
+                return found
+    return None
+
+
+def _upright_body(bones: Mapping[str, RestBone]) -> TreeBody | None:
+    """The roles of a body whose sides mirror each other along X, Z up."""
+    tree = _Tree(bones)
+    pairs = {name: pair for name in bones if (pair := tree.pair(name)) is not None}
+    if not pairs:
+        return None
+    # If two pairs are on the ground, the hind legs are those whose bone is nearer to the root.
+    lowest = min(tree.tip(pair[0])[2] for pair in pairs.values())
+    hips = next(name for name in bones if name in pairs and tree.on_ground(pairs[name][0], lowest))
+    rest = [child for child in tree.children[hips] if child not in pairs[hips]]
+    if not rest:
+        return None
+    trunk = [max(rest, key=tree.count)]
+    while trunk[-1] not in pairs and tree.children[trunk[-1]]:
+        trunk.append(max(tree.children[trunk[-1]], key=tree.count))
+    if trunk[-1] not in pairs:
+        return None
+    ways = [tree.tip(leg) - bones[leg].head for leg in pairs[hips]]
+    if any(-way[2] < _DOWN * float(np.linalg.norm(way)) for way in ways):
+        return None
+    left = _left(tree, pairs[hips])
+    return TreeBody(_roles(tree, hips, pairs, trunk, left), tree.on_ground(pairs[trunk[-1]][0], lowest))
+
+
+def _roles(
+    tree: _Tree, hips: str, pairs: Mapping[str, tuple[str, str]], trunk: list[str], left: Callable[[str], str]
+) -> dict[str, Role]:
+    """The roles of hips, trunk, limbs, neck and head."""
+    roles = {hips: Role("hips"), **{name: Role("spine") for name in trunk}}
+    for limb in pairs[hips]:
+        roles |= _limb(tree.chain(limb)[:4], _LEG, left(limb))
+    for limb in pairs[trunk[-1]]:
+        chain = tree.chain(limb)[:4]
+        roles |= _limb(chain, _ARMS.get(len(chain), _LONG_ARM), left(limb))
+    above = [child for child in tree.children[trunk[-1]] if child not in pairs[trunk[-1]]]
+    if above:
+        *neck, head = tree.chain(max(above, key=tree.count))[:3]
+        roles |= {name: Role("neck") for name in neck} | {head: Role("head")}
+    return roles
+
+
+def _limb(chain: list[str], parts: tuple[str, ...], side: str) -> dict[str, Role]:
+    return {name: Role(part, side, number=int(part == "toe")) for name, part in zip(chain, parts, strict=False)}
+
+
+def _left(tree: _Tree, legs: tuple[str, str]) -> Callable[[str], str]:
+    """A function for the side of a limb: from the direction of the feet, else as for a body that faces -Y."""
+    ahead = sum(float((tree.tip(leg) - tree.bones[tree.chain(leg)[-1]].head)[1]) for leg in legs)
+    sign = -1.0 if ahead > 0.0 else 1.0
+    return lambda limb: "L" if sign * (tree.tip(limb)[0] - tree.middle) > 0.0 else "R"

@@ -11,17 +11,16 @@ from ..core.backend import array
 from ..core.limits.base import Limit
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
 from ..markers.calibrate.offsets import points_on
-from ..markers.feet.stances import Stance, drift
+from ..markers.feet import Stance, drift
 from ..markers.steps import at_once
 from .alignment import Reference, align, find_reference, is_alike
 from .bodies import check_pairs, find_bodies, find_pairs
 from .doubts import retarget_doubts
 from .feet import ToeLift
-from .goals import Goals, RetargetSettings, find_ends
+from .goals import ArmReach, Goals, LegReach, RetargetSettings, find_ends
 from .limbs import LimbSolver
 from .motion import Motion
 from .pairs import Pair
-from .reaching import ArmReach, LegReach
 from .transfer import Transfer
 
 # Number of frames solved together, so that memory does not grow with the take.

@@ -9,9 +9,9 @@ from support import limited, scenes
 from support.layouts import drawn
 
 import fabrik_addon
+from fabrik_addon.blender.settings.in_use import seen
 from fabrik_addon.blender.settings.limit_properties import read_settings, write_settings
 from fabrik_addon.blender.settings.overrides import keep_overrides
-from fabrik_addon.blender.settings.unset import seen
 from fabrik_addon.blender.settings.why_not import rig_at_hand, why_no_bake, why_no_mapped, why_no_solve
 from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.next_step import next_in_motion, next_in_pose
@@ -191,5 +191,5 @@ def test_no_getter_of_a_property_reads_the_context():
 def test_the_first_panels_draw_an_unused_rig():
     rig = scenes.make_rig()
     scenes.make_active(rig)
-    for panel in (panels.pose.drag.FABRIK_PT_drag, panels.motion.take.FABRIK_PT_take):
+    for panel in (panels.pose.FABRIK_PT_drag, panels.motion.FABRIK_PT_take):
         assert drawn(panel).texts()

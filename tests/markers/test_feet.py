@@ -10,9 +10,15 @@ from support import walker
 
 from fabrik_addon.core import Ball, Hinge, Solution, Solver
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.markers.feet.floor import lift_off_floor
-from fabrik_addon.markers.feet.plant import FootPoint, plant_feet
-from fabrik_addon.markers.feet.stances import FeetError, StandingSettings, find_stances, ground_velocity
+from fabrik_addon.markers.feet import (
+    FeetError,
+    FootPoint,
+    StandingSettings,
+    find_stances,
+    ground_velocity,
+    lift_off_floor,
+    plant_feet,
+)
 
 RATE = 100.0
 MM = 1e-3

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from fabrik_addon.markers.butterworth import low_pass
 from fabrik_addon.markers.clip import Clip, ClipError, true_spans
-from fabrik_addon.markers.gaps.short import bridge
+from fabrik_addon.markers.gaps import bridge
 from fabrik_addon.markers.resample import resample, retimed
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from fabrik_addon.markers.mapping.marker_map import MapError
-from fabrik_addon.retarget.bone_map import check_bone_map, read_bone_map, write_bone_map
-from fabrik_addon.retarget.pairs import Pair
+from fabrik_addon.retarget.pairs import Pair, check_bone_map, read_bone_map, write_bone_map
 
 PAIRS = (Pair("hips", "Hips"), Pair("chest", "Spine2", "Spine1", 0.25))
 

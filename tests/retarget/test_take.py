@@ -16,7 +16,7 @@ from fabrik_addon.core.rotations import (
 )
 from fabrik_addon.human.rest_body import RestBody
 from fabrik_addon.human.soles import soles
-from fabrik_addon.markers.feet.stances import StandingSettings
+from fabrik_addon.markers.feet import StandingSettings
 from fabrik_addon.retarget.feet import Floor, FootPlan, find_soles
 from fabrik_addon.retarget.goals import RetargetSettings
 from fabrik_addon.retarget.take import retarget

@@ -1,33 +1,150 @@
-"""Bakes moving targets or markers to keyframes on a rig: samples, solves, writes and reports.
-
-The scene is changed only at the end, after everything has succeeded.
-"""
+"""Bakes a take: solves it in parts, and writes its keys."""
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
 import bpy
+import numpy as np
 
-from ...core.arrays import FloatArray
+from ...core import Effector, Solution, Solver
+from ...core.arrays import FloatArray, lengths, times
+from ...core.edit import EditModel, EditSolver
 from ...core.errors import FabrikError
+from ...core.model.bodies import effector_offset
+from ...human.naming_schemes import match
 from ...markers.steps import finish, within
+from ...markers.take import TakeSettings, solve_take_steps
 from ..capture.takes import take_name
 from ..goals.effectors import check_followed, follows_markers
+from ..goals.goals import moves_root
+from ..goals.support import collision_of
 from ..posing import live
 from ..rig.actions import check_action, check_not_shared
 from ..rig.armature import check_editable, check_rig
-from ..rig.pose_keeper import PoseKeeper
+from ..rig.legal import legal_pose
+from ..rig.pose_writer import PoseKeeper
+from ..rig.posture_masses import masses_of
 from ..settings.control import solved_bone
 from ..settings.selection import selected_bones
-from .jobs import BakedTree, sample
+from .jobs import BakedTree, Job, sample
 from .keys import Writing, check_root_motion, off_their_keys, write_keys, written_bones
-from .parted import parted
 from .report import BakeResult, make_report, tell
 from .settings import BakeError, BakeSettings
-from .solve import solve
+from .unseen import fill_unseen
+
+
+def solve(jobs: Sequence[Job]) -> Generator[float, None, tuple[BakedTree, ...]]:
+    """Solve the trees one after the other; yields the share done."""
+    trees = []
+    for place, job in enumerate(jobs):
+        stage = _solve_effectors(job) if job.take is None else _solve_take(job, job.take)
+        trees.append((yield from within(place / len(jobs), (place + 1) / len(jobs), stage)))
+    return tuple(trees)
+
+
+def _solve_take(job: Job, settings: TakeSettings) -> Generator[float, None, BakedTree]:
+    """Solve a tree for markers; yields the share done."""
+    goals, root = job.goals, "FREE" if job.root_heads is None else "FIXED"
+    solver = Solver(goals.tree.skeleton, goals.effectors, limits=goals.all_limits, root=root)
+    steps = solve_take_steps(solver, job.places.points, settings, root_heads=job.root_heads, factors=job.factors)
+    found = yield from steps
+    tree = _baked(job, found.solution)
+    keyed = found.keyed if settings.gaps == "UNKEYED" else None
+    stances = () if found.planted is None else found.planted.stances
+    return replace(tree, keyed=keyed, filled=found.filled, outliers=found.outliers, stances=stances)
+
+
+def _solve_effectors(job: Job) -> Generator[float, None, BakedTree]:
+    """Solve a tree for the targets of effectors; yields the share done."""
+    parts = []
+    for part, done in _solve_from_rest(job):
+        parts.append(part)
+        yield done
+    names = [field.name for field in fields(Solution) if field.name != "skeleton"]
+    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    solution = replace(parts[0], **joined)
+    return _baked(job, fill_unseen(_others_kept(job, solution), job.goals.turned_by, job.seen))
+
+
+def _baked(job: Job, solution: Solution) -> BakedTree:
+    """The tree with its rotations clamped to their limits, because interpolated poses may be outside."""
+    solution = _others_kept(job, solution)
+    names = tuple(solution.skeleton.names[bone] for bone in job.bones)
+    legal = legal_pose(solution.skeleton, job.goals.limits, solution.rotations)
+    return BakedTree(job.goals, names, replace(solution, rotations=legal), job.scale)
+
+
+def _solve_from_rest(job: Job) -> Iterator[tuple[Solution, float]]:
+    """Solve each frame from rest, in large parts; yields the share done."""
+    solver, count = job.solver, len(job.places.points)
+    start = job.goals.tree.rotations.copy()
+    start[job.bones] = (1.0, 0.0, 0.0, 0.0)
+    for first in range(0, count, solver.frames_at_once):
+        part = slice(first, first + solver.frames_at_once)
+        heads = None if job.root_heads is None else job.root_heads[part]
+        yield job.places.part(part).solve(solver, start, heads), min(1.0, part.stop / count)
+
+
+def _others_kept(job: Job, solution: Solution) -> Solution:
+    """The solution in which bones without keys are unchanged, although the solver may have bent a straight limb."""
+    rotations = np.array(solution.rotations)
+    others = np.setdiff1d(np.arange(len(solution.skeleton)), job.bones)
+    rotations[:, others] = job.goals.tree.rotations[others]
+    return replace(solution, rotations=rotations)
+
+
+# Ends of limbs whose pose is kept exactly, and those whose pose is kept as far as the body allows.
+_HELD: Final = ("foot",)
+_LED: Final = ("hand", "head")
+# Share of the body's size, 0.2 mm for a person: smaller overlaps are rounding errors.
+_LEAST: Final = 1e-4
+
+
+def parted(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
+    """The poses without overlaps of a person's body; unchanged if there are none, and for other rigs.
+
+    Feet keep their position and rotation, hands and the head keep theirs as far as the surface of the body. Changes are
+    smoothed over time.
+    """
+    skeleton = tree.goals.tree.skeleton
+    collision = collision_of(armature, skeleton, always=True)
+    if collision is None or not np.allclose(tree.solution.lengths, skeleton.lengths):
+        return tree
+    ends = {name: role.part for name, role in match(skeleton.names).items() if role.part in (*_HELD, *_LED)}
+    effectors = [
+        Effector(name, rotation_weight=1.0 if part in _HELD else 0.0, priority=int(part in _LED))
+        for name, part in ends.items()
+    ]
+    limits, turning = tree.goals.all_limits, set(skeleton.names) - tree.goals.held.keys()
+    free = tree.travels and moves_root(armature, tree.goals)
+    model = EditModel(skeleton, effectors, masses_of(armature, skeleton), limits, turning, free, collision, parted=True)
+    rotations, roots = tree.solution.rotations, tree.solution.root_location
+    solver = EditSolver(model, rotations, np.broadcast_to(roots, (len(rotations), 3)))
+    inside = solver.overlaps > _LEAST * skeleton.size
+    if not inside.any():
+        return tree
+    asked = solver.own_points, np.where(np.isin([*ends.values()], _HELD)[:, None], solver.own_rotations, np.nan)
+    found = solver.smoothed(*asked, solver.solve(*asked))
+    solution = replace(tree.solution, rotations=found.rotations, root_location=found.roots)
+    moved = [
+        lengths(times(solution.matrices[:, bone] - tree.solution.matrices[:, bone], np.append(offset, 1.0))[:, :3])
+        for bone, offset in (
+            (skeleton.index(each.bone), effector_offset(skeleton, each)) for each in tree.goals.effectors
+        )
+    ]
+    # An upper bound: each target is at most this much farther away.
+    solution = replace(solution, errors=solution.errors + np.stack(moved, axis=1))
+    deepest = 1000.0 * float((solver.overlaps * tree.scale).max())
+    note = f"Self-collision: up to {deepest:.0f} mm on {np.count_nonzero(inside)} frames, moved out of the body"
+    return replace(tree, solution=solution, notes=(*tree.notes, note))
+
+
+# Bakes moving targets or markers to keyframes on a rig: samples, solves, writes and reports.
+#
+# The scene is changed only at the end, after everything has succeeded.
 
 Progress = Callable[[float], bool]
 

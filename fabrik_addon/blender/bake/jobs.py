@@ -10,7 +10,7 @@ import numpy as np
 from ...core import Solution, Solver
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...markers.butterworth import low_pass
-from ...markers.feet.stances import Stance
+from ...markers.feet import Stance
 from ...markers.take import FilledSpan, TakeSettings
 from ..capture.calibrate import kept_factors
 from ..capture.clip import scene_rate

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core import Solution
 from ...core.arrays import BoolArray
-from ...markers.gaps.long import fill_points, fill_rotations
+from ...markers.gaps import fill_points, fill_rotations
 
 # In gaps longer than this (half a second at 24 frames per second), the motion at the edges has less effect.
 _CARRIED = 12.0

@@ -18,7 +18,7 @@ from ...markers.calibrate.calibrate import MEASURED, Calibration, Scale, calibra
 from ...markers.calibrate.expected_pose import Kind
 from ...markers.calibrate.offsets import guessed_offsets
 from ...markers.clip import Clip
-from ...markers.feet.floor import lift_off_floor
+from ...markers.feet import lift_off_floor
 from ...markers.mapping.labels import match, parts_of
 from ...markers.mapping.marker_map import MappedMarker
 from ...markers.report.doubts import calibration_doubts
@@ -27,7 +27,7 @@ from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_followed
 from ..limits.preset import read_rest
 from ..rig.armature import RigError, Tree, check_editable, check_rig
-from ..rig.pose_keeper import PoseKeeper, in_object_mode
+from ..rig.pose_writer import PoseKeeper, in_object_mode
 from ..rig.spaces import meters_per_unit
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings

@@ -5,9 +5,9 @@ from typing import Any
 
 import bpy
 
+from ..settings.in_use import seen
 from ..settings.markers import TAKE_SEEN, TAKE_STATIC, FabrikTake, OfATake
 from ..settings.rig import rig_settings
-from ..settings.unset import seen
 
 
 def is_take(collection: bpy.types.Collection) -> bool:

@@ -10,8 +10,7 @@ from mathutils import Matrix
 from ...core.arrays import FloatArray
 from ..rig.keyframes import bone_path
 from ..rig.locks import moved_by
-from ..rig.pose_keeper import write_switches
-from ..rig.pose_writer import HeldChannels
+from ..rig.pose_writer import HeldChannels, write_switches
 from ..settings.control import FabrikControlRig
 from .channels import add_to_channels, free_channels
 from .limbs import LimbOnIk, bring_limbs, try_channels

@@ -26,8 +26,7 @@ from ..rig import armature as plain
 from ..rig.armature import Channels, Tree, check_bones, check_editable, nearest_rotations, root_location_channel
 from ..rig.keyframes import ROTATION_CHANNELS, bone_path
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
-from ..rig.pose_keeper import has_switch, read_switch
-from ..rig.pose_writer import HeldChannels, PoseWriter, turn_bone
+from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch, turn_bone
 from ..rig.rotation_modes import local_rotation, property_name
 from ..rig.spaces import as_array, object_scale
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig

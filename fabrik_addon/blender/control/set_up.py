@@ -13,7 +13,7 @@ from ...core.errors import first_few
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ..rig.armature import RigError, Tree, check_editable, check_rig
 from ..rig.locks import constrained_bones, is_locked
-from ..rig.pose_keeper import PoseKeeper, read_switch, write_switches
+from ..rig.pose_writer import PoseKeeper, read_switch, write_switches
 from ..settings.control import FabrikCarrier, FabrikControlRig
 from ..settings.rig import rig_settings
 from .carriers import Carrier, Frame, RigBones, find_carriers, find_frames

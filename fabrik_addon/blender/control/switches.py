@@ -9,7 +9,7 @@ import bpy
 
 from ..rig.keyframes import bone_path
 from ..rig.locks import moved_by
-from ..rig.pose_keeper import read_switch, write_switch, write_switches
+from ..rig.pose_writer import read_switch, write_switch, write_switches
 from ..settings.control import FabrikControlRig, moves
 
 _BONE: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')

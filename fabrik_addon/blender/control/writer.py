@@ -14,8 +14,7 @@ from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between, rotation_vector_from_matrix
 from ..rig.armature import nearest_rotations
 from ..rig.keying import key_in_steps
-from ..rig.pose_keeper import read_switch
-from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups
+from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch
 from ..rig.rotation_modes import local_rotation
 from ..rig.spaces import as_array, meters_per_unit
 from ..settings.control import FabrikControlRig

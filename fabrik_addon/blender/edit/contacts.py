@@ -10,8 +10,7 @@ from ...core import forward_kinematics
 from ...core.arrays import FloatArray
 from ...human.body_parts import Role
 from ...human.naming_schemes import match
-from ...markers.feet.points import foot_points
-from ...markers.feet.stances import FootPoint, find_stances
+from ...markers.feet import FootPoint, find_stances, foot_points
 from ..capture.clip import scene_rate
 from .take import Take
 

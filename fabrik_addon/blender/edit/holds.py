@@ -29,11 +29,10 @@ from ..goals.places import sample_steps
 from ..posing.drag.setup import DragSettings, DragSetup
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_bones, check_editable, check_rig
-from ..rig.pose_keeper import PoseKeeper
+from ..rig.pose_writer import PoseKeeper
 from ..rig.spaces import bone_offset, meters_per_unit
 from ..settings.control import solved_bone
-from ..settings.motion import FabrikHold
-from ..settings.rig import rig_settings
+from ..settings.rig import FabrikHold, rig_settings
 from .contacts import Contact, Stand, find_contacts
 from .keys import Change, changes_of, new_channels, write_changes
 from .replaced import keep_before, keep_written, put_back

@@ -24,13 +24,12 @@ from ..posing.posture_session import why_short
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_bones, check_editable, check_rig
 from ..rig.keying import is_auto_keying
-from ..rig.pose_keeper import PoseKeeper
+from ..rig.pose_writer import PoseKeeper
 from ..rig.spaces import object_scale
 from ..settings.control import solved_bone
 from ..settings.rig import rig_settings
-from .held import above_the_floor, room_above
 from .keys import changes_of, new_channels, write_changes, write_layer
-from .span import Spread, make_span
+from .span import Spread, above_the_floor, make_span, room_above
 from .take import SAME_FRAME, is_animated
 
 # The number of frames that are solved while the mouse moves, including the current one.

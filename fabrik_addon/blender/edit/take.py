@@ -14,7 +14,7 @@ from ..control.posed_rig import posed_rig
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, root_place
 from ..rig.keyframes import bone_path
-from ..rig.pose_keeper import PoseKeeper, read_channel
+from ..rig.pose_writer import PoseKeeper, read_channel
 from ..rig.rotation_modes import from_channels, property_name
 
 # Frames that differ by less than this are equal.

@@ -13,13 +13,22 @@ from ...core.limits.base import Limit
 from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError, Tree, check_unscaled, cut_tree, freeze
 from ..rig.stretch import solved_slides, stretched
-from ..settings.effector import FabrikEffector
 from ..settings.limit_properties import read_limits
 from ..settings.markers import FabrikMarker
-from ..settings.rig import rig_settings
+from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
-from .effectors import Pin, Target, bend_of, closes, core_effector, goal_of
-from .loops import Partner, carrying_bone, close_loops, turning_bones
+from .effectors import (
+    Partner,
+    Pin,
+    Target,
+    bend_of,
+    carrying_bone,
+    close_loops,
+    closes,
+    core_effector,
+    goal_of,
+    turning_bones,
+)
 
 
 @dataclass(frozen=True)

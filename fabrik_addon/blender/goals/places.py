@@ -18,9 +18,8 @@ from ..rig import keyframes
 from ..rig.keyframes import bone_path
 from ..rig.spaces import as_array
 from ..settings.markers import MARKER_NAME, MARKER_STEP
-from .effectors import Pin, Target
+from .effectors import Partner, Pin, Target
 from .goals import Goals
-from .loops import Partner
 
 # Data filled frame by frame: (F, …), a function that reads it from a target in the evaluated scene, and the target.
 _Column: TypeAlias = tuple[FloatArray, Callable[[bpy.types.Depsgraph, Target], Any], Target]

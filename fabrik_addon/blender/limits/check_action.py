@@ -16,7 +16,7 @@ from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import amend_curve
 from ..rig.keying import key_channels
 from ..rig.legal import excess, legal_rotations
-from ..rig.pose_keeper import PoseKeeper
+from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import to_channels
 from ..settings.limit_properties import read_limit
 from .posed import BoneCurves, rotation_curves, rotations_of_action, whole_frames

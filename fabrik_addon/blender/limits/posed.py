@@ -13,7 +13,7 @@ from ...core.rotations import angle_between
 from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError
 from ..rig.keyframes import bone_path, channel_values, curves, keys
-from ..rig.pose_keeper import PoseKeeper
+from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import channel_count, from_channels, property_name
 
 # Radians, since matrices are in single precision. A bone that rotates by less over an action does not rotate.

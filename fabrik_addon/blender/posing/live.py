@@ -14,10 +14,8 @@ from typing import Any, Final
 import bpy
 from bpy.app.handlers import persistent
 
-from ..settings.in_use import listen
-from ..settings.live import LIVE_LISTENERS
-from ..settings.rig import rig_settings
-from ..settings.unset import seen
+from ..settings.in_use import listen, seen
+from ..settings.rig import LIVE_LISTENERS, rig_settings
 from ..settings.why_not import enabled_effectors
 
 # Seconds from one pose to the next while joints catch up with targets at rest.

@@ -16,9 +16,8 @@ from ..limits.check_action import clamp_pose
 from ..rig.armature import RigError, check_editable
 from ..rig.legal import excess
 from ..rig.spaces import armature_point
-from ..settings.effector import FabrikEffector
 from ..settings.markers import MARKER_NAME
-from ..settings.rig import rig_settings
+from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
 from . import live
 from .stored_pose import store_pose

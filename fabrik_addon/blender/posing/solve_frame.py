@@ -19,7 +19,7 @@ from ..goals.goals import Goals, gather_goals, moves_root
 from ..goals.places import Places, present_places, tree_space
 from ..rig.armature import Tree, check_editable, check_rig, freeze
 from ..rig.locks import WithLocks
-from ..rig.pose_keeper import read_channel
+from ..rig.pose_writer import read_channel
 from ..rig.spaces import length_text, object_scale
 from ..rig.stretch import write_stretches
 from ..settings.rig import rig_settings

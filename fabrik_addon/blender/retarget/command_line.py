@@ -10,8 +10,8 @@ import bpy
 
 from ...markers.files.suffixes import SUFFIXES
 from ...markers.steps import finish
-from ...retarget.bone_map import read_bone_map
 from ...retarget.motion import RetargetError
+from ...retarget.pairs import read_bone_map
 from ..bake.batch import Take
 from ..bake.command_line import Command, add_files, add_options, add_rate, chosen_options
 from ..bake.file import ADVICE, open_rig, show_range, write_files

@@ -18,11 +18,10 @@ from ...retarget.pairs import Pair
 from ..bake.bake import Steps
 from ..bake.settings import BakeSettings
 from ..rig.keyframes import curves
-from ..rig.pose_keeper import in_object_mode
-from .matching import checked_pairs
+from ..rig.pose_writer import in_object_mode
+from .bones import checked_pairs
 from .recorded import add_recorded
-from .retarget import retarget_object_steps
-from .source import check_source
+from .retarget import check_source, retarget_object_steps
 
 _log = logging.getLogger(__name__)
 # How files are read: the add-on ("" for Blender itself), the operator, and its arguments.

@@ -10,7 +10,7 @@ from ..capture.clip import scene_rate
 from ..capture.import_markers import FASTEST_RATE, LAST_FRAME, Timing, set_rate, widen_range
 from ..rig.actions import new_action
 from ..rig.keyframes import bone_path, write_curves
-from ..rig.pose_keeper import in_object_mode
+from ..rig.pose_writer import in_object_mode
 
 
 def add_recorded(

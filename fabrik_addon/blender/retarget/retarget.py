@@ -1,32 +1,190 @@
-"""Retargets another armature's motion to a rig: samples, transfers, and writes keys like a bake."""
+"""Retargets the motion of an armature: reads the source, solves, and writes keys."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import bpy
+import numpy as np
 
 from ...core import Effector
-from ...core.arrays import FloatArray
+from ...core.arrays import FloatArray, IntArray
+from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix
 from ...human.naming_schemes import match
 from ...markers.steps import within
 from ...retarget.bodies import two_hips
 from ...retarget.goals import RetargetSettings
+from ...retarget.motion import Motion, RetargetError
 from ...retarget.pairs import Pair
 from ...retarget.take import Retargeted, retarget_steps
 from ..bake.bake import FindSteps, Steps, keyed_steps, timed
 from ..bake.jobs import BakedTree
 from ..bake.keys import check_root_motion
 from ..bake.settings import BakeSettings
+from ..capture.clip import scene_rate
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import Pin
 from ..goals.goals import Goals, limits_of
-from ..rig.armature import Tree, check_unscaled
+from ..goals.places import is_simple, is_still
+from ..rig.armature import Tree, check_unscaled, nearest_rotations
+from ..rig.keyframes import bone_path, channel_values, curves
 from ..rig.legal import legal_pose
+from ..rig.rotation_modes import from_channels, property_name
 from ..rig.spaces import object_scale
 from ..settings.rig import rig_settings
-from .source import check_source, sample_source
+
+# Scales that differ from 1 by less than this count as 1, because importers round.
+_UNSCALED: Final = 1e-5
+_Curves: TypeAlias = Mapping[str, Sequence[bpy.types.FCurve]]
+
+
+@dataclass(frozen=True, eq=False)
+class PlainPoses:
+    """The bones of an armature on F frames, from its curves.
+
+    source: the armature. moved: (F, 4) rotations and (F, 3) locations of each bone, in its own frame.
+    """
+
+    source: bpy.types.Object
+    moved: Sequence[tuple[FloatArray, FloatArray]] = field(repr=False)
+
+    @classmethod
+    def of(cls, source: bpy.types.Object, frames: IntArray) -> "PlainPoses | None":
+        """The poses of an armature; None if constraints, drivers, strips or scales affect them."""
+        animation, bones = source.animation_data, source.pose.bones
+        if not is_still((source, "")) or source.data.pose_position != "POSE" or source.data.animation_data is not None:
+            return None
+        if animation is not None and len(animation.drivers):
+            return None
+        if any(len(bone.constraints) or not _inherits_all(bone.bone) for bone in bones):
+            return None
+        by_path: dict[str, list[bpy.types.FCurve]] = {}
+        for curve in curves(source):
+            if not is_simple(curve) or curve.data_path.endswith(".rotation_mode"):
+                return None
+            if len(curve.keyframe_points):
+                by_path.setdefault(curve.data_path, []).append(curve)
+        if any(np.abs(_values(bone, "scale", by_path, frames) - 1.0).max() > _UNSCALED for bone in bones):
+            return None
+        return cls(source, [_moved(bones[bone.name], by_path, frames) for bone in source.data.bones])
+
+    def matrices(self, part: slice) -> FloatArray:
+        """(F, N, 4, 4) matrices of the bones in armature space on some of the frames."""
+        places: dict[str, int] = {}
+        posed = np.empty((len(self.moved[0][0][part]), len(self.moved), 4, 4))
+        for place, (bone, (turned, shifted)) in enumerate(zip(self.source.data.bones, self.moved, strict=True)):
+            places[bone.name] = place
+            own = np.tile(np.eye(4), (len(posed), 1, 1))
+            own[:, :3, :3], own[:, :3, 3] = matrix_from_quaternion(turned[part]), shifted[part]
+            rest = np.array(bone.matrix_local, dtype=np.float64)
+            if bone.parent:
+                rest = np.linalg.inv(np.array(bone.parent.matrix_local, dtype=np.float64)) @ rest
+                posed[:, place] = posed[:, places[bone.parent.name]] @ (rest @ own)
+            else:
+                posed[:, place] = rest @ own
+        return posed
+
+
+def _moved(bone: bpy.types.PoseBone, by_path: _Curves, frames: IntArray) -> tuple[FloatArray, FloatArray]:
+    """(F, 4) rotations and (F, 3) locations of a bone, relative to its rest pose."""
+    turned = _values(bone, property_name(bone.rotation_mode), by_path, frames)
+    shifted = np.zeros((len(frames), 3)) if bone.bone.use_connect else _values(bone, "location", by_path, frames)
+    return from_channels(bone.rotation_mode, turned), shifted
+
+
+def _values(bone: bpy.types.PoseBone, channel: str, by_path: _Curves, frames: IntArray) -> FloatArray:
+    """(F, n) values of a channel; without keys, its current value."""
+    return channel_values(getattr(bone, channel), by_path.get(bone_path(bone.name, channel), ()), frames)
+
+
+def _inherits_all(bone: bpy.types.Bone) -> bool:
+    """Whether a bone inherits its parent's transform with the default settings."""
+    return bone.use_inherit_rotation and bone.use_local_location and bone.inherit_scale == "FULL"
+
+
+# Frames between two checks of the Esc key: if evaluated one by one, or read from curves at once.
+_EVALUATED: Final = 20
+_READ: Final = 500
+
+
+def sample_source(
+    context: bpy.types.Context, source: bpy.types.Object, rig: bpy.types.Object, frames: IntArray
+) -> Generator[float, None, tuple[Motion, FloatArray]]:
+    """Sample the motion of an armature object on F frames in world space, and the rig's (F, 4, 4) matrices.
+
+    Reads the curves if nothing else moves the source; otherwise evaluates the scene on each frame. Yields the share
+    done.
+    """
+    bones = source.data.bones
+    heads, rotations = np.empty((len(frames), len(bones), 3)), np.empty((len(frames), len(bones), 4))
+    worlds, own = np.empty((2, len(frames), 4, 4))
+    plain = PlainPoses.of(source, frames) if is_still((rig, "")) else None
+    at_once = _EVALUATED if plain is None else _READ
+    for first in range(0, len(frames), at_once):
+        part = slice(first, first + at_once)
+        if plain is None:
+            poses = _evaluated(context, source, rig, frames[part], worlds[part], own[part])
+        else:
+            poses = plain.matrices(part)
+            worlds[part], own[part] = source.matrix_world, rig.matrix_world
+        matrices = worlds[part, None] @ poses
+        axes = matrices[..., :3, :3] / np.linalg.norm(matrices[..., :3, :3], axis=-2, keepdims=True)
+        heads[part], rotations[part] = matrices[..., :3, 3], quaternion_from_matrix(axes)
+        yield min(1.0, part.stop / len(frames))
+    lost = np.flatnonzero(~np.isfinite(heads).all(axis=(1, 2)) | ~np.isfinite(rotations).all(axis=(1, 2)))
+    if len(lost):
+        raise RetargetError(f"{source.name!r} has an invalid position on frame {frames[lost[0]]}: fix its keys")
+    rest = worlds[0] @ np.array([bone.matrix_local for bone in bones])
+    rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
+    places = {bone.name: place for place, bone in enumerate(bones)}
+    motion = Motion(
+        source.name,
+        tuple(places),
+        np.array([places[bone.parent.name] if bone.parent else -1 for bone in bones]),
+        float(object_scale(worlds[0])) * np.array([bone.length for bone in bones]),
+        rest,
+        rotations,
+        heads,
+        worlds[0, :3, 3],
+        scene_rate(context.scene),
+    )
+    return motion, own
+
+
+def _evaluated(
+    context: bpy.types.Context,
+    source: bpy.types.Object,
+    rig: bpy.types.Object,
+    frames: IntArray,
+    worlds: FloatArray,
+    own: FloatArray,
+) -> FloatArray:
+    """(F, N, 4, 4) evaluated bones of the source in its space; writes the (F, 4, 4) matrices of it and the rig."""
+    posed = np.empty((len(frames), len(source.data.bones), 16), dtype=np.float32)
+    for place, frame in enumerate(frames.tolist()):
+        context.scene.frame_set(frame)
+        evaluated = source.evaluated_get(context.evaluated_depsgraph_get())
+        evaluated.pose.bones.foreach_get("matrix", posed[place].reshape(-1))
+        worlds[place], own[place] = evaluated.matrix_world, rig.matrix_world
+    rows = {bone.name: row for row, bone in enumerate(source.pose.bones)}
+    order = np.array([rows[bone.name] for bone in source.data.bones])
+    # Blender passes matrices column by column.
+    return posed[:, order].reshape(len(frames), -1, 4, 4).swapaxes(2, 3).astype(np.float64)
+
+
+def check_source(source: bpy.types.Object | str | None, rig: bpy.types.Object) -> bpy.types.Object:
+    """Return the source; raises RetargetError if the rig cannot follow it."""
+    if source is None or source == "":
+        raise RetargetError("There is no source: choose the armature to retarget from")
+    if isinstance(source, str):
+        raise RetargetError(f"No armature or file is named {source!r}: choose the source again")
+    if source.type != "ARMATURE":
+        raise RetargetError(f"The source {source.name!r} is not an armature: choose one")
+    if source == rig:
+        raise RetargetError(f"{rig.name!r} is the rig itself: choose another armature as the source")
+    return source
+
 
 _SAMPLING_ENDS: Final = 0.3
 # A given position acts like a pin, so the root moves.

@@ -15,7 +15,7 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
-from .moment import Moment
+from .in_use import Moment
 from .overrides import overridable
 
 ACTIONS = (

@@ -16,8 +16,8 @@ from bpy.props import (
 )
 from bpy.types import Context, PropertyGroup
 
+from .in_use import seen
 from .overrides import overridable
-from .unset import seen
 
 # Constraints that only restrict what an animator does.
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")

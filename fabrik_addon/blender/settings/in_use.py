@@ -1,7 +1,7 @@
-"""Tracks which features rigs of the file use that need handlers or draw callbacks of Blender.
+"""What the file uses: settings without creating them, features that need handlers, and texts that are not saved.
 
-Handlers and callbacks exist only from the first use on. They stay until another file is opened, since undo can restore
-a feature that was switched off.
+Features that rigs use need handlers or draw callbacks of Blender. These exist only from the first use on, and stay
+until another file is opened, since undo can restore a feature that was switched off.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,34 @@ from typing import Any, Final, Literal
 import bpy
 from bpy.types import PropertyGroup
 
-from .unset import seen
+
+class Unset:
+    """The defaults of a property group: numbers, texts, other groups, and empty lists."""
+
+    def __init__(self, group: Any) -> None:
+        """group: the `Struct` of the group's class."""
+        self._group = group
+
+    def __getattr__(self, name: str) -> Any:
+        """The default of a property; "" for a `Moment`."""
+        found = self._group.properties.get(name)
+        if found is None:
+            return ""
+        if found.type == "COLLECTION":
+            return ()
+        if found.type != "POINTER":
+            return tuple(found.default_array) if getattr(found, "is_array", False) else found.default
+        is_group = found.fixed_type.base is not None and found.fixed_type.base.identifier == "PropertyGroup"
+        return Unset(found.fixed_type) if is_group else None
+
+
+def seen(rig: Any) -> Any:
+    """The settings of an object, or their defaults, for reading only."""
+    if rig.is_property_set("fabrik"):
+        return rig.fabrik
+    group: Any = bpy.types.Object.bl_rna.properties["fabrik"]
+    return Unset(group.fixed_type)
+
 
 Use = Literal["effectors", "markers", "errors", "motion", "limits"]
 # Called with the feature in use, repeatedly; modules that need to know add themselves.
@@ -55,3 +82,33 @@ def note_rig(rig: bpy.types.Object) -> None:
     for use, is_used in uses.items():
         if is_used:
             note(use)
+
+
+_TEXTS: Final[dict[tuple[object, ...], str]] = {}
+
+
+class Moment:
+    """A text of a property group, not saved with the file; "" at first.
+
+    per_take: whether each take of the rig has its own text.
+    """
+
+    def __init__(self, *, per_take: bool = False) -> None:
+        self._per_take = per_take
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        """Store the attribute's name."""
+        self._name = name
+
+    def __get__(self, group: Any, _owner: type) -> str:
+        """The text."""
+        return _TEXTS.get(self._key(group), "")
+
+    def __set__(self, group: Any, text: str) -> None:
+        """Set the text."""
+        _TEXTS[self._key(group)] = text
+
+    def _key(self, group: Any) -> tuple[object, ...]:
+        rig = group.id_data
+        take = rig.fabrik.capture.take if self._per_take else None
+        return rig.session_uid, self._name, None if take is None else take.session_uid

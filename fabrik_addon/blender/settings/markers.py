@@ -21,8 +21,7 @@ from bpy.props import (
 from bpy.types import PropertyGroup
 
 from .bake_options import MarkerOptions
-from .in_use import noting
-from .moment import Moment
+from .in_use import Moment, noting
 from .overrides import overridable
 
 # Custom properties of each imported empty: the marker's name in its file, and the frames between samples.

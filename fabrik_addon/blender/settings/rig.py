@@ -1,9 +1,7 @@
-"""Data stored on an armature object, `Object.fabrik`: its effectors, its root and bake settings.
+"""The settings of a rig: pins, holds, live posing and posture, and all others by group."""
 
-This is the only state of the add-on. It is saved with the file, and can be changed on a library override.
-"""
-
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import bpy
 from bpy.props import (
@@ -11,23 +9,239 @@ from bpy.props import (
     CollectionProperty,
     EnumProperty,
     FloatProperty,
+    FloatVectorProperty,
     IntProperty,
     PointerProperty,
+    StringProperty,
 )
 from bpy.types import PropertyGroup
 
 from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
-from .effector import FabrikEffector
-from .in_use import noting
-from .live import live_switched, solved_anew
+from .in_use import Moment, note, noting
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
-from .moment import Moment
-from .motion import FabrikHold
 from .overrides import overridable
-from .posture import FabrikStoredBone, PostureSettings
+
+_Group = TypeVar("_Group", bound=type)
+
+# Called with each armature whose Live setting changes; the module that poses it adds itself.
+LIVE_LISTENERS: Final[list[Callable[[bpy.types.Object], None]]] = []
+
+
+def live_switched(kept: PropertyGroup, _context: bpy.types.Context) -> None:
+    """Handle a change of the Live setting."""
+    rig: Any = kept.id_data
+    for listener in LIVE_LISTENERS:
+        listener(rig)
+
+
+def solved_anew(group: PropertyGroup, _context: bpy.types.Context) -> None:
+    """Handle a change of something that a live rig's pose depends on."""
+    rig: Any = group.id_data
+    if type(group).__name__ == "FabrikEffector":
+        note("effectors")
+    if rig.fabrik.live:
+        rig.update_tag(refresh={"OBJECT"})
+
+
+def poses_live_rigs(group: _Group) -> _Group:
+    """The class, a property group, extended so that every change updates a live rig; lists do not report changes."""
+    for declared in group.__annotations__.values():
+        if declared.function is not CollectionProperty:
+            declared.keywords.setdefault("update", solved_anew)
+    return group
+
+
+POINTS = (
+    ("TAIL", "Tail", "Use the bone's tail"),
+    ("HEAD", "Head", "Use the bone's head"),
+    ("OFFSET", "Offset", "Use a fixed point on the bone"),
+)
+
+
+@overridable
+@poses_live_rigs
+class FabrikEffector(PropertyGroup):
+    """A point on a bone, and its target object or the location at which it is pinned."""
+
+    bone: StringProperty(name="Bone", description="The bone that reaches for the target")
+    control: StringProperty(name="Control", description="On a control rig, the control chosen for the bone")
+    point: EnumProperty(name="Point", description="The point on the bone that reaches for the target", items=POINTS)
+    offset: FloatVectorProperty(
+        name="Offset",
+        description="Position of the point relative to the bone's head, in the bone's local axes",
+        subtype="XYZ",
+        unit="LENGTH",
+        precision=4,
+    )
+    target: PointerProperty(name="Target", description="The object to reach", type=bpy.types.Object)
+    target_bone: StringProperty(
+        name="Target Bone",
+        description="If the target is an armature, the bone whose head is the target. If it is a bone of "
+        "this rig, both bones move toward each other",
+    )
+    pin_location: FloatVectorProperty(
+        name="Pin Location",
+        description="Position of the pin in armature space",
+        subtype="XYZ",
+        unit="LENGTH",
+        precision=4,
+    )
+    pin_rotation: FloatVectorProperty(
+        name="Pin Rotation",
+        description="Rotation of the pinned bone in armature space",
+        size=4,
+        subtype="QUATERNION",
+        default=(1.0, 0.0, 0.0, 0.0),
+    )
+    hold_rotation: BoolProperty(
+        name="Rotation", description="Match the rotation of the target or pin as well as its position"
+    )
+    weight: FloatProperty(
+        name="Weight",
+        description="Influence of this target if not all targets can be reached",
+        default=1.0,
+        min=0.0,
+        soft_max=10.0,
+    )
+    enabled: BoolProperty(name="Enabled", description="Use this target or pin for solving and baking", default=True)
+    priority: IntProperty(
+        name="Priority",
+        description="Targets with lower numbers are met first. Higher numbers give way if not all can be met",
+        min=0,
+        soft_max=5,
+    )
+    bend_target: PointerProperty(
+        name="Pole Target",
+        description="The object that the middle of the limb points to. If empty, the limb keeps its bend direction",
+        type=bpy.types.Object,
+    )
+    bend_bone: StringProperty(
+        name="Pole Bone",
+        description="If the pole target is an armature, the bone whose head the limb points to",
+    )
+
+    @property
+    def kind(self) -> str:
+        """Either "PIN", if the point is held where it was pinned, or "TARGET", if it has a target object."""
+        return "PIN" if self.target is None and self.is_property_set("pin_location") else "TARGET"
+
+    @property
+    def shown_bone(self) -> str:
+        """The bone that the user chose: a control, or the bone itself."""
+        rig: Any = self.id_data
+        return str(self.control if self.control in rig.pose.bones else self.bone)
+
+
+@overridable
+class FabrikHold(PropertyGroup):
+    """A bone held in place, in the world or relative to an object, from one frame to another.
+
+    Its keys contain the hold.
+    """
+
+    bone: StringProperty(name="Bone", description="The bone that is held")
+    point: EnumProperty(name="Point", description="The end of the bone that is held", items=POINTS[:2])
+    hold_rotation: BoolProperty(name="Hold Rotation", description="Whether the rotation is held too", default=True)
+    first: FloatProperty(name="First", description="First frame of the hold")
+    last: FloatProperty(name="Last", description="Last frame of the hold")
+    ease: FloatProperty(name="Ease", description="Number of frames to ease in and out of the hold")
+    target: PointerProperty(
+        name="Object",
+        description="The object that the bone stays with. If empty, it stays in world space",
+        type=bpy.types.Object,
+    )
+    target_bone: StringProperty(
+        name="Bone of the Object", description="The bone of that armature that the bone stays with"
+    )
+    is_contact: BoolProperty(name="Contact", description="Whether the hold was created from a detected foot contact")
+    replaced: PointerProperty(
+        name="Replaced Keys",
+        description="The keys before and after the hold, used to restore them",
+        type=bpy.types.Action,
+    )
+
+
+PREFERRED_POSES = (
+    ("START", "Start", "The pose at the start of a drag, or the current pose when Live is on"),
+    ("REST", "Rest", "The rest pose"),
+    ("KEPT", "Stored", "The pose stored with the pin button"),
+)
+BALANCES = (
+    (
+        "AUTO",
+        "Auto",
+        (
+            "Keep the center of mass over pinned feet and other pins at their height. A higher pin "
+            "supports the body, so it may lean"
+        ),
+    ),
+    ("ON", "On", "Keep the center of mass over the pinned feet if the targets allow it"),
+    ("OFF", "Off", "Do not keep the center of mass over the feet"),
+)
+
+
+@overridable
+class FabrikStoredBone(PropertyGroup):
+    """The pose of a bone when it was stored; its name is the bone's."""
+
+    rotation: FloatVectorProperty(
+        name="Rotation",
+        description="Local rotation of the bone",
+        size=4,
+        subtype="QUATERNION",
+        default=(1.0, 0.0, 0.0, 0.0),
+    )
+    location: FloatVectorProperty(name="Location", description="Location channels of the bone", subtype="XYZ")
+
+
+@overridable
+@poses_live_rigs
+class PostureSettings:
+    """Settings of dragging, live posing and solving besides the goals. A mixin of the rig's settings."""
+
+    preferred_pose: EnumProperty(
+        name="Preferred Pose",
+        description="The pose that the rig stays close to while it meets its targets",
+        items=PREFERRED_POSES,
+    )
+    kept_pose: CollectionProperty(
+        name="Stored Pose", description="The pose stored as the preferred pose", type=FabrikStoredBone
+    )
+    solved_from: CollectionProperty(
+        name="Pose before Solving", description="The pose from which the current pose was solved", type=FabrikStoredBone
+    )
+    # A key of the pose that the last solve gave.
+    solved = Moment()
+    balance: EnumProperty(
+        name="Balance", description="Keep the center of mass over the supporting feet", items=BALANCES
+    )
+    free_limbs_hang: BoolProperty(
+        name="Free Limbs Hang",
+        description="When the whole rig is dragged, let arms, legs and head hang if they are not dragged or "
+        "pinned, instead of following the trunk rigidly",
+        default=True,
+    )
+    use_floor: BoolProperty(name="Floor", description="Keep feet, hands and knees above the floor")
+    use_self_collision: BoolProperty(
+        name="Self-Collision",
+        description="Keep arms, legs, head and trunk of a human rig from intersecting",
+        default=True,
+    )
+    show_capsules: BoolProperty(name="Show Capsules", description="Draw the capsules used by Self-Collision")
+    floor_height: FloatProperty(
+        name="Floor Height",
+        description="Height of the floor on the world's Z axis",
+        unit="LENGTH",
+        precision=4,
+    )
+
+
+# Data stored on an armature object, `Object.fabrik`: its effectors, its root and bake settings.
+#
+# This is the only state of the add-on. It is saved with the file, and can be changed on a library override.
 
 # The numbers are stored in files; the first two are older than the others.
 ROOTS = (

@@ -9,10 +9,9 @@ from typing import Any, Final, TypeVar
 
 import bpy
 
-from .effector import FabrikEffector
-from .in_use import Use, listen
+from .in_use import Use, listen, seen
 from .markers import FabrikMarker
-from .unset import seen
+from .rig import FabrikEffector
 
 _Thing = TypeVar("_Thing", bound=bpy.types.ID)
 

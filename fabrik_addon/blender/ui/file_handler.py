@@ -2,7 +2,7 @@
 
 from bpy.types import Context, FileHandler
 
-from .operators.import_markers import MOTION_SUFFIXES, FABRIK_OT_import_markers
+from .operators.markers import MOTION_SUFFIXES, FABRIK_OT_import_markers
 
 
 class FABRIK_FH_markers(FileHandler):

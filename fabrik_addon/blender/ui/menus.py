@@ -6,15 +6,17 @@ import bpy
 from bpy.types import Context, Menu
 
 from ..settings.why_not import rig_at_hand, why_no_rig
-from .operators import limit_tools, limits
+from .operators import limits
 from .operators.bake import FABRIK_OT_bake
-from .operators.calibrate_markers import FABRIK_OT_calibrate_markers
 from .operators.drag import FABRIK_OT_drag
-from .operators.editing.holds import FABRIK_OT_add_hold, FABRIK_OT_hold_contacts
-from .operators.editing.trails import FABRIK_OT_work_out_trails
+from .operators.edit_motion import FABRIK_OT_add_hold, FABRIK_OT_hold_contacts, FABRIK_OT_work_out_trails
 from .operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_pin
-from .operators.import_markers import MOTION_SUFFIXES, FABRIK_OT_import_markers
-from .operators.match_markers import FABRIK_OT_match_markers
+from .operators.markers import (
+    MOTION_SUFFIXES,
+    FABRIK_OT_calibrate_markers,
+    FABRIK_OT_import_markers,
+    FABRIK_OT_match_markers,
+)
 from .operators.posing import (
     FABRIK_OT_key_pose,
     FABRIK_OT_pose_mode,
@@ -22,18 +24,18 @@ from .operators.posing import (
     FABRIK_OT_solve,
     FABRIK_OT_use_control_rig,
 )
-from .operators.retargeting.retarget import FABRIK_OT_retarget
+from .operators.retarget import FABRIK_OT_retarget
 from .translations import said
 
 _POSING: Final = (
     (FABRIK_OT_drag, FABRIK_OT_pin, FABRIK_OT_add_effector),
     (FABRIK_OT_solve, FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_use_control_rig),
     (
-        limit_tools.FABRIK_OT_limit_preset,
-        limit_tools.FABRIK_OT_limits_from_ik,
-        limit_tools.FABRIK_OT_limits_from_action,
-        limit_tools.FABRIK_OT_clamp_pose,
-        limit_tools.FABRIK_OT_check_action,
+        limits.FABRIK_OT_limit_preset,
+        limits.FABRIK_OT_limits_from_ik,
+        limits.FABRIK_OT_limits_from_action,
+        limits.FABRIK_OT_clamp_pose,
+        limits.FABRIK_OT_check_action,
         limits.FABRIK_OT_mirror_limits,
         limits.FABRIK_OT_clear_limit,
     ),

@@ -5,13 +5,12 @@ from bpy.types import Context
 
 from ..capture.takes import imported_takes, record_of
 from ..settings.control import may_be_control_rig
-from ..settings.unset import seen
+from ..settings.in_use import seen
 from ..settings.why_not import mapped_markers, why_no_rig
 from .operators.bake import FABRIK_OT_bake
-from .operators.calibrate_markers import FABRIK_OT_calibrate_markers
-from .operators.match_markers import FABRIK_OT_match_markers
+from .operators.markers import FABRIK_OT_calibrate_markers, FABRIK_OT_match_markers
 from .operators.posing import FABRIK_OT_use_control_rig
-from .operators.retargeting.retarget import FABRIK_OT_retarget
+from .operators.retarget import FABRIK_OT_retarget
 
 
 def next_in_pose(rig: bpy.types.Object | None) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ..posing.drag.view import DragView
-from ..settings.unset import seen
+from ..settings.in_use import seen
 
 # The maximum distance of the mouse from a point, in pixels.
 _NEAR: Final = 10.0

@@ -20,8 +20,7 @@ from ..clip import Clip, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..steps import at_once, within
 from .expected_pose import Kind, moving_pose, told_pose
-from .fit import Fit
-from .fitting import at_best_scale, over_reference, over_take
+from .fit import Fit, at_best_scale, over_reference, over_take
 from .offsets import guessed_offsets, make_effectors
 from .size import CalibrationError, first_scale
 

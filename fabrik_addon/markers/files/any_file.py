@@ -11,8 +11,7 @@ from typing import Final
 from ..clip import Clip, ClipError, MarkerFileError
 from ..mapping.labels import body_labels
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED
-from .c3d import parse_c3d
-from .c3d_parameters import MAGIC
+from .c3d import MAGIC, parse_c3d
 from .keypoints import parse_csv, parse_npy
 from .motive import START as MOTIVE_START
 from .motive import parse_motive

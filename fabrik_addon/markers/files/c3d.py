@@ -1,27 +1,387 @@
-"""Reads C3D files: 3D points in binary, described by groups of parameters. Analog data is skipped.
+"""Reads C3D files: their header, parameters and points."""
 
-Errors of writers are corrected, with a note, if only one reading makes sense; otherwise the file is refused:
-
-* A sample is missing if its residual is negative, if it is not a number, or at exactly (0, 0, 0).
-* Points that are not markers are left out: outputs of a model (angles, forces, moments, powers, scalars, axes of its
-  segments, the center of mass).
-* A blank label becomes ``*n``. Equal labels are replaced by their descriptions if those differ, else numbered. The
-  prefix of a subject ends with a colon, whatever the file uses.
-* Up is Y_SCREEN unless the markers show a person who stands along another axis. If up is X or negative, positions are
-  rotated.
-"""
-
+import math
 import re
+import struct
 from collections import Counter
-from typing import Final
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from ...core.errors import first_few
-from ..clip import Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
-from .c3d_parameters import Parameters
-from .c3d_points import first_frame, frame_rate, read_points
+from ..clip import BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
 from .reading import METERS, guessed_up, unique_names, unit_name
+
+BLOCK: Final = 512
+# Processor types, as numbered in the file.
+INTEL: Final = 84
+DEC: Final = 85
+MIPS: Final = 86
+MAGIC: Final = 0x50
+_RATE_AT: Final = 20
+# Hz. Cameras are slower, and bytes in another number format rarely give a plausible rate.
+FASTEST: Final = 1e5
+
+
+class Header(NamedTuple):
+    """The numbers of the first block; each may be wrong."""
+
+    point_count: int
+    analog_count: int
+    first_frame: int
+    last_frame: int
+    scale: float
+    data_block: int
+    analog_per_frame: int
+    rate: float
+
+
+class _Value(NamedTuple):
+    """A parameter: bytes per element (negative: text), dimensions (first one fastest), and data."""
+
+    size: int
+    dimensions: tuple[int, ...]
+    raw: bytes
+
+
+class Parameters:
+    """The parameters of a C3D file. header: its first block; end: the byte after the parameters.
+
+    Raises MarkerFileError if the content is not a C3D file or its header is invalid.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        if len(content) < 2 or content[1] != MAGIC:
+            raise MarkerFileError("this is not a C3D file: choose another")
+        if len(content) < BLOCK:
+            raise MarkerFileError("the header is truncated: a C3D file has at least 512 bytes: export it again")
+        # The parameters follow the header if it does not give their position.
+        first = (max(content[0], 2) - 1) * BLOCK
+        section = content[first:]
+        self._processor = _processor(content, section)
+        self.byte_order = ">" if self._processor == MIPS else "<"
+        self.header = self._read_header(content)
+        self.end = first + (section[2] if len(section) > 2 else 0) * BLOCK
+        groups: dict[int, str] = {}
+        self._values: dict[tuple[int, str], _Value] = {}
+        for group, name, body in _records(section, self.byte_order):
+            if group < 0:
+                groups.setdefault(-group, name)
+            elif (value := _value(body)) is not None:
+                self._values.setdefault((group, name), value)
+        self._groups = {name: number for number, name in reversed(groups.items())}
+
+    def _read_header(self, content: bytes) -> Header:
+        points, analogs, first, last = struct.unpack_from(f"{self.byte_order}4H", content, 2)
+        data_block, analog_per_frame = struct.unpack_from(f"{self.byte_order}2H", content, 16)
+        scale, rate = (float(self.floats(content[at : at + 4])[0]) for at in (12, _RATE_AT))
+        return Header(points, analogs, first, last, scale, data_block, analog_per_frame, rate)
+
+    def floats(self, raw: bytes) -> FloatArray:
+        """4-byte numbers in the file's format; an incomplete last number is dropped."""
+        raw = raw[: len(raw) // 4 * 4]
+        # Bytes that are not numbers may give invalid values.
+        with np.errstate(invalid="ignore"):
+            if self._processor == DEC:
+                return _from_dec(raw)
+            return np.frombuffer(raw, dtype=f"{self.byte_order}f4").astype(np.float64)
+
+    def numbers(self, key: str) -> list[float]:
+        """The numbers of a parameter, such as POINT:USED; empty if it is missing."""
+        value = self._get(key)
+        if value is None:
+            return []
+        if abs(value.size) == 4:
+            return [float(number) for number in self.floats(value.raw)]
+        kind = np.dtype(f"{self.byte_order}u2" if abs(value.size) == 2 else "u1")
+        count = len(value.raw) // kind.itemsize
+        return [float(number) for number in np.frombuffer(value.raw, dtype=kind, count=count)]
+
+    def number(self, key: str) -> float:
+        """The first number of a parameter; NaN if there is none."""
+        return next(iter(self.numbers(key)), math.nan)
+
+    def long_number(self, key: str) -> float:
+        """A count written as two 2-byte words, the low one first, or as one number; NaN if there is none."""
+        words = self.numbers(key)
+        if len(words) == 2:
+            return words[0] + 65536.0 * words[1]
+        return words[0] if words else math.nan
+
+    def strings(self, key: str) -> list[str]:
+        """The texts of a parameter without padding; LABELS continues in LABELS2, LABELS3 and so on."""
+        texts: list[str] = []
+        count = 1
+        while (value := self._get(key if count == 1 else f"{key}{count}")) is not None:
+            width = value.dimensions[0] if value.dimensions else len(value.raw)
+            texts += [_decoded(value.raw[at : at + width]) for at in range(0, len(value.raw), max(width, 1))]
+            count += 1
+        return texts
+
+    def string(self, key: str) -> str:
+        """The first text of a parameter; "" if there is none."""
+        return next(iter(self.strings(key)), "")
+
+    def _get(self, key: str) -> _Value | None:
+        group, _, name = key.partition(":")
+        return self._values.get((self._groups.get(group, 0), name))
+
+
+def _records(section: bytes, byte_order: str) -> Iterator[tuple[int, str, bytes]]:
+    """The groups (negative numbers) and parameters of the section, up to its end or the end of the file.
+
+    Each begins with the length of its name (negative: locked) and its group's number. After the name comes the offset
+    of the next one, counted from there; 0 for the last.
+    """
+    at = 4
+    while at + 2 <= len(section):
+        length, group = struct.unpack_from("bb", section, at)
+        place = at + 2 + abs(length)
+        if not length or not group or place + 2 > len(section):
+            return
+        (step,) = struct.unpack_from(f"{byte_order}H", section, place)
+        name = section[at + 2 : place].decode("latin-1").strip().upper()
+        yield group, name, section[place + 2 : place + step] if step else section[place + 2 :]
+        if not step:
+            return
+        at = place + step
+
+
+def _value(body: bytes) -> _Value | None:
+    """A parameter, from the bytes after its name; None if they end before the value."""
+    if len(body) < 2 or len(body) < 2 + body[1]:
+        return None
+    (size,) = struct.unpack_from("b", body)
+    start = 2 + body[1]
+    dimensions = tuple(body[2:start])
+    return _Value(size, dimensions, body[start : start + abs(size) * math.prod(dimensions)])
+
+
+def _from_dec(raw: bytes) -> FloatArray:
+    """DEC floating-point numbers: the two words of each are swapped, and the value is four times too large."""
+    swapped = np.frombuffer(raw, dtype="<u2").reshape(-1, 2)[:, ::-1]
+    return np.frombuffer(swapped.tobytes(), dtype="<f4").astype(np.float64) / 4.0
+
+
+def _decoded(raw: bytes) -> str:
+    """A text up to its first NUL, in UTF-8, else Latin-1."""
+    raw = raw.partition(b"\0")[0]
+    try:
+        return raw.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1").strip(" ")
+
+
+def _processor(content: bytes, section: bytes) -> int:
+    """The processor type: from the file, else the one that gives a plausible rate in the header."""
+    if len(section) >= 4 and section[3] in (INTEL, DEC, MIPS):
+        return section[3]
+    raw = content[_RATE_AT : _RATE_AT + 4]
+    with np.errstate(invalid="ignore"):
+        rates = {
+            INTEL: struct.unpack("<f", raw)[0],
+            DEC: float(_from_dec(raw)[0]),
+            MIPS: struct.unpack(">f", raw)[0],
+        }
+    fitting = [kind for kind, rate in rates.items() if 1.0 <= rate <= FASTEST]
+    if not fitting:
+        raise MarkerFileError(
+            "the header is damaged, and its number format and frame rate are unknown: export it again"
+        )
+    return fitting[0]
+
+
+# Finds the points in a C3D file, and reads them in the file's units.
+#
+# A C3D file gives most values twice, in its header and in its parameters, and they do not always agree. The size of the
+# file shows which are right: the announced frames must end in its last block.
+
+# This number stands for frame counts that do not fit into the header.
+_MANY_FRAMES: Final = 65535
+# The height of a person's markers in millimeters; of two scales, the one that comes closer is used.
+_TALL: Final = 1600.0
+# Real scales are smaller; other bytes that are read as a scale are usually larger.
+_LARGEST: Final = 1e5
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The layout of a file. start: first byte of the points; analogs: analog numbers in each frame."""
+
+    start: int
+    points: int
+    analogs: int
+    frames: int
+    floats: bool
+
+    @property
+    def frame_bytes(self) -> int:
+        """Bytes in a frame."""
+        return (4 * self.points + self.analogs) * (4 if self.floats else 2)
+
+    @property
+    def end(self) -> int:
+        """The byte after the last frame."""
+        return self.start + self.frames * self.frame_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """The points as read. positions: (F, P, 3) in the file's units; seen: (F, P); notes: corrections made."""
+
+    positions: FloatArray
+    seen: BoolArray
+    notes: tuple[str, ...]
+
+
+def read_points(content: bytes, parameters: Parameters) -> Points:
+    """All points of a file.
+
+    Raises MarkerFileError if there are none, or if integer coordinates have no scale.
+    """
+    layout, notes = _layout(content, parameters)
+    numbers = _numbers(content, parameters, layout)
+    if not layout.floats:
+        scale, note = _scale(parameters, numbers)
+        numbers = np.concatenate((numbers[..., :3] * scale, numbers[..., 3:]), axis=-1)
+        notes += note
+    positions = numbers[..., :3]
+    there = np.isfinite(positions).all(axis=-1) & (positions != 0.0).any(axis=-1)
+    seen = there & (numbers[..., 3] >= 0.0)
+    if there.any() and not seen.any():
+        return Points(positions, there, (*notes, "the file marks every sample as missing; used their coordinates"))
+    return Points(positions, seen, notes)
+
+
+def first_frame(parameters: Parameters) -> int:
+    """The number of the first frame; 1 if the file does not give it."""
+    number = parameters.long_number("TRIAL:ACTUAL_START_FIELD")
+    return int(number) if number >= 1.0 else max(1, parameters.header.first_frame)
+
+
+def frame_rate(parameters: Parameters) -> tuple[float, tuple[str, ...]]:
+    """Frames a second, and a note if header and parameters differ.
+
+    Raises MarkerFileError if neither makes sense.
+    """
+    told = [
+        parameters.number("POINT:RATE"),
+        parameters.header.rate,
+        parameters.number("TRIAL:CAMERA_RATE"),
+    ]
+    rates = [rate for rate in told if 0.0 < rate < FASTEST]
+    if not rates:
+        raise MarkerFileError("the frame rate is not known: export it again with POINT:RATE")
+    if told[0] == rates[0] and told[1] in rates and not math.isclose(told[0], told[1], rel_tol=1e-4):
+        return rates[0], (f"POINT:RATE is {told[0]:g} Hz, but the header has {told[1]:g} Hz; used the former",)
+    return rates[0], ()
+
+
+def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, ...]]:
+    """The first layout that matches the file's size; else the first one, cut at the end of the file."""
+    size = len(content)
+    header, counts = parameters.header, _frame_counts(parameters)
+    blocks = _counts([header.data_block, parameters.number("POINT:DATA_START")])
+    starts = [(block - 1) * BLOCK for block in blocks if block > 1] or [parameters.end]
+    point_counts = _counts([parameters.number("POINT:USED"), header.point_count])
+    # Floats or integers; both are tried if the file does not decide.
+    kinds = list(dict.fromkeys(scale < 0.0 for scale in _scales(parameters))) or [True, False]
+    combined = product(kinds, starts, point_counts, _analog_counts(parameters), counts or [0])
+    layouts = [Layout(start, points, analogs, frames, floats) for floats, start, points, analogs, frames in combined]
+    if not layouts or not layouts[0].points:
+        raise MarkerFileError("no markers: choose a file with points")
+    exact = [layout for layout in layouts if layout.frames and 0 <= size - layout.end < BLOCK]
+    # Otherwise as many frames as the file announces, but no more than fit into it.
+    most = max(size - layouts[0].start, 0) // layouts[0].frame_bytes
+    chosen = exact[0] if exact else replace(layouts[0], frames=min(layouts[0].frames or most, most))
+    if chosen.frames < 1:
+        raise MarkerFileError("there are no frames; the file ends where they should begin: export it again")
+    notes = [
+        f"the file announces {count} frames, but has {chosen.frames}" for count in counts if count != chosen.frames
+    ]
+    return chosen, tuple(notes[:1])
+
+
+def _counts(values: Iterable[float]) -> list[int]:
+    """The values that are valid counts, without repetitions."""
+    return list(dict.fromkeys(int(value) for value in values if math.isfinite(value) and value >= 1.0))
+
+
+def _analog_counts(parameters: Parameters) -> list[int]:
+    """Analog numbers per frame, from the header and from the parameters; the former may be 0."""
+    header, used = parameters.header, parameters.number("ANALOG:USED")
+    rates = parameters.number("ANALOG:RATE"), parameters.number("POINT:RATE")
+    ratio = rates[0] / rates[1] if rates[1] > 0.0 else math.nan
+    told = [used * round(ratio) if math.isfinite(ratio) else math.nan, used * header.analog_per_frame]
+    return list(dict.fromkeys([header.analog_count, *_counts(told), 0]))
+
+
+def _frame_counts(parameters: Parameters) -> list[int]:
+    """The frame counts in the file's various fields, without the one that means "more than fit"."""
+    header = parameters.header
+    start, end = (parameters.long_number(f"TRIAL:ACTUAL_{which}_FIELD") for which in ("START", "END"))
+    counted = header.first_frame >= 1 and header.last_frame != _MANY_FRAMES
+    told = [
+        header.last_frame - header.first_frame + 1.0 if counted else math.nan,
+        end - start + 1.0,
+        parameters.number("POINT:LONG_FRAMES"),
+        parameters.number("POINT:FRAMES"),
+    ]
+    return [count for count in _counts(told) if count != _MANY_FRAMES]
+
+
+def _scales(parameters: Parameters) -> list[float]:
+    """The scales in the file, the parameter's first; negative: the numbers are floats and need none."""
+    told = [parameters.number("POINT:SCALE"), parameters.header.scale]
+    return [scale for scale in told if math.isfinite(scale) and 0.0 < abs(scale) < _LARGEST]
+
+
+def _numbers(content: bytes, parameters: Parameters, layout: Layout) -> FloatArray:
+    """(F, P, 4) x, y, z and the fourth word, which is negative if a point is not seen."""
+    raw = content[layout.start : layout.end]
+    if layout.floats:
+        values = parameters.floats(raw)
+    else:
+        values = np.frombuffer(raw, dtype=f"{parameters.byte_order}i2").astype(np.float64)
+    frames = values.reshape(layout.frames, -1)[:, : 4 * layout.points]
+    return frames.reshape(layout.frames, layout.points, 4)
+
+
+def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[str, ...]]:
+    """The factor on integer coordinates; of two scales, the one that gives a person's height."""
+    scales = list(dict.fromkeys(scale for scale in _scales(parameters) if scale > 0.0))
+    if not scales:
+        raise MarkerFileError("POINT:SCALE is missing or 0, so the scale is unknown: export it again")
+    if len(scales) == 1 or math.isclose(scales[0], scales[1], rel_tol=1e-4):
+        return scales[0], ()
+    tall = _extent(numbers)
+    scale = min(scales, key=lambda scale: abs(math.log(scale * tall / _TALL))) if tall > 0.0 else scales[0]
+    return scale, (f"POINT:SCALE is {scales[0]:g}, but the header has {scales[1]:g}; used {scale:g}",)
+
+
+def _extent(numbers: FloatArray) -> float:
+    """The extent of a frame's visible points along their longest axis; the median over frames."""
+    points = np.where((numbers[..., 3:] >= 0.0), numbers[..., :3], np.nan)
+    points = points[np.isfinite(points).all(axis=-1).sum(axis=1) > 1]
+    if not len(points):
+        return 0.0
+    return float(np.median((np.nanmax(points, axis=1) - np.nanmin(points, axis=1)).max(axis=1)))
+
+
+# Reads C3D files: 3D points in binary, described by groups of parameters. Analog data is skipped.
+#
+# Errors of writers are corrected, with a note, if only one reading makes sense; otherwise the file is refused:
+#
+# * A sample is missing if its residual is negative, if it is not a number, or at exactly (0, 0, 0).
+# * Points that are not markers are left out: outputs of a model (angles, forces, moments, powers, scalars, axes of its
+# segments, the center of mass).
+# * A blank label becomes ``*n``. Equal labels are replaced by their descriptions if those differ, else numbered. The
+# prefix of a subject ends with a colon, whatever the file uses.
+# * Up is Y_SCREEN unless the markers show a person who stands along another axis. If up is X or negative, positions are
+# rotated.
 
 _OUTPUT_GROUPS: Final = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
 _OUTPUT_NAME: Final = re.compile(r".+(angles?|forces?|moments?|powers?|grf)v?|cent(re|er)ofmass(floor)?", re.IGNORECASE)

@@ -22,8 +22,7 @@ from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
 from ..mapping.labels import landmarks_of
 from .arrays import array_in
 from .layouts import hand_names, names_of
-from .reading import METERS, guessed_up, rate_or_usual, unique_names, unit_name, without_unseen
-from .tables import CsvRows
+from .reading import METERS, CsvRows, guessed_up, rate_or_usual, unique_names, unit_name, without_unseen
 
 _COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[\s_.:\-]+(?P<axis>[xyz])|(?P<cap>[XYZ]))", re.ASCII | re.IGNORECASE)
 _AXIS_FIRST: Final = re.compile(r"(?P<axis>[xyz])[\s_]?(?P<name>\d+)", re.IGNORECASE)

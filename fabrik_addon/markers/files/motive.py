@@ -21,8 +21,7 @@ import numpy as np
 from ...core.errors import first_few
 from ...core.rotations import matrix_from_quaternion
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
-from .reading import METERS, guessed_up, number_in, unique_names, unit_name, without_unseen
-from .tables import CsvRows
+from .reading import METERS, CsvRows, guessed_up, number_in, unique_names, unit_name, without_unseen
 
 START: Final = b"format version"
 _TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})

@@ -13,8 +13,7 @@ from typing import Final
 import numpy as np
 
 from ..clip import Clip, MarkerFileError, UpAxis
-from .reading import METERS, guessed_up, number_in, unique_names, unit_name, without_unseen
-from .tables import CsvRows
+from .reading import METERS, CsvRows, guessed_up, number_in, unique_names, unit_name, without_unseen
 
 _SECTION: Final = "trajectories"
 _SECTION_LINE: Final = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])\"?trajectories\"?[,;\t ]*[\r\n]", re.IGNORECASE)

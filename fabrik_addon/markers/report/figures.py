@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.errors import FabrikError
 from ..clip import BoolArray, FloatArray, true_spans
-from ..solving.fill import FilledSpan
+from ..solving.course import FilledSpan
 
 
 class ReportError(FabrikError):

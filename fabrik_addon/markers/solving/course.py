@@ -1,28 +1,117 @@
-"""Solves every frame of a recording: first some frames from rest, then all frames from a curve through those.
-
-A frame solved by itself depends on its own markers only. If the markers do not determine a pose (a spine with few
-markers, neck and head in a row, a rig without limits), each frame may end in a different pose. So frames some way
-apart, the knots, are solved first: every fourth from rest, the others from the curve through those. All frames then
-start on the curve through the knots (the course), and a prior holds bones to it in proportion to their uncertainty.
-"""
+"""Solves a take over all its frames, and fills in what its markers leave undetermined."""
 
 from collections.abc import Generator
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 import numpy as np
 
-from ...core import Solution
-from ...core.arrays import IntArray
+from ...core import Solution, Solver, forward_kinematics
+from ...core.arrays import TINY, IntArray
+from ...core.model.bodies import participants
 from ...core.model.targets import PosePrior
 from ...core.rotations import IDENTITY
 from ..calibrate.expected_pose import moving_pose
-from ..clip import BoolArray, FloatArray
+from ..calibrate.offsets import effector_points, joint_columns
+from ..clip import BoolArray, FloatArray, true_spans
+from ..gaps import CARRIED, fill_from_motion, fill_points, hold
 from ..resample import hermite, slopes
 from ..robust import usual_distances
 from ..steps import within
-from .determined import LOST, lost_certainty, uncertainty
 from .recording import Recording, parts, with_options
+
+# A bone's rotation is lost if hidden markers make it less certain by this much (radians). With half of that, or 0.1,
+# the bone's remaining markers knew more than distant frames: feet and arms jumped by up to 132 degrees a frame in takes
+# with random gaps. With 1.0, completely hidden limbs were not lost.
+LOST: Final = 0.6
+# Accuracy of a marker's position, as a share of the skeleton's size.
+_NOISE_SHARE: Final = 0.005
+_CHUNK: Final = 200
+# While the same markers are seen, one frame in this many is evaluated, since poses change little in between.
+_EVERY: Final = 5
+# Number of poses that represent a take.
+_SAMPLES: Final = 50
+
+
+def lost_certainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """How much less certain hidden markers make poses: (F, J) local rotations, radians; (F,) the root's location.
+
+    solution: F poses, at which covariances with all markers and with the seen ones are compared. seen: (F, E). The
+    root's location is in shares of the skeleton's size. A bone that no effector moves has 0.
+    """
+    skeleton, frames = solver.skeleton, np.arange(len(seen))
+    rotations, roots = np.zeros((len(seen), len(skeleton))), np.zeros(len(seen))
+    bodies = np.array(participants(skeleton, solver.effectors))
+    # For each frame, the evaluated frame with the same visible markers.
+    changes = np.concatenate([[True], (seen[1:] != seen[:-1]).any(axis=1)])
+    began = np.maximum.accumulate(np.where(changes, frames, 0))
+    stands_for = frames - (frames - began) % _EVERY
+    looked_at = np.unique(stands_for)
+    partly_seen = looked_at[~seen[looked_at].all(axis=1)]
+    for first in range(0, len(partly_seen), _CHUNK):
+        chunk = partly_seen[first : first + _CHUNK]
+        poses, which = np.unique(chunk - chunk % _EVERY, return_inverse=True)
+        matrices = forward_kinematics(skeleton, solution.rotations[poses], solution.root_location[poses])
+        rows = _rows(solver, matrices)
+        which, away = which.reshape(-1), ~seen[chunk]
+        # Removing markers adds to the covariance a matrix of the rank of their rows (Woodbury's identity).
+        most = int(away.sum(axis=1).max())
+        order = np.argsort(~away, axis=1, kind="stable")[:, :most]
+        hidden = rows[which[:, None], order] * np.take_along_axis(away, order, axis=1)[..., None, None]
+        hidden = hidden.reshape(len(chunk), -1, rows.shape[-1])
+        spread = hidden @ _covariances(rows)[which]
+        left = np.eye(hidden.shape[1]) - spread @ np.swapaxes(hidden, 1, 2)
+        grown = (spread * np.linalg.solve(left, spread)).sum(axis=1)
+        lost = np.sqrt(np.maximum(grown.reshape(len(grown), -1, 3).sum(axis=2), 0.0))
+        rotations[np.ix_(chunk, bodies)] = lost[:, : len(bodies)]
+        roots[chunk] = lost[:, -1] if solver.free_root else 0.0
+    return rotations[stands_for], roots[stands_for]
+
+
+def uncertainty(solver: Solver, solution: Solution) -> FloatArray:
+    """(J,) uncertainty of each bone's local rotation with all markers seen, radians; the median over F poses.
+
+    Zero for bones that no effector moves; axes fixed by a limit do not count.
+    """
+    bodies = participants(solver.skeleton, solver.effectors)
+    every = np.unique(np.linspace(0, len(solution.status) - 1, _SAMPLES).round().astype(np.intp))
+    matrices = forward_kinematics(solver.skeleton, solution.rotations[every], solution.root_location[every])
+    own = np.einsum("fii->fi", _covariances(_rows(solver, matrices)))
+    variances = np.median(own.reshape(len(own), -1, 3).sum(axis=2), axis=0)[: len(bodies)]
+    limits = [solver.limits.get(solver.skeleton.names[body]) for body in bodies]
+    # Each fixed axis adds 1, the variance of an unknown angle.
+    closed = np.array([0.0 if limit is None else 3.0 - limit.freedom for limit in limits])
+    unsure = np.zeros(len(solver.skeleton))
+    unsure[bodies] = np.sqrt(np.maximum(variances - closed, 0.0))
+    return unsure
+
+
+def _rows(solver: Solver, matrices: FloatArray) -> FloatArray:
+    """(F, M, 3, D) Jacobian of the markers for joints and root, divided by the markers' noise.
+
+    matrices: (F, J, 4, 4).
+    """
+    skeleton, effectors = solver.skeleton, solver.effectors
+    points = effector_points(skeleton, effectors, matrices)
+    columns = joint_columns(skeleton, effectors, solver.limits, matrices, points)
+    columns[..., :-3] /= skeleton.size
+    weights = np.array([effector.weight for effector in effectors])
+    share = np.sqrt(weights / max(float(weights.max()), TINY)) / _NOISE_SHARE
+    return np.asarray(columns * share[:, None, None])
+
+
+def _covariances(rows: FloatArray) -> FloatArray:
+    """(F, D, D) covariances of the joints (radians) and the root's location (sizes); 1 without any marker."""
+    flat = rows.reshape(len(rows), -1, rows.shape[-1])
+    return np.asarray(np.linalg.inv(np.swapaxes(flat, 1, 2) @ flat + np.eye(flat.shape[-1])))
+
+
+# Solves every frame of a recording: first some frames from rest, then all frames from a curve through those.
+#
+# A frame solved by itself depends on its own markers only. If the markers do not determine a pose (a spine with few
+# markers, neck and head in a row, a rig without limits), each frame may end in a different pose. So frames some way
+# apart, the knots, are solved first: every fourth from rest, the others from the curve through those. All frames then
+# start on the curve through the knots (the course), and a prior holds bones to it in proportion to their uncertainty.
 
 # Seconds between knots. A cubic between them follows people's joints to within a few degrees.
 SPACING: Final = 1.0 / 15.0
@@ -175,3 +264,71 @@ def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
     for step in range(-beside, beside + 1):
         mean += np.exp(-0.5 * (step / max(spread, 1e-6)) ** 2) * middle[np.clip(every + step, 0, last)]
     return np.asarray(mean / np.linalg.norm(mean, axis=-1, keepdims=True))
+
+
+# Fills bones that the visible markers do not determine from the frames next to the gap.
+#
+# Such frames are solved again from the filled pose, to which lost bones are held weakly: visible markers decide as far
+# as they can, joint limits are respected, and the rest follows the neighboring frames.
+
+Gaps = Literal["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"]
+_HOW: Final = {"SOLVE": "solved", "HOLD": "held", "INTERPOLATE": "interpolated", "UNKEYED": "unkeyed"}
+GAPS: Final = tuple(_HOW)
+
+# Seconds over which held poses change to the next known ones.
+_EASE: Final = 0.1
+# Weight of a lost bone's filled pose, relative to the course. With the full weight a forearm without its marker moved
+# the elbow by 13 mm, with this share by 9.
+_GUESSED: Final = 0.05
+# The same weight for the root, from which all else is solved. With no more than for others, keypoints with half of the
+# samples lost and the trunk's missing for 150 frames rotated the hips by up to 141 degrees; with this by at most 50.
+_GUESSED_ROOT: Final = 4.0
+
+
+@dataclass(frozen=True)
+class FilledSpan:
+    """Frames first to last, counted from 0, on which markers do not determine a bone, and how they were filled."""
+
+    bone: str
+    first: int
+    last: int
+    count: int
+    how: str
+
+
+def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolArray]:
+    """Fill bones on frames that do not determine them; yields the share done, returns (F, J) where bones are known."""
+    observed = recording.seen & ~recording.outliers | recording.close
+    lost, misplaced = lost_certainty(recording.solver, recording.solution, observed)
+    known, placed = lost <= LOST, misplaced <= LOST
+    solution, rate = recording.solution, recording.rate
+    rotations, roots = np.array(solution.rotations), np.array(solution.root_location)
+    longest, ease = CARRIED * rate, max(1, round(_EASE * rate))
+    for bone in np.flatnonzero(~known.all(axis=0)):
+        if gaps == "HOLD":
+            rotations[:, bone] = hold(rotations[:, bone], known[:, bone], ease)
+        else:
+            rotations[:, bone] = fill_from_motion(solution.rotations, known, bone, longest, rate)
+    if not placed.all() and recording.root_heads is None:
+        roots = hold(roots, placed, ease) if gaps == "HOLD" else fill_points(roots, placed, longest)
+    rotations /= np.linalg.norm(rotations, axis=-1, keepdims=True)
+    recording.solution = replace(solution, rotations=recording.legal(rotations), root_location=roots)
+    recording.expected[:] = recording.solution.rotations
+    recording.rest_weights[~known] = 0.0
+    recording.prior_weights[~known] = _GUESSED * prior_weight(recording, FROM_COURSE)
+    recording.prior_weights[~known[:, 0], 0] = _GUESSED_ROOT * prior_weight(recording, FROM_COURSE)
+    if gaps == "SOLVE":
+        for part in parts(np.flatnonzero(~(known.all(axis=1) & placed))):
+            recording.solve_bridged(part)
+            yield part[-1] / len(recording.targets)
+    return known
+
+
+def filled_spans(recording: Recording, known: BoolArray, gaps: Gaps) -> tuple[FilledSpan, ...]:
+    """The spans over which bones were not known; known: (F, J)."""
+    names = recording.solver.skeleton.names
+    return tuple(
+        FilledSpan(names[bone], first, end - 1, end - first, _HOW[gaps])
+        for bone in np.flatnonzero(~known.all(axis=0))
+        for first, end in true_spans(~known[:, bone])
+    )

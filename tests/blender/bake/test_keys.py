@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support import scenes
 
 from fabrik_addon.blender.bake.bake import bake, run_bake
-from fabrik_addon.blender.bake.key_reduction import location_keys, rotation_keys
+from fabrik_addon.blender.bake.keys import location_keys, rotation_keys
 from fabrik_addon.blender.bake.settings import BakeError, BakeSettings
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.actions import KeyframeError

@@ -9,8 +9,7 @@ import pytest
 
 from fabrik_addon.blender.bake.file import BakeFileRequest, bake_file
 from fabrik_addon.markers.clip import to_z_up
-from fabrik_addon.markers.feet.floor import lift_off_floor
-from fabrik_addon.markers.feet.stances import StandingSettings, find_stances
+from fabrik_addon.markers.feet import StandingSettings, find_stances, lift_off_floor
 
 ROOT = Path(__file__).parents[3]
 DATA = Path(os.environ.get("FABRIK_TEST_DATA", ROOT.parent / "shared" / "data"))

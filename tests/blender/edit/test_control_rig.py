@@ -12,7 +12,7 @@ from fabrik_addon.blender.edit.spread_drag import begin_spread
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.actions import new_action
 from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
-from fabrik_addon.blender.rig.pose_keeper import write_switches
+from fabrik_addon.blender.rig.pose_writer import write_switches
 from fabrik_addon.blender.rig.rotation_modes import property_name, to_channels
 from fabrik_addon.blender.ui.overlays import motion
 from fabrik_addon.core.rotations import quaternion_from_rotation_vector

@@ -6,9 +6,8 @@ import pytest
 from mathutils import Vector
 from support import scenes
 
-from fabrik_addon.blender.goals.effectors import pin_bones
+from fabrik_addon.blender.goals.effectors import Partner, pin_bones
 from fabrik_addon.blender.goals.goals import gather_goals
-from fabrik_addon.blender.goals.loops import Partner
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings
 from fabrik_addon.blender.posing.snap_targets import snap_targets

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabrik_addon.blender.posing.drag.mouse import DragInput, Lock, Ray, Typing, snap_step, turned_on
-from fabrik_addon.blender.ui.overlays.drag_lines import locked_lines
+from fabrik_addon.blender.ui.overlays.drawing import locked_lines
 
 PLACE = np.array((0.3, 0.1, 1.2))
 AHEAD = np.array((0.0, 1.0, 0.0))

@@ -57,7 +57,7 @@ def test_a_retarget_keeps_to_the_range_that_is_set(moving):
     kept.frame_range, kept.frame_start, kept.frame_end = "OWN", 5, 9
     bpy.ops.fabrik.retarget()
     assert tuple(rig.animation_data.action.frame_range) == (5.0, 9.0)
-    panel = drawn(panels.motion.armature.FABRIK_PT_from_armature)
+    panel = drawn(panels.motion.FABRIK_PT_from_armature)
     assert {"Range", "Action", "Step", "Bones", "Root Motion", "Simplify"} <= set(panel.texts())
 
 
@@ -69,7 +69,7 @@ def test_a_rig_that_constraints_move_is_to_be_used_as_a_control_rig_first(moving
     copy = rig.pose.bones["shin.L"].constraints.new("COPY_TRANSFORMS")
     copy.target, copy.subtarget = rig, "head"
     assert next_in_motion(bpy.context, rig)[0] == "Constraints move the rig's bones: set up a control rig first"
-    assert "Set Up Control Rig" in drawn(panels.motion.armature.FABRIK_PT_from_armature).texts()
+    assert "Set Up Control Rig" in drawn(panels.motion.FABRIK_PT_from_armature).texts()
 
 
 def test_what_is_no_source_is_said_and_nothing_changes(moving):

@@ -8,7 +8,7 @@ from support import scenes
 
 from fabrik_addon.blender.ui.overlays import goals as goal_overlay
 from fabrik_addon.blender.ui.overlays import handlers as drawing_handlers
-from fabrik_addon.blender.ui.overlays.goal_shapes import Goal, Look, goal_lines
+from fabrik_addon.blender.ui.overlays.goals import Goal, Look, goal_lines
 
 ORIGIN, AWAY = np.zeros(3), np.array([0.0, 3.0, 4.0])
 

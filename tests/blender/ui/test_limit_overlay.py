@@ -8,7 +8,7 @@ from support.limited import write_limit
 
 from fabrik_addon.blender.ui.overlays import handlers as drawing_handlers
 from fabrik_addon.blender.ui.overlays import limits as overlay
-from fabrik_addon.blender.ui.overlays.limit_shapes import Kind
+from fabrik_addon.blender.ui.overlays.limits import Kind
 from fabrik_addon.core import Ball, Hinge
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabrik_addon.blender.ui.overlays.limit_shapes import Kind, directions, shapes_of
+from fabrik_addon.blender.ui.overlays.limits import Kind, directions, shapes_of
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.limits.swing_twist import compose_arrays

@@ -317,12 +317,12 @@ class TestWalk:
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
         bpy.ops.fabrik.match_markers()
         person.fabrik.capture.doubts = "A doubt"
-        assert "A doubt" in drawn(panels.motion.match.FABRIK_PT_marker_list).texts()
+        assert "A doubt" in drawn(panels.motion.FABRIK_PT_marker_list).texts()
 
     def test_auto_keying_is_beside_spread(self, person):
         """After the drag, the message said that only one frame had changed."""
         person.pose.bones["hips"].keyframe_insert("location", frame=1)
-        edit = panels.motion.edit.FABRIK_PT_edit
+        edit = panels.motion.FABRIK_PT_edit
         assert "Auto Keying" not in drawn(edit).texts()
         person.fabrik.drag.spread = 10
         assert "Auto Keying" in drawn(edit).texts()

@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 from support import scenes
 
-from fabrik_addon.blender.ui.overlays.goal_shapes import Look
-from fabrik_addon.blender.ui.overlays.goals import balance_lines
-from fabrik_addon.blender.ui.overlays.support_shapes import is_inside, support_lines
+from fabrik_addon.blender.ui.overlays.goals import Look, balance_lines, is_inside, support_lines
 
 UP = np.array([0.0, 0.0, 1.0])
 # A foot and the toes of the other one, on a floor at 0.5.

@@ -4,7 +4,7 @@ import bpy
 import pytest
 from support import scenes
 
-from fabrik_addon.blender.ui.operators.watch import Watch
+from fabrik_addon.blender.ui.operators.base import Watch
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fabrik_addon.core.rotations import angle_between
-from fabrik_addon.markers.gaps.fill_from_motion import fill_from_motion
+from fabrik_addon.markers.gaps import fill_from_motion
 
 RATE = 100.0
 

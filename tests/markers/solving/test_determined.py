@@ -7,7 +7,7 @@ from support.families import limb
 from fabrik_addon.core import Effector, Hinge, Solver, forward_kinematics
 from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector
 from fabrik_addon.markers.calibrate.offsets import effector_points
-from fabrik_addon.markers.solving.determined import lost_certainty, uncertainty
+from fabrik_addon.markers.solving.course import lost_certainty, uncertainty
 
 
 def chain(bones=4):

@@ -18,7 +18,7 @@ from ...control.posed_rig import posed_rig
 from ...goals.effectors import take_pins_along
 from ...rig.armature import RigError, check_bones, check_editable, check_rig, nearest_rotations
 from ...rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
-from ...rig.pose_keeper import PoseKeeper
+from ...rig.pose_writer import PoseKeeper
 from ...rig.posture_masses import is_hips
 from ...rig.spaces import as_array, length_text, object_scale
 from ...settings.control import solved_bone

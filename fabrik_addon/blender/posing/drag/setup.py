@@ -16,9 +16,8 @@ from ....core.kernel.hanging import HangFrom
 from ....core.model.prismatic import moved_with
 from ....core.model.skeleton import Skeleton
 from ...control.posed_rig import posed_rig
-from ...goals.effectors import closes, core_effector, pins
+from ...goals.effectors import Partner, closes, core_effector, pins, turning_bones
 from ...goals.goals import limits_of, root_mode
-from ...goals.loops import Partner, turning_bones
 from ...goals.support import floor_of, up_of
 from ...limits.mirror import opposite_bone
 from ...rig.armature import RigError, Tree, check_unscaled, tree_below
@@ -26,8 +25,7 @@ from ...rig.locks import OTHERWISE
 from ...rig.posture_masses import keeps_orientation, masses_of, trunk_of_animal
 from ...rig.spaces import BONE_HEAD, armature_point
 from ...rig.stretch import present_factors, stretched
-from ...settings.effector import FabrikEffector
-from ...settings.rig import rig_settings
+from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import enabled_effectors
 from ..posture_session import make_solver
 from ..stored_pose import preferred_pose

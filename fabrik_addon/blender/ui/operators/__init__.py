@@ -3,32 +3,15 @@
 They import this function when they call it, because Blender registers all operators at start but runs few of them.
 """
 
-from . import (
-    bake,
-    calibrate_markers,
-    drag,
-    editing,
-    effectors,
-    import_markers,
-    limit_tools,
-    limits,
-    match_markers,
-    posing,
-    report,
-    retargeting,
-)
+from . import bake, drag, edit_motion, effectors, limits, markers, posing, retarget
 
 CLASSES = (
     *effectors.CLASSES,
     *posing.CLASSES,
     *drag.CLASSES,
-    *editing.CLASSES,
+    *edit_motion.CLASSES,
     *bake.CLASSES,
-    *retargeting.CLASSES,
-    *import_markers.CLASSES,
-    *match_markers.CLASSES,
-    *calibrate_markers.CLASSES,
-    *report.CLASSES,
+    *retarget.CLASSES,
+    *markers.CLASSES,
     *limits.CLASSES,
-    *limit_tools.CLASSES,
 )

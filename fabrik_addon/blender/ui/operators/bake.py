@@ -11,7 +11,7 @@ from ...settings.bake_options import OPTIONS, KeyOptions
 from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import rig_at_hand, why_no_bake
 from ..translations import told
-from .in_steps import InSteps
+from .base import InSteps
 
 if TYPE_CHECKING:
     from ...bake.bake import Steps

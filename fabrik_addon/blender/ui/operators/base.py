@@ -1,21 +1,19 @@
-"""Base classes of operators: polls with reasons, the bones to work on, and reports.
+"""What the operators share: checks, work in steps with progress and Esc, and settings watched while they run."""
 
-An operator has a method `run`, which calls one function and returns a line about the result and sentences about what
-was skipped.
-"""
-
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import bpy
 from bpy.props import StringProperty
-from bpy.types import Context, Event
+from bpy.types import Context, Event, Timer
 
 from ...settings.why_not import rig_at_hand, why_no_rig
-from ..translations import told
+from ..translations import said, told
 
 # A line about the result, and a sentence for each skipped thing.
 Done: TypeAlias = tuple[str, Sequence[str]]
@@ -127,3 +125,160 @@ def chosen_path(operator: Any) -> Path:
 def bones_of(number: int) -> str:
     """A number of bones in words."""
     return f"{number} bone" if number == 1 else f"{number} bones"
+
+
+class Watch:
+    """Detects whether a rig has changed since a modal operator started, until `stop`.
+
+    After an undo or the removal of bones, references must not be used anymore.
+    """
+
+    def __init__(self, rig: bpy.types.Object) -> None:
+        self.name = rig.name
+        self._rig, self._mode = rig, rig.mode
+        self._undone = False
+        for handlers in self._histories():
+            handlers.append(self._note_undo)
+
+    def stop(self) -> None:
+        """Stop watching."""
+        for handlers in self._histories():
+            handlers.remove(self._note_undo)
+
+    def why_lost(self) -> str:
+        """The reason why the operator cannot continue with the rig; "" if it can."""
+        if self._undone:
+            return f"An undo or redo happened while {self.name!r} was being processed"
+        try:
+            mode = self._rig.mode
+        except ReferenceError:
+            return f"{self.name!r} was deleted during processing"
+        return "" if mode == self._mode else f"The mode of {self.name!r} changed during processing"
+
+    def _note_undo(self, *_arguments: object) -> None:
+        self._undone = True
+
+    @staticmethod
+    def _histories() -> list[Any]:
+        """The handlers of undo and redo."""
+        return [bpy.app.handlers.undo_post, bpy.app.handlers.redo_post]
+
+
+# Seconds of work between two updates of the window, and seconds between two calls.
+_WORK = 0.1
+_PAUSE = 0.001
+_PERCENT = 100
+
+
+class InSteps(OnRig):
+    """An operator with `steps`, and `done`, which gets their result.
+
+    The scene must not change before the last step.
+    """
+
+    doing: ClassVar[str]
+    """The name of the task for the status bar."""
+    _steps: Generator[float, None, Any]
+    _timer: Timer
+    _watch: Watch
+
+    def steps(self, context: Context) -> Generator[float, None, Any]:
+        """The steps of the task; yields the share done."""
+        raise NotImplementedError
+
+    def done(self, result: Any) -> set[str]:
+        """Report the result; returns the result of the operator."""
+        raise NotImplementedError
+
+    @says_why_not
+    def execute(self, context: Context) -> set[str]:
+        """Run all steps at once."""
+        from ....markers.steps import finish
+
+        return self.done(finish(self.steps(context)))
+
+    def invoke(self, context: Context, _event: Event) -> set[str]:
+        """Begin; the window stays responsive."""
+        if bpy.app.background or context.window is None:
+            return self.execute(context)
+        from ....core.errors import FabrikError
+
+        try:
+            self._steps = self.steps(context)
+            share = next(self._steps)
+        except StopIteration as end:
+            return self.done(end.value)
+        except FabrikError as error:
+            return self._failed(str(error))
+        self._watch = Watch(rig_at_hand(context))
+        manager: Any = context.window_manager
+        self._timer = manager.event_timer_add(_PAUSE, window=context.window)
+        manager.progress_begin(0, _PERCENT)
+        manager.modal_handler_add(self)
+        self._show(context, share)
+        return {"RUNNING_MODAL"}
+
+    def modal(self, context: Context, event: Event) -> set[str]:
+        """Continue, or stop on Esc; other events don't reach the scene."""
+        from ....core.errors import FabrikError
+
+        if event.type == "ESC":
+            self.cancel(context)
+            self.report({"INFO"}, told(f"Canceled {said(self.doing)}; nothing was changed"))
+            return {"CANCELLED"}
+        if event.type != "TIMER":
+            return {"RUNNING_MODAL"}
+        lost = self._watch.why_lost()
+        if lost:
+            self.cancel(context)
+            return self._failed(f"{lost}, so {said(self.doing)} it was canceled: start it again")
+        try:
+            self._show(context, self._work())
+        except StopIteration as end:
+            self._clear(context)
+            return self.done(end.value)
+        except FabrikError as error:
+            self._clear(context)
+            return self._failed(str(error))
+        except BaseException:
+            self._clear(context)
+            raise
+        return {"RUNNING_MODAL"}
+
+    def cancel(self, context: Context) -> None:
+        """Stop without changes; Blender also calls this, for example when its window closes."""
+        # The data that the steps would restore may not exist anymore.
+        with suppress(ReferenceError):
+            self._steps.close()
+        self._clear(context)
+
+    def _work(self) -> float:
+        """Work for a moment; returns the share done."""
+        until = time.perf_counter() + _WORK
+        share = next(self._steps)
+        while time.perf_counter() < until:
+            share = next(self._steps)
+        return share
+
+    def _show(self, context: Context, share: float) -> None:
+        """Show the share done in the status bar and at the pointer."""
+        percent = int(_PERCENT * share)
+        context.window_manager.progress_update(percent)
+        line = said(
+            "FABRIK: {doing} {rig}, {percent} %   |   Esc: stop",
+            doing=said(self.doing),
+            rig=self._watch.name,
+            percent=percent,
+        )
+        context.workspace.status_text_set(line)
+
+    def _clear(self, context: Context) -> None:
+        """Remove watch, timer, progress and status text."""
+        self._watch.stop()
+        context.window_manager.event_timer_remove(self._timer)
+        context.window_manager.progress_end()
+        context.workspace.status_text_set(None)
+
+    def _failed(self, reason: str) -> set[str]:
+        self.report({"ERROR"}, told(reason))
+        return {"CANCELLED"}

@@ -9,14 +9,12 @@ from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProper
 from bpy.types import Context, Event, Operator, Timer
 from mathutils import Quaternion, Vector
 
-from ...settings.effector import POINTS
-from ...settings.rig import ASIDE, ROOTS, DragOptions, rig_settings
+from ...settings.rig import ASIDE, POINTS, ROOTS, DragOptions, rig_settings
 from ...settings.why_not import rig_at_hand
 from ..overlays.handlers import DrawingHandlers
 from ..translations import told
-from .base import OnRig, bones_of, says_why_not
-from .editing.trails import play_again
-from .watch import Watch
+from .base import OnRig, Watch, bones_of, says_why_not
+from .edit_motion import play_again
 
 if TYPE_CHECKING:
     from ....core.arrays import FloatArray
@@ -99,8 +97,7 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         """Begin a drag that follows the mouse."""
         from ...posing.drag.view import DragView, has_view
         from ...settings.selection import SelectionKeeper
-        from ..overlays.drag_lines import draw_locks
-        from ..overlays.spread_lines import draw_ways
+        from ..overlays.drawing import draw_locks, draw_ways
 
         if not has_view(context):
             return self.execute(context)

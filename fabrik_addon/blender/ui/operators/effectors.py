@@ -6,8 +6,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ...settings.effector import POINTS
-from ...settings.rig import ASIDE, rig_settings
+from ...settings.rig import ASIDE, POINTS, rig_settings
 from ...settings.why_not import named, of_a_rig, why_no_own_targets
 from .base import Bones, Done, OnBones, OnRig, bones_of
 

@@ -1,17 +1,16 @@
-"""Draws triangles and lines of overlays, given as plain arrays, with the graphics card.
-
-`gpu` is imported only when something is drawn, because it does not work without a window.
-"""
+"""Shapes, lines and texts that overlays draw, and the lines shown while a drag runs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
 import numpy.typing as npt
 
 from ....core.arrays import FloatArray, IntArray
+from ...edit.spread_drag import SpreadDrag
+from ...posing.drag.mouse import DragInput
 
 Color: TypeAlias = tuple[float, ...]
 # Types for the graphics card.
@@ -85,3 +84,46 @@ def colored(parts: Iterable[tuple[FloatArray, IntArray, Color]]) -> tuple[Single
         points.append(vertices.astype(np.float32)[rows.ravel()])
         colors.append(np.full((rows.size, 4), rgba, dtype=np.float32))
     return np.concatenate(points), np.concatenate(colors)
+
+
+# Length of the lines in pixels at the depth of the point: larger than any screen.
+_FAR: Final = 10000.0
+_WIDTH: Final = 1.0
+
+
+def locked_lines(said: DragInput) -> list[tuple[int, FloatArray]]:
+    """The axes to draw, 0 to 2, and the (2, 3) ends of each line; none if nothing is locked."""
+    if not said.lock.axis:
+        return []
+    reach = _FAR * said.pixel
+    return [(axis, said.place + reach * np.outer((-1.0, 1.0), said.frame[:, axis])) for axis in said.lock.fields]
+
+
+def draw_locks(said: DragInput) -> None:
+    """Draw into the current viewport."""
+    lines = locked_lines(said)
+    if not lines:
+        return
+    context: Any = bpy.context
+    theme = context.preferences.themes[0].user_interface
+    colors = (theme.axis_x, theme.axis_y, theme.axis_z)
+    parts = ((ends, np.array([[0, 1]]), (*colors[axis], 1.0)) for axis, ends in lines)
+    draw_over(Drawing({_WIDTH: colored(parts)}), context)
+
+
+_BEFORE: Final = (0.7, 0.7, 0.7, 0.5)
+_AFTER: Final = (0.94, 0.89, 0.26, 1.0)
+_WIDTHS: Final = (1.25, 2.5)
+
+
+def lines_of(before: FloatArray, after: FloatArray) -> Drawing:
+    """The two paths, (F, 3) each, as arrays for the graphics card."""
+    pairs = np.repeat(np.arange(len(before)), 2)[1:-1].reshape(-1, 2)
+    ways = zip(_WIDTHS, (before, after), (_BEFORE, _AFTER), strict=True)
+    return Drawing({width: colored([(way, pairs, color)]) for width, way, color in ways})
+
+
+def draw_ways(drag: object) -> None:
+    """Draw into the current viewport if there is a drag over time."""
+    if isinstance(drag, SpreadDrag):
+        draw_over(lines_of(*drag.ways()), bpy.context)

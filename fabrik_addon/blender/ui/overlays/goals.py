@@ -1,30 +1,166 @@
-"""Draws goals, pins and pole targets in the viewport, with the distances of missed goals.
-
-`handlers.py` calls this module.
-"""
+"""Draws targets, pins, pole targets, support areas and the distances of missed goals."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
 from mathutils import Vector
 
-from ....core.arrays import FloatArray
+from ....core.arrays import TINY, FloatArray, IntArray
 from ...goals.support import fitted, support_of
 from ...posing.live import why_short
 from ...rig.posture_masses import centre_of_mass
 from ...rig.spaces import armature_point, length_text, meters_per_unit
-from ...settings.effector import FabrikEffector
 from ...settings.limit_properties import LimitPropertyError
-from ...settings.rig import rig_settings
+from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import enabled_effectors
 from ..chosen import color
 from ..translations import said, told
 from .drawing import Drawing, colored, draw_over
-from .goal_shapes import Goal, Lines, Look, capsule, goal_lines
-from .support_shapes import support_lines
+
+# Relative to the size of a mark.
+_DOT: Final = 0.35
+_DASHES: Final = 12
+# The number of lines in a circle.
+_AROUND: Final = 24
+
+_DIAMOND: Final = ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1))
+_DIAMOND_LINES: Final = ((0, 2), (2, 1), (1, 3), (3, 0), (0, 4), (4, 1), (1, 5), (5, 0), (2, 4), (4, 3), (3, 5), (5, 2))
+_BOX: Final = tuple((x, y, z) for x in (-0.7, 0.7) for y in (-0.7, 0.7) for z in (-0.7, 0.7))
+_BOX_LINES: Final = ((0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (1, 3), (4, 6), (5, 7), (0, 4), (1, 5), (2, 6), (3, 7))
+_PYRAMID: Final = ((0, 0, 1), (0.9, 0, -0.6), (-0.45, 0.8, -0.6), (-0.45, -0.8, -0.6))
+_PYRAMID_LINES: Final = ((0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (3, 1))
+_CROSS: Final = tuple((x, y, z) for x in (-0.6, 0.6) for y in (-0.6, 0.6) for z in (-0.6, 0.6))
+_CROSS_LINES: Final = ((0, 7), (1, 6), (2, 5), (3, 4))
+
+
+class Goal(Enum):
+    """The kind of a marked goal."""
+
+    TARGET = "target"
+    PIN = "pin"
+    BEND = "bend target"
+
+
+class Look(Enum):
+    """The look of a line; the values are the names of colors."""
+
+    MET = "met"
+    MISSED = "missed"
+    PINNED = "pinned"
+    BEND = "bend"
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Lines of one look: (N, 3) points, and (L, 2) indices of their ends."""
+
+    look: Look
+    points: FloatArray
+    ends: IntArray
+
+
+def goal_lines(goal: Goal, effector: FloatArray, place: FloatArray, size: float, *, met: bool) -> list[Lines]:
+    """The lines for one goal.
+
+    Args:
+        goal: its kind.
+        effector: (3,) the point that reaches for the goal; for a pole target, the joint from which a line points to it.
+        place: (3,) the position of the goal.
+        size: the size of the mark.
+        met: whether the goal is met.
+    """
+    if goal is Goal.BEND:
+        return [_mark(Look.BEND, _PYRAMID, _PYRAMID_LINES, place, size), dashed(Look.BEND, effector, place)]
+    look = Look.MISSED if not met else Look.PINNED if goal is Goal.PIN else Look.MET
+    box = [_mark(look, _BOX, _BOX_LINES, place, size)] if goal is Goal.PIN else []
+    if met:
+        return [*(box or [diamond(look, place, size)]), diamond(look, effector, size * _DOT)]
+    return [*box, cross(look, place, size), Lines(look, np.stack([effector, place]), np.array([[0, 1]]))]
+
+
+def diamond(look: Look, place: FloatArray, size: float) -> Lines:
+    """A diamond around a position (3,)."""
+    return _mark(look, _DIAMOND, _DIAMOND_LINES, place, size)
+
+
+def cross(look: Look, place: FloatArray, size: float) -> Lines:
+    """A cross of four lines at a position (3,)."""
+    return _mark(look, _CROSS, _CROSS_LINES, place, size)
+
+
+def dashed(look: Look, start: FloatArray, end: FloatArray) -> Lines:
+    """A dashed line from one position (3,) to another."""
+    shares = np.linspace(0.0, 1.0, 2 * _DASHES)[:, None]
+    return Lines(look, start + shares * (end - start), np.arange(2 * _DASHES).reshape(-1, 2))
+
+
+def capsule(look: Look, ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
+    """A capsule: rings at the ends (2, 3) of its segment, and two outlines along it; aside: (3,) not parallel to it."""
+    along = ends[1] - ends[0]
+    along = along / max(float(np.linalg.norm(along)), TINY)
+    first = aside - (aside @ along) * along
+    first /= max(float(np.linalg.norm(first)), TINY)
+    second = np.cross(along, first)
+    angle = np.linspace(0.0, 2.0 * np.pi, _AROUND, endpoint=False)[:, None]
+    cosine, sine = radius * np.cos(angle), radius * np.sin(angle)
+    rings = [end + cosine * first + sine * second for end in ends]
+    # Each outline goes along one side, over one end, back along the other side and over the other end.
+    near = np.where(sine[:, :1] > 0.0, ends[1], ends[0])
+    outlines = [near + cosine * side + sine * along for side in (first, second)]
+    points = np.stack([*rings, *outlines])
+    starts = np.arange(points.shape[0] * _AROUND).reshape(-1, _AROUND)
+    return Lines(look, points.reshape(-1, 3), np.stack([starts, np.roll(starts, -1, axis=1)], axis=-1).reshape(-1, 2))
+
+
+def _mark(
+    look: Look,
+    corners: tuple[tuple[float, ...], ...],
+    edges: tuple[tuple[int, int], ...],
+    place: FloatArray,
+    size: float,
+) -> Lines:
+    """A wireframe with `corners` around a position."""
+    return Lines(look, place + size * np.array(corners, dtype=np.float64), np.array(edges))
+
+
+# The shapes that the overlay draws for a body's balance, as plain arrays.
+#
+# These are the outline of the support, the center of mass as a diamond, and a plumb line down to the plane of the
+# support. The line ends in a diamond inside the support. Outside, it ends in a cross, and all lines are thick.
+
+
+def support_lines(corners: FloatArray, up: FloatArray, centre: FloatArray, size: float) -> list[Lines]:
+    """The lines for one body, in world space.
+
+    Args:
+        corners: (N, 3) corners of its support, a convex outline.
+        up: (3,) unit vector away from the ground.
+        centre: (3,) its center of mass.
+        size: the size of the marks.
+    """
+    foot = centre - ((centre - corners.mean(axis=0)) @ up) * up
+    balanced = is_inside(corners, up, foot)
+    look = Look.PINNED if balanced else Look.MISSED
+    around = np.arange(len(corners))
+    outline = Lines(look, corners, np.stack([around, np.roll(around, -1)], axis=1))
+    mark = diamond if balanced else cross
+    return [outline, diamond(look, centre, size), dashed(look, centre, foot), mark(look, foot, size)]
+
+
+def is_inside(corners: FloatArray, up: FloatArray, point: FloatArray) -> bool:
+    """Whether a point (3,) is above or below a convex outline (N, 3), in any orientation."""
+    edges = np.roll(corners, -1, axis=0) - corners
+    sides = np.cross(edges, point - corners) @ up
+    return bool((sides >= 0.0).all() or (sides <= 0.0).all())
+
+
+# Draws goals, pins and pole targets in the viewport, with the distances of missed goals.
+#
+# `handlers.py` calls this module.
 
 # Pixels.
 _WIDTHS: Final = {Look.MET: 1.25, Look.MISSED: 2.5, Look.PINNED: 1.25, Look.BEND: 1.25}

@@ -11,8 +11,7 @@ import bpy
 from bpy.app.handlers import persistent
 
 from ...settings import in_use
-from ...settings.in_use import Use
-from ...settings.unset import seen
+from ...settings.in_use import Use, seen
 from ...settings.why_not import ARMATURES
 from .later import call_later, drop_calls, shown_motion
 

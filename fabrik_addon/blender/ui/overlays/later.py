@@ -5,7 +5,7 @@ from typing import Final
 
 import bpy
 
-from ...settings.unset import seen
+from ...settings.in_use import seen
 
 _TIMERS: Final[list[Callable[[], float | None]]] = []
 

@@ -1,24 +1,263 @@
-"""Draws the limits of the active and the selected bones in the viewport in Pose mode.
+"""Draws the limits of bones: windows on spheres, arcs of hinges and twists."""
 
-`handlers.py` calls this module. `gpu` is imported only when something is drawn, because it does not work without a
-window.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
+from math import atan2, cos, hypot, pi, sin
 from typing import Any, Final
 
 import bpy
 import numpy as np
+import numpy.typing as npt
 from mathutils import Matrix
+from mathutils.geometry import tessellate_polygon
 
-from ....core.arrays import FloatArray
+from ....core import Ball, Fixed, Hinge, Polygon
+from ....core.arrays import FloatArray, IntArray
+from ....core.backend import scalar
+from ....core.backend.protocol import Quaternion, Scalar
 from ....core.limits.base import Limit
+from ....core.limits.swing_twist import lean_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
 from ..chosen import color
 from .drawing import Color, Drawing, colored, draw_lines, draw_triangles
-from .limit_shapes import Kind, Shape, shapes_of
+
+_BACKEND: Final = scalar.BACKEND
+_FULL_TURN: Final = 2.0 * pi
+# A joint within this many radians of a limit is shown as at the limit; poses have single precision.
+_AT_LIMIT: Final = 2e-3
+# Points along the rim of a cone, a multiple of four; rings from rest to the rim; points along a full circle.
+_RIM_POINTS: Final = 48
+_RINGS: Final = 10
+_ARC_POINTS: Final = 72
+# The number of times that the edges of a polygon's triangles are halved.
+_HALVINGS: Final = 3
+# Relative to the bone's length.
+_TWIST_PLACE, _TWIST_RADIUS, _TWIST_POINTER = 0.5, 0.22, 0.27
+_MARKER_SIZE: Final = 0.045
+_LOCK_SIZE: Final = 0.12
+
+
+class Kind(Enum):
+    """The kind of a shape."""
+
+    RANGE = "range"
+    GUIDE = "guide"
+    MARKER = "marker"
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A shape to draw.
+
+    Attributes:
+        kind: the range of the bone, lines that show its depth, or the bone itself.
+        binds: whether the bone is at this limit or beyond it. Then its marker is a cross, else a diamond.
+        vertices: (N, 3) points in the limit's frame, in armature units.
+        triangles: (T, 3) vertex indices of a surface.
+        lines: (L, 2) vertex indices of its outline, or of a marker.
+    """
+
+    kind: Kind
+    binds: bool
+    vertices: FloatArray
+    triangles: IntArray
+    lines: IntArray
+
+
+def shapes_of(limit: Limit, rotation: npt.ArrayLike, length: float) -> list[Shape]:
+    """The shapes for a bone with a limit.
+
+    Args:
+        limit: the limit of the bone's local rotation.
+        rotation: (4,) the current rotation, w x y z.
+        length: the bone's length.
+    """
+    turn = _BACKEND.Quaternion(np.asarray(rotation, dtype=np.float64).tolist())
+    shapes = _SHAPES[type(limit)](limit, turn)
+    return [Shape(shape.kind, shape.binds, shape.vertices * length, shape.triangles, shape.lines) for shape in shapes]
+
+
+def directions(x: FloatArray, z: FloatArray) -> FloatArray:
+    """(..., 3) directions of local Y for swings (x, z) (...)."""
+    angle = np.hypot(x, z)
+    scale = np.sinc(angle / pi)
+    return np.stack([x * scale, np.cos(angle), z * scale], axis=-1)
+
+
+def _ball_shapes(limit: Ball, turn: Quaternion) -> list[Shape]:
+    """The range of a ball on the sphere of the tail, its rim, the tail, and the range of twist."""
+    twist = _twist_shapes(limit.twist, turn)
+    if min(limit.angles) >= pi:
+        return twist
+    binds = _stands(Ball(limit.cone), turn)
+    return [*_ball_patch(limit, binds), _marker(turn, binds), *twist]
+
+
+def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
+    """The range of a polygon on the sphere of the tail, its outline, the tail, and the range of twist."""
+    binds = _stands(Polygon(limit.window), turn)
+    return [*_polygon_patch(limit, binds), _marker(turn, binds), *_twist_shapes(limit.twist, turn)]
+
+
+def _ball_patch(limit: Ball, binds: bool) -> list[Shape]:
+    """Rings around rest up to the ellipse, and lines toward its four sides."""
+    rings = np.arange(1, _RINGS + 1)[:, None, None] / _RINGS * limit.outline(_RIM_POINTS)
+    points = directions(*np.concatenate([np.zeros((1, 2)), rings.reshape(-1, 2)]).T)
+    # Vertex 0 represents the ring at rest.
+    index = np.concatenate(
+        [np.zeros((1, _RIM_POINTS), dtype=np.int64), 1 + np.arange(rings.size // 2).reshape(_RINGS, -1)]
+    )
+    beside = np.roll(index, -1, axis=1)
+    outer = np.stack([index[:-1], index[1:], beside[1:]], axis=-1).reshape(-1, 3)
+    inner = np.stack([index[1:-1], beside[2:], beside[1:-1]], axis=-1).reshape(-1, 3)
+    ways = index[:, :: _RIM_POINTS // 4]
+    rim_lines = np.stack([index[-1], beside[-1]], axis=1)
+    way_lines = np.stack([ways[:-1], ways[1:]], axis=-1).reshape(-1, 2)
+    surface = Shape(Kind.RANGE, binds, points, np.concatenate([outer, inner]), rim_lines)
+    return [surface, Shape(Kind.GUIDE, binds, points, _none(3), way_lines)]
+
+
+def _polygon_patch(limit: Polygon, binds: bool) -> list[Shape]:
+    """The triangles of a polygon, and its outline."""
+    corners = np.array(limit.shape.points)
+    cut = tessellate_polygon([[_BACKEND.Vector((x, z, 0.0)) for x, z in corners]])
+    triangles = corners[np.array(cut, dtype=np.int64)]
+    edges = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
+    for _ in range(_HALVINGS):
+        triangles, edges = _quartered(triangles), _halved(edges)
+    points = directions(*np.concatenate([triangles.reshape(-1, 2), edges.reshape(-1, 2)]).T)
+    inside, outline = np.split(np.arange(len(points)), [3 * len(triangles)])
+    return [Shape(Kind.RANGE, binds, points, inside.reshape(-1, 3), outline.reshape(-1, 2))]
+
+
+def _quartered(triangles: FloatArray) -> FloatArray:
+    """Split triangles (N, 3, 2) into (4 N, 3, 2)."""
+    a, b, c = np.moveaxis(triangles, 1, 0)
+    ab, bc, ca = (a + b) / 2.0, (b + c) / 2.0, (c + a) / 2.0
+    return np.concatenate([np.stack(parts, axis=1) for parts in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))])
+
+
+def _halved(edges: FloatArray) -> FloatArray:
+    """Split edges (N, 2, 2) into (2 N, 2, 2)."""
+    start, end = np.moveaxis(edges, 1, 0)
+    middle = (start + end) / 2.0
+    return np.concatenate([np.stack([start, middle], axis=1), np.stack([middle, end], axis=1)])
+
+
+def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
+    """A fan around the middle of the swung bone, and a pointer; nothing if twist is free."""
+    low, high = twist
+    if high - low >= _FULL_TURN:
+        return []
+    lean = lean_of(_BACKEND, turn)
+    swing = _BACKEND.exp_map(_BACKEND.Vector((lean.z, 0.0, -lean.x)))
+    # If no twist is allowed, the bone is always at both ends. Show this only for a twisted bone.
+    binds = _stands(Ball(pi, twist), turn) if high > low else _moved(Ball(pi, twist), turn)
+    return _round_shapes(low, high, twist_of(_BACKEND, turn, 0.5 * (low + high)), swing, binds=binds)
+
+
+def _round_shapes(low: float, high: float, now: Scalar, swing: Quaternion, *, binds: bool) -> list[Shape]:
+    """A fan perpendicular to the bone between two twists, measured from local Z, and a pointer to the current twist."""
+    center = np.array([0.0, _TWIST_PLACE, 0.0])
+    arc = _arc(low, high)
+    rim = center + _TWIST_RADIUS * np.stack([np.sin(arc), np.zeros_like(arc), np.cos(arc)], axis=1)
+    tip = center + _TWIST_POINTER * np.array([sin(now), 0.0, cos(now)])
+    pointer = Shape(Kind.MARKER, binds, np.array([center, tip]), _none(3), np.array([[0, 1]]))
+    return [_turned(shape, swing) for shape in (_fan(center, rim, binds, closed=high - low >= _FULL_TURN), pointer)]
+
+
+def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
+    """A fan in the plane of the hinge, and the tail; for a hinge about Y, a range of twist."""
+    low, high = (limit.low, limit.high) if limit.bounded else (-pi, pi)
+    binds = _stands(limit, turn)
+    if limit.axis == "Y":
+        return _round_shapes(
+            low, high, limit.angle(_BACKEND, turn), _BACKEND.Quaternion((1.0, 0.0, 0.0, 0.0)), binds=binds
+        )
+    arc = _arc(low, high)
+    ahead, aside = np.cos(arc), np.sin(arc)
+    zero = np.zeros_like(arc)
+    rim = np.stack([zero, ahead, aside] if limit.axis == "X" else [-aside, ahead, zero], axis=1)
+    return [_fan(np.zeros(3), rim, binds, closed=not limit.bounded), _marker(turn, binds)]
+
+
+def _fixed_shapes(limit: Fixed, turn: Quaternion) -> list[Shape]:
+    """A square around the head. A fixed bone is always at its limit; show this only for a rotated bone."""
+    binds = _moved(limit, turn)
+    corners = _LOCK_SIZE * np.array([[1.0, 0.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
+    lines = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2], [1, 3]])
+    shapes = [Shape(Kind.RANGE, binds, corners, np.array([[0, 1, 2], [0, 2, 3]]), lines)]
+    return [*shapes, _marker(turn, binds)] if binds else shapes
+
+
+def _arc(low: float, high: float) -> FloatArray:
+    """Angles from one to another, dense enough to look smooth."""
+    return np.linspace(low, high, 2 + int(_ARC_POINTS * (high - low) / _FULL_TURN))
+
+
+def _fan(center: FloatArray, rim: FloatArray, binds: bool, *, closed: bool) -> Shape:
+    """Triangles from a center to a rim (N, 3), and its outline."""
+    count = len(rim)
+    start = np.arange(1, count + 1 if closed else count)
+    end = start % count + 1
+    lines = np.stack([start, end], axis=1)
+    if not closed:
+        lines = np.concatenate([[[0, 1]], lines, [[count, 0]]])
+    triangles = np.stack([np.zeros_like(start), start, end], axis=1)
+    return Shape(Kind.RANGE, binds, np.concatenate([center[None], rim]), triangles, lines)
+
+
+def _marker(turn: Quaternion, binds: bool) -> Shape:
+    """A line from the head to the tail, with a diamond at the tail, or a cross if the bone is at its limit."""
+    s = _MARKER_SIZE
+    ends = np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    if binds:
+        corners = 1.6 * s * np.array([[1.0, 0.0, 1.0], [-1.0, 0.0, -1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
+        triangles, lines = _none(3), np.array([[0, 1], [2, 3], [4, 5]])
+    else:
+        corners = s * np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
+        triangles = np.array([[2, 3, 4], [2, 4, 5]])
+        lines = np.array([[0, 1], [2, 3], [3, 4], [4, 5], [5, 2]])
+    return _turned(Shape(Kind.MARKER, binds, np.concatenate([ends, corners + ends[1]]), triangles, lines), turn)
+
+
+def _turned(shape: Shape, turn: Any) -> Shape:
+    """A shape, rotated about the head."""
+    matrix = np.array(turn.to_matrix())
+    return Shape(shape.kind, shape.binds, shape.vertices @ matrix.T, shape.triangles, shape.lines)
+
+
+def _stands(limit: Limit, turn: Quaternion) -> bool:
+    """Whether a rotation is at a limit, or beyond it."""
+    return _moved(limit, turn) or any(constraint.gap <= _AT_LIMIT for constraint in limit.constraints(_BACKEND, turn))
+
+
+def _moved(limit: Limit, turn: Quaternion) -> bool:
+    """Whether a rotation is beyond a limit."""
+    off = np.abs(_BACKEND.stack([limit.clamp(_BACKEND, turn).conjugated() @ turn], 1)[0, 0])
+    return bool(2.0 * atan2(hypot(*off[1:]), off[0]) > _AT_LIMIT)
+
+
+def _none(width: int) -> IntArray:
+    return np.zeros((0, width), dtype=np.int64)
+
+
+# The function that draws each kind of limit.
+_SHAPES: Final[dict[type[Limit], Callable[[Any, Quaternion], list[Shape]]]] = {
+    Ball: _ball_shapes,
+    Polygon: _polygon_shapes,
+    Hinge: _hinge_shapes,
+    Fixed: _fixed_shapes,
+}
+
+
+# Draws the limits of the active and the selected bones in the viewport in Pose mode.
+#
+# `handlers.py` calls this module. `gpu` is imported only when something is drawn, because it does not work without a
+# window.
 
 _Numbers = tuple[float, ...]
 
@@ -64,7 +303,7 @@ def _shapes_at(limit: Limit, rotation: _Numbers, length: float, frame: tuple[_Nu
     """The shapes of a limit with a world matrix of its frame; cached, because most redraws show the same."""
     matrix = np.array(frame)
     return [
-        Shape(shape.kind, shape.binds, _moved(shape.vertices, matrix), shape.triangles, shape.lines)
+        Shape(shape.kind, shape.binds, _transformed(shape.vertices, matrix), shape.triangles, shape.lines)
         for shape in shapes_of(limit, rotation, length)
     ]
 
@@ -144,6 +383,6 @@ def _width(shape: Shape) -> float:
     return _LINE_WIDTH[shape.kind] + (_BINDING_WIDTH if shape.binds else 0.0)
 
 
-def _moved(points: FloatArray, matrix: FloatArray) -> FloatArray:
+def _transformed(points: FloatArray, matrix: FloatArray) -> FloatArray:
     """(N, 3) points, transformed by a matrix (4, 4)."""
     return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])

@@ -1,5 +1,6 @@
-"""Draws trails in the viewport; `handlers.py` calls this module."""
+"""Draws trails: the path of a bone over time, with its keys."""
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import bpy
@@ -10,9 +11,73 @@ from ...edit.paths import PathKeeper, Paths
 from ...settings.control import solved_bone
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
-from .drawing import Drawing, Lines, draw_over
+from .drawing import Drawing, Lines, Single, draw_over
 from .later import call_later, shown_motion
-from .motion_shapes import HELD, held_lines, joined, trail_lines
+
+# Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
+TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0
+# Yellow, like pins.
+_HELD: Final = (0.94, 0.89, 0.26)
+_WHITE: Final = (1.0, 1.0, 1.0)
+# Okabe and Ito's orange and blue, which color-blind people can distinguish.
+BEFORE, AFTER = (0.90, 0.62, 0.0), (0.34, 0.71, 0.91)
+# The opacity of a trail at its ends.
+_FAINT: Final = 0.25
+# Ticks and dots are crosses. Their length is this share of a bone, and they are as thick as long on the screen.
+_CROSS: Final = 0.01
+
+
+def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) -> Iterator[tuple[float, Single, Single]]:
+    """The paths of the tails of bones around a frame: lines, ticks on frames, and dots on keys.
+
+    Yields the width, (2 L, 3) ends and (2 L, 4) colors.
+    """
+    rows = paths.rows(frame - about, frame + about)
+    frames = paths.frames[rows]
+    if len(frames) < 2:
+        return
+    share = 1.0 - (1.0 - _FAINT) * np.abs(frames - frame)[:, None] / about
+    tint = np.where((frames < frame)[:, None], BEFORE, AFTER)
+    rgba = np.concatenate([tint, share], axis=1)
+    pairs = np.repeat(np.arange(len(frames)), 2)[1:-1]
+    for bone in bones:
+        place = paths.names.index(bone)
+        way = paths.tails[rows, place]
+        size = _CROSS * float(np.linalg.norm(paths.tails[0, place] - paths.heads[0, place]))
+        keyed = paths.keyed[rows, place]
+        yield TRAIL, way[pairs].astype(np.float32), rgba[pairs].astype(np.float32)
+        yield TICK, *_crosses(way[~keyed], 0.5 * size, rgba[~keyed])
+        white = np.concatenate([np.broadcast_to(_WHITE, (len(frames), 3)), share], axis=1)
+        yield (TICK if keyed.all() else KEY), *_crosses(way[keyed], size, white[keyed])
+
+
+def held_lines(paths: Paths, bone: str, first: float, last: float) -> tuple[Single, Single]:
+    """(2 L, 3) ends and (2 L, 4) colors of a tail's path during a hold, with a cross at each end."""
+    way = paths.tails[paths.rows(first, last), paths.names.index(bone)]
+    pairs = np.repeat(np.arange(len(way)), 2)[1:-1]
+    size = 2.0 * _CROSS * float(np.linalg.norm(paths.tails[0] - paths.heads[0], axis=1).max())
+    crosses, _ = _crosses(way[[0, -1]], size, np.zeros((2, 4))) if len(way) else (way, way)
+    ends = np.concatenate([way[pairs], crosses]).astype(np.float32)
+    return ends, np.full((len(ends), 4), (*_HELD, 1.0), dtype=np.float32)
+
+
+def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> tuple[Single, Single]:
+    """Crosses at (P, 3) points: ends (4 P, 3) of lines, and their colors (4 P, 4)."""
+    arms = size * np.array([(-1, 0, 0), (1, 0, 0), (0, 0, -1), (0, 0, 1)], dtype=np.float64)
+    ends = (points[:, None] + arms).reshape(-1, 3)
+    return ends.astype(np.float32), np.repeat(rgba, 4, axis=0).astype(np.float32)
+
+
+def joined(parts: Sequence[tuple[float, Single, Single]]) -> Lines:
+    """Join the lines of each width."""
+    return {
+        width: (
+            np.concatenate([ends for own, ends, _ in parts if own == width]),
+            np.concatenate([colors for own, _, colors in parts if own == width]),
+        )
+        for width in sorted({width for width, _, _ in parts})
+    }
+
 
 # Seconds after which trails are updated: longer than the time between two keys of bones.
 _PAUSE: Final = 0.3

@@ -1,29 +1,35 @@
-"""File > Import > Motion Capture, also by dropping files onto the viewport."""
+"""Operators that import markers, match them to bones, calibrate them, and report their errors."""
 
 import os
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
+from inspect import get_annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
-from bpy.props import CollectionProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
+from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Operator, OperatorFileListElement
-from bpy_extras.io_utils import ImportHelper
+from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....markers.files.suffixes import LAYOUTS, SUFFIXES
+from ....markers.mapping.marker_sets import PRESETS
 from ....retarget.files.suffixes import SUFFIXES as POSE_SUFFIXES
-from ...settings.markers import TAKE_STATIC
+from ...settings.markers import TAKE_STATIC, CalibrationOptions
 from ...settings.rig import rig_settings
-from ...settings.why_not import rig_at_hand, why_no_rig
+from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_mapped, why_no_rig
 from ..folded import folded
 from ..translations import told
-from .base import chosen_path, says_why_not
+from .base import Done, InSteps, OnJson, OnRig, chosen_path, says_why_not
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from ....markers.clip import Clip
     from ....retarget.files.recorded import Recorded
+    from ...capture.calibrate import CalibrationResult
+
 
 _UNITS = (
     ("AUTO", "From File", "Use the units given in the file"),
@@ -272,4 +278,228 @@ def _summary(clip: "Clip", take: str) -> str:
     )
 
 
-CLASSES: tuple[Any, ...] = (FABRIK_OT_import_markers,)
+_PRESETS = (
+    ("AUTO", "Automatic", "Use the marker set that fits the labels best"),
+    *((key, preset.title, preset.description) for key, preset in PRESETS.items()),
+)
+# This many labels without a bone are named; the others are counted.
+_NAMED = 6
+
+
+class FABRIK_OT_match_markers(OnRig, Operator):
+    """List the scene's markers on the rig, and choose the bone of each marker from its label"""
+
+    bl_idname = "fabrik.match_markers"
+    bl_label = "Match Markers to Bones"
+
+    preset: EnumProperty(name="Marker Set", description="The marker set that the labels belong to", items=_PRESETS)
+    take: StringProperty(
+        name="Take",
+        description="Collection of the markers. Defaults to the collection imported last, then the rig's "
+        "collection, then the selected empties",
+        search=lambda _self, _context, _typed: [collection.name for collection in bpy.data.collections],
+    )
+    armature: StringProperty(
+        name="Marker Armature",
+        description="Armature whose bones are the markers, if an importer created bones instead of empties",
+        search=lambda _self, context, _typed: [
+            thing.name for thing in context.scene.objects if thing.type == "ARMATURE"
+        ],
+    )
+    keep: BoolProperty(name="Keep Existing", description="Keep markers that already have a bone")
+    guess: BoolProperty(
+        name="Guess by Motion",
+        description="Assign markers with unknown labels to the bones they move with, at a low weight. "
+        "Requires some known markers",
+        default=True,
+    )
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...capture.guessing import guess_markers
+        from ...capture.matching import match_markers, matching_doubts_of, of_take
+        from ...capture.takes import take_name
+
+        take = named(bpy.data.collections, self.take, "collection")
+        armature = named(context.scene.objects, self.armature, "object")
+        found = match_markers(context, rig, preset=self.preset, take=take, take_armature=armature, keep=self.keep)
+        guessed = [guess.entry.marker for guess in guess_markers(context, rig)] if self.guess else []
+        labels = PRESETS[found.preset].title if found.preset else "no known labels"
+        free = tuple(entry.name for entry in rig_settings(rig).capture.markers if not entry.bone)
+        by_motion = f", {len(guessed)} guessed from motion" if guessed else ""
+        what = (
+            f"{len(found.markers)} markers{of_take(take_name(rig))} matched to bones "
+            f"({labels}){by_motion}{_listed(free)}"
+        )
+        doubts = matching_doubts_of(rig)
+        rig_settings(rig).capture.doubts = "\n".join(doubts)
+        return what, doubts
+
+
+class FABRIK_OT_follow_take(OnRig, Operator):
+    """Use another take in the panels below. The settings of the current take are kept"""
+
+    bl_idname = "fabrik.follow_take"
+    bl_label = "Choose Take"
+
+    take: StringProperty(name="Take", description="Collection of the take's markers", options={"SKIP_SAVE"})
+
+    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+        from ...capture.takes import follow_take
+
+        follow_take(rig, named(bpy.data.collections, self.take, "collection"))
+        return f"{rig.name!r} now follows {self.take!r}", []
+
+
+def _listed(labels: tuple[str, ...]) -> str:
+    if not labels:
+        return ""
+    more = f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else ""
+    return f"; without a bone: {', '.join(labels[:_NAMED])}{more}"
+
+
+@of_a_rig
+def _why_no_marker(rig: bpy.types.Object) -> str:
+    """Why a marker can't be assigned to the active bone, and what to do; "" if it can."""
+    if not len(rig_settings(rig).capture.markers):
+        return "There is no marker in the list: match the markers first"
+    return "" if rig.data.bones.active is not None else "No bone is active: click one in Pose mode"
+
+
+class FABRIK_OT_marker_bone(OnRig, Operator):
+    """Assign the marker selected in the list to the active bone"""
+
+    bl_idname = "fabrik.marker_bone"
+    bl_label = "Assign Marker to Active Bone"
+    why_not = staticmethod(_why_no_marker)
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        capture = rig_settings(rig).capture
+        marker = capture.markers[min(max(capture.active_marker, 0), len(capture.markers) - 1)]
+        marker.bone, marker.enabled, marker.guess = rig.data.bones.active.name, True, -1.0
+        return f"{marker.name!r} is now assigned to bone {marker.bone!r}", []
+
+
+class FABRIK_OT_save_marker_map(OnJson, Operator, ExportHelper):
+    """Save the marker mapping to a JSON file"""
+
+    bl_idname = "fabrik.save_marker_map"
+    bl_label = "Save Marker Map"
+    bl_options = {"REGISTER"}
+    why_not = staticmethod(why_no_mapped)
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...capture.matching import save_map
+
+        return f"{save_map(rig, chosen_path(self))} markers saved to {chosen_path(self).name}", []
+
+
+class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
+    """Load the marker mapping from a JSON file"""
+
+    bl_idname = "fabrik.load_marker_map"
+    bl_label = "Load Marker Map"
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...capture.matching import load_map
+
+        found, count = load_map(rig, chosen_path(self))
+        return f"Assigned {found} of the map's {count} markers to bones", []
+
+
+_REFINE = get_annotations(CalibrationOptions)["refine"]
+
+
+class FABRIK_OT_calibrate_markers(InSteps, Operator):
+    """Measure the marker positions on their bones and the person's size. Unset options use the sidebar's values"""
+
+    bl_idname = "fabrik.calibrate_markers"
+    bl_label = "Calibrate Markers"
+    why_not = staticmethod(why_no_mapped)
+    doing = "calibrating"
+
+    refine: _REFINE
+    static: StringProperty(
+        name="Static Take",
+        description="Collection with markers of the same person standing still, used instead of the take",
+        search=lambda _self, _context, _typed: [collection.name for collection in bpy.data.collections],
+    )
+
+    def steps(self, context: Context) -> "Generator[float, None, CalibrationResult]":
+        """The steps of the calibration."""
+        from ...capture.calibrate import calibrate_markers_steps
+
+        kept = rig_settings(rig_at_hand(context)).capture
+        names = get_annotations(CalibrationOptions)
+        options: dict[str, Any] = {name: getattr(kept, name) for name in names} | self.given("refine")
+        options["reference"] = tuple(options["reference"]) if any(options["reference"]) else None
+        static = named(bpy.data.collections, self.static, "collection") or kept.static
+        return calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
+
+    def done(self, result: "CalibrationResult") -> set[str]:
+        """Report the result."""
+        for doubt in result.doubts:
+            self.report({"WARNING"}, told(doubt))
+        self.report({"INFO"}, told(result.line))
+        return {"FINISHED"}
+
+
+@of_a_rig
+def _why_no_report(rig: bpy.types.Object) -> str:
+    """Why a rig has no report; "" if it has one."""
+    return "" if rig_settings(rig).capture.report is not None else "There is no report: bake the markers first"
+
+
+class FABRIK_OT_export_report(OnRig, Operator, ExportHelper):
+    """Save the report of the rig's last bake: errors per marker and frame, gaps and limits"""
+
+    bl_idname = "fabrik.export_report"
+    bl_label = "Export Bake Report"
+    bl_options = {"REGISTER"}
+    why_not = staticmethod(_why_no_report)
+
+    filename_ext = ".csv"
+    filter_glob: StringProperty(default="*.csv", options={"HIDDEN"})
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...bake.report import export_report
+
+        path = chosen_path(self)
+        export_report(rig, path)
+        return f"Report saved to {path.name}", []
+
+
+class FABRIK_OT_worst_frame(OnRig, Operator):
+    """Go to the frame with the largest error in the last bake"""
+
+    bl_idname = "fabrik.worst_frame"
+    bl_label = "Go to Worst Frame"
+    why_not = staticmethod(_why_no_report)
+
+    marker: StringProperty(
+        name="Marker",
+        description="Go to the worst frame of this marker instead of the whole rig",
+        options={"SKIP_SAVE"},
+    )
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...rig.armature import RigError
+
+        capture = rig_settings(rig).capture
+        if self.marker and self.marker not in capture.markers:
+            raise RigError(f"Marker {self.marker!r} is not in the list: choose another")
+        frame = (capture.markers[self.marker] if self.marker else capture).worst_frame
+        context.scene.frame_set(frame)
+        return f"Frame {frame}", []
+
+
+CLASSES = (
+    FABRIK_OT_import_markers,
+    FABRIK_OT_match_markers,
+    FABRIK_OT_follow_take,
+    FABRIK_OT_marker_bone,
+    FABRIK_OT_save_marker_map,
+    FABRIK_OT_load_marker_map,
+    FABRIK_OT_calibrate_markers,
+    FABRIK_OT_export_report,
+    FABRIK_OT_worst_frame,
+)

@@ -8,12 +8,10 @@ import numpy as np
 
 from ...markers.steps import finish
 from ...retarget.bodies import find_pairs
-from ...retarget.bone_map import check_bone_map, read_bone_map, write_bone_map
 from ...retarget.motion import RetargetError
-from ...retarget.pairs import Pair
+from ...retarget.pairs import Pair, check_bone_map, read_bone_map, write_bone_map
 from ..settings.rig import rig_settings
-from .retarget import body_of
-from .source import check_source, sample_source
+from .retarget import body_of, check_source, sample_source
 
 
 def match_bones(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Pair, ...]:

@@ -1,4 +1,4 @@
-"""Adds and removes holds."""
+"""Operators that edit and show motion."""
 
 from typing import Any
 
@@ -6,11 +6,13 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Operator
 
-from ....settings.effector import POINTS
-from ....settings.rig import rig_settings
-from ....settings.why_not import named, of_a_rig
-from ...folded import folded
-from ..base import Done, OnRig
+from ...settings.control import control_rig
+from ...settings.in_use import seen
+from ...settings.rig import POINTS, rig_settings
+from ...settings.why_not import named, of_a_rig
+from ..folded import folded
+from ..overlays.later import shown_motion
+from .base import Done, OnRig
 
 # The default length of a hold in frames.
 _LENGTH = 20
@@ -65,8 +67,8 @@ class FABRIK_OT_add_hold(OnRig, Operator):
             advanced.prop(self, "hold_rotation")
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ....edit.holds import HoldSettings, add_hold
-        from ....settings.selection import clicked_bone
+        from ...edit.holds import HoldSettings, add_hold
+        from ...settings.selection import clicked_bone
 
         bone = self.bone or clicked_bone(rig).name
         target = named(bpy.data.objects, self.target, "object")
@@ -85,7 +87,7 @@ class FABRIK_OT_remove_hold(OnRig, Operator):
     index: IntProperty(name="Number", description="Index of the hold, starting at 0", min=0)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ....edit.holds import remove_hold
+        from ...edit.holds import remove_hold
 
         name, left = remove_hold(context, rig, self.index)
         return f"Removed hold {name!r}", [left] if left else []
@@ -112,10 +114,52 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
         return asked
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ....edit.holds import hold_feet
+        from ...edit.holds import hold_feet
 
         said = hold_feet(context, rig, self.given("ease").get("ease"))
         return f"Holds added: {len(said)}", list(filter(None, said))
 
 
-CLASSES = (FABRIK_OT_add_hold, FABRIK_OT_remove_hold, FABRIK_OT_hold_contacts)
+def has_to_be_played(rig: bpy.types.Object) -> bool:
+    """Whether strips or controls move a rig, so that its keys do not determine the positions of its bones."""
+    animation = rig.animation_data
+    return animation is not None and (animation.action is None or control_rig(rig) is not None)
+
+
+def play_again(context: Context, spread: int) -> None:
+    """Update trails after a drag that changed other frames, if the trails depend on more than keys."""
+    rig = shown_motion(context) if spread else None
+    if rig is not None and has_to_be_played(rig):
+        from ..overlays.motion import work_out
+
+        work_out(context, rig)
+
+
+@of_a_rig
+def _why_no_trails(rig: bpy.types.Object) -> str:
+    """Why an object's trails can't be updated, and what to do; "" if they can."""
+    return "" if seen(rig).show_trails else f"No trails of {rig.name!r} are shown: turn on Trails first"
+
+
+class FABRIK_OT_work_out_trails(OnRig, Operator):
+    """Recalculate trails of control rigs and NLA strips by playing the frames"""
+
+    bl_idname = "fabrik.work_out_trails"
+    bl_label = "Update Trails"
+    why_not = staticmethod(_why_no_trails)
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...rig.armature import RigError
+        from ..overlays.motion import work_out
+
+        if not work_out(context, rig):
+            raise RigError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
+        return f"Updated the trails of {rig.name!r}", []
+
+
+CLASSES = (
+    FABRIK_OT_add_hold,
+    FABRIK_OT_remove_hold,
+    FABRIK_OT_hold_contacts,
+    FABRIK_OT_work_out_trails,
+)

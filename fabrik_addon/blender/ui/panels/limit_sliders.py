@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from bpy.types import Context, Object, PoseBone, UILayout
 
-from ....limits.preset import rest_key, swings_of
-from ....settings.limit_properties import (
+from ...limits.preset import rest_key, swings_of
+from ...settings.limit_properties import (
     CONE,
     HINGE,
     MASS,
@@ -22,13 +22,13 @@ from ....settings.limit_properties import (
     read_settings,
     why_not_writable,
 )
-from ....settings.limit_values import AXES, BESIDE_LIMIT, KINDS, NO_SLIDE
-from ....settings.selection import active_bone, selected_bones
-from ...folded import folded
-from ...operators import limits
-from ...stiffness_slider import STIFFNESS_SLIDER
-from ...translations import said
-from ..base import draw_lines
+from ...settings.limit_values import AXES, BESIDE_LIMIT, KINDS, NO_SLIDE
+from ...settings.selection import active_bone, selected_bones
+from ..folded import folded
+from ..operators import limits
+from ..stiffness_slider import STIFFNESS_SLIDER
+from ..translations import said
+from .base import draw_lines
 
 # Length factors of a new stretch: unchanged, or half as long again.
 FIRST_STRETCH = (1.0, 1.5)

@@ -1,0 +1,96 @@
+"""Operators that match the bones of two armatures and retarget motion."""
+
+from inspect import get_annotations
+from typing import TYPE_CHECKING, Any
+
+import bpy
+from bpy.props import StringProperty
+from bpy.types import Context, Operator
+from bpy_extras.io_utils import ExportHelper, ImportHelper
+
+from ...settings.bake_options import RETARGET_OPTIONS, KeyOptions
+from ...settings.rig import ASIDE, rig_settings
+from ...settings.why_not import rig_at_hand
+from .bake import ReportsBake
+from .base import Done, InSteps, OnJson, OnRig, chosen_path
+
+if TYPE_CHECKING:
+    from ...bake.bake import Steps
+
+
+class FABRIK_OT_match_bones(OnRig, Operator):
+    """Map the source's bones to the rig's bones by name"""
+
+    bl_idname = "fabrik.match_bones"
+    bl_label = "Map Bones"
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...retarget.bones import match_bones
+
+        return f"{len(match_bones(context, rig))} bones mapped", []
+
+
+class FABRIK_OT_save_bone_map(OnJson, Operator, ExportHelper):
+    """Save the bone mapping to a JSON file"""
+
+    bl_idname = "fabrik.save_bone_map"
+    bl_label = "Save Bone Map"
+    bl_options = {"REGISTER"}
+
+    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+        from ...retarget.bones import save_pairs
+
+        return f"{save_pairs(rig, chosen_path(self))} bones saved to {chosen_path(self).name}", []
+
+
+class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
+    """Load the bone mapping from a JSON file"""
+
+    bl_idname = "fabrik.load_bone_map"
+    bl_label = "Load Bone Map"
+
+    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+        from ...retarget.bones import load_pairs
+
+        return f"{load_pairs(rig, chosen_path(self))} bones loaded", []
+
+
+class FABRIK_OT_retarget(ReportsBake, InSteps, KeyOptions, Operator):
+    """Copy another armature's motion to the rig as keyframes. Unset options use the sidebar's values"""
+
+    bl_idname = "fabrik.retarget"
+    bl_label = "Retarget Animation"
+    doing = "retargeting"
+
+    source: StringProperty(
+        name="Source",
+        description="The armature to retarget from, or a .bvh, .fbx, .glb, .usd, .npz or .mvnx file. "
+        "Defaults to the rig's source",
+        options=ASIDE,
+    )
+
+    def steps(self, context: Context) -> "Steps":
+        """The retargeting, with the rig's settings except for the keywords given."""
+        from ...retarget.bones import pairs_of
+        from ...retarget.door import retarget_from
+
+        rig = rig_at_hand(context)
+        kept = rig_settings(rig)
+        how: dict[str, Any] = {name: getattr(kept.retarget, name) for name in RETARGET_OPTIONS}
+        bake: dict[str, Any] = {name: getattr(kept.bake, name) for name in get_annotations(KeyOptions)}
+        bake.update(self.given(*bake))
+        chosen = {"SCENE": context.scene, "OWN": kept.bake}.get(kept.bake.frame_range)
+        given = self.given("frame_start", "frame_end")
+        frames = [given.get(end, getattr(chosen, end, None)) for end in ("frame_start", "frame_end")]
+        source = bpy.data.objects.get(self.source) or self.source or kept.retarget.source
+        # The list belongs to the rig's source.
+        pairs = pairs_of(rig) if source == kept.retarget.source else ()
+        return retarget_from(context, rig, source, frames, how, {**bake, "action_name": self.action_name}, pairs)
+
+
+CLASSES = (
+    FABRIK_OT_match_bones,
+    FABRIK_OT_save_bone_map,
+    FABRIK_OT_load_bone_map,
+    FABRIK_OT_retarget,
+)

@@ -1,0 +1,295 @@
+"""The tab for posing rigs: its panels from top to bottom."""
+
+from typing import Any
+
+import bpy
+from bpy.types import Context, Panel, UILayout, UIList
+
+from ...settings.control import FabrikCarrier, may_be_control_rig
+from ...settings.in_use import seen
+from ...settings.rig import FabrikEffector, FabrikRig, rig_settings
+from ...settings.why_not import has_motion, rig_at_hand, shared_targets, why_no_rig, why_no_solve
+from ..folded import folded
+from ..guide import draw_guide
+from ..next_step import next_in_pose
+from ..operators import limits as tools
+from ..operators import posing
+from ..operators.drag import FABRIK_OT_drag
+from ..operators.effectors import (
+    FABRIK_OT_add_effector,
+    FABRIK_OT_order_effectors,
+    FABRIK_OT_own_targets,
+    FABRIK_OT_pin,
+    FABRIK_OT_remove_effector,
+)
+from ..operators.posing import FABRIK_OT_keep_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve, FABRIK_OT_use_control_rig
+from ..overlays.handlers import GOALS_SWITCH, LIMITS_SWITCH, catch_up
+from ..translations import CONTEXT, said
+from .base import AboutRig, PoseTab, Rows, chosen_in, draw_lines, draw_name, draw_names, draw_switch
+
+# Scale of the button that a new user presses first.
+_LARGE = 1.6
+
+
+class FABRIK_PT_drag(PoseTab, Panel):
+    """The next step, and tools that pose the rig."""
+
+    bl_order = 0
+    bl_label = "Drag and Solve"
+
+    def draw_header_preset(self, _context: Context) -> None:
+        """Draw the link to the guide."""
+        draw_guide(self.layout, "drag")
+
+    def draw(self, context: Context) -> None:
+        rig = rig_at_hand(context)
+        draw_lines(self.layout, next_in_pose(rig), "INFO")
+        if why_no_rig(rig) or rig is None:
+            return
+        catch_up(rig)
+        self.layout.use_property_split = True
+        self.layout.use_property_decorate = False
+        _draw_drag(self.layout, rig)
+        if (not why_no_solve(rig) and not may_be_control_rig(rig)) or seen(rig).live:
+            _draw_live(self.layout, rig_settings(rig))
+        options = folded(self.layout, "Options", "drag")
+        if options is not None:
+            _draw_options(options, rig)
+
+
+def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
+    """Draw Drag, Pin, Add Target and keys, or the button that enters Pose mode."""
+    if may_be_control_rig(rig):
+        layout.operator(posing.FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
+    buttons = layout.row(align=True)
+    buttons.scale_y = _LARGE
+    if rig.mode != "POSE":
+        buttons.operator(posing.FABRIK_OT_pose_mode.bl_idname, icon="POSE_HLT")
+    else:
+        buttons.operator(FABRIK_OT_drag.bl_idname, icon="VIEW_PAN")
+        buttons.operator(FABRIK_OT_pin.bl_idname, icon="PINNED")
+    add = layout.column()
+    add.enabled = rig.data.bones.active is not None
+    add.operator(FABRIK_OT_add_effector.bl_idname, icon="ADD")
+    layout.operator(posing.FABRIK_OT_key_pose.bl_idname, icon="KEY_HLT")
+
+
+def _draw_live(layout: UILayout, kept: FabrikRig) -> None:
+    """Draw the buttons that pose with targets, live or once."""
+    row = layout.row(align=True)
+    row.use_property_split = False
+    row.prop(kept, "live", toggle=True, icon="PLAY")
+    row.operator(posing.FABRIK_OT_solve.bl_idname, text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
+    if kept.live:
+        draw_lines(layout, kept.live_trouble, "ERROR")
+        draw_lines(layout, "Not rendered: bake first", "INFO")
+
+
+def _draw_options(layout: UILayout, rig: bpy.types.Object) -> None:
+    """Draw how the rest of the rig moves, and which bones get keys."""
+    kept = rig_settings(rig)
+    layout.prop(kept, "root")
+    layout.prop(kept.drag, "reach")
+    if kept.drag.reach == "BONES":
+        layout.prop(kept.drag, "bones")
+    layout.prop(kept.drag, "keep_orientation")
+    if has_motion(rig):
+        layout.prop(kept.drag, "spread")
+    layout.prop(kept, "key_bones")
+    if kept.live:
+        layout.prop(kept, "influence", slider=True)
+
+
+class FABRIK_UL_effectors(Rows, UIList):
+    """One line per target or pin: a switch, its bone, and an icon for its kind"""
+
+    @staticmethod
+    def draw_row(layout: UILayout, effector: FabrikEffector) -> None:
+        names = draw_switch(layout, effector, active=effector.enabled)
+        # Its target is named below the list.
+        kind: Any = "PINNED" if effector.kind == "PIN" else "EMPTY_DATA" if effector.target else "ERROR"
+        draw_name(names, effector.shown_bone or said("No bone"), "BONE_DATA", boxes=4)
+        names.label(text="", icon=kind)
+
+
+class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
+    """The points of the rig that have targets or are pinned."""
+
+    bl_order = 10
+    bl_label = "Targets and Pins"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw_header_preset(self, context: Context) -> None:
+        """Draw the overlay's switch."""
+        self.layout.prop(context.scene, GOALS_SWITCH, text="", icon="OVERLAY")
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        kept = seen(rig)
+        if not len(kept.effectors):
+            draw_lines(layout, "Select a bone, then pin it or add a target", "INFO")
+            return
+        row = layout.row()
+        row.use_property_split = False
+        row.template_list("FABRIK_UL_effectors", "", kept, "effectors", kept, "active_effector", rows=4)
+        buttons = row.column(align=True)
+        buttons.operator(FABRIK_OT_remove_effector.bl_idname, text="", icon="REMOVE")
+        buttons.operator(FABRIK_OT_order_effectors.bl_idname, text="", icon="SORTSIZE")
+        if shared_targets(rig):
+            draw_lines(layout, "Another rig has the same targets", "INFO")
+            layout.operator(FABRIK_OT_own_targets.bl_idname)
+        effector = active_effector(rig)
+        if effector is not None:
+            _draw_effector(layout, rig, effector)
+        row = layout.row(align=True)
+        row.operator(FABRIK_OT_snap_targets.bl_idname, text="Snap Targets", icon="SNAP_ON")
+        row.operator(FABRIK_OT_solve.bl_idname, text="From Rest").start = "REST"
+
+
+def _draw_effector(layout: UILayout, rig: bpy.types.Object, effector: FabrikEffector) -> None:
+    """Draw the target of the chosen target or pin, and below its other settings."""
+    if effector.kind == "TARGET":
+        layout.prop(effector, "target")
+        if effector.target is not None and effector.target.type == "ARMATURE":
+            layout.prop_search(effector, "target_bone", effector.target.pose, "bones")
+    layout.prop(effector, "hold_rotation")
+    layout.prop(effector, "bend_target")
+    if effector.bend_target is not None and effector.bend_target.type == "ARMATURE":
+        layout.prop_search(effector, "bend_bone", effector.bend_target.pose, "bones")
+    advanced = folded(layout, "Advanced", "effectors")
+    if advanced is None:
+        return
+    advanced.prop_search(effector, "bone", rig.pose, "bones")
+    advanced.prop(effector, "point")
+    if effector.point == "OFFSET":
+        advanced.prop(effector, "offset")
+    if effector.kind == "PIN":
+        advanced.prop(effector, "pin_location")
+    advanced.prop(effector, "weight")
+    advanced.prop(effector, "priority")
+
+
+def active_effector(rig: bpy.types.Object) -> FabrikEffector | None:
+    """The effector that is chosen in the list."""
+    kept = seen(rig)
+    found: FabrikEffector | None = chosen_in(kept.effectors, kept.active_effector)
+    return found
+
+
+class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
+    """Settings that choose among all poses that meet the goals, for dragging, live posing and solving."""
+
+    bl_order = 20
+    bl_label = "Posture"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        kept = rig_settings(rig)
+        preferred = layout.row(align=True)
+        preferred.prop(kept, "preferred_pose")
+        preferred.operator(FABRIK_OT_keep_pose.bl_idname, text="", icon="PINNED")
+        if kept.preferred_pose == "KEPT" and not kept.kept_pose:
+            draw_lines(layout, "Store a pose with the pin button", "INFO")
+        layout.row().prop(kept, "balance", expand=True)
+        layout.prop(kept, "free_limbs_hang")
+        layout.prop(kept, "use_self_collision")
+        floor = layout.row(align=True, heading="Floor", heading_ctxt=CONTEXT)
+        floor.prop(kept, "use_floor", text="")
+        height = floor.row(align=True)
+        height.enabled = kept.use_floor
+        height.prop(kept, "floor_height", text="")
+        advanced = folded(layout, "Advanced", "posture") if kept.use_self_collision else None
+        if advanced is not None:
+            advanced.prop(kept, "show_capsules")
+
+
+_ICONS: dict[str, Any] = {"TURNS": "ORIENTATION_GIMBAL", "SWINGS": "ORIENTATION_NORMAL", "HAND": "VIEW_PAN"}
+
+
+class FABRIK_UL_carriers(Rows, UIList):
+    """One line per deform bone: its name and its control"""
+
+    @staticmethod
+    def draw_row(layout: UILayout, carrier: FabrikCarrier) -> None:
+        control = carrier.control or said("Not controlled")
+        draw_names(layout, carrier.name, control, icon="BONE_DATA", second_icon=_ICONS[carrier.found])
+
+
+class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
+    """The deform bones and their controls"""
+
+    bl_order = 25
+    bl_label = "Control Rig"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def shows(cls, rig: bpy.types.Object) -> bool:
+        """Whether the rig has controls, or may have some."""
+        return may_be_control_rig(rig) or len(seen(rig).control.carriers) > 0
+
+    def draw_header(self, context: Context) -> None:
+        """Draw the switch, if there is something to switch."""
+        kept = rig_settings(rig_at_hand(context)).control
+        if len(kept.carriers):
+            self.layout.prop(kept, "use", text="")
+
+    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        kept = rig_settings(rig).control
+        layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
+        if not len(kept.carriers):
+            return
+        layout.active = kept.use
+        layout.template_list("FABRIK_UL_carriers", "", kept, "carriers", kept, "active", rows=4)
+        carrier = chosen_in(kept.carriers, kept.active)
+        if carrier is not None:
+            layout.prop_search(carrier, "control", rig.pose, "bones")
+        if len(kept.switches):
+            layout.prop(kept, "limbs")
+        advanced = folded(layout, "Advanced", "control_rig")
+        if advanced is None:
+            return
+        advanced.prop_search(kept, "place", rig.pose, "bones")
+        if carrier is not None:
+            advanced.prop(carrier, "found", emboss=False)
+        if kept.uncarried:
+            advanced.prop(kept, "uncarried", emboss=False)
+
+
+class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
+    """The limit of the active bone's rotation."""
+
+    bl_order = 30
+    bl_label = "Joint Limits"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw_header_preset(self, context: Context) -> None:
+        """Draw the overlay's switch."""
+        self.layout.prop(context.scene, LIMITS_SWITCH, text="", icon="OVERLAY")
+
+    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+        from .limit_sliders import draw_active_limit
+
+        draw_active_limit(context, layout, rig)
+        layout.operator(tools.FABRIK_OT_limit_preset.bl_idname, icon="OUTLINER_OB_ARMATURE")
+        more = folded(layout, "Limit Tools", "limits")
+        if more is None:
+            return
+        column = more.column(align=True)
+        column.operator(tools.FABRIK_OT_limits_from_ik.bl_idname, text="From IK and Constraints", icon="CON_KINEMATIC")
+        column.operator(tools.FABRIK_OT_limits_from_action.bl_idname, text="From Action", icon="ACTION")
+        column.operator(tools.FABRIK_OT_limits_to_constraints.bl_idname, text="To Constraints", icon="CONSTRAINT_BONE")
+        column = more.column(align=True)
+        column.operator(tools.FABRIK_OT_clamp_pose.bl_idname, text="Clamp Pose", icon="ARMATURE_DATA")
+        row = column.row(align=True)
+        row.operator(tools.FABRIK_OT_check_action.bl_idname, text="Check Action", icon="VIEWZOOM").mend = False
+        row.operator(tools.FABRIK_OT_check_action.bl_idname, text="Fix Violations").mend = True
+
+
+CLASSES = (
+    FABRIK_PT_drag,
+    FABRIK_UL_effectors,
+    FABRIK_PT_effectors,
+    FABRIK_PT_posture,
+    FABRIK_UL_carriers,
+    FABRIK_PT_control_rig,
+    FABRIK_PT_limits,
+)

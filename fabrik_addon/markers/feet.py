@@ -1,0 +1,353 @@
+"""Plants feet: the floor, points under the feet, and the frames in which they stand."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from ..core import Effector, Options, Skeleton, Solution, Solver, forward_kinematics
+from ..core.arrays import IntArray, smoothstep
+from ..core.errors import FabrikError
+from ..core.limits.base import Limit
+from ..human.naming_schemes import match
+from ..human.rest_body import RestBody, bones_of
+from ..human.soles import Point, soles_of
+from .calibrate.offsets import effector_points, points_on
+from .clip import FloatArray, true_spans
+
+# The floor is this percentile of a point's heights in the take.
+_FLOOR_PERCENT: Final = 5.0
+# Contact ends at this many times the speed and height at which it begins, so that noise near the threshold does not end
+# it. The factor was chosen by hand.
+_HYSTERESIS: Final = 1.5
+# Speeds are measured over this many seconds: 1 mm of marker noise then gives 2 cm/s.
+_SPEED_OVER: Final = 0.05
+# The ground moves if at least this share of low points' velocities agree, out of at least this many. (A foot is in
+# contact for 60 % of a step, heel and toe at different times.)
+_GROUND_SHARE: Final = 0.3
+_GROUND_SAMPLES: Final = 1000
+
+
+class FeetError(FabrikError):
+    """Missing feet, or invalid settings."""
+
+
+@dataclass(frozen=True)
+class FootPoint:
+    """A point of a bone that can touch the floor: an offset in the bone's frame, or its tail if None."""
+
+    bone: str
+    offset: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Stance:
+    """A span of contact, from frame first to last, counted from 0.
+
+    drift: the largest distance of the point from its median position.
+    """
+
+    point: FootPoint
+    first: int
+    last: int
+    drift_before: float
+    drift_after: float
+
+
+@dataclass(frozen=True)
+class StandingSettings:
+    """Thresholds for the contact of a foot point with the floor.
+
+    Attributes:
+        speed: the point is slower than this, units a second.
+        height: it is less than this above its lowest position.
+        shortest: seconds; shorter contacts are ignored.
+        blend: seconds of transition before and after a contact.
+
+    Raises FeetError for a value that is not more than zero (blend may be zero).
+    """
+
+    speed: float = 0.12
+    height: float = 0.05
+    shortest: float = 0.1
+    blend: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        for name in ("speed", "height", "shortest", "blend"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and (value > 0.0 or (name == "blend" and value == 0.0))):
+                raise FeetError(f"The feet's {name} is {value}: it must be more than 0")
+
+
+def find_stances(
+    points: FloatArray, rate: float, *, up: int = 2, settings: StandingSettings | None = None
+) -> list[tuple[int, int]]:
+    """Half-open spans of frames in which a point (F, 3) is in contact: slow and low.
+
+    Contact begins when it is slower and lower than the settings, and lasts until it clearly is not. rate: frames a
+    second. up: index of the up axis.
+    """
+    settings = settings or StandingSettings()
+    if len(points) < 2:
+        return []
+    heights = points[:, up] - np.percentile(points[:, up], _FLOOR_PERCENT)
+    speeds = np.linalg.norm(_velocities(points, rate), axis=1)
+    still = (speeds <= settings.speed) & (heights <= settings.height)
+    nearly = (speeds <= _HYSTERESIS * settings.speed) & (heights <= _HYSTERESIS * settings.height)
+    # A span near the thresholds counts if at least one of its frames is within them.
+    spans = [span for span in true_spans(nearly) if still[slice(*span)].any()]
+    return [(first, end) for first, end in spans if end - first >= settings.shortest * rate]
+
+
+def drift(place: FloatArray) -> float:
+    """The largest distance of a planted point (N, 3) from its median position."""
+    return float(np.linalg.norm(place - np.median(place, axis=0), axis=1).max())
+
+
+def faded(span: tuple[int, int], blend: int, count: int) -> tuple[IntArray, FloatArray]:
+    """The frames on which a half-open span blends in and out, and its weight on each, 0 to 1.
+
+    blend: frames of transition before and after the span. count: frames of the take.
+    """
+    first, end = span
+    frames = np.arange(max(first - blend, 0), min(end + blend, count))
+    away = np.maximum(np.maximum(first - frames, frames - end + 1), 0) / (blend + 1.0)
+    return frames, smoothstep(1.0 - away)
+
+
+def ground_velocity(
+    points: FloatArray, rate: float, *, up: int = 2, settings: StandingSettings | None = None
+) -> FloatArray:
+    """(3,) velocity of the ground under points (F, P, 3), units a second, such as a treadmill's belt.
+
+    This is the velocity that low points have in common; zero if most of them are nearly still, or if they differ.
+    """
+    settings = settings or StandingSettings()
+    low = []
+    for place in np.moveaxis(points, 1, 0):
+        heights = place[:, up] - np.percentile(place[:, up], _FLOOR_PERCENT)
+        low.append(_velocities(place, rate)[heights <= settings.height])
+    velocities = np.concatenate(low)
+    velocities = velocities[:: 1 + len(velocities) // _GROUND_SAMPLES]
+    velocities[:, up] = 0.0
+    return _common(velocities, settings.speed)
+
+
+def _common(velocities: FloatArray, speed: float) -> FloatArray:
+    """(3,) the velocity that most of velocities (N, 3) share to within `speed`; zero if fewer than that or too few."""
+    if not len(velocities):
+        return np.zeros(3)
+    near = np.linalg.norm(velocities[:, None] - velocities, axis=2) <= speed
+    ground = np.median(velocities[near[int(np.argmax(near.sum(axis=1)))]], axis=0)
+    moves = near.mean(axis=1).max() >= _GROUND_SHARE and np.linalg.norm(ground) > speed
+    return np.asarray(ground if moves else np.zeros(3))
+
+
+def _velocities(points: FloatArray, rate: float) -> FloatArray:
+    """(F, 3) units a second, of points (F, 3)."""
+    beside = max(1, round(0.5 * _SPEED_OVER * rate))
+    frames = np.arange(len(points))
+    before, after = np.maximum(frames - beside, 0), np.minimum(frames + beside, len(points) - 1)
+    return np.asarray((points[after] - points[before]) * (rate / np.maximum(after - before, 1))[:, None])
+
+
+_FOOT_PARTS: Final = ("foot", "toe")
+# A foot with at least this many markers has some at heel and toes.
+_ENOUGH: Final = 2
+
+
+def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> Iterator[FootPoint]:
+    """Heel and toe of each foot: its rearmost and foremost markers, or the ends of its bones.
+
+    Empty if no bone is named as a foot. up: index of armature space's up axis.
+    """
+    roles = match(skeleton.names)
+    for side in ("L", "R"):
+        bones = [name for name, role in roles.items() if role.part in _FOOT_PARTS and role.side == side]
+        marked = [(each.bone, each.offset) for each in effectors if each.bone in bones and each.offset is not None]
+        if bones and len(marked) < _ENOUGH:
+            yield FootPoint(bones[0], (0.0, 0.0, 0.0))
+            yield FootPoint(bones[-1])
+        elif bones:
+            # Forward distance of each marker: along the foot, in the floor plane.
+            along = np.delete(skeleton.rest[skeleton.index(bones[0]), :3, 1], up)
+            places = [skeleton.rest[skeleton.index(bone)] @ (*offset, 1.0) for bone, offset in marked]
+            order = np.argsort([np.delete(place[:3], up) @ along for place in places])
+            for end in (order[0], order[-1]):
+                yield FootPoint(*marked[int(end)])
+
+
+# A foot is on the floor on at least this percentage of a take's frames (60 in a walk, 30 in a run). A sole that is
+# below the floor on fewer frames is only rolling.
+_STANDING: Final = 20.0
+# On stairs, feet are on the lowest step on few frames. If they are lower there by this percentage of the body's size
+# (10 cm on a person), more than any foot rolls, that step is the floor.
+_LOWEST: Final = 4.0
+_STEP: Final = 0.04
+# A foot that always stays higher than the other by this share of the body's size (5 cm on a person) is not in contact.
+_LIFTED: Final = 0.02
+
+
+def lift_off_floor(poses: Solution) -> FloatArray:
+    """(3,) translation that moves F poses onto the floor on which the soles are at rest, along the body's own up axis.
+
+    In armature space, the rig's units; zero if no bones are known to be feet.
+    """
+    skeleton = poses.skeleton
+    body = RestBody(bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths))
+    feet = soles_of(body).values()
+    if body.axes is None or not feet:
+        return np.zeros(3)
+    up = body.axes.up
+    floor = min(float(_heights(skeleton, skeleton.rest[None], sole, up).min()) for sole in feet)
+    lows = [_heights(skeleton, poses.matrices, sole, up).min(axis=1) for sole in feet]
+    lowest, heights = np.percentile(lows, [_LOWEST, _STANDING], axis=1)
+    if (heights - lowest).max() > _STEP * skeleton.size:
+        heights = lowest
+    standing = heights <= heights.min() + _LIFTED * skeleton.size
+    return np.asarray((floor - heights[standing].mean()) * up)
+
+
+def _heights(skeleton: Skeleton, matrices: FloatArray, sole: tuple[Point, ...], up: FloatArray) -> FloatArray:
+    """(F, C) heights of a sole's corners along `up`; matrices: (F, J, 4, 4) of the bones."""
+    bones = [skeleton.index(bone) for bone, _ in sole]
+    return np.asarray(points_on(matrices, bones, np.array([place for _, place in sole])) @ up)
+
+
+# Weight of pinned points relative to the points that hold a leg bone in its pose, and weight of the hips and everything
+# above the legs. Feet give way by a three-hundredth of what knees do, and the hips stay.
+_PIN_WEIGHT: Final = 300.0
+_HIPS_WEIGHT: Final = 1e5
+_LEG_WEIGHT: Final = 10.0
+# Distance from a bone's head to the points that hold it, as a share of the longest bone's length. It is the same for
+# all bones; otherwise toes do all the rotating when feet are pinned: 16 degrees a frame in a walk at 60 Hz, now 12,
+# while feet drift by 9 mm instead of 8.
+_LEVER: Final = 0.35
+# The poses start near their solution.
+_OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=1e-6)
+
+
+@dataclass(frozen=True, eq=False)
+class Planted:
+    """F poses with planted feet, and the stances."""
+
+    solution: Solution
+    stances: tuple[Stance, ...]
+
+
+def plant_feet(
+    solution: Solution,
+    points: Sequence[FootPoint],
+    rate: float,
+    *,
+    limits: Mapping[str, Limit] | None = None,
+    up: int = 2,
+    settings: StandingSettings | None = None,
+) -> Planted:
+    """Hold every foot point where it is in contact, with transitions before and after; the hips do not move.
+
+    Args:
+        solution: F poses.
+        points: heels and toes.
+        rate: frames a second.
+        limits: bone name to limit; they are respected.
+        up: index of the axis that points up.
+        settings: when a point is in contact, and how long transitions last.
+
+    Raises:
+        FeetError: if there are no points.
+        SkeletonError: if a bone does not exist.
+    """
+    settings = settings or StandingSettings()
+    if not points:
+        raise FeetError("There are no feet to plant: name at least one point on a foot")
+    pins = [Effector(point.bone, point.offset, _PIN_WEIGHT) for point in points]
+    places = _places(solution, pins)
+    ground = ground_velocity(places, rate, up=up, settings=settings)
+    carried = (np.arange(len(places)) / rate)[:, None, None] * ground
+    places = places - carried
+    found = [find_stances(places[:, i], rate, up=up, settings=settings) for i in range(len(points))]
+    blend = round(settings.blend * rate)
+    held = [_pinned(places[:, i], found[i], blend) for i in range(len(points))]
+    planted = _solved(solution, pins, np.stack(held, axis=1) + carried, limits)
+    after = _places(planted, pins) - carried
+    stances = [
+        Stance(point, first, end - 1, drift(places[first:end, i]), drift(after[first:end, i]))
+        for i, point in enumerate(points)
+        for first, end in found[i]
+    ]
+    return Planted(planted, tuple(sorted(stances, key=lambda stance: stance.first)))
+
+
+def _places(solution: Solution, effectors: Sequence[Effector], frames: slice | IntArray = slice(None)) -> FloatArray:
+    """(F, E, 3) positions of effectors in the poses of some frames, armature space."""
+    skeleton = solution.skeleton
+    bones = sorted({bone for effector in effectors for bone in skeleton.path(skeleton.index(effector.bone))})
+    part, local = skeleton.part(bones), solution.rotations[frames][:, bones]
+    lengths = solution.lengths[frames][:, bones]
+    matrices = forward_kinematics(part, local, solution.root_location[frames], lengths)
+    return effector_points(part, effectors, matrices)
+
+
+def _pinned(place: FloatArray, spans: Sequence[tuple[int, int]], blend: int) -> FloatArray:
+    """(F, 3) positions at which a point is held; NaN on frames on which it is free."""
+    held = np.full_like(place, np.nan)
+    shift, total = np.zeros_like(place), np.zeros(len(place))
+    for first, end in spans:
+        stand = np.median(place[first:end], axis=0)
+        frames, share = faded((first, end), blend, len(place))
+        nearest = np.clip(frames, first, end - 1)
+        shift[frames] += share[:, None] * (stand - place[nearest])
+        total[frames] += share
+    free = total == 0.0
+    held[~free] = place[~free] + shift[~free] / np.maximum(total[~free], 1.0)[:, None]
+    return held
+
+
+def _solved(
+    solution: Solution,
+    pins: Sequence[Effector],
+    targets: FloatArray,
+    limits: Mapping[str, Limit] | None,
+) -> Solution:
+    """The poses nearest to a solution's that have the pins at targets (F, P, 3)."""
+    frames = np.flatnonzero(~np.isnan(targets).any(axis=2).all(axis=1))
+    if not len(frames):
+        return solution
+    skeleton = solution.skeleton
+    anchors = _anchors(skeleton, pins)
+    held = _places(solution, anchors, frames)
+    solver = Solver(skeleton, [*pins, *anchors], limits=limits, options=_OPTIONS)
+    found = solver.solve(
+        np.concatenate([targets[frames], held], axis=1),
+        start=solution.rotations[frames],
+        start_location=solution.root_location[frames],
+    )
+    rotations = np.array(solution.rotations)
+    rotations[frames] = found.rotations
+    return replace(solution, rotations=rotations)
+
+
+def _anchors(skeleton: Skeleton, pins: Sequence[Effector]) -> list[Effector]:
+    """Points that hold the bones from the root to the feet in their pose: two each, beside the bone and along it."""
+    feet = {skeleton.index(pin.bone) for pin in pins}
+    bones = sorted({bone for foot in feet for bone in skeleton.path(foot)})
+    shared, longest = _trunk(skeleton, feet), float(skeleton.lengths[bones].max())
+    anchors = []
+    for bone in bones:
+        length = _LEVER * longest
+        weight = _HIPS_WEIGHT if bone in shared else _LEG_WEIGHT
+        anchors.append(Effector(skeleton.names[bone], (0.0, length, 0.0), weight))
+        anchors.append(Effector(skeleton.names[bone], (length, 0.0, 0.0), weight))
+    return anchors
+
+
+def _trunk(skeleton: Skeleton, feet: Collection[int]) -> set[int]:
+    """The root and the bones above the legs: those that move all feet."""
+    paths = [skeleton.path(foot) for foot in feet]
+    together = set.intersection(*map(set, paths)) if len(paths) > 1 else set()
+    # A bone with only one child on the paths to all feet belongs to a leg.
+    toward = {bone: {path[path.index(bone) + 1] for path in paths if path[-1] != bone} for bone in together}
+    return {0} | {bone for bone, below in toward.items() if len(below) > 1}
