@@ -4,6 +4,8 @@ import bpy
 import pytest
 from support import limited, scenes
 
+from fabrik_addon.blender.settings.in_use import Stored
+
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
 ITEMS = 3
@@ -11,6 +13,10 @@ ITEMS = 3
 
 def properties(group):
     return [each for each in group.bl_rna.properties if each.identifier not in {"rna_type", "name"}]
+
+
+def stored(group):
+    return [name for name, each in vars(type(group)).items() if isinstance(each, Stored)]
 
 
 def another(group, each):
@@ -59,6 +65,8 @@ def fill(group, pointed):
                 fill(item, pointed)
         elif each.identifier != "live":
             setattr(group, each.identifier, another(group, each))
+    for name in stored(group):
+        setattr(group, name, {str: f"{name} of a test", float: 2.5, bool: True}[type(getattr(group, name))])
 
 
 def contents(group):
@@ -75,7 +83,7 @@ def contents(group):
         elif getattr(each, "is_array", False):
             value = tuple(value)
         found[each.identifier] = value
-    return found
+    return found | {name: getattr(group, name) for name in stored(group)}
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["plain-library", "library-with-settings"])
