@@ -234,19 +234,11 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
         min=0.0,
         soft_max=radians(45.0),
     )
-    hinge_tolerance: FloatProperty(
-        name="Hinge Tolerance",
-        description="Maximum rotation off a single axis for a hinge",
-        subtype="ANGLE",
-        default=radians(3.0),
-        min=0.0,
-        soft_max=radians(20.0),
-    )
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         from ...limits.from_action import limits_from_action
 
-        return limits_from_action(context, rig, bones, self.margin, self.hinge_tolerance, self.shape)
+        return limits_from_action(context, rig, bones, self.margin, self.shape)
 
 
 class FABRIK_OT_clamp_pose(OnBones, Operator):

@@ -68,7 +68,7 @@ MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suf
 # Frames per second; rates have single precision.
 _SAME_RATE: Final = 1e-3
 # Properties that the file itself can determine.
-_SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "step", "scale")
+_SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "scale")
 # Properties to pass on if the dialog must be shown again.
 _CHOSEN: Final = ("timing", "directory", "filepath", *_SELDOM)
 
@@ -123,7 +123,6 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         min=0,
         options={"SKIP_SAVE"},
     )
-    step: IntProperty(name="Step", description="Import every Nth frame of the recording", default=1, min=1)
     scale: FloatProperty(
         name="Scale", description="Scale factor for all positions", default=1.0, min=1e-6, soft_min=0.01, soft_max=100.0
     )
@@ -215,9 +214,9 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         )
         rate = self.rate or None
         if self.holds == "ARMATURE" or (self.holds == "AUTO" and holds_poses(path)):
-            return read_recorded(path, up_axis, rate).part(self.first, self.last, self.step)
+            return read_recorded(path, up_axis, rate).part(self.first, self.last)
         clip = choose_performer(read_markers(path, units, up_axis, layout, rate), self.performer)
-        return part_of(clip, self.first, self.last, self.step)
+        return part_of(clip, self.first, self.last)
 
 
 def _choose(context: Context, take: bpy.types.Collection) -> None:
@@ -295,15 +294,11 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     preset: EnumProperty(name="Marker Set", description="The marker set that the labels belong to", items=_PRESETS)
     take: StringProperty(
         name="Take",
-        description="Collection of the markers. Defaults to the collection imported last, then the rig's "
-        "collection, then the selected empties",
-        search=lambda _self, _context, _typed: [collection.name for collection in bpy.data.collections],
-    )
-    armature: StringProperty(
-        name="Marker Armature",
-        description="Armature whose bones are the markers, if an importer created bones instead of empties",
+        description="Collection of the markers, or an armature whose bones are the markers. Defaults to the "
+        "collection imported last, then the rig's collection, then the selected empties",
         search=lambda _self, context, _typed: [
-            thing.name for thing in context.scene.objects if thing.type == "ARMATURE"
+            *bpy.data.collections.keys(),
+            *(thing.name for thing in context.scene.objects if thing.type == "ARMATURE"),
         ],
     )
     keep: BoolProperty(name="Keep Existing", description="Keep markers that already have a bone")
@@ -319,8 +314,9 @@ class FABRIK_OT_match_markers(OnRig, Operator):
         from ...capture.matching import match_markers, matching_doubts_of, of_take
         from ...capture.takes import take_name
 
-        take = named(bpy.data.collections, self.take, "collection")
-        armature = named(context.scene.objects, self.armature, "object")
+        objects, is_object = context.scene.objects, self.take not in bpy.data.collections
+        armature = named(objects, self.take, "object") if is_object and self.take in objects else None
+        take = None if armature is not None else named(bpy.data.collections, self.take, "collection")
         found = match_markers(context, rig, preset=self.preset, take=take, take_armature=armature, keep=self.keep)
         guessed = [guess.entry.marker for guess in guess_markers(context, rig)] if self.guess else []
         labels = PRESETS[found.preset].title if found.preset else "no known labels"
@@ -406,23 +402,13 @@ class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
         return f"Assigned {found} of the map's {count} markers to bones", []
 
 
-_REFINE = get_annotations(CalibrationOptions)["refine"]
-
-
 class FABRIK_OT_calibrate_markers(InSteps, Operator):
-    """Measure the marker positions on their bones and the person's size. Unset options use the sidebar's values"""
+    """Measure the marker positions on their bones and the person's size"""
 
     bl_idname = "fabrik.calibrate_markers"
     bl_label = "Calibrate Markers"
     why_not = staticmethod(why_no_mapped)
     doing = "calibrating"
-
-    refine: _REFINE
-    static: StringProperty(
-        name="Static Take",
-        description="Collection with markers of the same person standing still, used instead of the take",
-        search=lambda _self, _context, _typed: [collection.name for collection in bpy.data.collections],
-    )
 
     def steps(self, context: Context) -> "Generator[float, None, CalibrationResult]":
         """The steps of the calibration."""
@@ -430,10 +416,9 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
 
         kept = rig_settings(rig_at_hand(context)).capture
         names = get_annotations(CalibrationOptions)
-        options: dict[str, Any] = {name: getattr(kept, name) for name in names} | self.given("refine")
+        options: dict[str, Any] = {name: getattr(kept, name) for name in names}
         options["reference"] = tuple(options["reference"]) if any(options["reference"]) else None
-        static = named(bpy.data.collections, self.static, "collection") or kept.static
-        return calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
+        return calibrate_markers_steps(context, rig_at_hand(context), static=kept.static, **options)
 
     def done(self, result: "CalibrationResult") -> set[str]:
         """Report the result."""
