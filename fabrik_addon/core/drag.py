@@ -574,7 +574,7 @@ class DragSolver:
             bone = int(self.bodies.bones[body])
             limit = self._own_limits.get(self.skeleton.names[bone])
             if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and isinstance(limit, Hinge):
-                axis = np.sign(limit.bounds.middle) * np.array(limit.turn_axis)
+                axis = np.sign(limit.middle) * np.array(limit.turn_axis)
                 found.append(Coupled(body, int(self.bodies.parents[body]), axis, float(self.masses.eased[bone])))
         return found
 
