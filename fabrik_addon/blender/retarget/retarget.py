@@ -27,7 +27,7 @@ from ..control.posed_rig import posed_rig
 from ..goals.places import is_simple, is_still
 from ..goals.problem import RigProblem, rig_problem, root_mode
 from ..rig.armature import Tree, check_unscaled, nearest_rotations
-from ..rig.keyframes import bone_path, channel_values, curves
+from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path
 from ..rig.legal import legal_pose
 from ..rig.rotation_modes import from_channels, property_name
 from ..rig.spaces import object_scale
@@ -58,12 +58,10 @@ class PlainPoses:
             return None
         if any(len(bone.constraints) or not _inherits_all(bone.bone) for bone in bones):
             return None
-        by_path: dict[str, list[bpy.types.FCurve]] = {}
-        for curve in curves(source):
-            if not is_simple(curve) or curve.data_path.endswith(".rotation_mode"):
-                return None
-            if len(curve.keyframe_points):
-                by_path.setdefault(curve.data_path, []).append(curve)
+        every = list(curves(source))
+        if not all(is_simple(curve) and not curve.data_path.endswith(".rotation_mode") for curve in every):
+            return None
+        by_path = curves_by_path(every)
         if any(np.abs(_values(bone, "scale", by_path, frames) - 1.0).max() > _UNSCALED for bone in bones):
             return None
         return cls(source, [_moved(bones[bone.name], by_path, frames) for bone in source.data.bones])
