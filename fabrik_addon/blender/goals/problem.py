@@ -227,10 +227,12 @@ def find_problems(
     moved = [problem for problem in found if problem.bones]
     if not moved:
         alone = [sentence for problem in found for sentence in problem.left_alone]
+        if alone:
+            raise RigError(
+                f"No bone that can rotate moves a target or pin of {rig.name!r} ({alone[-1]}): choose other bones"
+            )
         raise RigError(
-            f"No bone that can rotate moves a target or pin of {rig.name!r} ({alone[-1]}): choose other bones"
-            if alone
-            else f"The targets and pins of {rig.name!r} are at the root's head, which no bone can move: choose others"
+            f"The targets and pins of {rig.name!r} are at the root's head, which no bone can move: choose others"
         )
     # A target moved by bones that have targets would run away forever.
     solved = {name for problem in moved for name in problem.bone_names}

@@ -31,13 +31,12 @@ def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
         bones = [rig.pose.bones[name] for name in rest]
     preset = human_limits(rest, [bone.name for bone in bones])
     if not preset.limits:
-        reason = f"No bone of {rig.name!r} has the name of a human bone: set limits by hand"
         if preset.unplaced:
             name, why = next(iter(preset.unplaced.items()))
-            reason = f"{name}: {why}; set its limit by hand"
-        elif preset.free:
-            reason = f"{first_few(preset.free)}: a root is not limited; choose other bones"
-        raise RigError(reason)
+            raise RigError(f"{name}: {why}; set its limit by hand")
+        if preset.free:
+            raise RigError(f"{first_few(preset.free)}: a root is not limited; choose other bones")
+        raise RigError(f"No bone of {rig.name!r} has the name of a human bone: set limits by hand")
     limited = [bone for bone in bones if bone.name in preset.limits]
     write_all(limited, [settings_of(preset.limits[bone.name], read_settings(bone)) for bone in limited])
     return preset

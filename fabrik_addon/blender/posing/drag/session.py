@@ -82,11 +82,11 @@ class Drag:
         self._last_parts = self._parts
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None] | None = None
         if not any(part.turned or part.moves_root for part in self._parts):
-            raise RigError(
-                f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no parent can follow; drag another"
-                if bone in setup.frozen
-                else f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move"
-            )
+            if bone in setup.frozen:
+                raise RigError(
+                    f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no parent can follow; drag another"
+                )
+            raise RigError(f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move")
         self._keeper = PoseKeeper(context.scene, armature)
         self._writers = [
             posed_rig(armature).writer(
