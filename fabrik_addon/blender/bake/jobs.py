@@ -122,7 +122,7 @@ def _take_settings(settings: BakeSettings, rate: float, world: FloatArray) -> Ta
         gaps=settings.gaps,
         robust=settings.robust,
         steady=settings.robust,
-        plant_feet=settings.plant_feet,
+        plant_feet=settings.plant_feet == "ON",
         rate=rate,
         up=int(np.argmax(np.abs(world[2, :3]))),
         meter=1.0 / float(object_scale(world)),
