@@ -147,7 +147,10 @@ def _kept_as(path: Path) -> list[Path]:
 
 def modified(path: Path) -> int | None:
     """When a file was last changed, in nanoseconds; None if it does not exist."""
-    return path.stat().st_mtime_ns if path.exists() else None
+    try:
+        return path.stat().st_mtime_ns
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def identity(path: Path) -> object:

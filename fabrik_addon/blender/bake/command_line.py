@@ -155,7 +155,8 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
         fail("stopped; complete files are kept", command.name)
         return _STOPPED
     finally:
-        signal.signal(signal.SIGINT, before)
+        # None is a handler of Blender itself, which Python can't restore.
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
     return _FAILURE if failures or (chosen.strict and doubted) else 0
 
 

@@ -44,10 +44,10 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
     status = np.stack([tree.solution.status for tree in trees])
     rank = np.array([_WORST_FIRST.index(each) for each in sorted(Status)])
     worst = [_WORST_FIRST[place] for place in rank[status].min(axis=0).tolist()]
-    weights = [effector.weight for tree in trees for effector in tree.goals.effectors]
+    weights = [effector.weight for tree in trees for effector in tree.problem.effectors]
     return Report(
         errors,
-        [name for tree in trees for name in tree.goals.names],
+        [name for tree in trees for name in tree.problem.names],
         frames.tolist(),
         worst,
         weights if len(set(weights)) > 1 else None,
@@ -181,7 +181,7 @@ def tell(
     take: the name of a motion without markers.
     """
     keyed = [bone for tree in trees for bone in tree.bones]
-    left = (sentence for tree in trees for sentence in tree.goals.left_alone)
+    left = (sentence for tree in trees for sentence in tree.problem.left_alone)
     speed = why_another_speed(bpy.context.scene, armature) if follows_markers(armature, settings.source) else ""
     warnings = (
         *([speed] if speed and not take else []),
@@ -193,7 +193,7 @@ def tell(
     notes = (*own, *take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
     by_markers = not take and follows_markers(armature, settings.source)
     if by_markers:
-        size = max(tree.goals.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)
+        size = max(tree.problem.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)
         found = result_doubts(report, size, _moved_by_constraints(armature))
         unseen = {row.name for row in report.per_marker() if row.coverage == 0.0}
         report = replace(report, doubts=(*matching_doubts_of(armature, unseen), *found))

@@ -19,12 +19,10 @@ from ...human.naming_schemes import match
 from ..bake.animated import check_still
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import core_effector, pins
-from ..goals.goals import limits_of, root_mode
-from ..goals.support import collision_of
+from ..goals.problem import rig_problem, root_mode
 from ..posing.drag.setup import DragSetup
 from ..rig.armature import RigError, Tree, check_unscaled
 from ..rig.locks import OTHERWISE
-from ..rig.posture_masses import masses_of
 from ..rig.spaces import BONE_HEAD, bone_offset
 from ..settings.rig import rig_settings
 from .contacts import contacts_about, foot_of, standing
@@ -211,15 +209,9 @@ def span_over(
     apart = np.abs(inside[:, None] - more).min(axis=1) > SAME_FRAME
     motion = take.motion(np.unique([*inside[apart], *more]))
     check_still(armature, turning, motion.frames)
-    model = EditModel(
-        tree.skeleton,
-        effectors,
-        masses_of(armature, tree.skeleton),
-        limits_of(armature, turning),
-        turning,
-        _moves_root(armature, setup, tree, effectors, take),
-        collision_of(armature, tree.skeleton),
-    )
+    free_root = _moves_root(armature, setup, tree, effectors, take)
+    bones = [tree.skeleton.index(name) for name in turning]
+    model = rig_problem(armature, tree, effectors, bones, free_root=free_root).edit_model()
     first, last = extent.whole
     shares = falloff(motion.frames, first, last, first - ends[0], ends[1] - last)
     return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends, within)
@@ -291,4 +283,4 @@ def _moves_root(
         return False
     pinned = len(effectors) > len(setup.dragged)
     top = root if root in setup.dragged else dragged
-    return root_mode(armature, pinned=pinned, dragged=top, top=root, setting=setup.root) != "FIXED"
+    return root_mode(armature, pinned=pinned, dragged=top, top=root, setting=setup.settings.root) != "FIXED"

@@ -20,7 +20,6 @@ from ..goals.effectors import take_pins_along
 from ..goals.support import floor_of
 from ..posing.drag.session import SHOWN, Drag, StepResult, begin_drag
 from ..posing.drag.setup import DragSettings, DragSetup
-from ..posing.posture_session import why_short
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_bones, check_editable, check_rig
 from ..rig.keying import is_auto_keying
@@ -69,7 +68,7 @@ class SpreadDrag:
         self._last: EditPoses | None = None
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
         # The same drag on the current frame only, which shows what keeps the dragged point from its target.
-        self._pinned, self._alone = setup.pinned, setup.parts(turning=False) if shown.tolist() == [now] else []
+        self._alone = setup.parts(turning=False) if shown.tolist() == [now] else []
         self._keeper = PoseKeeper(scene, armature)
         self._writer = posed_rig(armature).writer(
             context.view_layer.update, span.model.skeleton, self._coarse.bones, moves_root=span.model.free_root
@@ -112,8 +111,8 @@ class SpreadDrag:
         poses = [part.solve(shift, Quaternion(), settled=True) for part in self._alone]
         if not poses:
             return ""
-        worst = int(np.argmax([pose.error for pose in poses]))
-        return why_short(self._alone[worst].session.holding(), self._pinned)
+        worst = self._alone[int(np.argmax([pose.error for pose in poses]))]
+        return worst.problem.why_short(worst.session)
 
     def ways(self) -> tuple[FloatArray, FloatArray]:
         """(F, 3) current and (F, 3) new positions of the dragged point on the span's frames, in world space."""

@@ -56,10 +56,7 @@ class Take:
         self._armature, self.posed, self.tree, self.skeleton = armature, posed_rig(armature), tree, tree.skeleton
         self.is_layered = is_layered(armature)
         self.place = self.posed.place(tree.skeleton.names[0])
-        self._curves: dict[str, list[bpy.types.FCurve]] = {}
-        for curve in every_curve(armature):
-            if len(curve.keyframe_points) and not (curve.mute or (curve.group is not None and curve.group.mute)):
-                self._curves.setdefault(curve.data_path, []).append(curve)
+        self._curves = keyframes.curves_by_path(every_curve(armature))
         _check_plain(armature)
 
     def curves(self, bone: str, channel: str) -> list[bpy.types.FCurve]:

@@ -85,7 +85,7 @@ def resume(rig: bpy.types.Object | None = None) -> None:
 def why_short(rig: bpy.types.Object) -> str:
     """What keeps a live rig from its targets, such as "foot.L is at its limit"; "" if nothing does."""
     posed = _WATCHED.posed.get(rig.session_uid) if seen(rig).live else None
-    return "" if posed is None else next((why for tree in posed.trees.values() if (why := tree.why_short())), "")
+    return "" if posed is None else next((why for tree in posed.values() if (why := tree.why_short())), "")
 
 
 def live_rigs(scene: bpy.types.Scene) -> list[bpy.types.Object]:
@@ -138,7 +138,7 @@ def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[b
 
 def _on_the_way() -> list[Any]:
     """The sessions whose joints are still catching up."""
-    return [tree for rig in _WATCHED.posed.values() for tree in rig.trees.values() if tree.is_on_the_way]
+    return [tree for rig in _WATCHED.posed.values() for tree in rig.values() if tree.is_on_the_way]
 
 
 def go_on() -> float | None:

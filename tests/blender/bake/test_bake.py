@@ -31,7 +31,7 @@ def save_and_open(path):
 def assert_agrees(result, rig, height=HEIGHT):
     """Blender's tails of every bone are those of the solution, on every frame."""
     for tree in result.trees:
-        names = tree.goals.tree.skeleton.names
+        names = tree.problem.tree.skeleton.names
         for row, frame in enumerate(result.frames):
             shown = scenes.evaluated_tails(rig, names, int(frame))
             assert np.abs(shown - tree.solution.tails[row]).max() < 1e-4 * height
