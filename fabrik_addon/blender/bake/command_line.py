@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
-from bpy.props import BoolProperty, IntProperty
+from bpy.props import BoolProperty, IntProperty, IntVectorProperty
 
 from ...core.errors import FabrikError
 from ...markers.files.suffixes import LAYOUTS, SUFFIXES
@@ -17,6 +17,7 @@ from ...markers.mapping.labels import PRESETS
 from ...markers.report.text import table_text
 from ..capture.import_markers import Timing
 from ..settings.bake_options import OPTIONS
+from ..settings.markers import CALIBRATION_OPTIONS
 from .batch import (
     INTERRUPTED,
     WORKER,
@@ -42,7 +43,7 @@ _DESCRIPTION = "Bake mocap recordings to keyframes on a rig, in new .blend files
 
 
 # Flags whose names differ from their options.
-_FLAGS: Final = {"action": "--write", "key_angle": "--fewer-keys"}
+_FLAGS: Final = {"action": "--write", "key_angle": "--fewer-keys", "on_floor": "--floor"}
 _TIMINGS: Final[dict[str, Timing]] = {
     "set-rate": "SET_SCENE_RATE",
     "keep-time": "KEEP_TIME",
@@ -258,14 +259,7 @@ def _add_matching(group: Any) -> None:
     group.add_argument("--calibrate", action="store_true", default=None, help=text)
     text = "recording of the same person standing, to calibrate from"
     group.add_argument("--static", type=Path, metavar="FILE", help=text)
-    text = "first and last scene frame to calibrate from (default: still frames)"
-    group.add_argument("--reference", type=int, nargs=2, metavar=("A", "B"), help=text)
-    text = (
-        "scale uniformly, use each limb's recorded length, fit the rig's rest pose, or keep the size (default: limbs)"
-    )
-    group.add_argument("--proportions", choices=("uniform", "limbs", "rest", "none"), default="limbs", help=text)
-    text = "move the markers up or down so that the feet are on the rig's floor (default: %(default)s)"
-    group.add_argument("--floor", dest="on_floor", action=argparse.BooleanOptionalAction, default=True, help=text)
+    add_options(group, CALIBRATION_OPTIONS)
     text = "the person whose markers are baked, if there are several"
     group.add_argument("--performer", default="", metavar="NAME", help=text)
 
@@ -333,6 +327,9 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
         elif declared.function is BoolProperty:
             default = words.get("default", False)
             group.add_argument(flag, dest=name, action=argparse.BooleanOptionalAction, default=default, help=text)
+        elif declared.function is IntVectorProperty:
+            text = text.removesuffix(" (default: %(default)s)")
+            group.add_argument(flag, dest=name, type=int, nargs=2, default=(0, 0), metavar=("A", "B"), help=text)
         else:
             kind = int if declared.function is IntProperty else float
             unit = _UNITS.get(words.get("subtype", words.get("unit", "")), "N")
@@ -365,8 +362,8 @@ def _request(chosen: argparse.Namespace, take: Take) -> BakeFileRequest:
     """The arguments as a request."""
     told = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
     told |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}
-    told |= {"options": chosen_options(chosen, _BAKED)}
-    told |= {"root": chosen.root.upper(), "proportions": chosen.proportions.upper(), "timing": _TIMINGS[chosen.timing]}
+    told |= {"options": chosen_options(chosen, _BAKED), "calibration": chosen_options(chosen, CALIBRATION_OPTIONS)}
+    told |= {"root": chosen.root.upper(), "timing": _TIMINGS[chosen.timing]}
     told |= {name: None for name in ("up_axis", "units", "layout") if told[name] == "auto"}
     return BakeFileRequest(**told)
 

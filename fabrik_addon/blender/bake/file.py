@@ -90,8 +90,8 @@ class BakeFileRequest:
     the recording to import, counted from 1, None for all. frame_range: first and last scene frame to bake, None for all
     imported frames. up_axis, units, layout, rate: as in `read_markers`. scale: factor for marker positions, None to
     measure it on the rig. preset: the marker set, as in `match_markers`. calibrate: measure the positions of the
-    markers on the rig; None: only if there is no map. static: a recording to calibrate from, or None. proportions,
-    on_floor, reference: as in `calibrate_markers`. options: those of `BakeSettings`. The rest is as in `import_clip`
+    markers on the rig; None: only if there is no map. static: a recording to calibrate from, or None. calibration:
+    keywords of `calibrate_markers`. options: those of `BakeSettings`. The rest is as in `import_clip`
     and `bake`.
     """
 
@@ -117,9 +117,7 @@ class BakeFileRequest:
     preset: str = "AUTO"
     calibrate: bool | None = None
     static: Path | None = None
-    proportions: str = "LIMBS"
-    on_floor: bool = True
-    reference: tuple[int, int] | None = None
+    calibration: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -212,10 +210,8 @@ def _calibrate(
         return calibrate_markers(
             context,
             rig,
-            proportions=request.proportions,
-            reference=request.reference,
             static=other,
-            on_floor=request.on_floor,
+            **request.calibration,
         )
     finally:
         if other is not None:

@@ -4,7 +4,6 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
-from inspect import get_annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +15,7 @@ from bpy_extras.io_utils import ExportHelper, ImportHelper
 from ....markers.files.suffixes import LAYOUTS, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
 from ....retarget.files.suffixes import SUFFIXES as POSE_SUFFIXES
-from ...settings.markers import TAKE_STATIC, CalibrationOptions
+from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC
 from ...settings.rig import rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_mapped, why_no_rig
 from ..folded import folded
@@ -415,9 +414,7 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         from ...capture.calibrate import calibrate_markers_steps
 
         kept = rig_settings(rig_at_hand(context)).capture
-        names = get_annotations(CalibrationOptions)
-        options: dict[str, Any] = {name: getattr(kept, name) for name in names}
-        options["reference"] = tuple(options["reference"]) if any(options["reference"]) else None
+        options: dict[str, Any] = {name: getattr(kept, name) for name in CALIBRATION_OPTIONS}
         return calibrate_markers_steps(context, rig_at_hand(context), static=kept.static, **options)
 
     def done(self, result: "CalibrationResult") -> set[str]:
