@@ -70,7 +70,7 @@ class CalibrationOptions:
     )
     reference: IntVectorProperty(
         name="Reference",
-        description="First and last frame to calibrate from. If both are 0, frames on which the person stands still are used",
+        description="First and last frame to calibrate from. If both are 0, the stillest frames are used",
         size=2,
     )
 
