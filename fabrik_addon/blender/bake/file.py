@@ -88,11 +88,11 @@ class BakeFileRequest:
     to write. report: the CSV to write, or None. previous: as in `Take`. armature: name of the armature object, "" for
     the only one. performer: the person whose markers are baked, if there are several. samples: first and last frame of
     the recording to import, counted from 1, None for all. frame_range: first and last scene frame to bake, None for all
-    imported frames. up_axis, units, layout, rate: as in `read_markers`. scale: factor for marker positions, None to
-    measure it on the rig. preset: the marker set, as in `match_markers`. calibrate: measure the positions of the
-    markers on the rig; None: only if there is no map. static: a recording to calibrate from, or None. calibration:
-    keywords of `calibrate_markers`. options: those of `BakeSettings`. The rest is as in `import_clip`
-    and `bake`.
+    imported frames. up_axis, units, keypoints, rate: as for `read_markers` (keypoints: its layout). scale: factor for
+    marker positions, None to measure it on the rig. preset: the marker set, as in `match_markers`. calibrate:
+    measure the positions of the markers on the rig; None: only if there is no map. static: a recording to calibrate
+    from, or None. calibration: keywords of `calibrate_markers`. options: those of `BakeSettings`. The rest is as in
+    `import_clip` and `bake`.
     """
 
     rig: Path
@@ -109,7 +109,7 @@ class BakeFileRequest:
     timing: Timing = "SET_SCENE_RATE"
     up_axis: str | None = None
     units: str | None = None
-    layout: str | None = None
+    keypoints: str | None = None
     rate: float | None = None
     scale: float | None = 1.0
     root: str = "FREE"
@@ -178,7 +178,7 @@ def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None)
     if suffix in ADVICE and suffix not in SUFFIXES:
         raise BakeFileError(f"{path.name}: {ADVICE[suffix]}")
     clip = choose_performer(
-        read_markers(path, request.units, request.up_axis, request.layout, request.rate), request.performer
+        read_markers(path, request.units, request.up_axis, request.keypoints, request.rate), request.performer
     )
     return clip if samples is None else part_of(clip, *samples)
 

@@ -12,9 +12,10 @@ from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatPrope
 from bpy.types import Context, Event, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
-from ....markers.files.suffixes import LAYOUTS, SUFFIXES
+from ....markers.files.suffixes import SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
 from ....retarget.files.suffixes import SUFFIXES as POSE_SUFFIXES
+from ...capture.import_options import ImportOptions
 from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC
 from ...settings.rig import rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_mapped, why_no_rig
@@ -30,19 +31,6 @@ if TYPE_CHECKING:
     from ...capture.calibrate import CalibrationResult
 
 
-_UNITS = (
-    ("AUTO", "From File", "Use the units given in the file"),
-    ("mm", "Millimeters", "Read positions as millimeters, regardless of the file's units"),
-    ("cm", "Centimeters", "Read positions as centimeters, regardless of the file's units"),
-    ("m", "Meters", "Read positions as meters, regardless of the file's units"),
-    ("in", "Inches", "Read positions as inches, regardless of the file's units"),
-    ("ft", "Feet", "Read positions as feet, regardless of the file's units"),
-)
-_UP_AXES = (
-    ("AUTO", "From File", "Use the axis given in the file, or detect it from the markers"),
-    ("Y", "Y", "The file's Y axis points up"),
-    ("Z", "Z", "The file's Z axis points up"),
-)
 _TIMINGS = (
     ("AUTO", "Automatic", "Set the scene to the recording's frame rate, unless the scene is already animated"),
     ("SET_SCENE_RATE", "Set Scene Rate", "Set the scene to the recording's frame rate, with one sample per frame"),
@@ -58,10 +46,6 @@ _HOLDS = (
     ("MARKERS", "Markers", "Import the markers or keypoints of the file as empties"),
     ("ARMATURE", "Armature", "Import the poses of the file as an armature to retarget from"),
 )
-_LAYOUTS = (
-    ("AUTO", "Automatic", "Detect the layout from the names in the file, or from the number of points and the limbs"),
-    *((key, title, "Read unnamed points in this order") for key, title in LAYOUTS.items()),
-)
 # The suffixes of all files that can be imported.
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
 # Frames per second; rates have single precision.
@@ -72,7 +56,7 @@ _SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame
 _CHOSEN: Final = ("timing", "directory", "filepath", *_SELDOM)
 
 
-class FABRIK_OT_import_markers(Operator, ImportHelper):
+class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
     """Import motion capture markers as animated empties"""
 
     bl_idname = "fabrik.import_markers"
@@ -92,11 +76,6 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     holds: EnumProperty(
         name="Import", description="What to import from files that contain both markers and poses", items=_HOLDS
     )
-    units: EnumProperty(name="Units", description="Units of the positions in the file", items=_UNITS)
-    up_axis: EnumProperty(name="Up Axis", description="Which axis of the file points up", items=_UP_AXES)
-    keypoints: EnumProperty(
-        name="Layout", description="Order of keypoints that are not named in the file", items=_LAYOUTS
-    )
     rate: FloatProperty(
         name="Rate",
         description="Frames per second of the recording; 0 uses the rate in the file, or 30 if the file has none",
@@ -107,7 +86,6 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     timing: EnumProperty(
         name="Timing", description="How to convert the recording's frame rate to the scene's", items=_TIMINGS
     )
-    start_frame: IntProperty(name="Start Frame", description="Scene frame of the first sample", default=1)
     first: IntProperty(
         name="First Sample",
         description="First frame of the recording to import, starting at 1",
