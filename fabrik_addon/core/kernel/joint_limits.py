@@ -439,7 +439,7 @@ class _Polygons:
         return self._placed(local, within)[0]
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
-        (_, bodies, normals, gaps), places = self._placed(local[None], within)
+        (_, bodies, normals, gaps), places = self._placed(local[None].copy(), within)
         rows = np.zeros((len(gaps), self._width))
         rows[np.arange(len(gaps))[:, None], self._first[bodies, None] + np.arange(3)] = normals
         return ConstraintRows.straight(rows, gaps, _KEYS * bodies + places)
