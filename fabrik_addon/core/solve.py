@@ -31,12 +31,14 @@ from .rotations import angle_between, quaternion_from_matrix
 from .solution import Solution, Status
 from .state import Prior, Start, State
 from .strategy.chains import ChainSolver
-from .strategy.priorities import meet_groups
 from .strategy.restarts import restart, take_better
 from .strategy.temporal import repair_pops
 
 # A joint is not at rest if it alone could still remove more than this share of the residual.
 _LEFT_TO_DO = 0.05
+# Weight of a priority relative to the one before it: small enough that the first hardly gives way, large enough to be
+# effective.
+_GRADE = 1e-4
 
 
 def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
@@ -200,7 +202,7 @@ def solve_frames(problem: Problem, start: Start, targets: Targets, result: Solut
     restart(problem, begun, state)
     if not problem.options.plain:
         _slide(problem, state)
-        meet_groups(problem, begun, state)
+        _meet_in_order(problem, state)
     _write(problem, begun, wanted, origins, state, result)
 
 
@@ -213,7 +215,7 @@ def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
         state.stationary[:] = False
         problem.least_squares.run(state, problem.options.most_steps, weight)
     _slide(problem, state)
-    meet_groups(problem, begun, state)
+    _meet_in_order(problem, state)
     _write(problem, begun, wanted, origins, state, solution)
     return solution.single()
 
@@ -286,6 +288,28 @@ def _slide(problem: Problem, state: State) -> None:
         part.stationary[:] = False
         problem.sliding.run(part, problem.options.most_steps)
         state.put(frames, part)
+
+
+def _meet_in_order(problem: Problem, state: State) -> None:
+    """If targets are missed, bring each priority as near to its own as the ones before it allow (the paper's 4.2).
+
+    A second round in reverse order restores targets that earlier priorities have lost.
+    """
+    ranks, last = problem.ranks, int(problem.ranks.max())
+    frames = np.flatnonzero(state.unmet()) if last and problem.options.finish else np.zeros(0, dtype=np.int64)
+    if not len(frames):
+        return
+    part = state.part(frames)
+    own, stationary = part.weights, part.stationary
+    for rank in (*range(last + 1), *reversed(range(last))):
+        part.weights = own * np.where(ranks < rank, 1.0, (ranks == rank) * (_GRADE if rank else 1.0))
+        part.stationary[:] = False
+        (problem.sliding or problem.least_squares).run(part, problem.options.most_steps)
+        stationary = part.stationary.copy() if rank == last else stationary
+    part.stationary = stationary
+    state.put(frames, part)
+    # A priority gives way slightly to later ones, so the status is judged with these weights.
+    state.weights[frames] *= _GRADE**ranks
 
 
 def _write(
