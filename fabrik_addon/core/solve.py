@@ -13,9 +13,8 @@ from .kernel.bodies import Pose
 from .limits.base import Limit
 from .model.effector import Effector
 from .model.options import Options
-from .model.prismatic import SlideRange
 from .model.skeleton import Skeleton
-from .model.targets import PosePrior, Targets
+from .model.targets import PosePrior, Start, Targets
 from .model.validation import (
     checked_bend_targets,
     checked_prior,
@@ -25,11 +24,11 @@ from .model.validation import (
     checked_targets,
     checked_weights,
 )
-from .optimize.least_squares import AT_LIMIT, AT_POLE
+from .optimize.least_squares import CLOSE
 from .problem import Problem, make_problem, one_pose_backend
 from .rotations import angle_between, quaternion_from_matrix
 from .solution import Solution, Status
-from .state import Prior, Start, State
+from .state import State
 from .strategy.chains import ChainSolver
 from .strategy.restarts import restart, take_better
 from .strategy.temporal import repair_pops
@@ -93,7 +92,7 @@ class Solver:
         effectors: Iterable[Effector],
         *,
         limits: Mapping[str, Limit] | None = None,
-        slides: Mapping[str, SlideRange] | None = None,
+        slides: Mapping[str, tuple[float, float]] | None = None,
         root: str = "FIXED",
         options: Options | None = None,
     ) -> None:
@@ -265,7 +264,7 @@ def _start_state(problem: Problem, pose: Pose, targets: Targets) -> State:
         weights=weights,
         tolerances=np.broadcast_to(problem.tolerances, weights.shape),
         bend=targets.bend,
-        prior=None if prior is None else Prior(prior.rotations[:, problem.bones], prior.weights[:, problem.bones]),
+        prior=prior and prior.of(problem.bones),
         iterations=np.zeros(frames, dtype=np.int64),
         stationary=np.zeros(frames, dtype=bool),
     )
@@ -277,7 +276,7 @@ def _unfinished(problem: Problem, state: State) -> BoolArray:
         return np.ones(len(state.weights), dtype=bool)
     unmet = state.unmet()
     if not problem.options.plain and np.isfinite(state.bend).any():
-        unmet |= (np.abs(problem.poles.residual(state.pose, state.bend)) > AT_POLE * problem.poles.sizes).any(axis=1)
+        unmet |= (np.abs(problem.poles.residual(state.pose, state.bend)) > CLOSE * problem.poles.sizes).any(axis=1)
     return unmet
 
 
@@ -331,7 +330,7 @@ def _write(
     if pose.factors is not None:
         result.lengths[:, bones] *= pose.factors
     if problem.limited:
-        result.binding[:, bones] = problem.joint_limits.near(pose.local, AT_LIMIT)
+        result.binding[:, bones] = problem.joint_limits.near(pose.local, CLOSE)
     status = np.where((state.weights > 0).any(axis=1), Status.SOLVED, Status.UNSEEN)
     unmet = np.flatnonzero(state.unmet())
     if len(unmet):
