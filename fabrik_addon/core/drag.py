@@ -33,8 +33,7 @@ from .kernel.posture import Away, Coupled, Masses, PostureTerm
 from .limits.base import Limit
 from .limits.hinge import Hinge
 from .model.bodies import participants
-from .model.effector import Effector
-from .model.loops import with_partners
+from .model.effector import Effector, with_partners
 from .model.options import Options
 from .model.skeleton import Skeleton
 from .optimize.qp import QpStep, QuadraticProgram

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, squares, times
+from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
 from .bodies import Bodies, Motions, Pose, cross
@@ -23,8 +23,6 @@ from .bodies import Bodies, Motions, Pose, cross
 _LEAST_INERTIA = 3e-3 / 1.7**2
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
-# Radians: smaller angles count as zero for the cotangent.
-_SMALL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -204,7 +202,7 @@ def _by_rotation(vectors: FloatArray, slopes: FloatArray) -> FloatArray:
     """
     half = 0.5 * lengths(vectors)[..., None]
     axes = vectors / np.maximum(2.0 * half, ROUNDING)
-    share = np.where(half > _SMALL, half / np.tan(np.maximum(half, _SMALL)), 1.0)
+    share = np.where(half > SINGLE, half / np.tan(np.maximum(half, SINGLE)), 1.0)
     along = (axes * slopes).sum(axis=-1, keepdims=True) * axes
     return np.asarray(share * slopes + (1.0 - share) * along + half * cross(axes, slopes))
 
