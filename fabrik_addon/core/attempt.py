@@ -44,16 +44,22 @@ def attempt(
     options = problem.options
     bending = bending and bool(problem.bend_limbs) and not np.isnan(state.bend[:, problem.poles.effectors]).all()
     goals, begun = problem.goals, state.pose
-    if problem.free_root and not problem.follows_its_end:
-        _align(problem, state)
-        state.residual = goals.residual(state.pose, state.wanted)
     by_passes = options.plain or not options.finish
     missing = lengths(state.residual[:, : goals.count])
-    far = (missing > _FAR * goals.lengths).any(axis=1) & (not by_passes)
+    far = (missing > _FAR * goals.lengths).any(axis=1)
+    apart = np.flatnonzero(far) if problem.free_root and not problem.follows_its_end else []
+    if len(apart):
+        part = state.part(apart)
+        _align(problem, part)
+        part.residual = goals.residual(part.pose, part.wanted)
+        state.put(apart, part)
+        missing = lengths(state.residual[:, : goals.count])
+        far = (missing > _FAR * goals.lengths).any(axis=1)
+    far &= not by_passes
     # For a target beyond its lengths, a straight chain is already the best pose.
     within = ~problem.beyond_lengths(state.wanted.points, state.weights, state.pose.root)
     counts = state.weights * within[:, None]
-    if bent is not None and state.pose is begun and not bending and (counts > 0.0).all():
+    if bent is not None and not len(apart) and not bending and (counts > 0.0).all():
         state.pose = bent
     else:
         local = bend_straight(problem, state.pose, state.bend if bending else None, counts)

@@ -459,17 +459,15 @@ class DragSolver:
         self._damping = 0.0 if self._damping > _MOST_DAMPING else self._damping
         first = state.merit
         for step in range(1, 1 + most):
-            before, last = self._active.keys, state.merit
+            last = state.merit
             state, self._damping, longest = self._step(state, self._damping)
-            # If the active set has changed, the model of the step no longer holds for the new pose.
-            same = np.array_equal(np.sort(before), np.sort(self._active.keys))
             done = np.abs(state.residual[self._compliance <= _RIGID]).max(initial=0.0) <= _MET * self.tolerance
             share = 0.0 if settled else _REST_SHARE
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
             if longest < _AT_REST or self._damping > _MOST_DAMPING:
                 return state, step, True
             # Close to rest it continues with the next moves, or once the mouse rests.
-            if not settled and longest < rest and done and same:
+            if not settled and longest < rest and done:
                 return state, step, longest < _NEARLY_AT_REST
             # Stop early; the next moves bring the remaining gain.
             is_little = last - state.merit < _FALLS * (first - state.merit) or not self._is_missed(state).any()
@@ -576,7 +574,7 @@ class DragSolver:
             bone = int(self.bodies.bones[body])
             limit = self._own_limits.get(self.skeleton.names[bone])
             if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and isinstance(limit, Hinge):
-                axis = np.sign(limit.bounds.middle) * np.array(limit.turn_axis)
+                axis = np.sign(limit.middle) * np.array(limit.turn_axis)
                 found.append(Coupled(body, int(self.bodies.parents[body]), axis, float(self.masses.eased[bone])))
         return found
 

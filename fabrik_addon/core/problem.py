@@ -138,7 +138,9 @@ class Problem:
     @cached_property
     def is_chain(self) -> bool:
         """Whether points are enough: one unlimited rigid chain, one effector at its end, a target in space."""
-        return not (self.is_special or self.slides) and is_chain(self.links)
+        if len(self.effectors) > 1 or self.limited or self.slides or self.is_special:
+            return False
+        return is_chain(self.links)
 
     @cached_property
     def is_special(self) -> bool:

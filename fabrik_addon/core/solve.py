@@ -307,8 +307,7 @@ def _write(
     if pose.factors is not None:
         result.lengths[:, bones] *= pose.factors
     if problem.limited:
-        fixed = np.array([limit is not None and limit.freedom == 0 for limit in problem.body_limits])
-        result.binding[:, bones] = problem.joint_limits.near(pose.local, AT_LIMIT) | fixed
+        result.binding[:, bones] = problem.joint_limits.near(pose.local, AT_LIMIT)
     status = np.where((state.weights > 0).any(axis=1), Status.SOLVED, Status.UNSEEN)
     unmet = np.flatnonzero(state.unmet())
     if len(unmet):

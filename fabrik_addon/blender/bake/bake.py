@@ -97,14 +97,14 @@ def fill_unseen(solution: Solution, turned_by: BoolArray, seen: BoolArray) -> So
     known = (seen.astype(np.int64) @ turned_by.astype(np.int64)) > 0
     rotations, lengths = np.array(solution.rotations), np.array(solution.lengths)
     for bone in np.flatnonzero(turned_by.any(axis=0)):
-        rotations[:, [bone]] = fill_rotations(rotations[:, [bone]], known[:, bone], _CARRIED)
-        lengths[:, [bone]] = fill_points(lengths[:, [bone]], known[:, bone], _CARRIED)
-    location = fill_points(solution.root_location, seen.any(axis=1), _CARRIED)
+        rotations[:, [bone]] = fill_rotations(rotations[:, [bone]], known[:, bone], _RATE)
+        lengths[:, [bone]] = fill_points(lengths[:, [bone]], known[:, bone], _RATE)
+    location = fill_points(solution.root_location, seen.any(axis=1), _RATE)
     return replace(solution, rotations=rotations, root_location=location, lengths=lengths)
 
 
-# In gaps longer than this (half a second at 24 frames per second), the motion at the edges has less effect.
-_CARRIED = 12.0
+# Frames a second, to which the time constants of fills refer.
+_RATE: Final = 24.0
 # Ends of limbs whose pose is kept exactly, and those whose pose is kept as far as the body allows.
 _HELD: Final = ("foot",)
 _LED: Final = ("hand", "head")

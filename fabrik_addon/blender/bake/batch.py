@@ -144,7 +144,10 @@ def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[P
 
 def modified(path: Path) -> int | None:
     """When a file was last changed, in nanoseconds; None if it does not exist."""
-    return path.stat().st_mtime_ns if path.exists() else None
+    try:
+        return path.stat().st_mtime_ns
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def identity(path: Path) -> object:

@@ -50,6 +50,8 @@ _TIMINGS: Final[dict[str, Timing]] = {
 }
 # On the command line, a recording is always baked by its markers.
 _BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
+# A switch that is neither turned on nor off is automatic.
+_SWITCHED: Final = {None: "AUTO", True: "ON", False: "OFF"}
 _UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METERS"}
 
 
@@ -153,7 +155,8 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
         fail("stopped; complete files are kept", command.name)
         return _STOPPED
     finally:
-        signal.signal(signal.SIGINT, before)
+        # None is a handler of Blender itself, which Python can't restore.
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
     return _FAILURE if failures or (chosen.strict and doubted) else 0
 
 
@@ -322,7 +325,11 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
         text = f"{words['description'][0].lower()}{words['description'][1:]} (default: %(default)s)"
         if "items" in words:
             choices = [identifier.lower().replace("_", "-") for identifier, *_ in words["items"]]
-            group.add_argument(flag, dest=name, choices=choices, default=choices[0], help=text)
+            if "on" in choices:
+                text = text.replace("%(default)s", "auto")
+                group.add_argument(flag, dest=name, action=argparse.BooleanOptionalAction, default=None, help=text)
+            else:
+                group.add_argument(flag, dest=name, choices=choices, default=choices[0], help=text)
         elif declared.function is BoolProperty:
             default = words.get("default", False)
             group.add_argument(flag, dest=name, action=argparse.BooleanOptionalAction, default=default, help=text)
@@ -364,7 +371,7 @@ def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> d
     options = {name: getattr(chosen, name) for name in declared}
     for name, value in options.items():
         if "items" in declared[name].keywords:
-            options[name] = value.upper().replace("-", "_")
+            options[name] = _SWITCHED.get(value) or value.upper().replace("-", "_")
         elif declared[name].keywords.get("subtype") == "ANGLE":
             options[name] = math.radians(value)
     return options

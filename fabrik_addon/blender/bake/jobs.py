@@ -106,7 +106,7 @@ def sample(
             gaps=settings.gaps,
             robust=settings.robust,
             steady=settings.robust,
-            plant_feet=settings.plant_feet,
+            plant_feet=settings.plant_feet == "ON",
             rate=rate,
             up=int(np.argmax(np.abs(matrices[0, 2, :3]))),
             meter=1.0 / float(object_scale(matrices[0])),

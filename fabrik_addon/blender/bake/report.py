@@ -91,8 +91,8 @@ def note_results(rig: bpy.types.Object, report: Report, take: str) -> None:
     for row in report.per_marker():
         entry = capture.markers.get(row.name)
         if entry is not None:
-            entry.error, entry.worst = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
-            entry.worst_frame, entry.coverage = row.worst_frame or 0, row.coverage
+            errors = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
+            entry.figures = *errors, row.worst_frame or 0, row.coverage
     capture.worst_frame = report.worst_frame or 0
     text = capture.report or bpy.data.texts.new(f"{take or rig.name} FABRIK report.csv")
     text.clear()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import bpy
 import numpy as np
@@ -15,6 +15,7 @@ from ..rig.armature import RigError, Tree, check_editable, check_rig
 from ..rig.locks import constrained_bones, is_locked
 from ..rig.pose_writer import PoseKeeper, read_switch, write_switches
 from ..settings.control import FabrikCarrier, FabrikControlRig
+from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
 from .carriers import Carrier, Frame, RigBones, find_carriers, find_frames
 from .channels import adds_up, free_channels
@@ -214,7 +215,7 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
 def _kept_if_failing(kept: FabrikControlRig) -> Iterator[None]:
     """Restore the stored set-up of a rig if a new set-up fails."""
     lists = [getattr(kept, name) for name in _LISTS]
-    before, place = [[_values(row) for row in rows] for rows in lists], kept.place
+    before, place = [[values_of(row) for row in rows] for rows in lists], kept.place
     try:
         yield
     except BaseException:
@@ -226,12 +227,6 @@ def _kept_if_failing(kept: FabrikControlRig) -> Iterator[None]:
                     setattr(row, name, value)
         kept.place = place
         raise
-
-
-def _values(row: bpy.types.PropertyGroup) -> dict[str, Any]:
-    """The values of a row of a list, in the order in which its properties are declared."""
-    names = [each.identifier for each in row.bl_rna.properties if not each.is_readonly]
-    return {name: getattr(row, name) for name in names}
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core import LimitError, Polygon
 from ...core.backend import array as many
-from ...core.limits.ellipse import outline
+from ...core.limits.ball import outline
 from ...core.limits.swing_twist import lean_of
 from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError

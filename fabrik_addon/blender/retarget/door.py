@@ -59,13 +59,13 @@ def retarget_from(
         first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
         baked, given = BakeSettings(first, last, **bake), checked_pairs(pairs, rig, armature)
         reference = None
-        if how["use_reference"]:
+        if how["reference"] >= 0:
             if not first <= how["reference"] <= last:
                 raise RetargetError(
                     f"The reference frame {how['reference']} is not in the range {first} to {last}: choose one inside"
                 )
             reference = int(np.abs(baked.frames - how["reference"]).argmin())
-        settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
+        settings = RetargetSettings(how["places"], how["hands_in_world"], baked.plant_feet != "OFF", reference)
         return (yield from retarget_object_steps(context, rig, armature, baked, settings, given))
 
 

@@ -179,7 +179,8 @@ class PostureTerm:
         if self.bodies.broken:
             matrix, gradient = self._dense(centres, forces, pose, motions)
         else:
-            matrix, gradient = self.bodies.composite(motions, self._below, centres, self.masses, forces)
+            left, right, gradient = self.bodies.factors(motions, self._below, centres, self.masses, forces)
+            matrix = self.bodies.symmetric(left @ np.swapaxes(right, -1, -2))
         torques, bodies = self._torques(away.turned), self.bodies
         gradient[..., : bodies.turning] += (torques[..., bodies.body_of[: bodies.turning], :] * bodies.axes).sum(
             axis=-1

@@ -103,7 +103,12 @@ class Reaches:
 
 def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
     """The reach of every effector; infinite for an effector that closes a loop."""
-    links = [_links(skeleton, effector) for effector in effectors]
+    # Distances from joint to joint, from the root's head to the effector.
+    steps = [float(np.linalg.norm(skeleton.head_offset(bone))) for bone in range(len(skeleton))]
+    links = []
+    for effector in effectors:
+        path = skeleton.path(skeleton.index(effector.bone))
+        links.append([*(steps[bone] for bone in path[1:]), float(np.linalg.norm(effector_offset(skeleton, effector)))])
     far = np.array([sum(link) for link in links])
     near = np.array([max(0.0, 2.0 * max(link) - sum(link)) for link in links])
     closed = np.array([effector.target_bone is not None for effector in effectors])
@@ -111,13 +116,6 @@ def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
     # Tolerances need a positive length: an effector on the head of a root without length uses the longest bone.
     lengths = np.where(lengths > 0.0, lengths, skeleton.lengths.max() or 1.0)
     return Reaches(np.where(closed, np.inf, far), np.where(closed, 0.0, near), lengths)
-
-
-def _links(skeleton: Skeleton, effector: Effector) -> list[float]:
-    """Distances from joint to joint, from the root's head to the effector."""
-    path = skeleton.path(skeleton.index(effector.bone))
-    offsets = [skeleton.head_offset(bone) for bone in path[1:]] + [effector_offset(skeleton, effector)]
-    return [float(np.linalg.norm(offset)) for offset in offsets]
 
 
 def build_bodies(

@@ -18,9 +18,9 @@ from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
 from .poles import Poles
 
-# Columns have about length one, so damping is a pure number: a thousandth leaves the first step almost undamped. At the
-# largest damping a step is a millionth of the gradient.
-_FIRST, _LEAST, _MOST_DAMPING = 1e-3, 1e-9, 1e6
+# Columns have about length one, so damping is a pure number: with the first one, a step is almost undamped. With a
+# third of it a fallen marker displaced a joint by 12 mm. At the largest damping a step is a millionth of the gradient.
+_FIRST, _LEAST, _MOST_DAMPING = 3e-4, 1e-9, 1e6
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after bad ones, which itself
 # doubles.
 _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
@@ -28,6 +28,9 @@ _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 # more than the square of the second number. A smaller share lets noisy fits wander in flat valleys (with 1e-4 bones
 # rotate 5° more between two frames, for 0.02 % of the cost).
 _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
+# It is also stationary after a step with at most this damping that gained at most the second share of the cost, and
+# what was predicted to within the third share: such steps are Newton's, and the next would gain about the square.
+_NEWTON_DAMPING, _NEWTON_GAIN, _AS_PREDICTED = 1e-3, 1e-2, 0.25
 # After a step that gained at most this share of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
 _NEAR_END = 0.1
@@ -46,7 +49,7 @@ _MOST_ROUNDS = 6
 # Radians: a limb that misses its pole by less points at it.
 AT_POLE = 1e-4
 # Numbers in a block of frames whose matrices fit into the processor's cache together.
-_BLOCK_NUMBERS = 120_000
+_BLOCK_NUMBERS = 250_000
 # The usual number of active limits.
 _ROWS_HELD = 16
 # Goals are kept as rows if there are fewer of them than this share of the columns.
@@ -112,9 +115,11 @@ class LeastSquares:
                 trial.put(worse, part.part(worse))
                 left[worse] = away[worse]
             part, away = trial, left
-            small = (gained <= _SMALL_GAIN * cost) & (step.predicted <= _SMALL_GAIN * cost)
-            at_rest = better & small & (step.optimality <= _OPTIMAL)
-            part.stationary |= at_rest | (step.optimality <= _NO_GRADIENT) | (damping > _MOST_DAMPING)
+            gain = np.maximum(gained, step.predicted)
+            at_rest = (gain <= _SMALL_GAIN * cost) & (step.optimality <= _OPTIMAL)
+            newton = (damping <= _NEWTON_DAMPING) & (np.abs(gained - step.predicted) <= _AS_PREDICTED * gained)
+            at_rest |= newton & (gain <= _NEWTON_GAIN * cost)
+            part.stationary |= (better & at_rest) | (step.optimality <= _NO_GRADIENT) | (damping > _MOST_DAMPING)
             part.iterations += 1
             ratio = gained / np.maximum(step.predicted, TINY)
             eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), _LEAST)
@@ -266,8 +271,11 @@ class LeastSquares:
         motions = bodies.motions(pose)
         residual = state.residual
         wide = self._wide and prior is None and not (self._pole_weight or curved)
-        if goals.is_composite and not wide:
-            matrix, right = goals.equations(pose, motions, residual, state.weights)
+        # Where it can, the matrix is made from its factors only when the scale of its columns is known.
+        factored = goals.is_composite and not (wide or self._pole_weight)
+        if factored:
+            left, factor, right = goals.factors(pose, motions, residual, state.weights)
+            squares = (left * factor).sum(axis=-1)
         else:
             root = np.sqrt(state.weights)[..., None]
             matrix = (goals.rows(pose, motions, state.wanted) * root[..., None]).reshape(
@@ -277,16 +285,18 @@ class LeastSquares:
             if not wide:
                 across = np.swapaxes(matrix, 1, 2)
                 matrix, right = across @ matrix, times(across, right)
-        if self._pole_weight:
-            rows = self.poles.rows(pose, motions, state.bend)
-            across = self._pole_weight * np.swapaxes(rows, 1, 2)
-            matrix, right = matrix + across @ rows, right + times(across, away)
+            if self._pole_weight:
+                rows = self.poles.rows(pose, motions, state.bend)
+                across = self._pole_weight * np.swapaxes(rows, 1, 2)
+                matrix, right = matrix + across @ rows, right + times(across, away)
+            squares = (matrix**2).sum(axis=1) if wide else np.array(np.einsum("fii->fi", matrix))
+        held = np.zeros_like(squares)
         if prior is not None:
             turning = bodies.body_of[: bodies.turning]
             pulls = (prior.away(pose.local)[:, turning] * bodies.axes).sum(axis=-1)
-            right[:, : bodies.turning] += prior.weights[:, turning] * pulls
-            np.einsum("fii->fi", matrix)[:, : bodies.turning] += prior.weights[:, turning]
-        squares = (matrix**2).sum(axis=1) if wide else np.array(np.einsum("fii->fi", matrix))
+            held[:, : bodies.turning] = prior.weights[:, turning]
+            right[:, : bodies.turning] += held[:, : bodies.turning] * pulls
+            squares += held
         # Half of a joint's square is its own, half the mean of all that move something. With its own alone, poses far
         # from their targets took 1.8 times the steps; with the mean alone, 1 % of a person's targets needed a restart.
         even = squares @ self._even
@@ -295,9 +305,6 @@ class LeastSquares:
         turning *= 0.5
         least = ROUNDING * even.max(axis=1, keepdims=True) + TINY
         scale = 1.0 / np.sqrt(np.maximum(even, least))
-        if curved and not len(bodies.slides):
-            forces = goals.forces(residual * state.weights[..., None])
-            matrix -= bodies.stiffness(pose, motions, goals.points(pose), goals.on, forces)
         if len(bodies.slides) and pose.factors is not None:
             pull = (times(np.swapaxes(matrix, 1, 2), right) if wide else right)[:, -len(bodies.slides) :]
             factors = pose.factors[:, bodies.slides]
@@ -306,7 +313,19 @@ class LeastSquares:
             scale[:, -len(bodies.slides) :] *= ~locked
         if wide:
             return _System(matrix * scale[:, None], right, scale, squares * scale**2, wide)
-        return _System(matrix * (scale[:, :, None] * scale[:, None]), right * scale, scale, squares * scale**2, wide)
+        if curved and not len(bodies.slides):
+            forces = goals.forces(residual * state.weights[..., None])
+            bent = bodies.stiffness_factor(pose, motions, goals.points(pose), goals.on, forces)
+            if factored:
+                left, factor = np.concatenate([left, motions[0]], axis=-1), np.concatenate([factor, -bent], axis=-1)
+            else:
+                matrix -= bodies.symmetric(motions[0] @ np.swapaxes(bent, 1, 2))
+        if factored:
+            matrix = bodies.symmetric((left * scale[..., None]) @ np.swapaxes(factor * scale[..., None], 1, 2))
+        else:
+            matrix *= scale[:, :, None] * scale[:, None]
+        np.einsum("fii->fi", matrix)[...] += held * scale**2
+        return _System(matrix, right * scale, scale, squares * scale**2, wide)
 
 
 @dataclass(frozen=True)
@@ -356,8 +375,11 @@ class _System:
                 matrix -= back @ (held @ matrix)
                 right = right - times(back, times(held, right))
         across = np.swapaxes(matrix, 1, 2)
-        square = matrix @ across if self.wide else np.array(matrix)
-        np.einsum("fii->fi", square)[...] += damping[:, None] + TINY
+        square = matrix @ across if self.wide else matrix
+        diagonal = np.einsum("fii->fi", square)
+        undamped = np.array(diagonal)
+        diagonal += damping[:, None] + TINY
         found = np.linalg.solve(square, right[..., None])[..., 0]
+        diagonal[...] = undamped
         found = times(across, found) if self.wide else found
         return found if offset is None else found + offset

@@ -12,7 +12,7 @@ to head; the rate is 30 frames a second unless given. Points without a bone, suc
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -22,7 +22,17 @@ from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
 from ..mapping.labels import landmarks_of
 from .arrays import array_in
 from .layouts import hand_names, names_of
-from .reading import METERS, CsvRows, guessed_up, rate_or_usual, unique_names, unit_name, without_unseen
+from .reading import (
+    METERS,
+    CsvRows,
+    guessed_up,
+    rate_of_times,
+    rate_or_usual,
+    unique_names,
+    unit_name,
+    unit_of,
+    without_unseen,
+)
 
 _COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[\s_.:\-]+(?P<axis>[xyz])|(?P<cap>[XYZ]))", re.ASCII | re.IGNORECASE)
 _AXIS_FIRST: Final = re.compile(r"(?P<axis>[xyz])[\s_]?(?P<name>\d+)", re.IGNORECASE)
@@ -34,8 +44,6 @@ _HAND_POINT: Final = re.compile(r"(left|right)_hand_(\d+)", re.IGNORECASE)
 _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:[_.]\w+)?", re.IGNORECASE)
 # Plausible rates; a time column outside them is not in seconds.
 _SLOWEST, _FASTEST = 1.0, 1000.0
-# The extent of a person's points in each unit: from children to raised arms, sitting or standing.
-_SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
 # Up is a coordinate axis only if the cosine between the axis and the body is at least this.
 _ALONG: Final = 0.7
 # Points whose smallest extent is below this share of their size are 2D image points.
@@ -188,15 +196,9 @@ def _plain(name: str) -> str:
 
 def _rate_of(times: FloatArray) -> float | None:
     """Frames a second, from times (F,) in s, ms, µs or ns; None if no unit gives a plausible rate."""
-    seen = times[np.isfinite(times)]
-    if len(seen) < 2 or not seen[-1] > seen[0]:
-        return None
-    rate = (len(seen) - 1) / float(seen[-1] - seen[0])
-    for _ in range(3):
-        if rate >= _SLOWEST:
-            break
-        rate *= 1000.0
-    return rate if _SLOWEST <= rate <= _FASTEST else None
+    rate = rate_of_times(times)
+    rates = [] if rate is None else [rate * factor for factor in (1.0, 1e3, 1e6, 1e9)]
+    return next((rate for rate in rates if _SLOWEST <= rate <= _FASTEST), None)
 
 
 def _check_solid(points: FloatArray) -> None:
@@ -204,19 +206,6 @@ def _check_solid(points: FloatArray) -> None:
     extents = np.nanmax(points, axis=(0, 1)) - np.nanmin(points, axis=(0, 1))
     if points.shape[1] > 1 and extents.min() <= _FLAT * extents.max():
         raise MarkerFileError("its points lie in a plane, like those of an image: choose a file of 3D points")
-
-
-def unit_of(points: FloatArray) -> str:
-    """The unit in which (F, N, 3) points have a person's size; raises MarkerFileError if there is none."""
-    frames = points[np.isfinite(points).all(axis=2).sum(axis=1) > 1]
-    size = float(np.median((np.nanmax(frames, axis=1) - np.nanmin(frames, axis=1)).max(axis=1))) if len(frames) else 0.0
-    for unit, (least, most) in _SIZES.items():
-        if least <= size < most:
-            return unit
-    raise MarkerFileError(
-        f"its units are unknown, and {size:.3g} is not a person's size in m, cm or mm: choose the units "
-        f"({', '.join(METERS)})"
-    )
 
 
 def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tuple[FloatArray, UpAxis]:

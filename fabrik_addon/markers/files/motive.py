@@ -13,7 +13,7 @@ Motive. The bones of a skeleton are left out.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from ...core.errors import first_few
 from ...core.rotations import matrix_from_quaternion
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
-from .reading import METERS, CsvRows, guessed_up, number_in, unique_names, unit_name, without_unseen
+from .reading import METERS, CsvRows, rate_in_cell, rate_of_times, to_clip, unit_name
 
 START: Final = b"format version"
 _TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})
@@ -61,16 +61,12 @@ def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> C
         of_owner.setdefault((column.kind, column.name), {})[column.told, column.axis] = numbers[:, place]
     markers = _markers(of_owner, METERS[unit])
     bones = [name for kind, name in of_owner if kind == "bone"]
-    positions = without_unseen(np.stack(list(markers.values()), axis=1)) if markers else np.empty((0, 0, 3))
-    if np.isnan(positions).all():
-        if bones:
-            raise MarkerFileError("it has only the bones of a skeleton: export markers, or export BVH and retarget it")
-        raise MarkerFileError("no marker is visible on any frame: choose another recording")
+    points = np.stack(list(markers.values()), axis=1) if markers else np.empty((len(numbers), 0, 3))
+    if bones and not np.isfinite(points).any():
+        raise MarkerFileError("it has only the bones of a skeleton: export markers, or export BVH and retarget it")
     left_out = f"left out the bones of a skeleton: {first_few(bones)}; export BVH to retarget them"
-    notes = [left_out] if bones else []
-    up, up_notes = (up_axis, ()) if up_axis else guessed_up(positions, "Y")
     rate = _rate(fields, numbers[:, -1] if timed is not None else np.empty(0))
-    return Clip(unique_names(list(markers)), rate, positions, up, unit, notes=(*notes, *up_notes))
+    return replace(to_clip(list(markers), rate, points, "m", up_axis, "Y", [left_out] * bool(bones)), units=unit)
 
 
 def _plain(text: str) -> str:
@@ -161,11 +157,8 @@ def _axes(quaternions: FloatArray) -> FloatArray:
 
 def _rate(fields: Mapping[str, str], times: FloatArray) -> float:
     """Frames a second from the header, else from the times; raises MarkerFileError if neither gives it."""
-    for key in ("exportframerate", "captureframerate"):
-        rate = number_in(fields.get(key, ""))
-        if rate is not None and np.isfinite(rate) and rate > 0.0:
-            return rate
-    seen = times[np.isfinite(times)]
-    if len(seen) < 2 or not seen[-1] > seen[0]:
+    told = (rate_in_cell(fields.get(key, "")) for key in ("exportframerate", "captureframerate"))
+    rate = next((rate for rate in told if rate), None) or rate_of_times(times)
+    if rate is None:
         raise MarkerFileError("the frame rate is in neither the header nor the times: export it again")
-    return (len(seen) - 1) / float(seen[-1] - seen[0])
+    return rate

@@ -10,10 +10,8 @@ markers show otherwise.
 import re
 from typing import Final
 
-import numpy as np
-
 from ..clip import Clip, MarkerFileError, UpAxis
-from .reading import METERS, CsvRows, guessed_up, number_in, unique_names, unit_name, without_unseen
+from .reading import CsvRows, rate_in_cell, to_clip, unique_names, unit_name
 
 _SECTION: Final = "trajectories"
 _SECTION_LINE: Final = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])\"?trajectories\"?[,;\t ]*[\r\n]", re.IGNORECASE)
@@ -34,10 +32,10 @@ def parse_nexus(content: bytes, units: str | None, up_axis: UpAxis | None) -> Cl
     while (row := rows.next()) is not None and (not row or row[0].lower() != _SECTION):
         pass
     told, names, axes, unit_row = ((rows.next() or []) for _ in range(4))
-    rate = number_in(told[0]) if told else None
+    rate = rate_in_cell(told[0]) if told else None
     if not axes or axes[0].lower() != "frame":
         raise MarkerFileError("the header of its trajectories is truncated: export it again")
-    if rate is None or not rate > 0.0 or not np.isfinite(rate):
+    if rate is None:
         raise MarkerFileError(f"the frame rate under Trajectories is {told[0] if told else ''!r}: export it again")
     # A name is above the first column of its marker; columns up to the next name belong to that marker.
     places: dict[str, list[int]] = {}
@@ -54,8 +52,4 @@ def parse_nexus(content: bytes, units: str | None, up_axis: UpAxis | None) -> Cl
     wanted = [place for three in whole.values() for place in three]
     unit = unit_name((unit_row[wanted[0]] if wanted[0] < len(unit_row) else "") if units is None else units)
     points = rows.columns(wanted).reshape(-1, len(whole), 3)
-    positions = without_unseen(points) * METERS[unit]
-    if np.isnan(positions).all():
-        raise MarkerFileError("no marker is visible on any frame: choose another recording")
-    up, notes = (up_axis, ()) if up_axis else guessed_up(positions, "Z")
-    return Clip(tuple(whole), rate, positions, up, unit, notes=notes)
+    return to_clip(tuple(whole), rate, points, unit, up_axis, "Z")

@@ -11,8 +11,7 @@ import numpy as np
 
 from ..clip import Clip, MarkerFileError, UpAxis
 from .arrays import RATES, arrays_in, rate_in
-from .keypoints import unit_of
-from .reading import METERS, guessed_up, rate_or_usual, unique_names, unit_name, without_unseen
+from .reading import rate_or_usual, to_clip, unit_name, unit_of, without_unseen
 
 _POSITIONS: Final = ("marker_data", "markers")
 _LABELS: Final = ("marker_labels", "labels")
@@ -39,10 +38,6 @@ def parse_npz(content: bytes, units: str | None, up_axis: UpAxis | None, *, rate
     else:
         notes = ("its markers have no labels: use a marker map",)
     points = without_unseen(np.asarray(positions, dtype=np.float64))
-    if np.isnan(points).all():
-        raise MarkerFileError("no marker is visible on any frame: choose another recording")
     unit = unit_name(units) if units is not None else unit_of(points)
-    up, up_notes = (up_axis, ()) if up_axis else guessed_up(points * METERS[unit], "Z")
     rate, rate_notes = rate_or_usual(rate or rate_in(found))
-    notes = (*notes, *up_notes, *rate_notes)
-    return Clip(unique_names(names), rate, points * METERS[unit], up, unit, notes=notes)
+    return to_clip(names, rate, points, unit, up_axis, "Z", (*notes, *rate_notes))

@@ -27,6 +27,8 @@ _NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#
 METERS: Final[Mapping[str, float]] = MappingProxyType(
     {"mm": 0.001, "cm": 0.01, "dm": 0.1, "m": 1.0, "in": 0.0254, "ft": 0.3048}
 )
+# The extent of a person's points in each unit: from children to raised arms, sitting or standing.
+_SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
 # Frames a second of most cameras.
 _USUAL_RATE: Final = 30.0
 _LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
@@ -97,13 +99,28 @@ def number_in(cell: str) -> float | None:
 def unit_name(told: str) -> str:
     """The short name of a unit; raises MarkerFileError, which names the unit, if it is unknown."""
     word = told.strip().strip("\"'()[]").lower()
-    word = _LONG_UNITS.get(word.removesuffix("s").replace("meter", "meter"), word)
+    word = _LONG_UNITS.get(word.removesuffix("s"), word)
     if word in METERS:
         return word
     known = ", ".join(METERS)
     if not word:
         raise MarkerFileError(f"the header has no units: choose them ({known})")
     raise MarkerFileError(f"the units {told.strip()!r} are not known: choose them ({known})")
+
+
+def unit_of(points: FloatArray) -> str:
+    """The unit in which (F, N, 3) points have a person's size; raises MarkerFileError if there is none."""
+    if not np.isfinite(points).any():
+        raise MarkerFileError("no marker is visible on any frame: choose another recording")
+    frames = points[np.isfinite(points).all(axis=2).sum(axis=1) > 1]
+    size = float(np.median((np.nanmax(frames, axis=1) - np.nanmin(frames, axis=1)).max(axis=1))) if len(frames) else 0.0
+    for unit, (least, most) in _SIZES.items():
+        if least <= size < most:
+            return unit
+    raise MarkerFileError(
+        f"its units are unknown, and {size:.3g} is not a person's size in m, cm or mm: choose the units "
+        f"({', '.join(METERS)})"
+    )
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -120,6 +137,42 @@ def without_unseen(points: FloatArray) -> FloatArray:
     """(F, M, 3) points, with all coordinates NaN for samples that are not positions."""
     unseen: BoolArray = ~np.isfinite(points).all(axis=-1) | (points == 0.0).all(axis=-1)
     return np.where(unseen[..., None], np.nan, points)
+
+
+def to_clip(
+    names: Sequence[str],
+    rate: float,
+    points: FloatArray,
+    unit: str,
+    up_axis: UpAxis | None,
+    usual_up: UpAxis,
+    notes: Sequence[str] = (),
+    start_time: float = 0.0,
+) -> Clip:
+    """A clip in meters from points (F, M, 3) in a unit, with unique names.
+
+    up_axis: None: detected, else `usual_up` with a note. Raises MarkerFileError if no point is ever seen.
+    """
+    positions = without_unseen(points) * METERS[unit]
+    if np.isnan(positions).all():
+        raise MarkerFileError("no marker is visible on any frame: choose another recording")
+    up, up_notes = (up_axis, ()) if up_axis else guessed_up(positions, usual_up)
+    return Clip(unique_names(names), rate, positions, up, unit, start_time=start_time, notes=(*notes, *up_notes))
+
+
+def rate_in_cell(cell: str) -> float | None:
+    """A cell as a rate in Hz; None if it is not a positive number."""
+    rate = number_in(cell)
+    return rate if rate is not None and 0.0 < rate < math.inf else None
+
+
+def rate_of_times(times: FloatArray) -> float | None:
+    """Rows a second from times (F,), NaN if unknown; None if they do not increase.
+
+    From the first to the last, since times are often rounded to a millisecond.
+    """
+    seen = times[np.isfinite(times)]
+    return (len(seen) - 1) / float(seen[-1] - seen[0]) if len(seen) > 1 and seen[-1] > seen[0] else None
 
 
 def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:

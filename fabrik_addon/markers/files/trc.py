@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
-from .reading import METERS, decoded, guessed_up, number_in, unique_names, unit_name, without_unseen
+from .reading import decoded, number_in, rate_in_cell, rate_of_times, to_clip, unit_name
 
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
@@ -69,19 +69,8 @@ def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
     names = _marker_names(table)
     samples = _samples(table, len(names), cut=not text.endswith(("\n", "\r")))
     rate = _rate(table.fields.get("datarate", ""), samples)
-    positions = without_unseen(samples.points) * METERS[unit]
-    if np.isnan(positions).all():
-        raise MarkerFileError("no marker is visible on any frame: choose another recording")
-    up, up_note = (up_axis, ()) if up_axis else guessed_up(positions, "Y")
-    return Clip(
-        names=unique_names(names),
-        rate=rate,
-        positions=positions,
-        up_axis=up,
-        units=unit,
-        start_time=float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0,
-        notes=(*_lies(table, samples, rate), *up_note),
-    )
+    start = float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0
+    return to_clip(names, rate, samples.points, unit, up_axis, "Y", _lies(table, samples, rate), start)
 
 
 def _lines(text: str) -> list[_Line]:
@@ -207,31 +196,25 @@ def _numbers(line: _Line) -> list[float]:
 
 def _rate(told: str, samples: _Samples) -> float:
     """The rate in Hz from the header, else from the Time column; raises MarkerFileError if neither gives one."""
-    rate = number_in(told)
-    if rate is not None and math.isfinite(rate) and rate > 0.0:
-        return rate
-    from_times = _rate_of_times(samples)
-    if from_times is None:
+    rate = rate_in_cell(told) or _rate_of_times(samples)
+    if rate is None:
         raise MarkerFileError(
             f"the frame rate is unknown; DataRate is {told or 'missing'!r} and the Time column does not increase: "
             "fix one of them"
         )
-    return from_times
+    return rate
 
 
 def _rate_of_times(samples: _Samples) -> float | None:
     """Rows a second from the Time column; None if it does not increase.
 
-    From the first to the last row, since times are often rounded to a millisecond. If Frame# increases, it counts the
-    rows, so that missing rows do not lower the rate.
+    If Frame# increases, it counts the rows, so that missing rows do not lower the rate.
     """
-    timed = np.isfinite(samples.times)
-    times, frames = samples.times[timed], samples.frames[timed]
-    if len(times) < 2 or not times[-1] > times[0]:
-        return None
-    steps = np.diff(frames)
-    count = float(frames[-1] - frames[0]) / float(np.median(steps)) if (steps > 0).all() else 0.0
-    return (count or len(times) - 1) / float(times[-1] - times[0])
+    frames = samples.frames[np.isfinite(samples.times)]
+    steps, rate = np.diff(frames), rate_of_times(samples.times)
+    if rate is None or not (steps > 0).all():
+        return rate
+    return rate * float(frames[-1] - frames[0]) / float(np.median(steps)) / len(steps)
 
 
 def _lies(table: _Table, samples: _Samples, rate: float) -> list[str]:

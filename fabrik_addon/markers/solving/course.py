@@ -14,7 +14,7 @@ from ...core.rotations import IDENTITY
 from ..calibrate.expected_pose import moving_pose
 from ..calibrate.offsets import effector_points, joint_columns
 from ..clip import BoolArray, FloatArray, true_spans
-from ..gaps import CARRIED, fill_from_motion, fill_points, hold
+from ..gaps import fill_from_motion, fill_points, hold
 from ..resample import hermite, slopes
 from ..robust import usual_distances
 from ..steps import within
@@ -130,8 +130,6 @@ _FROM_REST: Final = 0.7
 FROM_COURSE: Final = 0.2
 # The prior has its full weight for a bone with this uncertainty (radians), and a quarter of it at half the uncertainty.
 _UNSURE: Final = 0.5
-# Knots are solved from rest, so a bone counts as lost at a smaller uncertainty (radians) than on other frames.
-_KNOT_LOST: Final = 0.15
 # Seconds over which the course of undetermined bones is smoothed (standard deviation).
 _SPREAD: Final = 0.1
 # Weight of the rest pose relative to markers that are usually far off. With 3 the chest of a balancing trial was at its
@@ -156,12 +154,23 @@ def solve_each(recording: Recording, *, steady: bool) -> Generator[float, None, 
     rotations += share[:, None] * (np.where(opposite, -smooth, smooth) - rotations)
     recording.prior_weights[:] = share * prior_weight(recording, FROM_COURSE)
     roots = found.root_location if recording.root_heads is None else recording.root_heads[knots]
-    for frames in parts(np.arange(count)):
+    solution, every = recording.solution, np.arange(count)
+    for frames in parts(every):
         recording.expected[frames] = recording.legal(_between(rotations, knots, frames, unit=True))
-        recording.solution.rotations[frames] = recording.expected[frames]
-        recording.solution.root_location[frames] = _between(roots[:, None], knots, frames)[:, 0]
+    # Knots and the frames halfway between them are solved first. A curve through those is nearer to all others.
+    first = np.union1d(knots, (knots[1:] + knots[:-1]) // 2)
+    for frames in parts(first):
+        solution.rotations[frames] = recording.expected[frames]
+        solution.root_location[frames] = _between(roots[:, None], knots, frames)[:, 0]
         recording.solve_bridged(frames)
-        yield 0.5 + 0.5 * (frames[-1] + 1) / count
+        yield 0.5 + 0.5 * len(first) / count * (frames[-1] + 1) / count
+    rotations, roots = _aligned(solution.rotations[first]), solution.root_location[first]
+    others = np.setdiff1d(every, first, assume_unique=True)
+    for frames in parts(others):
+        solution.rotations[frames] = recording.legal(_between(rotations, first, frames, unit=True))
+        solution.root_location[frames] = _between(roots[:, None], first, frames)[:, 0]
+        recording.solve_bridged(frames)
+        yield 1.0 - 0.5 * len(others) / count * (1.0 - (frames[-1] + 1) / count)
 
 
 def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Generator[float, None, Solution]:
@@ -179,8 +188,8 @@ def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Gene
     found = yield from within(0.2, 0.5, _near_rest(recording, knots, counts + at_rest, near))
     lost, misplaced = lost_certainty(recording.solver, found, ~np.isnan(recording.bridged[knots]).any(axis=2))
     rotations, roots = np.array(found.rotations), found.root_location
-    for bone in np.flatnonzero((lost > _KNOT_LOST).any(axis=0)):
-        rotations[:, [bone]] = over_gaps(rotations[:, [bone]], lost[:, bone] <= _KNOT_LOST, unit=True)
+    for bone in np.flatnonzero((lost > LOST).any(axis=0)):
+        rotations[:, [bone]] = over_gaps(rotations[:, [bone]], lost[:, bone] <= LOST, unit=True)
     if recording.root_heads is None:
         roots = over_gaps(roots[:, None], misplaced <= LOST)[:, 0]
     return replace(found, rotations=rotations, root_location=roots)
@@ -303,14 +312,14 @@ def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolAr
     known, placed = lost <= LOST, misplaced <= LOST
     solution, rate = recording.solution, recording.rate
     rotations, roots = np.array(solution.rotations), np.array(solution.root_location)
-    longest, ease = CARRIED * rate, max(1, round(_EASE * rate))
+    ease = max(1, round(_EASE * rate))
     for bone in np.flatnonzero(~known.all(axis=0)):
         if gaps == "HOLD":
             rotations[:, bone] = hold(rotations[:, bone], known[:, bone], ease)
         else:
-            rotations[:, bone] = fill_from_motion(solution.rotations, known, bone, longest, rate)
+            rotations[:, bone] = fill_from_motion(solution.rotations, known, bone, rate)
     if not placed.all() and recording.root_heads is None:
-        roots = hold(roots, placed, ease) if gaps == "HOLD" else fill_points(roots, placed, longest)
+        roots = hold(roots, placed, ease) if gaps == "HOLD" else fill_points(roots, placed, rate)
     rotations /= np.linalg.norm(rotations, axis=-1, keepdims=True)
     recording.solution = replace(solution, rotations=recording.legal(rotations), root_location=roots)
     recording.expected[:] = recording.solution.rotations

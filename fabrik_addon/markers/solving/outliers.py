@@ -190,10 +190,10 @@ def _solve_without(recording: Recording, frames: IntArray, allowed: FloatArray) 
     for first, end in true_spans(~good):
         short[first:end] = end - first <= longest and first > 0 and end < len(good)
     solution, filled = recording.solution, np.flatnonzero(short)
-    rotations = recording.legal(fill_rotations(solution.rotations, good, longest)[filled])
+    rotations = recording.legal(fill_rotations(solution.rotations, good, recording.rate)[filled])
     solution.rotations[filled] = recording.expected[filled] = rotations
     if recording.root_heads is None:
-        solution.root_location[filled] = fill_points(solution.root_location, good, longest)[filled]
+        solution.root_location[filled] = fill_points(solution.root_location, good, recording.rate)[filled]
     for factor in _TOLERANCES:
         weights = outlier_weights(recording.distances(frames), factor * allowed) * recording.weights
         recording.solve_again(frames, weights, recording.targets[frames], far=True)

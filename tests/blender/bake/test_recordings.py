@@ -137,7 +137,7 @@ class TestPresetsOnly:
 
     def test_planted_feet_neither_slide_nor_pop(self, tmp_path):
         files = ("gait2354_subject01_walk1.trc", "gait2354_subject01_static.trc")
-        (tree,) = presets_only(tmp_path, *files, plant_feet=True).bake.trees
+        (tree,) = presets_only(tmp_path, *files, plant_feet="ON").bake.trees
         assert max(stance.drift_before for stance in tree.stances) > 0.02
         assert max(stance.drift_after for stance in tree.stances) < 0.01
         assert biggest_turn(tree.solution) < 15.0

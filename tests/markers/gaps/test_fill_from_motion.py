@@ -1,10 +1,10 @@
-"""Long gaps filled from the motion of the other bones."""
+"""Gaps filled from the frames beside them; long ones from the motion of the other bones."""
 
 import numpy as np
 import pytest
 
 from fabrik_addon.core.rotations import angle_between
-from fabrik_addon.markers.gaps import fill_from_motion
+from fabrik_addon.markers.gaps import fill_from_motion, fill_points
 
 RATE = 100.0
 
@@ -20,7 +20,7 @@ def swinging(frames=600):
 def test_a_hidden_bone_does_what_it_did_with_the_others_before():
     rotations, known = swinging(), np.ones((600, 3), dtype=bool)
     known[200:300, 2] = False
-    filled = fill_from_motion(rotations, known, 2, 50.0, RATE)
+    filled = fill_from_motion(rotations, known, 2, RATE)
     assert angle_between(filled, rotations[:, 2]).max() < 0.1
 
 
@@ -30,6 +30,22 @@ def test_others_that_are_away_just_beside_the_gap(after):
     rotations, known = swinging(), np.ones((600, 3), dtype=bool)
     known[200:300, 2] = False
     known[300 + after : 310 + after, 0] = False
-    filled = fill_from_motion(rotations, known, 2, 50.0, RATE)
+    filled = fill_from_motion(rotations, known, 2, RATE)
     assert np.isfinite(filled).all()
     assert angle_between(filled[known[:, 2]], rotations[known[:, 2], 2]).max() < 1e-6
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_gap_is_crossed_with_the_speeds_at_its_edges(noise):
+    """A swing at half a hertz through a gap of 0.3 s; uniform motion exactly, whatever the gap's length."""
+    times, known = np.arange(300) / RATE, np.ones(300, dtype=bool)
+    known[100:130] = False
+    swing = np.sin(np.pi * times)[:, None]
+    noisy = swing + np.random.default_rng(1).normal(0.0, noise, swing.shape)
+    filled = fill_points(np.where(known[:, None], noisy, np.nan), known, RATE)
+    assert np.abs(filled - swing)[~known].max() < 0.005 + 5.0 * noise
+    assert (filled[known] == noisy[known]).all()
+    uniform = times[:, None] * [1.0, -2.0]
+    known[60:250:2] = False
+    filled = fill_points(np.where(known[:, None], uniform, np.nan), known, RATE)
+    assert filled == pytest.approx(uniform)

@@ -17,6 +17,7 @@ from ....core import Ball, Fixed, Hinge, Polygon
 from ....core.arrays import FloatArray, IntArray
 from ....core.backend import scalar
 from ....core.backend.protocol import Quaternion, Scalar
+from ....core.kernel.joint_limits import at_limit
 from ....core.limits.base import Limit
 from ....core.limits.swing_twist import lean_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
@@ -232,7 +233,7 @@ def _turned(shape: Shape, turn: Any) -> Shape:
 
 def _stands(limit: Limit, turn: Quaternion) -> bool:
     """Whether a rotation is at a limit, or beyond it."""
-    return _moved(limit, turn) or any(constraint.gap <= _AT_LIMIT for constraint in limit.constraints(_BACKEND, turn))
+    return _moved(limit, turn) or bool(at_limit(limit, _BACKEND.stack([turn], 1)[0], _AT_LIMIT)[0])
 
 
 def _moved(limit: Limit, turn: Quaternion) -> bool:
