@@ -357,18 +357,13 @@ def _scale(text: str) -> float | None:
 
 def _bake(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]]:
     """Bake one recording."""
-    result = bake_file(_request(chosen, take))
-    return result.bake, _found(result)
-
-
-def _request(chosen: argparse.Namespace, take: Take) -> BakeFileRequest:
-    """The arguments as a request."""
     told = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
     told |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}
     told |= {"options": chosen_options(chosen, _BAKED)}
     told |= {"root": chosen.root.upper(), "proportions": chosen.proportions.upper(), "timing": _TIMINGS[chosen.timing]}
     told |= {name: None for name in ("up_axis", "units", "layout") if told[name] == "auto"}
-    return BakeFileRequest(**told)
+    result = bake_file(BakeFileRequest(**told))
+    return result.bake, _found(result)
 
 
 def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> dict[str, Any]:
