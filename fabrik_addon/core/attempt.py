@@ -47,7 +47,7 @@ def attempt(
     by_passes = options.plain or not options.finish
     missing = lengths(state.residual[:, : goals.count])
     far = (missing > _FAR * goals.lengths).any(axis=1)
-    apart = np.flatnonzero(far) if problem.free_root and not problem.follows_its_end else []
+    apart = np.flatnonzero(far & (problem.free_root and not problem.follows_its_end))
     if len(apart):
         part = state.part(apart)
         _align(problem, part)
