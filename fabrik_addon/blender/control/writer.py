@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import bpy
 import numpy as np
 
-from ...core import forward_kinematics
+from ...core import Solution, forward_kinematics
 from ...core.arrays import FloatArray, IntArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between, rotation_vector_from_matrix
@@ -362,17 +362,17 @@ def off_their_channels(
     context: bpy.types.Context,
     rig: bpy.types.Object,
     kept: FabrikControlRig,
-    skeleton: Skeleton,
-    wanted: FloatArray,
+    solution: Solution,
     frames: IntArray,
 ) -> list[str]:
-    """Check on some of F frames whether the body matches matrices (F, J, 4, 4); a warning on each bone that does not.
+    """Check on some of F frames whether the body is as solved; a warning on each bone that is not.
 
     Leaves the scene on another frame.
     """
     worst: dict[str, Deviation] = {}
-    for row in np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int)).tolist():
-        context.scene.frame_set(int(frames[row]))
-        for each in deviations(rig, kept, skeleton.names, wanted[row]):
+    rows = np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int))
+    for frame, wanted in zip(frames[rows].tolist(), solution.part(rows).matrices, strict=True):
+        context.scene.frame_set(int(frame))
+        for each in deviations(rig, kept, solution.skeleton.names, wanted):
             worst[each.bone] = max(worst.get(each.bone, each), each, key=lambda one: one.distance)
     return [said(kept, each) for each in worst.values()]
