@@ -161,9 +161,8 @@ _WITHIN: Final = 4.0
 _MOST_FRAMES: Final = 120
 _ALWAYS: Final = 12
 _NOISE: Final = 1e-4
-# Number of test gaps at other times, and the largest error of the prediction there, as a share of the plain fill's.
+# Number of test gaps at other times.
 _TRIALS: Final = 4
-_BETTER: Final = 0.7
 
 
 def fill_from_motion(all_rotations: FloatArray, known: BoolArray, bone: int, rate: float) -> FloatArray:
@@ -222,7 +221,7 @@ def _is_better(rotations: FloatArray, usable: BoolArray, features: FloatArray, l
     if not errors:
         return False
     plain_error, predicted_error = np.mean(errors, axis=0)
-    return bool(predicted_error < _BETTER * plain_error)
+    return bool(predicted_error < plain_error)
 
 
 def _predicted(
