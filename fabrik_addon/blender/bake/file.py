@@ -23,7 +23,7 @@ from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from ...markers.mapping.labels import Matched
 from ...markers.mapping.marker_map import MappedMarker, check_map, read_map
 from ...markers.report.text import csv_text
-from ...markers.resample import retimed
+from ...markers.signals import retimed
 from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.clip import scene_rate

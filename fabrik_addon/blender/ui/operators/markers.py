@@ -13,9 +13,8 @@ from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatPrope
 from bpy.types import Context, Event, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
-from ....markers.files.suffixes import LAYOUTS, SUFFIXES
+from ....markers.files.suffixes import LAYOUTS, POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
-from ....retarget.files.suffixes import SUFFIXES as POSE_SUFFIXES
 from ...settings.markers import TAKE_STATIC, CalibrationOptions
 from ...settings.rig import rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_mapped, why_no_rig
