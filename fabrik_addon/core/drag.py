@@ -747,7 +747,7 @@ class DragSolver:
         turned = float(rotated.max()) if gone > 0.0 else 0.0
         held = state
         # First limit how far joints rotate; if that misses goals, only how far they move.
-        for far in (max(farthest, _TURNS * self.size * turned), farthest):
+        for far in dict.fromkeys((max(farthest, _TURNS * self.size * turned), farthest)):
             if far <= most:
                 return state
             local = slerp(first.pose.local, state.pose.local, np.full(len(first.pose.local), most / far))
@@ -766,9 +766,9 @@ class DragSolver:
 
     def _onto_goals(self, state: _State, chosen: BoolArray) -> _State:
         """The state with chosen goals (E + O,) met, and out of the floor and itself, with least mass moved."""
-        for _ in range(4):
+        for _ in range(2):
             off = np.where(chosen[:, None], state.residual, 0.0).ravel()
-            is_met = np.abs(off).max(initial=0.0) <= self.tolerance
+            is_met = np.abs(off).max(initial=0.0) <= _MET * self.tolerance
             if is_met and self.bounds.depth(state.pose) <= _MISSED * self.size:
                 break
             model = state.model
@@ -780,7 +780,7 @@ class DragSolver:
             )
             yields = np.where(np.repeat(chosen, 3), _RIGID, _LOOSE)[None]
             found = program.solve(off[None], gaps[None], yields, active=active[None])
-            state = self._moved(state, found.step[0])
+            state = self._onto(state, program, found, 1.0, found.active)
         return state
 
 
