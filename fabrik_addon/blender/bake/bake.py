@@ -10,11 +10,12 @@ import bpy
 import numpy as np
 
 from ...core import Effector, Solution
-from ...core.arrays import FloatArray, lengths, times
+from ...core.arrays import BoolArray, FloatArray, lengths, times
 from ...core.edit import EditSolver
 from ...core.errors import FabrikError
 from ...core.model.bodies import effector_offset
 from ...human.naming_schemes import match
+from ...markers.gaps import fill_points, fill_rotations
 from ...markers.steps import finish, within
 from ...markers.take import TakeSettings, solve_take_steps
 from ..capture.takes import take_name
@@ -31,7 +32,6 @@ from .jobs import BakedTree, Job, sample
 from .keys import Writing, check_root_motion, off_their_keys, write_keys, written_bones
 from .report import BakeResult, make_report, tell
 from .settings import BakeError, BakeSettings
-from .unseen import fill_unseen
 
 
 def solve(jobs: Sequence[Job]) -> Generator[float, None, tuple[BakedTree, ...]]:
@@ -54,11 +54,15 @@ def _solve_take(job: Job, settings: TakeSettings) -> Generator[float, None, Bake
 
 
 def _solve_effectors(job: Job) -> Generator[float, None, BakedTree]:
-    """Solve a tree for the targets of effectors; yields the share done."""
-    parts = []
-    for part, done in _solve_from_rest(job):
-        parts.append(part)
-        yield done
+    """Solve a tree for the targets of effectors, each frame from rest, in large parts; yields the share done."""
+    solver, count, parts = job.solver, len(job.places.points), []
+    start = job.problem.tree.rotations.copy()
+    start[job.bones] = (1.0, 0.0, 0.0, 0.0)
+    for first in range(0, count, solver.frames_at_once):
+        part = slice(first, first + solver.frames_at_once)
+        heads = None if job.root_heads is None else job.root_heads[part]
+        parts.append(job.places.part(part).solve(solver, start, heads))
+        yield min(1.0, part.stop / count)
     names = [field.name for field in fields(Solution) if field.name != "skeleton"]
     joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     solution = replace(parts[0], **joined)
@@ -73,17 +77,6 @@ def _baked(job: Job, solution: Solution) -> BakedTree:
     return BakedTree(job.problem, names, replace(solution, rotations=legal), job.scale)
 
 
-def _solve_from_rest(job: Job) -> Iterator[tuple[Solution, float]]:
-    """Solve each frame from rest, in large parts; yields the share done."""
-    solver, count = job.solver, len(job.places.points)
-    start = job.problem.tree.rotations.copy()
-    start[job.bones] = (1.0, 0.0, 0.0, 0.0)
-    for first in range(0, count, solver.frames_at_once):
-        part = slice(first, first + solver.frames_at_once)
-        heads = None if job.root_heads is None else job.root_heads[part]
-        yield job.places.part(part).solve(solver, start, heads), min(1.0, part.stop / count)
-
-
 def _others_kept(job: Job, solution: Solution) -> Solution:
     """The solution in which bones without keys are unchanged, although the solver may have bent a straight limb."""
     rotations = np.array(solution.rotations)
@@ -92,6 +85,26 @@ def _others_kept(job: Job, solution: Solution) -> Solution:
     return replace(solution, rotations=rotations)
 
 
+def fill_unseen(solution: Solution, turned_by: BoolArray, seen: BoolArray) -> Solution:
+    """The solution with each bone interpolated over the frames on which no target moves it.
+
+    Without this, such bones would jump to their start pose. Targets that are seen are still met, because none of them
+    depends on the bones that change.
+
+    solution: F frames, J bones. turned_by: (E, J) whether rotating a bone moves an effector. seen: (F, E) whether a
+    target is seen. A bone that no seen target ever moves does not change.
+    """
+    known = (seen.astype(np.int64) @ turned_by.astype(np.int64)) > 0
+    rotations, lengths = np.array(solution.rotations), np.array(solution.lengths)
+    for bone in np.flatnonzero(turned_by.any(axis=0)):
+        rotations[:, [bone]] = fill_rotations(rotations[:, [bone]], known[:, bone], _RATE)
+        lengths[:, [bone]] = fill_points(lengths[:, [bone]], known[:, bone], _RATE)
+    location = fill_points(solution.root_location, seen.any(axis=1), _RATE)
+    return replace(solution, rotations=rotations, root_location=location, lengths=lengths)
+
+
+# Frames a second, to which the time constants of fills refer.
+_RATE: Final = 24.0
 # Ends of limbs whose pose is kept exactly, and those whose pose is kept as far as the body allows.
 _HELD: Final = ("foot",)
 _LED: Final = ("hand", "head")
@@ -205,7 +218,11 @@ def keyed_steps(
     context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, find: Find, take: str = ""
 ) -> Steps:
     """Key the poses that `find` finds, in small steps like `bake_steps`; take: the name of the motion."""
-    _check(armature, settings)
+    check_rig(armature)
+    check_editable(armature)
+    check_action(armature, new=settings.action != "CURRENT")
+    if settings.action == "CURRENT":
+        check_not_shared(armature)
     seconds: dict[str, float] = {}
     keyed: list[str] = []
     live.pause(armature)
@@ -240,15 +257,6 @@ def _found_steps(
     with timed(seconds, "solve"):
         trees = yield from within(_SAMPLING_ENDS, 1.0, solve(jobs))
     return trees, matrices
-
-
-def _check(armature: bpy.types.Object, settings: BakeSettings) -> None:
-    """Raise a FabrikError for every problem that can be found before the solve."""
-    check_rig(armature)
-    check_editable(armature)
-    check_action(armature, new=settings.action != "CURRENT")
-    if settings.action == "CURRENT":
-        check_not_shared(armature)
 
 
 @contextmanager

@@ -354,18 +354,14 @@ def _scale(text: str) -> float | None:
 
 def _bake(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]]:
     """Bake one recording."""
-    result = bake_file(_request(chosen, take))
-    return result.bake, _found(result)
-
-
-def _request(chosen: argparse.Namespace, take: Take) -> BakeFileRequest:
-    """The arguments as a request."""
     told = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
     told |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}
     told |= {"options": chosen_options(chosen, _BAKED), "calibration": chosen_options(chosen, CALIBRATION_OPTIONS)}
     told |= {"root": chosen.root.upper(), "timing": _TIMINGS[chosen.timing]}
     read = chosen_options(chosen, IMPORT_OPTIONS)
-    return BakeFileRequest(**told | {name: None if value == "AUTO" else value for name, value in read.items()})
+    told |= {name: None if value == "AUTO" else value for name, value in read.items()}
+    result = bake_file(BakeFileRequest(**told))
+    return result.bake, _found(result)
 
 
 def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> dict[str, Any]:

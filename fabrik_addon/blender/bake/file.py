@@ -14,7 +14,6 @@ import bpy
 import numpy as np
 from mathutils import Vector
 
-from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...human.naming_schemes import match
 from ...markers.calibrate.size import rigid_pairs, uniform_scale
@@ -24,7 +23,7 @@ from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from ...markers.mapping.labels import Matched
 from ...markers.mapping.marker_map import MappedMarker, check_map, read_map
 from ...markers.report.text import csv_text
-from ...markers.resample import retimed
+from ...markers.signals import retimed
 from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.clip import scene_rate
@@ -156,11 +155,18 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     matched = _put_on_bones(context, rig, take, request, entries)
     calibration, began = None, time.perf_counter()
     if request.calibrate or (request.calibrate is None and entries is None):
-        calibration = _calibrate(context, rig, request, static)
+        # A static recording is removed from the file afterwards.
+        other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES")
+        try:
+            calibration = calibrate_markers(context, rig, static=other, **request.calibration)
+        finally:
+            if other is not None:
+                remove_take(other)
         scale *= calibration.scale
     calibrating = {} if calibration is None else {"calibrate": time.perf_counter() - began}
     rig_settings(rig).root = request.root
-    first, last = request.frame_range or _recorded_range(context.scene, clip, request)
+    count = retimed(clip, scene_rate(context.scene), request.timing).frame_count
+    first, last = request.frame_range or (request.start_frame, request.start_frame + count - 1)
     settings = BakeSettings(first, last, action_name=request.action_name, source="MARKERS", **request.options)
     result = run_bake(context, rig, settings)
     result = replace(result, timings=calibrating | result.timings, warnings=(*notes, *result.warnings))
@@ -201,23 +207,6 @@ def _put_on_bones(
     return matched
 
 
-def _calibrate(
-    context: bpy.types.Context, rig: bpy.types.Object, request: BakeFileRequest, static: Clip | None
-) -> CalibrationResult:
-    """Calibrate the rig; a static recording is imported first, and removed from the file afterwards."""
-    other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES")
-    try:
-        return calibrate_markers(
-            context,
-            rig,
-            static=other,
-            **request.calibration,
-        )
-    finally:
-        if other is not None:
-            remove_take(other)
-
-
 def set_markers(
     rig: bpy.types.Object, entries: Sequence[MappedMarker], targets: Mapping[str, bpy.types.Object]
 ) -> None:
@@ -249,7 +238,12 @@ def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:
         notes.append(
             f"Python in {path.name} was not run ({bpy.app.autoexec_fail_message}): drivers that use it have no effect"
         )
-    owned = _owned_parts(rig)
+    if not may_be_control_rig(rig):
+        return rig, notes
+    # The bones of trunk, arms and legs that constraints move, in a rig that is not set up as a control rig.
+    deform = [bone.name for bone in rig.data.bones if bone.use_deform]
+    parts = [name for name, role in match(deform).items() if role.part in _PARTS]
+    owned = constrained_bones(rig).keys() & set(parts or deform)
     if owned:
         line, left = "", list[str]()
         with suppress(RigError):
@@ -275,15 +269,6 @@ def _opened(path: Path, name: str) -> bpy.types.Object:
     return rig
 
 
-def _owned_parts(rig: bpy.types.Object) -> set[str]:
-    """The bones of trunk, arms and legs that constraints move, in a rig that is not set up as a control rig."""
-    if not may_be_control_rig(rig):
-        return set()
-    deform = [bone.name for bone in rig.data.bones if bone.use_deform]
-    parts = [name for name, role in match(deform).items() if role.part in _PARTS]
-    return constrained_bones(rig).keys() & set(parts or deform)
-
-
 def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
     """The armature with that name in the scene, or the only one; raises BakeFileError if there is not exactly one."""
     # Objects of this file come last, so they replace linked ones with the same name.
@@ -304,24 +289,17 @@ def _measured_scale(rig: bpy.types.Object, entries: Sequence[MappedMarker], clip
     bones = rig.data.bones
     parents = {bone.name: bone.parent.name if bone.parent else None for bone in bones}
     connected = [bone.name for bone in bones if bone.use_connect]
-    points = np.array([_rest_point(rig, entry) for entry in entries])
+    meters, points = meters_per_unit(rig), []
+    for entry in entries:
+        # The mapped point at rest, in meters from the armature's origin.
+        bone = bones[entry.bone]
+        end = bone.head_local if entry.point == "HEAD" else bone.tail_local
+        offset = entry.offset
+        points.append(meters * np.array(end if offset is None else bone.matrix_local @ (Vector(offset) / meters)))
     columns = [clip.names.index(entry.marker) for entry in entries]
-    return uniform_scale(points, rigid_pairs(entries, parents, connected), to_z_up(clip).positions[:, columns])
-
-
-def _rest_point(rig: bpy.types.Object, entry: MappedMarker) -> FloatArray:
-    """(3,) position of a mapped point at rest, in meters from the armature's origin."""
-    bone = rig.data.bones[entry.bone]
-    scale = meters_per_unit(rig)
-    if entry.offset is not None:
-        return np.array(bone.matrix_local @ (Vector(entry.offset) / scale)) * scale
-    return np.array(bone.head_local if entry.point == "HEAD" else bone.tail_local) * scale
-
-
-def _recorded_range(scene: bpy.types.Scene, clip: Clip, request: BakeFileRequest) -> tuple[int, int]:
-    """First and last frame of the recording in the scene."""
-    count = retimed(clip, scene_rate(scene), request.timing).frame_count
-    return request.start_frame, request.start_frame + count - 1
+    return uniform_scale(
+        np.array(points), rigid_pairs(entries, parents, connected), to_z_up(clip).positions[:, columns]
+    )
 
 
 def show_range(scene: bpy.types.Scene, first: int, last: int) -> None:

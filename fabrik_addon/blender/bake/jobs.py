@@ -9,8 +9,8 @@ import numpy as np
 
 from ...core import Solution, Solver
 from ...core.arrays import BoolArray, FloatArray, IntArray
-from ...markers.butterworth import low_pass
 from ...markers.feet import Stance
+from ...markers.signals import low_pass
 from ...markers.take import FilledSpan, TakeSettings
 from ..capture.calibrate import kept_factors
 from ..capture.clip import scene_rate
@@ -91,11 +91,26 @@ def sample(
 ) -> Generator[float, None, tuple[list[Job], FloatArray]]:
     """The trees to solve, and (F, 4, 4) world matrices of the armature; yields the share done."""
     scene, frames, by_markers = context.scene, settings.frames, follows_markers(armature, settings.source)
-    problems = _problems_at(context, armature, settings)
+    # The bones are as on the first frame.
+    if armature.animation_data is not None and scene.frame_current_final != settings.frame_start:
+        scene.frame_set(settings.frame_start)
+    else:
+        context.view_layer.update()
+    problems = find_problems(armature, followed(armature, settings.source), baked=True)
     rate = scene_rate(scene) / settings.step
     smooth = partial(low_pass, rate=rate, cutoff=settings.low_pass) if by_markers else None
     sampled, matrices = yield from sampled_steps(scene, armature, problems, frames, smooth, recorded=by_markers)
-    take = _take_settings(settings, rate, matrices[0]) if by_markers else None
+    take = None
+    if by_markers:
+        take = TakeSettings(
+            gaps=settings.gaps,
+            robust=settings.robust,
+            steady=settings.robust,
+            plant_feet=settings.plant_feet == "ON",
+            rate=rate,
+            up=int(np.argmax(np.abs(matrices[0, 2, :3]))),
+            meter=1.0 / float(object_scale(matrices[0])),
+        )
     jobs = [
         _job(armature, tree, places, space, frames, take)
         for tree, (places, space) in zip(problems, sampled, strict=True)
@@ -104,29 +119,6 @@ def sample(
     if not seen:
         raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}: choose others")
     return seen, matrices
-
-
-def _problems_at(context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings) -> list[RigProblem]:
-    """The problems, with the bones as on the first frame."""
-    frame = settings.frame_start
-    if armature.animation_data is not None and context.scene.frame_current_final != frame:
-        context.scene.frame_set(frame)
-    else:
-        context.view_layer.update()
-    return find_problems(armature, followed(armature, settings.source), baked=True)
-
-
-def _take_settings(settings: BakeSettings, rate: float, world: FloatArray) -> TakeSettings:
-    """The settings for markers; rate: baked frames per second; world: (4, 4) world matrix of the armature."""
-    return TakeSettings(
-        gaps=settings.gaps,
-        robust=settings.robust,
-        steady=settings.robust,
-        plant_feet=settings.plant_feet == "ON",
-        rate=rate,
-        up=int(np.argmax(np.abs(world[2, :3]))),
-        meter=1.0 / float(object_scale(world)),
-    )
 
 
 def _job(

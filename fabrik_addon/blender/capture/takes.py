@@ -11,14 +11,9 @@ from ..settings.markers import KEPT, TAKE_SEEN, TAKE_STATIC, FabrikCapture, Fabr
 from ..settings.rig import rig_settings
 
 
-def is_take(collection: bpy.types.Collection) -> bool:
-    """Whether a collection contains an imported recording."""
-    return collection.get(TAKE_STATIC) is not None
-
-
 def imported_takes(scene: bpy.types.Scene) -> list[bpy.types.Collection]:
     """The collections of a scene with imported recordings, in the order of their import."""
-    return [each for each in scene.collection.children_recursive if is_take(each)]
+    return [each for each in scene.collection.children_recursive if each.get(TAKE_STATIC) is not None]
 
 
 def take_name(rig: bpy.types.Object) -> str:

@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...core import Hinge, forward_kinematics
+from ...core import Hinge, Solution, forward_kinematics
 from ...core.arrays import FloatArray, IntArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import (
@@ -229,8 +229,8 @@ class PlainRig:
         moved = skeleton.names[:1] if moves_root else ()
         return {*bones}, _paths(bones, moved)
 
-    def off(self, context: bpy.types.Context, skeleton: Skeleton, wanted: FloatArray, frames: IntArray) -> list[str]:
-        """Check on some of F frames whether bones match matrices (F, J, 4, 4); returns a warning on each that does not.
+    def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
+        """Check on some of F frames whether bones are as solved; returns a warning on each that is not.
 
         Leaves the scene on another frame.
         """
@@ -467,8 +467,8 @@ class ControlRig(PlainRig):
         held = {bone_in_path(row.name) for row in kept.switches}
         return moved | held | {row.control for row in kept.carriers}, _paths(turned | moved, moved) | switches
 
-    def off(self, context: bpy.types.Context, skeleton: Skeleton, wanted: FloatArray, frames: IntArray) -> list[str]:
-        return off_their_channels(context, self.rig, self._kept, skeleton, wanted, frames)
+    def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
+        return off_their_channels(context, self.rig, self._kept, solution, frames)
 
     def place(self, root: str) -> str:
         found: str = self._kept.place

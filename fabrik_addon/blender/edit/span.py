@@ -13,7 +13,6 @@ from ...core.arrays import FloatArray, IntArray
 from ...core.edit import EditModel, EditSolver
 from ...core.falloff import falloff
 from ...core.kernel.bounds import Floor
-from ...core.model.bodies import effector_offset
 from ...core.model.skeleton import Skeleton
 from ...human.naming_schemes import match
 from ..bake.animated import check_still
@@ -124,12 +123,6 @@ class Span:
     def posed(self) -> FloatArray:
         """(F, J, 4, 4) original poses of the frames, in armature space."""
         return forward_kinematics(self.model.skeleton, self.motion.rotations, self.motion.roots)
-
-    def own_way(self) -> FloatArray:
-        """(F, 3) positions of the first dragged point in the original poses, in armature space."""
-        skeleton, effector = self.model.skeleton, self.model.effectors[0]
-        posed = self.posed[:, skeleton.index(effector.bone)]
-        return np.asarray(posed[:, :3, 3] + posed[:, :3, :3] @ effector_offset(skeleton, effector))
 
 
 def make_span(
@@ -246,11 +239,16 @@ def _turning(
     check_unscaled(armature, names)
     tops = {skeleton.index(top) for top in setup.tops if top in skeleton.names}
     below = [name for name in names if tops & set(skeleton.path(skeleton.index(name)))]
-    open_ = [name for name in below if name not in setup.frozen and not _is_partly_locked(armature, tree, name)]
+    posed, open_ = posed_rig(armature), []
+    for name in below:
+        # Bones whose locks restrict them more than their limit don't rotate.
+        here = tree.rotations[skeleton.index(name)]
+        if name not in setup.frozen and (posed.hinge(name) is not None or posed.lock(name, here) is None):
+            open_.append(name)
     dragged = next(iter(setup.dragged))
     for name in setup.dragged:
         check_on_fk(armature, name)
-    keyed = take.keyed - posed_rig(armature).on_ik
+    keyed = take.keyed - posed.on_ik
     turning = [name for name in open_ if name in keyed]
     if not turning:
         raise RigError(f"No bone that follows {dragged!r} has keys: bake or key some motion first")
@@ -261,13 +259,6 @@ def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
     """Raise RigError if a bone is on a control rig's IK, because then keys of other controls move it."""
     if bone in posed_rig(armature).on_ik:
         raise RigError(f"Bone {bone!r} is on IK here: switch its limb to FK, with keys, to edit its motion")
-
-
-def _is_partly_locked(armature: bpy.types.Object, tree: Tree, name: str) -> bool:
-    """Whether a bone's locks restrict it more than its limit."""
-    here = tree.rotations[tree.skeleton.index(name)]
-    posed = posed_rig(armature)
-    return posed.hinge(name) is None and posed.lock(name, here) is not None
 
 
 def _moves_root(

@@ -14,6 +14,7 @@ from mathutils import Quaternion, Vector
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.edit import EditPoses, EditSolver, between
+from ...core.model.bodies import effector_offset
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import take_pins_along
@@ -81,7 +82,10 @@ class SpreadDrag:
         skeleton = span.model.skeleton
         dragged = [bone for bone in setup.dragged if bone in skeleton.names]
         self._rooms = {bone: room_above(floor, skeleton, span.posed, bone) for bone in dragged} if floor else {}
-        self._own_way = span.own_way() @ self._to_world.T + world[:3, 3]
+        # (F, 3) positions of the first dragged point in the original poses.
+        effector = span.model.effectors[0]
+        posed = span.posed[:, skeleton.index(effector.bone)] @ np.append(effector_offset(skeleton, effector), 1.0)
+        self._own_way = posed[:, :3] @ self._to_world.T + world[:3, 3]
         self.left_alone, self.notice = list(span.left_alone), ""
         self.start: FloatArray = self._own_way[now]
         turn = Quaternion(self._coarse.own_rotations[self._row, 0].tolist())
@@ -161,7 +165,10 @@ class SpreadDrag:
         for place, effector in enumerate(self._span.model.effectors):
             if effector.bone not in self._dragged:
                 continue
-            targets[:, place] += self._shifts(effector.bone, shift, rows)
+            shifts = shares[:, None] * (self._dragged[effector.bone] * shift)
+            if self._floor is not None:
+                shifts = above_the_floor(self._floor, shifts, self._rooms[effector.bone][rows])
+            targets[:, place] += shifts
             # A root that can be moved directly keeps its rotation.
             leads = self._span.model.free_root and effector.bone == self._span.model.skeleton.names[0]
             if turn is None and not leads:
@@ -170,13 +177,6 @@ class SpreadDrag:
                 vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
                 rotations[:, place] = _turned(rotations[:, place], vector, self._dragged[effector.bone][0], shares)
         return targets, rotations
-
-    def _shifts(self, bone: str, shift: FloatArray, rows: IntArray | slice) -> FloatArray:
-        """(F, 3) shifts of a dragged bone on some of the span's frames, at most down to the floor."""
-        shifts = self._span.shares[rows, None] * (self._dragged[bone] * shift)
-        if self._floor is None:
-            return shifts
-        return above_the_floor(self._floor, shifts, self._rooms[bone][rows])
 
 
 def begin_spread(

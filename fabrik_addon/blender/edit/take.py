@@ -57,7 +57,13 @@ class Take:
         self.is_layered = is_layered(armature)
         self.place = self.posed.place(tree.skeleton.names[0])
         self._curves = keyframes.curves_by_path(every_curve(armature))
-        _check_plain(armature)
+        animation = armature.animation_data
+        if animation is None:
+            return
+        if animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE":
+            raise RigError(f"The action of {armature.name!r} is blended with others: set its influence to 1 to edit it")
+        if animation.use_tweak_mode:
+            raise RigError(f"{armature.name!r} has an NLA strip in tweak mode: leave tweak mode first")
 
     def curves(self, bone: str, channel: str) -> list[bpy.types.FCurve]:
         """The curves of a bone's channel."""
@@ -200,14 +206,3 @@ def _times(curve: bpy.types.FCurve, within: tuple[float, float] | None) -> Float
     rounds = np.arange(np.floor((within[0] - cycle[0]) / length), np.ceil((within[1] - cycle[0]) / length) + 1.0)
     again = (times[:-1] + length * rounds[:, None]).ravel()
     return np.asarray(again[(again >= within[0]) & (again <= within[1])])
-
-
-def _check_plain(armature: bpy.types.Object) -> None:
-    """Raise RigError if something other than its action moves an armature's bones over time."""
-    animation = armature.animation_data
-    if animation is None:
-        return
-    if animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE":
-        raise RigError(f"The action of {armature.name!r} is blended with others: set its influence to 1 to edit it")
-    if animation.use_tweak_mode:
-        raise RigError(f"{armature.name!r} has an NLA strip in tweak mode: leave tweak mode first")

@@ -1,8 +1,7 @@
 """The positions of a rig's targets, now or frame by frame, in the space in which its tree of bones is solved."""
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
@@ -118,7 +117,8 @@ def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Co
     done = 0
     while done < len(frames):
         first, began = done, time.monotonic()
-        with _frame_kept(scene):
+        frame, subframe = scene.frame_current, scene.frame_subframe
+        try:
             while done < len(frames) and (done < first + _LEAST_FRAMES or time.monotonic() < began + _LOOK_EVERY):
                 whole = int(np.floor(frames[done]))
                 scene.frame_set(whole, subframe=float(frames[done] - whole))
@@ -126,6 +126,8 @@ def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Co
                 for column, read, target in columns:
                     column[done] = read(graph, target)
                 done += 1
+        finally:
+            scene.frame_set(frame, subframe=subframe)
         yield done / len(frames)
 
 
@@ -191,16 +193,6 @@ def _evaluated_matrix(graph: bpy.types.Depsgraph, target: Target) -> Matrix:
     holder, bone = target
     evaluated = _evaluated_object(graph, holder)
     return evaluated.matrix_world @ evaluated.pose.bones[bone].matrix if bone else evaluated.matrix_world
-
-
-@contextmanager
-def _frame_kept(scene: bpy.types.Scene) -> Iterator[None]:
-    """Return the scene to its frame at the end of the block, also after errors."""
-    frame, subframe = scene.frame_current, scene.frame_subframe
-    try:
-        yield
-    finally:
-        scene.frame_set(frame, subframe=subframe)
 
 
 def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
@@ -299,7 +291,10 @@ def present_places(
         # Imported markers have gaps.
         if not is_seen(goal, scene.frame_current_final):
             matrix[:3, 3] = np.nan
-    bends = np.array([_bend_point(graph, bend) for bend in problem.bends])
+    bends = np.full((len(world), 3), np.nan)
+    for row, bend in enumerate(problem.bends):
+        if bend is not None:
+            bends[row] = _world_matrix(graph, armature, bend)[:3, 3]
     return places_in(space, problem, world[:, :3, 3], world, bends)
 
 
@@ -324,49 +319,30 @@ def sampled_steps(
     turning = _once([(rig, ""), *followed, *((rig, tree.carrier) for tree in problems if tree.carrier)])
     points, matrices = yield from sample_steps(scene, reached, turning, frames, recorded=recorded)
     points = points if smooth is None else smooth(points)
-    samples = _Samples(_by_target(reached, points), _by_target(turning, matrices))
-    armature = samples.turned[rig, ""]
-    return [samples.places(rig, tree) for tree in problems], armature
+    # The samples (F, 3) and (F, 4, 4) by goal; rotations are only valid if a goal has a target rotation.
+    seen: dict[Target | Pin | Partner, FloatArray] = dict(zip(reached, np.moveaxis(points, 1, 0), strict=True))
+    turned: dict[Target | Pin | Partner, FloatArray] = dict(zip(turning, np.moveaxis(matrices, 1, 0), strict=True))
+    armature, found = turned[rig, ""], []
+    for goal in (each for tree in problems for each in tree.targets):
+        if isinstance(goal, (Pin, Partner)):
+            turned[goal] = armature @ _own_matrix(goal)
+            seen[goal] = turned[goal][:, :3, 3]
+    nothing, unturned = np.full((len(armature), 3), np.nan), np.broadcast_to(np.eye(4), armature.shape)
+    for tree in problems:
+        space = armature
+        if tree.carrier:
+            space = turned[rig, tree.carrier] @ np.linalg.inv(tree.tree.skeleton.rest[0])
+        world = None
+        if _turning(tree):
+            world = np.stack([turned.get(goal, unturned) for goal in tree.targets], axis=1)
+        bends = np.stack([nothing if bend is None else seen[bend] for bend in tree.bends], axis=1)
+        places = places_in(space, tree, np.stack([seen[goal] for goal in tree.targets], axis=1), world, bends)
+        found.append((places, space))
+    return found, armature
 
 
 def _once(targets: Iterable[Target]) -> list[Target]:
     return list(dict.fromkeys(targets))
-
-
-def _by_target(targets: Sequence[Target], samples: FloatArray) -> dict[Target, FloatArray]:
-    """The samples (F, E, …) by target."""
-    return dict(zip(targets, np.moveaxis(samples, 1, 0), strict=True))
-
-
-class _Samples(NamedTuple):
-    """Samples on F frames, (F, 3) and (F, 4, 4) by object and bone; the rig always has matrices."""
-
-    points: dict[Target, FloatArray]
-    turned: dict[Target, FloatArray]
-
-    def places(self, rig: bpy.types.Object, problem: RigProblem) -> tuple[Places, FloatArray]:
-        """The targets of one tree, and its space."""
-        armature = space = self.turned[rig, ""]
-        if problem.carrier:
-            space = self.turned[rig, problem.carrier] @ np.linalg.inv(problem.tree.skeleton.rest[0])
-        points = np.stack([self._point(armature, goal) for goal in problem.targets], axis=1)
-        turning = bool(_turning(problem))
-        world = np.stack([self._world(armature, goal) for goal in problem.targets], axis=1) if turning else None
-        nothing = np.full((len(space), 3), np.nan)
-        bends = np.stack([nothing if bend is None else self.points[bend] for bend in problem.bends], axis=1)
-        return places_in(space, problem, points, world, bends), space
-
-    def _point(self, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
-        """(F, 3) positions of a goal."""
-        if isinstance(goal, (Pin, Partner)):
-            return np.asarray((armature @ _own_matrix(goal)[:, 3])[:, :3])
-        return self.points[goal]
-
-    def _world(self, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
-        """(F, 4, 4) matrices of a goal; the rotation is only valid if the goal has a target rotation."""
-        if isinstance(goal, (Pin, Partner)):
-            return armature @ _own_matrix(goal)
-        return self.turned[goal] if goal in self.turned else np.tile(np.eye(4), (len(armature), 1, 1))
 
 
 def _turning(problem: RigProblem) -> list[Target | Pin | Partner]:
@@ -428,10 +404,3 @@ def _own_matrix(pin: Pin | Partner) -> FloatArray:
     if isinstance(pin, Partner):
         return np.eye(4)
     return as_array(Matrix.LocRotScale(pin.location, Quaternion(pin.rotation), None))
-
-
-def _bend_point(graph: bpy.types.Depsgraph, bend: Target | None) -> Sequence[float]:
-    """(3,) world position of a limb's pole, NaN without one."""
-    if bend is None:
-        return (np.nan,) * 3
-    return _world_matrix(graph, np.eye(4), bend)[:3, 3].tolist()

@@ -151,9 +151,4 @@ def _bring_beside_keys(rig: bpy.types.Object, bone: bpy.types.PoseBone, frame: f
 def _keyed_values(rig: bpy.types.Object, path: str, present: FloatArray, frame: float) -> FloatArray | None:
     """The values of a channel's curves on a frame; None without curves."""
     found: Sequence[bpy.types.FCurve] = [curve for curve in keyframes.curves(rig) if curve.data_path == path]
-    if not found:
-        return None
-    values = present.copy()
-    for curve in found:
-        values[curve.array_index] = curve.evaluate(frame)
-    return values
+    return keyframes.channel_values(present, found, np.array([frame]))[0] if found else None

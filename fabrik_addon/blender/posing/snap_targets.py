@@ -1,6 +1,6 @@
 """Moves targets to the current pose's effectors, so that solving changes nothing (FK to IK)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import bpy
@@ -11,7 +11,7 @@ from ...core.arrays import FloatArray
 from ...core.errors import first_few
 from ..goals.effectors import check_effectors, set_pin
 from ..goals.places import present_places, tree_space
-from ..goals.problem import RigProblem, find_problems
+from ..goals.problem import find_problems
 from ..limits.check_action import clamp_pose
 from ..rig.armature import RigError, check_editable
 from ..rig.legal import excess
@@ -111,25 +111,23 @@ def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Mo
         if any(bend is not None for bend in problem.bends):
             places = present_places(context.evaluated_depsgraph_get(), context.scene, rig, problem)
             space = tree_space(rig, problem)
-            for number, toward in _limb_sides(problem):
-                bend = problem.bends[number]
+            solved = problem.solver().problem
+            pose = solved.bodies.pose(problem.tree.rotations[solved.bones], problem.tree.root_location)
+            for limb in solved.bend_limbs:
+                end = pose.points(np.array(limb.bodies[-1:]), limb.end[None])
+                heads = pose.heads[[limb.bodies[0], *limb.middle]]
+                bend = problem.bends[limb.effector]
                 if bend is not None and places.bends is not None:
-                    place = toward(places.bends[number])
+                    toward = _Side(np.concatenate([heads[:1], end, heads[1:]]))
+                    place = toward(places.bends[limb.effector])
                     yield _Move(*bend, Vector((space[:3, :3] @ place + space[:3, 3]).tolist()))
 
 
-def _limb_sides(problem: RigProblem) -> Iterator[tuple[int, Callable[[FloatArray], FloatArray]]]:
-    """For each effector that ends a limb, a function that rotates a point (3,) to the side to which the limb bends."""
-    solved = problem.solver().problem
-    pose = solved.bodies.pose(problem.tree.rotations[solved.bones], problem.tree.root_location)
-    for limb in solved.bend_limbs:
-        end = pose.points(np.array(limb.bodies[-1:]), limb.end[None])
-        heads = pose.heads[[limb.bodies[0], *limb.middle]]
-        yield limb.effector, _Side(np.concatenate([heads[:1], end, heads[1:]]))
-
-
 class _Side:
-    """The side to which a limb bends, from its base, its end, and the joints between: (2 + N, 3) points."""
+    """The side to which a limb bends, from its base, its end, and the joints between: (2 + N, 3) points.
+
+    It rotates points to that side.
+    """
 
     def __init__(self, points: FloatArray) -> None:
         self.base = points[0]

@@ -10,8 +10,8 @@ import addon_utils
 import bpy
 import numpy as np
 
+from ...markers.files.suffixes import POSE_SUFFIXES
 from ...retarget.files.any_file import read_recorded
-from ...retarget.files.suffixes import SUFFIXES
 from ...retarget.goals import RetargetSettings
 from ...retarget.motion import RetargetError
 from ...retarget.pairs import Pair
@@ -54,8 +54,15 @@ def retarget_from(
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
     with nullcontext(check_source(source, rig)) if path is None else imported(context, path, up_axis, rate) as armature:
-        check_animated(armature)
-        own = source_range(armature, context.scene)
+        animated = armature.animation_data is not None or armature.parent is not None or len(armature.constraints)
+        if not animated and not any(len(bone.constraints) for bone in armature.pose.bones):
+            raise RetargetError(f"{armature.name!r} has no animation: choose an animated armature")
+        # The whole frames of its keys; the scene's range if it has no keys.
+        keyed = [curve.keyframe_points for curve in curves(armature) if len(curve.keyframe_points)]
+        own = context.scene.frame_start, context.scene.frame_end
+        if keyed:
+            ends = min(points[0].co[0] for points in keyed), max(points[-1].co[0] for points in keyed)
+            own = round(ends[0]), round(ends[1])
         first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
         baked, given = BakeSettings(first, last, **bake), checked_pairs(pairs, rig, armature)
         reference = None
@@ -146,21 +153,6 @@ def _armature_of(brought: Iterable[bpy.types.ID], path: Path) -> bpy.types.Objec
     return armature
 
 
-def check_animated(source: bpy.types.Object) -> None:
-    """Raise RetargetError if nothing moves a source: no keys, drivers, constraints, strips or parent."""
-    animated = source.animation_data is not None or source.parent is not None or len(source.constraints)
-    if not animated and not any(len(bone.constraints) for bone in source.pose.bones):
-        raise RetargetError(f"{source.name!r} has no animation: choose an animated armature")
-
-
-def source_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[int, int]:
-    """The first and the last whole frame of a source's keys; the scene's range if it has no keys."""
-    keyed = [curve.keyframe_points for curve in curves(source) if len(curve.keyframe_points)]
-    if not keyed:
-        return scene.frame_start, scene.frame_end
-    return round(min(points[0].co[0] for points in keyed)), round(max(points[-1].co[0] for points in keyed))
-
-
 def is_file(source: str) -> bool:
     """Whether a source has the name of a file type that can be read."""
     return Path(source).suffix.lower() in _IMPORTERS or is_recorded(Path(source))
@@ -168,4 +160,4 @@ def is_file(source: str) -> bool:
 
 def is_recorded(path: Path) -> bool:
     """Whether a file has the name of a type that our own readers read."""
-    return path.suffix.lower() in SUFFIXES
+    return path.suffix.lower() in POSE_SUFFIXES

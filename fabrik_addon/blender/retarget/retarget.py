@@ -56,7 +56,10 @@ class PlainPoses:
             return None
         if animation is not None and len(animation.drivers):
             return None
-        if any(len(bone.constraints) or not _inherits_all(bone.bone) for bone in bones):
+        if any(len(bone.constraints) for bone in bones) or not all(
+            bone.use_inherit_rotation and bone.use_local_location and bone.inherit_scale == "FULL"
+            for bone in source.data.bones
+        ):
             return None
         every = list(curves(source))
         if not all(is_simple(curve) and not curve.data_path.endswith(".rotation_mode") for curve in every):
@@ -93,11 +96,6 @@ def _moved(bone: bpy.types.PoseBone, by_path: _Curves, frames: IntArray) -> tupl
 def _values(bone: bpy.types.PoseBone, channel: str, by_path: _Curves, frames: IntArray) -> FloatArray:
     """(F, n) values of a channel; without keys, its current value."""
     return channel_values(getattr(bone, channel), by_path.get(bone_path(bone.name, channel), ()), frames)
-
-
-def _inherits_all(bone: bpy.types.Bone) -> bool:
-    """Whether a bone inherits its parent's transform with the default settings."""
-    return bone.use_inherit_rotation and bone.use_local_location and bone.inherit_scale == "FULL"
 
 
 # Frames between two checks of the Esc key: if evaluated one by one, or read from curves at once.

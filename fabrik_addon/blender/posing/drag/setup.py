@@ -12,7 +12,7 @@ from mathutils import Quaternion
 from ....core import Effector, forward_kinematics
 from ....core.arrays import FloatArray
 from ....core.kernel.hanging import HangFrom
-from ....core.model.prismatic import moved_with
+from ....core.model.effector import moved_with
 from ...control.posed_rig import posed_rig
 from ...goals.effectors import Partner, closes, core_effector, pins, turning_bones
 from ...goals.problem import rig_problem, root_mode
@@ -332,7 +332,11 @@ class DragSetup:
         """The part of the rig from one bone down, with all dragged or pinned bones on it."""
         tree = tree_below(self._trees[top], self._posed.stands(self._trees[top]), top, self.owned, self.frozen)
         names = tree.skeleton.names
-        root = self._root_mode(top, names)
+        root = "FIXED"
+        if top not in self.frozen and self._posed.may_move_freely(top):
+            pinned = any(pin.bone in names for pin in self._held)
+            dragged = top if top in self.dragged else next(iter(self.dragged))
+            root = root_mode(self._armature, pinned=pinned, dragged=dragged, top=top, setting=self.settings.root)
         leads = top in self.dragged and root != "FIXED"
         grips = [
             self._grip(bone, turning=turning and not leads, stays=bone == top and root == "FIXED")
@@ -375,14 +379,6 @@ class DragSetup:
         return DragPart(
             self._armature, tree, grips, self.frozen, root, follows=follows, hangs=hangs, left=left, trunk=trunk
         )
-
-    def _root_mode(self, top: str, names: Sequence[str]) -> str:
-        """How the uppermost of the named bones moves; one that is not a root, or is locked, does not."""
-        if top in self.frozen or not self._posed.may_move_freely(top):
-            return "FIXED"
-        pinned = any(pin.bone in names for pin in self._held)
-        dragged = top if top in self.dragged else next(iter(self.dragged))
-        return root_mode(self._armature, pinned=pinned, dragged=dragged, top=top, setting=self.settings.root)
 
     def _loop_grips(self, effector: FabrikEffector, partner: Partner, names: Sequence[str]) -> Iterator[Grip]:
         """The grips that keep a loop closed: on both sides, or on the following side if the other one does not move."""

@@ -12,9 +12,8 @@ from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatPrope
 from bpy.types import Context, Event, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
-from ....markers.files.suffixes import SUFFIXES
+from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
-from ....retarget.files.suffixes import SUFFIXES as POSE_SUFFIXES
 from ...capture.import_options import ImportOptions
 from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC
 from ...settings.rig import rig_settings
