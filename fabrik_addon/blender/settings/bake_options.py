@@ -149,6 +149,7 @@ OPTIONS: Final[dict[str, Any]] = {
     for kind in (KeyOptions, BakeOptions, MarkerOptions)
     for name, declared in get_annotations(kind).items()
 }
+KEY_OPTIONS: Final[dict[str, Any]] = get_annotations(KeyOptions)
 RETARGET_OPTIONS: Final[dict[str, Any]] = get_annotations(RetargetOptions)
 
 

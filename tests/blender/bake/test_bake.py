@@ -480,9 +480,10 @@ class TestOperator:
         rig.fabrik.bake.action = "CURRENT"
         scene = bpy.context.scene
         scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 2, 10
-        bpy.ops.fabrik.bake(frame_start=1, frame_end=3, action_name="Mine")
-        assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == {1, 2, 3}
+        bpy.ops.fabrik.bake(frame_start=1, frame_end=3, action_name="Mine", step=2, action="NEW")
+        assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == {1, 3}
         assert rig.animation_data.action.name == "Mine"
+        assert (rig.fabrik.bake.step, rig.fabrik.bake.action) == (1, "CURRENT")
 
     def test_invoked_without_a_window_it_bakes_straight_through(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)

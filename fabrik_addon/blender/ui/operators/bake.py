@@ -1,30 +1,42 @@
 """Bakes, with a progress bar and Esc if there is a window."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from bpy.props import IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ...settings.bake_options import OPTIONS
+from ...settings.bake_options import KEY_OPTIONS, OPTIONS
 from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import rig_at_hand, why_no_bake
 from ..translations import told
-from .base import InSteps
+from .base import InSteps, keyword
 
 if TYPE_CHECKING:
     from ...bake.bake import Steps
     from ...bake.report import BakeResult
 
 
+_GIVEN: Any = SimpleNamespace(**{name: keyword(declared) for name, declared in KEY_OPTIONS.items()})
+
+
 class ReportsBake:
-    """An operator whose steps return the result of a bake."""
+    """An operator whose steps return the result of a bake. Keywords that are not given use the rig's settings."""
 
     frame_start: IntProperty(name="Start", description="First frame. Defaults to the preview range or the source")
     frame_end: IntProperty(name="End", description="Last frame. Defaults to the preview range or the source")
     action_name: StringProperty(
         name="Action Name", description="Name of the new action. Defaults to the rig's name", options=ASIDE
     )
+
+    step: _GIVEN.step
+    action: _GIVEN.action
+    bones: _GIVEN.bones
+    root_motion: _GIVEN.root_motion
+    key_angle: _GIVEN.key_angle
+    self_collision: _GIVEN.self_collision
+    plant_feet: _GIVEN.plant_feet
 
     report: Callable[[set[str], str], None]
 
@@ -45,7 +57,7 @@ class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
     doing = "baking"
 
     def steps(self, context: Context) -> "Steps":
-        """The bake, with the rig's options."""
+        """The bake, with the rig's settings and the keywords given."""
         from ...bake.bake import bake_steps
         from ...bake.settings import BakeSettings, chosen_range
 
@@ -53,7 +65,7 @@ class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
         kept = rig_settings(rig)
         options: dict[str, Any] = {
             name: getattr(kept.bake if hasattr(kept.bake, name) else kept.capture, name) for name in OPTIONS
-        }
+        } | self.given(*KEY_OPTIONS)
         first, last = chosen_range(context.scene, rig, options["source"])
         frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
         return bake_steps(context, rig, BakeSettings(**frames, action_name=self.action_name, **options))

@@ -46,6 +46,12 @@ def says_why_not(method: _Runs) -> _Runs:
     return on_event if "event" in signature(method).parameters else at_once
 
 
+def keyword(declared: Any) -> Any:
+    """A setting of a rig as an operator's keyword, for scripts: not shown, and only for this call."""
+    kept = {name: value for name, value in declared.keywords.items() if name not in {"update", "override"}}
+    return declared.function(**kept | {"options": kept.get("options", set()) | {"SKIP_SAVE", "HIDDEN"}})
+
+
 class OnRig:
     """An operator on the current rig, usually the active armature.
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 from inspect import get_annotations
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
@@ -9,11 +10,11 @@ from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProper
 from bpy.types import Context, Event, Operator, Timer
 from mathutils import Quaternion, Vector
 
-from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, rig_settings
+from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, FabrikRig, rig_settings
 from ...settings.why_not import rig_at_hand
 from ..overlays.handlers import DrawingHandlers
 from ..translations import told
-from .base import OnRig, Watch, bones_of, says_why_not
+from .base import OnRig, Watch, bones_of, keyword, says_why_not
 from .edit_motion import play_again
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ _PRECISE: Final = 0.1
 _PAUSE: Final = 1.0 / 60.0
 # Properties that use the rig's settings unless they are given; they can be adjusted after a drag.
 _KEPT: Final = ("keep_orientation", "spread")
-_KEEP_ORIENTATION, _SPREAD = (get_annotations(FabrikDragSettings)[name] for name in _KEPT)
+_RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(FabrikDragSettings))
+_REACH, _BONES, _SPREAD_TO, _ROOT = map(keyword, (_RIG.reach, _RIG.bones, _RIG.spread_to, _RIG.root))
 
 
 class FABRIK_OT_drag(OnRig, Operator):
@@ -64,8 +66,12 @@ class FABRIK_OT_drag(OnRig, Operator):
         subtype="EULER",
         options=ASIDE,
     )
-    keep_orientation: _KEEP_ORIENTATION
-    spread: _SPREAD
+    keep_orientation: _RIG.keep_orientation
+    spread: _RIG.spread
+    reach: _REACH
+    bones: _BONES
+    spread_to: _SPREAD_TO
+    root: _ROOT
     frame: IntProperty(
         name="Frame", description="The frame that is dragged; this one unless given", options={*ASIDE, "HIDDEN"}
     )
@@ -184,9 +190,11 @@ class FABRIK_OT_drag(OnRig, Operator):
         for name in set(_KEPT) - self.given(*_KEPT).keys():
             setattr(self, name, getattr(kept.drag, name))
         others = [bone.name for bone in chosen_bones(context, rig, self.others)] if self.others else []
-        settings = DragSettings(kept.drag.reach, kept.drag.bones, kept.root, self.keep_orientation, tuple(others))
+        how = {"root": kept.root} | {name: getattr(kept.drag, name) for name in ("reach", "bones", "spread_to")}
+        how |= self.given(*how)
+        settings = DragSettings(how["reach"], how["bones"], how["root"], self.keep_orientation, tuple(others))
         frame = self.given("frame").get("frame")
-        spread = Spread(self.spread, self.spread, frame, kept.drag.spread_to)
+        spread = Spread(self.spread, self.spread, frame, how["spread_to"])
         return begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _given_turn(self) -> "FloatArray | None":

@@ -1,20 +1,22 @@
 """Adds, removes and orders targets, and pins bones."""
 
+from inspect import get_annotations
 from typing import Any
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ...settings.rig import ASIDE, POINTS, rig_settings
+from ...settings.rig import ASIDE, POINTS, FabrikRig, rig_settings
 from ...settings.why_not import named, of_a_rig, why_no_own_targets
-from .base import Bones, Done, OnBones, OnRig, bones_of
+from .base import Bones, Done, OnBones, OnRig, bones_of, keyword
 
 _PINNING = (
     ("TOGGLE", "Toggle", "Unpin the bones if all of them are pinned, otherwise pin them"),
     ("PIN", "Pin", "Hold the bones at their current positions"),
     ("UNPIN", "Unpin", "Remove the pins of the bones"),
 )
+_ACTIVE = keyword(get_annotations(FabrikRig)["active_effector"])
 
 
 @of_a_rig
@@ -70,10 +72,12 @@ class FABRIK_OT_remove_effector(OnRig, Operator):
     bl_label = "Remove Target or Pin"
     why_not = staticmethod(_why_no_effector)
 
+    index: _ACTIVE
+
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...goals.effectors import remove_effector
 
-        name = remove_effector(rig, rig_settings(rig).active_effector)
+        name = remove_effector(rig, self.given("index").get("index", rig_settings(rig).active_effector))
         return f"Removed {name!r}", []
 
 

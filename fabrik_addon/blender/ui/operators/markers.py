@@ -20,7 +20,7 @@ from ...settings.rig import rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_mapped, why_no_rig
 from ..folded import folded
 from ..translations import told
-from .base import Done, InSteps, OnJson, OnRig, chosen_path, says_why_not
+from .base import Done, InSteps, OnJson, OnRig, chosen_path, keyword, says_why_not
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -378,6 +378,9 @@ class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
         return f"Assigned {found} of the map's {count} markers to bones", []
 
 
+_REFINE = keyword(CALIBRATION_OPTIONS["refine"])
+
+
 class FABRIK_OT_calibrate_markers(InSteps, Operator):
     """Measure the marker positions on their bones and the person's size"""
 
@@ -386,13 +389,21 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
     why_not = staticmethod(why_no_mapped)
     doing = "calibrating"
 
+    refine: _REFINE
+    static: StringProperty(
+        name="Static Take",
+        description="Collection with markers of the same person standing still. Defaults to the rig's static take",
+        options={"SKIP_SAVE", "HIDDEN"},
+    )
+
     def steps(self, context: Context) -> "Generator[float, None, CalibrationResult]":
         """The steps of the calibration."""
         from ...capture.calibrate import calibrate_markers_steps
 
         kept = rig_settings(rig_at_hand(context)).capture
-        options: dict[str, Any] = {name: getattr(kept, name) for name in CALIBRATION_OPTIONS}
-        return calibrate_markers_steps(context, rig_at_hand(context), static=kept.static, **options)
+        options: dict[str, Any] = {name: getattr(kept, name) for name in CALIBRATION_OPTIONS} | self.given("refine")
+        static = named(bpy.data.collections, self.static, "collection") or kept.static
+        return calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
 
     def done(self, result: "CalibrationResult") -> set[str]:
         """Report the result."""

@@ -1,17 +1,20 @@
 """Enters Pose mode, poses the current frame, and sets keys and targets from poses."""
 
+from inspect import get_annotations
+
 import bpy
 from bpy.props import BoolProperty, EnumProperty
 from bpy.types import Context, Operator
 
-from ...settings.rig import ASIDE, rig_settings
+from ...settings.rig import ASIDE, FabrikRig, rig_settings
 from ...settings.why_not import why_no_solve
-from .base import Done, OnRig
+from .base import Done, OnRig, keyword
 
 STARTS = (
     ("PRESENT", "Current Pose", "Find the pose nearest to the current pose that meets the targets"),
     ("REST", "Rest", "Start from the rest pose, so that the result depends only on the targets"),
 )
+_KEY_BONES = keyword(get_annotations(FabrikRig)["key_bones"])
 
 
 class FABRIK_OT_pose_mode(OnRig, Operator):
@@ -51,10 +54,12 @@ class FABRIK_OT_key_pose(OnRig, Operator):
     bl_idname = "fabrik.key_pose"
     bl_label = "Keyframe Solved Bones"
 
+    bones: _KEY_BONES
+
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...posing.key_pose import key_pose
 
-        keyed = key_pose(context, rig, rig_settings(rig).key_bones)
+        keyed = key_pose(context, rig, self.given("bones").get("bones", rig_settings(rig).key_bones))
         return f"Keyed {len(keyed)} bones on frame {context.scene.frame_current}", []
 
 

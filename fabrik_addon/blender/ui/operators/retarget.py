@@ -1,6 +1,5 @@
 """Operators that match the bones of two armatures and retarget motion."""
 
-from inspect import get_annotations
 from typing import TYPE_CHECKING, Any
 
 import bpy
@@ -8,7 +7,7 @@ from bpy.props import StringProperty
 from bpy.types import Context, Operator
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
-from ...settings.bake_options import RETARGET_OPTIONS, KeyOptions
+from ...settings.bake_options import KEY_OPTIONS, RETARGET_OPTIONS
 from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import rig_at_hand
 from .bake import ReportsBake
@@ -70,7 +69,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
     )
 
     def steps(self, context: Context) -> "Steps":
-        """The retargeting, with the rig's options."""
+        """The retargeting, with the rig's settings and the keywords given."""
         from ...bake.settings import preview_range
         from ...retarget.bones import pairs_of
         from ...retarget.door import retarget_from
@@ -78,7 +77,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
         rig = rig_at_hand(context)
         kept = rig_settings(rig)
         how: dict[str, Any] = {name: getattr(kept.retarget, name) for name in RETARGET_OPTIONS}
-        bake: dict[str, Any] = {name: getattr(kept.bake, name) for name in get_annotations(KeyOptions)}
+        bake: dict[str, Any] = {name: getattr(kept.bake, name) for name in KEY_OPTIONS} | self.given(*KEY_OPTIONS)
         given = self.given("frame_start", "frame_end")
         first, last = preview_range(context.scene) or (None, None)
         frames = given.get("frame_start", first), given.get("frame_end", last)
