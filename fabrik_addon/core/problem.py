@@ -100,9 +100,15 @@ class Problem:
         return [self.limits.get(self.skeleton.names[bone]) for bone in self.bones]
 
     @cached_property
+    def _sliding(self) -> list[int]:
+        """(S,) the bodies that slide."""
+        return [body for body, bone in enumerate(self.bones) if self.skeleton.names[bone] in self.slides]
+
+    @cached_property
     def bodies(self) -> Bodies:
         """The bones as bodies, at the lengths nearest to rest."""
-        return Bodies(self.shape, self.bones, [joint_axes(limit, 1.0) for limit in self.body_limits], self.free_root)
+        axes = [joint_axes(limit, 1.0) for limit in self.body_limits]
+        return Bodies(self.shape, self.bones, axes, self.free_root, self._sliding)
 
     @cached_property
     def goals(self) -> Goals:
@@ -191,25 +197,10 @@ class Problem:
 
     @cached_property
     def least_squares(self) -> LeastSquares:
-        """The optimizer at the lengths nearest to rest."""
-        none = np.zeros(0)
-        return LeastSquares(self.bodies, self.goals, self.joint_limits, self.poles, (none, none))
-
-    @cached_property
-    def sliding(self) -> LeastSquares | None:
-        """The optimizer with variable lengths; None if no body slides."""
-        names = [self.skeleton.names[bone] for bone in self.bones]
-        found = [body for body, name in enumerate(names) if name in self.slides]
-        if not found:
-            return None
-        ends = np.array([self.slides[names[body]] for body in found])
-        rest = np.array([self._factors[names[body]] for body in found])
-        bodies = Bodies(
-            self.shape, self.bones, [joint_axes(limit, 1.0) for limit in self.body_limits], self.free_root, found
-        )
-        goals = Goals(bodies, self._moved_effectors)
-        limits, poles = JointLimits(bodies, self.body_limits), Poles(bodies, self.bend_limbs)
-        return LeastSquares(bodies, goals, limits, poles, (ends[:, 0] / rest, ends[:, 1] / rest))
+        """The optimizer; lengths are fractions of those nearest to rest."""
+        names = [self.skeleton.names[self.bones[body]] for body in self._sliding]
+        low, high = np.array([np.array(self.slides[name]) / self._factors[name] for name in names]).reshape(-1, 2).T
+        return LeastSquares(self.bodies, self.goals, self.joint_limits, self.poles, (low, high))
 
     @cached_property
     def frames_at_once(self) -> int:

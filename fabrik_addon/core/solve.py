@@ -192,7 +192,10 @@ def solve_frames(problem: Problem, start: Start, targets: Targets, result: Solut
     begun, wanted, origins = _prepared(problem, start, targets)
     pose, bent = _first_poses(problem, begun)
     state = _start_state(problem, pose, wanted)
-    frames = np.flatnonzero(_unfinished(problem, state))
+    away = np.zeros((len(state.weights), 0))
+    if not problem.options.plain and np.isfinite(state.bend).any():
+        away = problem.poles.residual(state.pose, state.bend)
+    frames = np.flatnonzero(problem.least_squares.unfinished(state, away))
     if len(frames):
         found = state.part(frames)
         attempt(problem, found, bent=None if bent is None else bent.part(frames))
@@ -237,7 +240,7 @@ def _first_poses(problem: Problem, start: Start) -> tuple[Pose, Pose | None]:
     """
 
     def pose(local: FloatArray, roots: FloatArray) -> Pose:
-        factors = None if problem.sliding is None else np.ones(local.shape[:2])
+        factors = None if not problem.slides else np.ones(local.shape[:2])
         return problem.bodies.pose(local, roots, factors)
 
     if start.rotations.strides[0]:
@@ -270,22 +273,12 @@ def _start_state(problem: Problem, pose: Pose, targets: Targets) -> State:
     )
 
 
-def _unfinished(problem: Problem, state: State) -> BoolArray:
-    """(F,) whether the start is not a solution: a goal is missed, a limb is off its pole, or rotations are expected."""
-    if state.prior is not None:
-        return np.ones(len(state.weights), dtype=bool)
-    unmet = state.unmet()
-    if not problem.options.plain and np.isfinite(state.bend).any():
-        unmet |= (np.abs(problem.poles.residual(state.pose, state.bend)) > CLOSE * problem.poles.sizes).any(axis=1)
-    return unmet
-
-
 def _slide(problem: Problem, state: State) -> None:
     """If targets are missed at the lengths nearest to rest, solve with variable lengths."""
-    if problem.sliding is not None and len(frames := np.flatnonzero(state.unmet())):
+    if problem.slides and len(frames := np.flatnonzero(state.unmet())):
         part = state.part(frames)
         part.stationary[:] = False
-        problem.sliding.run(part, problem.options.most_steps)
+        problem.least_squares.run(part, problem.options.most_steps, slide=True)
         state.put(frames, part)
 
 
@@ -303,7 +296,7 @@ def _meet_in_order(problem: Problem, state: State) -> None:
     for rank in (*range(last + 1), *reversed(range(last))):
         part.weights = own * np.where(ranks < rank, 1.0, (ranks == rank) * (_GRADE if rank else 1.0))
         part.stationary[:] = False
-        (problem.sliding or problem.least_squares).run(part, problem.options.most_steps)
+        problem.least_squares.run(part, problem.options.most_steps, slide=True)
         stationary = part.stationary.copy() if rank == last else stationary
     part.stationary = stationary
     state.put(frames, part)

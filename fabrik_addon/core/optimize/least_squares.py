@@ -62,7 +62,7 @@ class LeastSquares:
     ) -> None:
         """Prepare the problem; slides: (S,) min and (S,) max length factors of bodies that slide."""
         self.bodies, self.goals, self.limits, self.poles, self._slides = bodies, goals, limits, poles, slides
-        self._pole_weight = 0.0
+        self._pole_weight, self._slide = 0.0, False
         counts = [*bodies.counts[bodies.counts > 0], *[3] * bodies.free_root, *[1] * len(bodies.slides)]
         groups = np.repeat(np.arange(len(counts)), counts)
         # (D, G) 1 for the columns of a joint; (D, D) the mean of its columns.
@@ -70,18 +70,18 @@ class LeastSquares:
         self._even = self._groups / np.array(counts) @ self._groups.T
         self._wide = 3 * (goals.count + len(goals.oriented)) < _WIDE * bodies.columns
 
-    def run(self, state: State, most_steps: int, pole_weight: float = 0.0) -> None:
+    def run(self, state: State, most_steps: int, pole_weight: float = 0.0, *, slide: bool = False) -> None:
         """Improve the frames in place until each is solved, is stationary, or has had `most` steps.
 
-        pole_weight: weight of the squared residuals of poles.
+        pole_weight: weight of the squared residuals of poles. slide: whether lengths may change.
         """
-        self._pole_weight = pole_weight
+        self._pole_weight, self._slide = pole_weight, slide and len(self.bodies.slides) > 0
         bodies, open_frames, part = self.bodies, np.arange(len(state.weights)), state
         away = self._away(part)
         damping, growth = np.full(len(open_frames), _FIRST), np.full(len(open_frames), _TIGHTEN)
         curved = np.zeros(len(open_frames), dtype=bool)
         for _ in range(most_steps):
-            is_going = self._unfinished(part, away) & ~part.stationary
+            is_going = self.unfinished(part, away) & ~part.stationary
             if not is_going.all():
                 going = np.flatnonzero(is_going)
                 if part is not state:
@@ -122,7 +122,7 @@ class LeastSquares:
 
         0: no closer. 1: one joint could remove the whole residual. The square is the share of the cost.
         """
-        self._pole_weight = 0.0
+        self._pole_weight, self._slide = 0.0, False
         away, frames = self._away(state), len(state.weights)
         damping, curved = np.full(frames, _FIRST), np.zeros(frames, dtype=bool)
         return self._step(state, away, self._cost(state, away), damping, curved).optimality
@@ -135,15 +135,15 @@ class LeastSquares:
         """(F,) costs of the residuals."""
         return state.cost() + self._pole_weight * squares(away) if self._pole_weight else state.cost()
 
-    def _unfinished(self, state: State, away: FloatArray) -> BoolArray:
-        """(F,) whether a goal is not met, or the frame has a prior on rotations."""
+    def unfinished(self, state: State, away: FloatArray) -> BoolArray:
+        """(F,) whether a goal is missed, a limb is off its pole by `away` (F, P), or rotations are expected."""
         if state.prior is not None:
             return np.ones(len(away), dtype=bool)
-        unmet = state.unmet()
-        return unmet | (np.abs(away) > CLOSE * self.poles.sizes).any(axis=1) if self._pole_weight else unmet
+        off = np.abs(away) > CLOSE * self.poles.sizes[: away.shape[1]]
+        return np.asarray(state.unmet() | off.any(axis=1))
 
     def _slid(self, factors: FloatArray | None, step: FloatArray) -> FloatArray | None:
-        if factors is None or not len(self.bodies.slides):
+        if factors is None or not self._slide:
             return factors
         slides, result = self.bodies.slides, factors.copy()
         result[:, slides] = np.clip(factors[:, slides] + step[:, -len(slides) :], *self._slides)
@@ -295,13 +295,12 @@ class LeastSquares:
         scale = 1.0 / np.sqrt(np.maximum(even, least))
         if len(bodies.slides) and pose.factors is not None:
             pull = (times(np.swapaxes(matrix, 1, 2), right) if wide else right)[:, -len(bodies.slides) :]
-            factors = pose.factors[:, bodies.slides]
-            low, high = self._slides
-            locked = ((factors <= low) & (pull <= 0.0)) | ((factors >= high) & (pull >= 0.0))
+            factors, (low, high) = pose.factors[:, bodies.slides], self._slides
+            locked = (not self._slide) | ((factors <= low) & (pull <= 0.0)) | ((factors >= high) & (pull >= 0.0))
             scale[:, -len(bodies.slides) :] *= ~locked
         if wide:
             return _System(matrix * scale[:, None], right, scale, squares * scale**2, wide)
-        if curved and not len(bodies.slides):
+        if curved and not self._slide:
             forces = goals.forces(residual * state.weights[..., None])
             bent = bodies.stiffness_factor(pose, motions, goals.points(pose), goals.on, forces)
             if factored:
