@@ -16,7 +16,7 @@ from fabrik_addon.core import Hinge, Skeleton, forward_kinematics
 from fabrik_addon.core.rotations import quaternion_from_matrix
 from fabrik_addon.markers.clip import to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
-from fabrik_addon.markers.resample import resample
+from fabrik_addon.markers.signals import resample
 from sample_rigs.recipe.paper_models import humanoid_bones
 from sample_rigs.recipe.walk import walk_motion
 

@@ -2,19 +2,18 @@
 
 Heel and ball of each foot have separate contacts, as with markers. One rotation and one translation of the whole foot
 bring them to their planted positions, and blend in and out. The foot then rotates about its ball until neither side of
-the ball nor the toes, bent up as far as they go, are below the floor.
+the ball is below the floor, and toes that would still be bend up.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..core import Skeleton, forward_kinematics
+from ..core import Skeleton
 from ..core.arrays import ROUNDING, FloatArray, lengths, squares, times
 from ..core.rotations import (
-    IDENTITY,
     matrix_from_quaternion,
     product,
     quaternion_from_matrix,
@@ -37,11 +36,6 @@ _ON_FLOOR: Final = 1.5
 # Radians per second by which toes are raised before they would go through the ground, and lowered afterwards. People's
 # toes move faster as they push off, so this adds little to a step.
 _LIFTED: Final = 2.0
-# Radians by which toes are bent up to find their limit.
-_UPRIGHT: Final = 0.5 * np.pi
-
-# Clamps (F, J, 4) local rotations to the limits.
-Legal = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,24 +60,6 @@ def find_soles(target: RestBody) -> dict[str, Sole]:
         toe = points[-1][0]
         found[foot] = Sole(heel, 0.5 * (left + right), 0.5 * (left - right), toe if toe != foot else "", tip)
     return found
-
-
-def highest_tip(skeleton: Skeleton, foot: str, sole: Sole, up: FloatArray, legal: Legal) -> FloatArray | None:
-    """(3,) the toes' tip, in the foot's frame, with the toes bent up as far as their limit allows; None without toes.
-
-    up: (3,) of the rig, armature space. legal: clamps (F, J, 4) local rotations to the limits.
-    """
-    if not sole.toe:
-        return None
-    toe, bone = skeleton.index(sole.toe), skeleton.index(foot)
-    rest = skeleton.rest[toe, :3, :3]
-    upright = np.cross(rest @ sole.tip, up)
-    upright *= _UPRIGHT / max(float(np.linalg.norm(upright)), ROUNDING)
-    local = np.tile(IDENTITY, (1, len(skeleton), 1))
-    local[0, toe] = quaternion_from_rotation_vector(rest.T @ upright)
-    matrices = forward_kinematics(skeleton, legal(local))[0]
-    tip = matrices[toe, :3, :3] @ sole.tip + matrices[toe, :3, 3]
-    return np.asarray(matrices[bone, :3, :3].T @ (tip - matrices[bone, :3, 3]))
 
 
 class Floor(NamedTuple):
@@ -115,14 +91,13 @@ class FootPlan:
         self,
         name: str,
         sole: Sole,
-        tip: FloatArray | None,
         places: FloatArray,
         rotations: FloatArray,
         floor: Floor,
         rate: float,
         standing: StandingSettings,
     ) -> None:
-        """tip: see `highest_tip`. places, rotations: of the source's foot. standing: when a point is planted."""
+        """places, rotations: of the source's foot. standing: when a point is planted."""
         self.places, self.rotations, self._sole = places, rotations, sole
         self.stances: list[Stance] = []
         up = floor.axes.up
@@ -143,10 +118,6 @@ class FootPlan:
         flat, level = aside - height[:, None] * up, np.clip(height, -most, most)
         across = np.sqrt(np.maximum(squares(aside) - level**2, 0.0)) / np.maximum(lengths(flat), ROUNDING)
         self._turn(balls, rotation_between(aside, across[:, None] * flat + level[:, None] * up))
-        if tip is not None:
-            balls = self._points()[:, 1]
-            angles, axes = toe_angles(matrix_from_quaternion(self.rotations), balls, tip - sole.ball, floor)
-            self._turn(balls, quaternion_from_rotation_vector(leading(angles, _LIFTED / rate)[:, None] * axes))
         heights = floor.above(self._points())
         lift = np.maximum(-heights.min(axis=1), 0.0)
         self.places = self.places + lift[:, None] * up

@@ -14,7 +14,7 @@ from ..core.rotations import conjugate, matrix_from_quaternion, product, quatern
 from ..human.rest_body import RestBody
 from ..markers.feet import Stance, StandingSettings
 from .alignment import leg_length, path_length
-from .feet import Floor, FootPlan, Legal, Sole, find_soles, highest_tip
+from .feet import Floor, FootPlan, Sole, find_soles
 from .motion import Motion
 from .transfer import Transfer
 
@@ -107,9 +107,7 @@ class Goals:
         target: RestBody,
         ends: Sequence[End],
         settings: RetargetSettings,
-        legal: Legal,
     ) -> None:
-        """legal: clamps (F, J, 4) local rotations to the limits."""
         self._motion, self._alignment, self._settings = transfer.motion, transfer.alignment, settings
         self._plans: dict[str, FootPlan] = {}
         # Bones of the source that hands touch, and the rig's.
@@ -125,8 +123,7 @@ class Goals:
             if end.sole is not None:
                 places = self._alignment.place(self._motion.heads[:, end.source])
                 rotations = transfer.turned(end.limb[-1], slice(None))
-                tip = highest_tip(transfer.skeleton, end.name, end.sole, self.floor.axes.up, legal)
-                plan = FootPlan(end.name, end.sole, tip, places, rotations, self.floor, self._motion.rate, standing)
+                plan = FootPlan(end.name, end.sole, places, rotations, self.floor, self._motion.rate, standing)
                 self._plans[end.name] = plan
                 self.stances += plan.stances
         names = list(self._motion.names)

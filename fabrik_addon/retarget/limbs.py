@@ -25,9 +25,8 @@ from ..core.rotations import (
 from .goals import End
 from .transfer import Transfer
 
-# Squared sine of the fold (33 degrees) above which a frame's own fold determines the twist, and the weight of the
-# take's usual twist below it: that of a fold of 27 degrees, since knees appear up to 10 to 15 degrees beyond straight.
-_FOLDED: Final = 0.3
+# Weight of the take's usual twist: that of a fold of 27 degrees (its squared sine), since knees appear up to 10 to 15
+# degrees beyond straight.
 _USUAL: Final = 0.2
 # Seconds around a frame over which the twist is smoothed; a person's arm does not twist faster.
 _QUICK: Final = 0.08
@@ -130,9 +129,8 @@ class LimbSolver:
         clear = number * np.maximum(shown - _USUAL, 0.0)
         usual = clear.sum() + ROUNDING
         usual = usual / abs(usual)
-        unsure = np.maximum(1.0 - shown / _FOLDED, 0.0) ** 2
         beside = max(1, round(_ABOUT * rate))
-        total = number + _smooth(clear, beside) + unsure * _USUAL * usual
+        total = number + _smooth(clear, beside) + _USUAL * usual
         return np.asarray(np.angle(_smooth(total, max(1, round(_QUICK / _ABOUT * beside))))), angle
 
     def _angle(self, axis: FloatArray, bent: FloatArray, reach: FloatArray) -> FloatArray:

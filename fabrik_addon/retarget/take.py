@@ -120,7 +120,7 @@ class _Work:
             settings = replace(settings, plant_feet=False)
         hips = skeleton.names[self.transfer.hips]
         self.legal = Solver(skeleton, [Effector(hips)], limits=limits).problem.legal
-        self.goals = Goals(self.transfer, reference.body, target, ends, settings, self.legal)
+        self.goals = Goals(self.transfer, reference.body, target, ends, settings)
         free = frozenset(pair.bone for pair in self.pairs)
         limbs = [(end, LimbSolver.of(self.transfer, end, limits)) for end in ends]
         self.hands = [(end, limb, ArmReach(skeleton, end, limits, free)) for end, limb in limbs if end.is_hand]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabrik_addon.markers.clip import Clip, ClipError, to_z_up, trim, true_spans, up_axis_by_markers
-from fabrik_addon.markers.resample import resample
+from fabrik_addon.markers.signals import resample
 
 # A person 1.75 m tall, arms hanging, Z up, looking along -Y: x, y, z in meters.
 STANDING = np.array(

@@ -6,10 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fabrik_addon.markers.butterworth import low_pass
 from fabrik_addon.markers.clip import Clip, ClipError, true_spans
-from fabrik_addon.markers.gaps import bridge
-from fabrik_addon.markers.resample import resample, retimed
+from fabrik_addon.markers.signals import bridge, low_pass, resample, retimed
 
 
 def clip_of(positions: np.ndarray, rate: float = 60.0) -> Clip:

@@ -294,7 +294,7 @@ def test_a_foot_that_comes_down_with_its_heel_under_the_floor_rotates_gradually(
     # The foot slides, so that it is not planted.
     balls = np.linspace(0.03, -0.001, 32)[:, None] * floor.axes.up + np.linspace(0.0, 1.0, 32)[:, None] * [1.0, 0, 0]
     places = balls + floor.height * floor.axes.up - matrix_from_quaternion(turned) @ sole.ball
-    plan = FootPlan(foot, sole, None, places, np.tile(turned, (32, 1)), floor, 30.0, StandingSettings())
+    plan = FootPlan(foot, sole, places, np.tile(turned, (32, 1)), floor, 30.0, StandingSettings())
     assert not plan.stances
     assert np.degrees(angle_between(plan.rotations[1:], plan.rotations[:-1])).max() < 3.0
 

@@ -23,7 +23,7 @@ from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from ...markers.mapping.labels import Matched
 from ...markers.mapping.marker_map import MappedMarker, check_map, read_map
 from ...markers.report.text import csv_text
-from ...markers.resample import retimed
+from ...markers.signals import retimed
 from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.clip import scene_rate
@@ -87,11 +87,11 @@ class BakeFileRequest:
     to write. report: the CSV to write, or None. previous: as in `Take`. armature: name of the armature object, "" for
     the only one. performer: the person whose markers are baked, if there are several. samples: first and last frame of
     the recording to import, counted from 1, None for all. frame_range: first and last scene frame to bake, None for all
-    imported frames. up_axis, units, layout, rate: as in `read_markers`. scale: factor for marker positions, None to
-    measure it on the rig. preset: the marker set, as in `match_markers`. calibrate: measure the positions of the
-    markers on the rig; None: only if there is no map. static: a recording to calibrate from, or None. proportions,
-    on_floor, reference: as in `calibrate_markers`. options: those of `BakeSettings`. The rest is as in `import_clip`
-    and `bake`.
+    imported frames. up_axis, units, keypoints, rate: as for `read_markers` (keypoints: its layout). scale: factor for
+    marker positions, None to measure it on the rig. preset: the marker set, as in `match_markers`. calibrate:
+    measure the positions of the markers on the rig; None: only if there is no map. static: a recording to calibrate
+    from, or None. calibration: keywords of `calibrate_markers`. options: those of `BakeSettings`. The rest is as in
+    `import_clip` and `bake`.
     """
 
     rig: Path
@@ -108,7 +108,7 @@ class BakeFileRequest:
     timing: Timing = "SET_SCENE_RATE"
     up_axis: str | None = None
     units: str | None = None
-    layout: str | None = None
+    keypoints: str | None = None
     rate: float | None = None
     scale: float | None = 1.0
     root: str = "FREE"
@@ -116,9 +116,7 @@ class BakeFileRequest:
     preset: str = "AUTO"
     calibrate: bool | None = None
     static: Path | None = None
-    proportions: str = "LIMBS"
-    on_floor: bool = True
-    reference: tuple[int, int] | None = None
+    calibration: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -160,14 +158,7 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
         # A static recording is removed from the file afterwards.
         other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES")
         try:
-            calibration = calibrate_markers(
-                context,
-                rig,
-                proportions=request.proportions,
-                reference=request.reference,
-                static=other,
-                on_floor=request.on_floor,
-            )
+            calibration = calibrate_markers(context, rig, static=other, **request.calibration)
         finally:
             if other is not None:
                 remove_take(other)
@@ -193,7 +184,7 @@ def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None)
     if suffix in ADVICE and suffix not in SUFFIXES:
         raise BakeFileError(f"{path.name}: {ADVICE[suffix]}")
     clip = choose_performer(
-        read_markers(path, request.units, request.up_axis, request.layout, request.rate), request.performer
+        read_markers(path, request.units, request.up_axis, request.keypoints, request.rate), request.performer
     )
     return clip if samples is None else part_of(clip, *samples)
 

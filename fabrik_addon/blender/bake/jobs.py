@@ -9,8 +9,8 @@ import numpy as np
 
 from ...core import Solution, Solver
 from ...core.arrays import BoolArray, FloatArray, IntArray
-from ...markers.butterworth import low_pass
 from ...markers.feet import Stance
+from ...markers.signals import low_pass
 from ...markers.take import FilledSpan, TakeSettings
 from ..capture.calibrate import kept_factors
 from ..capture.clip import scene_rate

@@ -250,7 +250,5 @@ def off_their_keys(writing: Writing) -> list[str]:
     return [
         sentence
         for tree in writing.trees
-        for sentence in writing.posed.off(
-            writing.context, tree.problem.tree.skeleton, tree.solution.matrices, settings.frames
-        )
+        for sentence in writing.posed.off(writing.context, tree.solution, settings.frames)
     ]

@@ -124,7 +124,7 @@ def calibrate_markers_steps(
     rig: bpy.types.Object,
     *,
     proportions: str = "LIMBS",
-    reference: Frames | None = None,
+    reference: Sequence[int] | None = None,
     static: bpy.types.Collection | None = None,
     refine: bool = True,
     on_floor: bool = True,
@@ -137,7 +137,7 @@ def calibrate_markers_steps(
         context: its scene holds the markers.
         rig: an armature whose markers have been matched.
         proportions: "UNIFORM", "LIMBS", "REST" (changes the rig's rest pose to the person's proportions) or "NONE".
-        reference: first and last scene frame to measure on; None for still frames.
+        reference: first and last scene frame to measure on; None, or twice 0, for still frames.
         static: the markers of another recording of the same person, to measure on instead of the take.
         refine: improve the positions with the whole take.
         on_floor: move the markers up or down so that the feet are on the rig's floor; ignored with "NONE".
@@ -155,7 +155,8 @@ def calibrate_markers_steps(
     keeper = PoseKeeper(scene, rig)
     try:
         context.view_layer.update()
-        calibrating = _calibrations(scene, rig, take, other, reference, proportions=proportions, refine=refine)
+        chosen = (reference[0], reference[1]) if reference is not None and any(reference) else None
+        calibrating = _calibrations(scene, rig, take, other, chosen, proportions=proportions, refine=refine)
         found, left_out = yield from calibrating
     finally:
         keeper.restore()

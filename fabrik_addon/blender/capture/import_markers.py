@@ -12,7 +12,7 @@ from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...markers.clip import Clip, ClipError, to_z_up, trim
 from ...markers.files.any_file import performers, select_performer
-from ...markers.resample import retimed
+from ...markers.signals import retimed
 from ..rig.actions import new_action
 from ..rig.keyframes import write_curves
 from ..settings.markers import MARKER_NAME, MARKER_STEP, TAKE_RATE, TAKE_STATIC

@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...core import Hinge, forward_kinematics
+from ...core import Hinge, Solution, forward_kinematics
 from ...core.arrays import FloatArray, IntArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import (
@@ -233,8 +233,8 @@ class PlainRig:
         moved = skeleton.names[:1] if moves_root else ()
         return {*bones}, _paths(bones, moved)
 
-    def off(self, context: bpy.types.Context, skeleton: Skeleton, wanted: FloatArray, frames: IntArray) -> list[str]:
-        """Check on some of F frames whether bones match matrices (F, J, 4, 4); returns a warning on each that does not.
+    def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
+        """Check on some of F frames whether bones are as solved; returns a warning on each that is not.
 
         Leaves the scene on another frame.
         """
@@ -511,11 +511,12 @@ class ControlRig(PlainRig):
         held = {bone_in_path(row.name) for row in kept.switches}
         return moved | held | {row.control for row in kept.carriers}, _paths(turned | moved, moved) | switches
 
-    def off(self, context: bpy.types.Context, skeleton: Skeleton, wanted: FloatArray, frames: IntArray) -> list[str]:
+    def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
         worst: dict[str, Deviation] = {}
-        for row in np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int)).tolist():
-            context.scene.frame_set(int(frames[row]))
-            for each in deviations(self.rig, self._kept, skeleton.names, wanted[row]):
+        rows = np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int))
+        for frame, wanted in zip(frames[rows].tolist(), solution.part(rows).matrices, strict=True):
+            context.scene.frame_set(int(frame))
+            for each in deviations(self.rig, self._kept, solution.skeleton.names, wanted):
                 worst[each.bone] = max(worst.get(each.bone, each), each, key=lambda one: one.distance)
         return [said(self._kept, each) for each in worst.values()]
 

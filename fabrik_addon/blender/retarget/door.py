@@ -10,8 +10,8 @@ import addon_utils
 import bpy
 import numpy as np
 
+from ...markers.files.suffixes import POSE_SUFFIXES
 from ...retarget.files.any_file import read_recorded
-from ...retarget.files.suffixes import SUFFIXES
 from ...retarget.goals import RetargetSettings
 from ...retarget.motion import RetargetError
 from ...retarget.pairs import Pair
@@ -160,4 +160,4 @@ def is_file(source: str) -> bool:
 
 def is_recorded(path: Path) -> bool:
     """Whether a file has the name of a type that our own readers read."""
-    return path.suffix.lower() in SUFFIXES
+    return path.suffix.lower() in POSE_SUFFIXES

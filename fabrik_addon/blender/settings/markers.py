@@ -4,7 +4,8 @@ Markers are objects or bones of the scene, such as imported empties. Each may be
 rig.
 """
 
-from typing import Final
+from inspect import get_annotations
+from typing import Any, Final
 
 import bpy
 from bpy.props import (
@@ -52,7 +53,7 @@ PROPORTIONS: Final = (
 
 @overridable
 class CalibrationOptions:
-    """The options of calibration. A mixin of the rig's settings and of the operator."""
+    """The options of calibration. A mixin of the rig's settings, and those of the command line."""
 
     proportions: EnumProperty(
         name="Proportions", description="How to fit a person to a rig of different proportions", items=PROPORTIONS
@@ -69,9 +70,12 @@ class CalibrationOptions:
     )
     reference: IntVectorProperty(
         name="Reference",
-        description="First and last frame to calibrate from. If both are 0, the frames with the most markers are used",
+        description="First and last frame to calibrate from. If both are 0, the stillest frames are used",
         size=2,
     )
+
+
+CALIBRATION_OPTIONS: Final[dict[str, Any]] = get_annotations(CalibrationOptions)
 
 
 @overridable

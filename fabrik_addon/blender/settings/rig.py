@@ -269,19 +269,16 @@ ASIDE: Final = {"SKIP_SAVE"}
 
 
 @overridable
-class DragOptions:
-    """How bones are dragged. A mixin of the rig's settings and of the operator."""
+class FabrikDragSettings(PropertyGroup):
+    """How bones are dragged."""
 
-    reach: EnumProperty(
-        name="Chain Length", description="Which bones follow a dragged bone", items=REACHES, options=ASIDE
-    )
+    reach: EnumProperty(name="Chain Length", description="Which bones follow a dragged bone", items=REACHES)
     bones: IntProperty(
         name="Bones",
         description="Number of bones that follow, including the dragged bone",
         default=3,
         min=1,
         soft_max=20,
-        options=ASIDE,
     )
     keep_orientation: BoolProperty(
         name="Keep Orientation",
@@ -302,12 +299,8 @@ class DragOptions:
         name="Spread To",
         description="Where the effect of a drag over time ends, and whether it goes to a layer",
         items=SPREADS,
-        options={"ENUM_FLAG", *ASIDE},
+        options={"ENUM_FLAG"},
     )
-
-
-class FabrikDragSettings(DragOptions, PropertyGroup):
-    """How bones are dragged, unless the operator has other arguments."""
 
 
 @overridable

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, times
+from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths, times
 from ..backend import array as many
 from ..limits.ball import Ball, nearest_on_ellipse
 from ..limits.base import Limit
@@ -24,9 +24,9 @@ _ANGLES = np.radians([0.0, -3.0, 3.0, -9.0, 9.0, -20.0, 20.0, -45.0, 45.0])
 # (2, 2 n) from a direction to that direction rotated by each of the angles.
 _TURNED = np.array([[np.cos(_ANGLES), np.sin(_ANGLES)], [-np.sin(_ANGLES), np.cos(_ANGLES)]])
 _TURNED = _TURNED.transpose(0, 2, 1).reshape(2, -1)
-_AXES = np.array([(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)])
-# Radians, or a share of one: smaller angles are treated as zero in sines and cosines.
-_SMALL, _FLAT = 1e-6, 1e-3
+_AXES = np.concatenate([np.eye(2), -np.eye(2)])
+# Radians: below this, differences of sines and cosines are taken from their series.
+_FLAT = 1e-3
 # Each joint has this many keys for its rows.
 _KEYS = 32
 
@@ -366,7 +366,7 @@ class _Balls:
         normals = np.concatenate([turned, np.broadcast_to(_AXES, (len(leans), *_AXES.shape))], axis=1)
         gaps = lengths(self._half_axes(normals) * normals) - (normals * leans).sum(axis=2)
         along = nearest[..., ::-1] * (-1.0, 1.0)
-        curvature = (along**2 / np.maximum(half_axes, _SMALL) ** 2).sum(axis=2)[..., None] / np.maximum(size, ROUNDING)
+        curvature = (along**2 / np.maximum(half_axes, SINGLE) ** 2).sum(axis=2)[..., None] / np.maximum(size, ROUNDING)
         return normals, gaps + self._none, along * np.sqrt(curvature)
 
     def _half_axes(self, ways: FloatArray, joints: IntArray | slice = slice(None)) -> FloatArray:
@@ -384,8 +384,8 @@ def _ways(lean: Lean) -> tuple[FloatArray, FloatArray]:
     angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
     sine, cosine = np.sin(angle), np.cos(angle)
     above = 1.0 + cosine
-    stretch = np.where(angle < _SMALL, 1.0, angle / np.maximum(sine, ROUNDING))
-    share, none = 1.0 / np.maximum(above, _SMALL), np.zeros(len(ex))
+    stretch = np.where(angle < SINGLE, 1.0, angle / np.maximum(sine, ROUNDING))
+    share, none = 1.0 / np.maximum(above, SINGLE), np.zeros(len(ex))
     turning = np.array([(ez, none, -ex), (cosine * ex, -sine, cosine * ez)]).transpose(2, 0, 1)
     leaning = np.array([(ex, -ez * stretch), (ez, ex * stretch)]).transpose(2, 0, 1)
     twisting = np.array([sine * share * ex, above * share, sine * share * ez]).T
@@ -401,7 +401,7 @@ def _bends(lean: Lean, twisting: FloatArray) -> tuple[FloatArray, FloatArray, Fl
     """
     angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
     sine, cosine, none = np.sin(angle), np.cos(angle), np.zeros(len(angle))
-    safe, small = np.maximum(sine, _SMALL), angle < _FLAT
+    safe, small = np.maximum(sine, SINGLE), angle < _FLAT
     own = np.stack([sine * ex, cosine, sine * ez], axis=1)
     out, around = np.stack([ez, none, -ex], axis=1), np.stack([cosine * ex, -sine, cosine * ez], axis=1)
     stretch = np.where(small, 1.0, angle / safe)
@@ -439,7 +439,7 @@ class _Polygons:
         return self._placed(local, within)[0]
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
-        (_, bodies, normals, gaps), places = self._placed(local[None], within)
+        (_, bodies, normals, gaps), places = self._placed(local[None].copy(), within)
         rows = np.zeros((len(gaps), self._width))
         rows[np.arange(len(gaps))[:, None], self._first[bodies, None] + np.arange(3)] = normals
         return ConstraintRows.straight(rows, gaps, _KEYS * bodies + places)

@@ -8,15 +8,13 @@ from math import inf, pi, sin
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import ROUNDING, FloatArray
+from ..arrays import ROUNDING, SINGLE, FloatArray
 from ..backend.protocol import Backend, Quaternion, Scalar
 from ..errors import LimitError
 from ..readers import numbers, shown
 from .base import Limit, Range, check_range, spread
 from .swing_twist import FULL_TURN, Twist, clamped, compose_arrays, twist_between
 
-# Below this share of a bound, a rotation is inside despite single precision.
-_SURE = 1.0 - 1e-6
 # Newton steps to the nearest point of an ellipse; few are needed.
 _STEPS = 12
 
@@ -57,9 +55,9 @@ class Ball(Limit):
 
     @cached_property
     def sure(self) -> float:
-        """Swings with x² + z² of their quaternion below this are certainly inside."""
+        """Swings with x² + z² of their quaternion below this are inside, despite single precision."""
         least = min(self.angles)
-        return inf if least >= pi else sin(0.5 * least) ** 2 * _SURE
+        return inf if least >= pi else sin(0.5 * least) ** 2 * (1.0 - SINGLE)
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """Move the swing to the nearest point of the ellipse, and the twist to the nearer end of its range."""

@@ -11,14 +11,14 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..arrays import ROUNDING, FloatArray
+from ..arrays import ROUNDING, SINGLE, FloatArray
 from ..backend.protocol import Backend, Quaternion, Scalar
 from .base import Range
 
 FULL_TURN = 2.0 * pi
 # At 180° the twist of a bone is only rounding error. Clamped swings are slightly smaller, so that the twist is right to
 # 1e-9.
-MOST_LEAN = pi - 1e-6
+MOST_LEAN = pi - SINGLE
 # The ends of a range of twist, infinite for a full turn or more, and the middle between them.
 Twist: TypeAlias = tuple[Scalar, Scalar, Scalar]
 

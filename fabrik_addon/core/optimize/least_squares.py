@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
+from ..arrays import ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..kernel.bodies import Bodies
 from ..kernel.goals import Goals
 from ..kernel.joint_limits import JointLimits, Sides
@@ -20,7 +20,7 @@ from .poles import Poles
 
 # Columns have about length one, so damping is a pure number: with the first one, a step is almost undamped. With a
 # third of it a fallen marker displaced a joint by 12 mm. At the largest damping a step is a millionth of the gradient.
-_FIRST, _LEAST, _MOST_DAMPING = 3e-4, 1e-9, 1e6
+_FIRST, _LEAST, _MOST_DAMPING = 3e-4, 1e-9, 1.0 / SINGLE
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after bad ones, which itself
 # doubles.
 _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
@@ -34,28 +34,16 @@ _NEWTON_DAMPING, _NEWTON_GAIN, _AS_PREDICTED = 1e-3, 1e-2, 0.25
 # After a step that gained at most this share of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
 _NEAR_END = 0.1
-# Below this the gradient is rounding error.
-_NO_GRADIENT = 1e-6
 # Radians: the largest rotation of a joint in a step, since the linear model is inaccurate beyond it. Limits farther
-# away do not count; slightly more is allowed, since a joint is often exactly as far away as the last step was long.
-_LONGEST_TURN, _NEAR = 0.7, 0.75
-# A joint is at its limit within this many radians: half a hundredth of a degree.
-AT_LIMIT = 1e-4
-# A limit is pushed against if the cosine between the residuals and a rotation out of it exceeds this; less is rounding.
-_PUSH = 1e-9
-# Part of a unit normal that is independent of the other normals of its joint: below this it is redundant.
-_PARALLEL = 1e-6
+# away do not count.
+_LONGEST_TURN = 0.7
+# Radians: a joint is at its limit, and a limb points at its pole, within half a hundredth of a degree.
+CLOSE = 1e-4
 _MOST_ROUNDS = 6
-# Radians: a limb that misses its pole by less points at it.
-AT_POLE = 1e-4
 # Numbers in a block of frames whose matrices fit into the processor's cache together.
 _BLOCK_NUMBERS = 250_000
-# The usual number of active limits.
-_ROWS_HELD = 16
 # Goals are kept as rows if there are fewer of them than this share of the columns.
 _WIDE = 0.6
-# Damping of columns that move nothing, as shares of the mean square.
-_LEAST_SQUARE = 1e-6
 
 
 class _Step(NamedTuple):
@@ -119,7 +107,7 @@ class LeastSquares:
             at_rest = (gain <= _SMALL_GAIN * cost) & (step.optimality <= _OPTIMAL)
             newton = (damping <= _NEWTON_DAMPING) & (np.abs(gained - step.predicted) <= _AS_PREDICTED * gained)
             at_rest |= newton & (gain <= _NEWTON_GAIN * cost)
-            part.stationary |= (better & at_rest) | (step.optimality <= _NO_GRADIENT) | (damping > _MOST_DAMPING)
+            part.stationary |= (better & at_rest) | (step.optimality <= SINGLE) | (damping > _MOST_DAMPING)
             part.iterations += 1
             ratio = gained / np.maximum(step.predicted, TINY)
             eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), _LEAST)
@@ -152,7 +140,7 @@ class LeastSquares:
         if state.prior is not None:
             return np.ones(len(away), dtype=bool)
         unmet = state.unmet()
-        return unmet | (np.abs(away) > AT_POLE * self.poles.sizes).any(axis=1) if self._pole_weight else unmet
+        return unmet | (np.abs(away) > CLOSE * self.poles.sizes).any(axis=1) if self._pole_weight else unmet
 
     def _slid(self, factors: FloatArray | None, step: FloatArray) -> FloatArray | None:
         if factors is None or not len(self.bodies.slides):
@@ -166,7 +154,7 @@ class LeastSquares:
         count, columns = len(cost), self.bodies.columns
         if not columns:
             return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count))
-        rows = max(3 * state.residual.shape[1], _ROWS_HELD) if self._wide else columns
+        rows = 3 * state.residual.shape[1] if self._wide else columns
         block = max(1, _BLOCK_NUMBERS // (columns * rows))
         # Frames whose step includes the derivative of forces have larger matrices, so they get separate blocks.
         kinds = np.flatnonzero(~curved), np.flatnonzero(curved)
@@ -183,12 +171,12 @@ class LeastSquares:
     def _block_step(self, state: State, away: FloatArray, cost: FloatArray, damping: FloatArray, curved: bool) -> _Step:
         system, bodies = self._system(state, away, curved), self.bodies
         gradient = system.gradient()
-        sides = self.limits.sides(state.pose.local, _NEAR)
-        active = sides.push(bodies.vectors(gradient)) > _PUSH * np.sqrt(cost)[sides.frames]
-        active &= sides.gaps <= AT_LIMIT
+        sides = self.limits.sides(state.pose.local, _LONGEST_TURN + CLOSE)
+        active = sides.push(bodies.vectors(gradient)) > ROUNDING * np.sqrt(cost)[sides.frames]
+        active &= sides.gaps <= CLOSE
         change, pushes = self._held_step(system, damping, sides, active)
         for _ in range(_MOST_ROUNDS if len(sides.gaps) else 0):
-            now = sides.push(bodies.vectors(change * system.scale)) - sides.gaps > AT_LIMIT
+            now = sides.push(bodies.vectors(change * system.scale)) - sides.gaps > CLOSE
             now[active] = pushes > 0.0
             changed = np.zeros(len(cost), dtype=bool)
             changed[sides.frames[now != active]] = True
@@ -204,7 +192,7 @@ class LeastSquares:
             pushes = np.empty(active.sum())
             pushes[own[active]], pushes[~own[active]] = found, kept
         balance = system.times(change) + damping[:, None] * change
-        own = np.sqrt(np.maximum(system.squares @ self._even, _LEAST_SQUARE))
+        own = np.sqrt(np.maximum(system.squares @ self._even, SINGLE))
         largest = np.sqrt(((balance / own) ** 2 @ self._groups).max(axis=1))
         step = change * system.scale
         longest = lengths(bodies.vectors(step)).max(axis=1)
@@ -243,9 +231,9 @@ class LeastSquares:
                 share = (unit * units[before]).sum(axis=1)
                 unit, end = unit - share[:, None] * units[before], end - share * ends[before]
             own[here] = lengths(unit)
-            clear = own[here] > _PARALLEL
-            units[here] = unit * (clear / np.maximum(own[here], _PARALLEL))[:, None]
-            ends[here] = end * clear / np.maximum(own[here], _PARALLEL)
+            clear = own[here] > SINGLE
+            units[here] = unit * (clear / np.maximum(own[here], SINGLE))[:, None]
+            ends[here] = end * clear / np.maximum(own[here], SINGLE)
         first = np.searchsorted(frames, frames)
         place = np.arange(len(keys)) - first
         rows = np.zeros((len(damping), int(place.max()) + 1, bodies.columns + 1))
@@ -258,7 +246,7 @@ class LeastSquares:
         pushes = np.zeros(len(keys))
         for number in range(last, -1, -1):
             here = np.flatnonzero(rank == number)
-            pushes[here] = (forces[here] * units[here]).sum(axis=1) / np.maximum(own[here], _PARALLEL)
+            pushes[here] = (forces[here] * units[here]).sum(axis=1) / np.maximum(own[here], SINGLE)
             for before in (here - back for back in range(1, number + 1)):
                 forces[before] -= pushes[here, None] * normals[here]
         result = np.empty(len(keys))

@@ -110,16 +110,7 @@ def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], pos
     the median of those, weighted by length. Neither a few bad frames nor a few misplaced markers change it. Raises
     CalibrationError if no pair can be measured.
     """
-    points = np.asarray(rest_points, dtype=np.float64)
-    samples = np.asarray(positions, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
-        raise CalibrationError(f"rest points must be finite and (M, 3), not {points.shape}")
-    if samples.ndim != 3 or samples.shape[1:] != points.shape:
-        raise CalibrationError(f"positions must be (F, {len(points)}, 3) for {len(points)} points, not {samples.shape}")
-    for pair in pairs:
-        if not all(0 <= place < len(points) for place in pair):
-            raise CalibrationError(f"both of the pair {pair} must be among {len(points)} points")
-    lengths = [float(np.linalg.norm(points[i] - points[j])) for i, j in pairs]
+    lengths = [float(np.linalg.norm(rest_points[i] - rest_points[j])) for i, j in pairs]
     shortest = _SHORTEST_SHARE * max(lengths, default=0.0)
     usable = [(pair, length) for pair, length in zip(pairs, lengths, strict=True) if length > shortest]
     if not usable:
@@ -129,7 +120,7 @@ def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], pos
         )
     ratios = []
     for (i, j), length in usable:
-        distances = np.linalg.norm(samples[:, i] - samples[:, j], axis=-1)
+        distances = np.linalg.norm(positions[:, i] - positions[:, j], axis=-1)
         distances = distances[np.isfinite(distances)]
         if len(distances) and np.median(distances) > 0.0:
             ratios.append((length / float(np.median(distances)), length))

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.errors import first_few
 from ..clip import BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
-from .reading import METERS, guessed_up, unique_names, unit_name
+from .reading import METERS, extent, guessed_up, unique_names, unit_name
 
 BLOCK: Final = 512
 # Processor types, as numbered in the file.
@@ -357,18 +357,9 @@ def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[st
         raise MarkerFileError("POINT:SCALE is missing or 0, so the scale is unknown: export it again")
     if len(scales) == 1 or math.isclose(scales[0], scales[1], rel_tol=1e-4):
         return scales[0], ()
-    tall = _extent(numbers)
+    tall = extent(np.where(numbers[..., 3:] >= 0.0, numbers[..., :3], np.nan))
     scale = min(scales, key=lambda scale: abs(math.log(scale * tall / _TALL))) if tall > 0.0 else scales[0]
     return scale, (f"POINT:SCALE is {scales[0]:g}, but the header has {scales[1]:g}; used {scale:g}",)
-
-
-def _extent(numbers: FloatArray) -> float:
-    """The extent of a frame's visible points along their longest axis; the median over frames."""
-    points = np.where((numbers[..., 3:] >= 0.0), numbers[..., :3], np.nan)
-    points = points[np.isfinite(points).all(axis=-1).sum(axis=1) > 1]
-    if not len(points):
-        return 0.0
-    return float(np.median((np.nanmax(points, axis=1) - np.nanmin(points, axis=1)).max(axis=1)))
 
 
 # Reads C3D files: 3D points in binary, described by groups of parameters. Analog data is skipped.

@@ -108,12 +108,17 @@ def unit_name(told: str) -> str:
     raise MarkerFileError(f"the units {told.strip()!r} are not known: choose them ({known})")
 
 
+def extent(points: FloatArray) -> float:
+    """The extent of (F, M, 3) points along their longest axis, the median over frames; 0 if none shows several."""
+    frames = points[np.isfinite(points).all(axis=2).sum(axis=1) > 1]
+    return float(np.median((np.nanmax(frames, axis=1) - np.nanmin(frames, axis=1)).max(axis=1))) if len(frames) else 0.0
+
+
 def unit_of(points: FloatArray) -> str:
     """The unit in which (F, N, 3) points have a person's size; raises MarkerFileError if there is none."""
     if not np.isfinite(points).any():
         raise MarkerFileError("no marker is visible on any frame: choose another recording")
-    frames = points[np.isfinite(points).all(axis=2).sum(axis=1) > 1]
-    size = float(np.median((np.nanmax(frames, axis=1) - np.nanmin(frames, axis=1)).max(axis=1))) if len(frames) else 0.0
+    size = extent(points)
     for unit, (least, most) in _SIZES.items():
         if least <= size < most:
             return unit

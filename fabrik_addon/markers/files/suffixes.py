@@ -10,6 +10,9 @@ SUFFIXES: Final = (".trc", ".c3d", ".csv", ".npy", ".npz")
 ARMATURE_SUFFIXES: Final = (".bvh", ".fbx", ".glb", ".gltf", ".usd", ".usda", ".usdc", ".usdz", ".mvnx")
 """Files that contain an armature's motion and no markers."""
 
+POSE_SUFFIXES: Final = (".npz", ".mvnx")
+"""Files of poses that `retarget` reads; Blender's own importers read other armatures."""
+
 LAYOUTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "MEDIAPIPE": "MediaPipe/FreeMoCap",

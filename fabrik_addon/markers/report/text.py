@@ -3,15 +3,15 @@
 Distances are meters, and millimeters in the table. Missing samples, and those left out as wrong, are not in any mean;
 coverage shows how often a marker was seen.
 
-The CSV has one header and seven kinds of rows, distinguished by ``scope``:
+The CSV has one header and these rows, by ``scope``, with ``name``, ``frame`` and ``worst``:
 
-========  ===========  ==========================  ================= scope     name         frame
-worst ========  ===========  ==========================  ================= marker    the marker   (blank)
-its worst frame frame     (blank)      the frame                   its worst marker total     all          the worst
-frame             the worst marker total     weighted     (blank; only ``rms_m``)     (blank) gap       the bone
-such as 12-30               (blank) limit     the bone     (blank)                     (blank) doubt     a sentence
-(blank)                     (blank) rotation  the bone     (blank)                     its worst frame ========
-===========  ==========================  =================
+* marker: the marker, blank, its worst frame
+* frame: blank, the frame, its worst marker
+* total: "all", the worst frame, the worst marker; "weighted" has only ``rms_m``
+* gap: the bone, frames such as 12-30, blank
+* limit: the bone, blank, blank
+* doubt: a sentence, blank, blank
+* rotation: the bone, blank, its worst frame
 
 ``mean_m``, ``rms_m``, ``max_m`` are meters, blank if nothing was seen. ``coverage`` is the percentage of frames on
 which the marker was seen, of markers seen on the frame, or of all samples seen; for a limit, of frames on which it is

@@ -15,8 +15,8 @@ from ..calibrate.expected_pose import moving_pose
 from ..calibrate.offsets import effector_points, joint_columns
 from ..clip import BoolArray, FloatArray, true_spans
 from ..gaps import fill_from_motion, fill_points, hold
-from ..resample import hermite, slopes
 from ..robust import usual_distances
+from ..signals import hermite, slopes
 from ..steps import within
 from .recording import Recording, parts, with_options
 

@@ -156,15 +156,6 @@ def reject_outliers(recording: Recording) -> None:
     recording.prior_weights[frames] = _EXPECTED * prior_weight(recording, FROM_COURSE)
     _solve_without(recording, frames, allowed)
     wrong = recording.distances(frames) > _OUTLYING * allowed
-    # Frames with more outliers than a neighbor: one of them may be a good sample.
-    counts = wrong.sum(axis=1)
-    spread = np.full(frames[-1] + 1 + 2 * near, wrong.shape[1])
-    spread[frames + near] = np.where(counts, counts, wrong.shape[1])
-    least = np.lib.stride_tricks.sliding_window_view(spread, 2 * near + 1).min(axis=1)
-    doubtful = frames[counts > least[frames]]
-    if len(doubtful):
-        _solve_without(recording, doubtful, allowed)
-        wrong = recording.distances(frames) > _OUTLYING * allowed
     left = (recording.seen[frames] & ~wrong).sum(axis=1)
     enough = left >= _LEAST_INLIERS * recording.seen[frames].sum(axis=1)
     recording.outliers[frames] = wrong & enough[:, None]

@@ -12,7 +12,7 @@ from ...core.model.bodies import effector_offset
 from ...core.model.targets import PosePrior
 from ..calibrate.offsets import points_on
 from ..clip import BoolArray, FloatArray
-from ..gaps import bridge
+from ..signals import bridge
 
 # Frames solved together: their arrays fit the processor's cache, and memory does not grow with the take.
 _TOGETHER: Final = 1000

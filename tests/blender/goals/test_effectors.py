@@ -110,7 +110,8 @@ def test_remove_takes_the_active_effector_and_keeps_its_target(rig):
         bpy.ops.fabrik.add_effector(bone=bone)
     bpy.ops.fabrik.remove_effector()
     assert [effector.bone for effector in rig.fabrik.effectors] == ["head", "shin.L"]
-    bpy.ops.fabrik.remove_effector(index=0)
+    rig.fabrik.active_effector = 0
+    bpy.ops.fabrik.remove_effector()
     assert [effector.bone for effector in rig.fabrik.effectors] == ["shin.L"]
     assert rig.fabrik.active_effector == 0
     assert "head target" in bpy.context.scene.objects
@@ -118,7 +119,8 @@ def test_remove_takes_the_active_effector_and_keeps_its_target(rig):
 
 def test_remove_names_a_place_that_is_not_there(rig):
     bpy.ops.fabrik.add_effector(bone="head")
-    assert "no target or pin with number 7" in refusal(bpy.ops.fabrik.remove_effector, index=7)
+    rig.fabrik.active_effector = 7
+    assert "no target or pin with number 7" in refusal(bpy.ops.fabrik.remove_effector)
     assert len(rig.fabrik.effectors) == 1
 
 

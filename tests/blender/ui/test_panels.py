@@ -234,7 +234,8 @@ class TestWalk:
         assert self.step(person).startswith("Calibrate")
         assert state_of_take(person, take) == "MATCHED"
         assert self.motion() >= {"FABRIK_PT_calibration", "FABRIK_PT_bake"}
-        bpy.ops.fabrik.calibrate_markers(refine=False)
+        bpy.context.object.fabrik.capture.refine = False
+        bpy.ops.fabrik.calibrate_markers()
         assert (self.step(person)[:4], state_of_take(person, take)) == ("Bake", "CALIBRATED")
         (first,) = (kind for kind in PANELS if kind.__name__ == "FABRIK_PT_take")
         assert "Calibrated" in drawn(first).texts(), "how far a take has come is read whole"
@@ -295,7 +296,8 @@ class TestWalk:
             assert self.motion() - {"FABRIK_PT_edit"} == {"FABRIK_PT_marker_list"}
             takes.append(person.fabrik.capture.take)
             bpy.ops.fabrik.match_markers()
-            bpy.ops.fabrik.calibrate_markers(refine=False)
+            bpy.context.object.fabrik.capture.refine = False
+            bpy.ops.fabrik.calibrate_markers()
             bpy.ops.fabrik.bake()
             assert self.step(person).startswith("Baked")
             assert person.animation_data.action.name == takes[-1].name

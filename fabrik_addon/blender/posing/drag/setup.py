@@ -12,7 +12,7 @@ from mathutils import Quaternion
 from ....core import Effector, forward_kinematics
 from ....core.arrays import FloatArray
 from ....core.kernel.hanging import HangFrom
-from ....core.model.prismatic import moved_with
+from ....core.model.effector import moved_with
 from ...control.posed_rig import posed_rig
 from ...goals.effectors import Partner, closes, core_effector, pins, turning_bones
 from ...goals.problem import rig_problem, root_mode

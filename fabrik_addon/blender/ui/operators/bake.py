@@ -37,7 +37,7 @@ class ReportsBake:
 
 
 class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
-    """Bake the rig's targets or markers to keyframes, with the rig's settings"""
+    """Bake the rig's targets or markers to keyframes"""
 
     bl_idname = "fabrik.bake"
     bl_label = "Bake to Keyframes"

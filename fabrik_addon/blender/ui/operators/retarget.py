@@ -56,7 +56,7 @@ class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
 
 
 class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
-    """Copy another armature's motion to the rig as keyframes, with the rig's settings"""
+    """Copy another armature's motion to the rig as keyframes"""
 
     bl_idname = "fabrik.retarget"
     bl_label = "Retarget Animation"

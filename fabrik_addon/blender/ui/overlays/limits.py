@@ -22,8 +22,7 @@ from ....core.limits.base import Limit
 from ....core.limits.swing_twist import lean_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
-from ..chosen import color
-from .drawing import Color, Drawing, colored, draw_lines, draw_triangles
+from .drawing import COLORS, Color, Drawing, colored, draw_lines, draw_triangles
 
 _BACKEND: Final = scalar.BACKEND
 _FULL_TURN: Final = 2.0 * pi
@@ -376,8 +375,8 @@ def _draw_now(ranges: Drawing, markers: Drawing, region: bpy.types.Region) -> No
 
 def _color(shape: Shape) -> Color:
     if shape.binds:
-        return color("binds")[:3]
-    return _WHITE if shape.kind is Kind.MARKER else color("free")[:3]
+        return COLORS["binds"][:3]
+    return _WHITE if shape.kind is Kind.MARKER else COLORS["free"][:3]
 
 
 def _width(shape: Shape) -> float:
