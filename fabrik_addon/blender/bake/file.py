@@ -198,32 +198,23 @@ def _put_on_bones(
 ) -> Matched | None:
     """List the markers on the rig, by the map or by their labels; raises BakeFileError if none gets a bone."""
     if entries is not None:
-        set_markers(rig, entries, {empty[MARKER_NAME]: empty for empty in take.objects})
+        # The map's markers, with offsets in meters, replace those of the rig.
+        targets, meter = {empty[MARKER_NAME]: empty for empty in take.objects}, 1.0 / meters_per_unit(rig)
+        capture = rig_settings(rig).capture
+        capture.markers.clear()
+        capture.factors.clear()
+        capture.calibrated = ""
+        capture.active_marker = 0
+        for entry in entries:
+            marker = capture.markers.add()
+            marker.name, marker.target = entry.marker, targets[entry.marker]
+            set_entry(marker, scaled_entry(entry, meter))
         return None
     matched = match_markers(context, rig, preset=request.preset, take=take)
     if not matched.markers:
         raise BakeFileError(f"{request.markers}: no label is known: map the markers to bones with --map")
     guess_markers(context, rig)
     return matched
-
-
-def set_markers(
-    rig: bpy.types.Object, entries: Sequence[MappedMarker], targets: Mapping[str, bpy.types.Object]
-) -> None:
-    """Replace the rig's markers by those of a map, with offsets in meters.
-
-    targets: the object of each marker, by the marker's name.
-    """
-    capture = rig_settings(rig).capture
-    capture.markers.clear()
-    capture.factors.clear()
-    capture.calibrated = ""
-    capture.active_marker = 0
-    meter = 1.0 / meters_per_unit(rig)
-    for entry in entries:
-        marker = capture.markers.add()
-        marker.name, marker.target = entry.marker, targets[entry.marker]
-        set_entry(marker, scaled_entry(entry, meter))
 
 
 def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:

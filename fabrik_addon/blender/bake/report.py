@@ -85,21 +85,6 @@ def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
         yield f"Feet: {len(stances)} contacts, drift at most {1000 * before:.1f} mm, planted {1000 * after:.1f} mm"
 
 
-def note_results(rig: bpy.types.Object, report: Report, take: str) -> None:
-    """Store the report with the rig: its figures in the list of markers, and all of it as text."""
-    capture = rig_settings(rig).capture
-    for row in report.per_marker():
-        entry = capture.markers.get(row.name)
-        if entry is not None:
-            errors = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
-            entry.figures = *errors, row.worst_frame or 0, row.coverage
-    capture.worst_frame = report.worst_frame or 0
-    text = capture.report or bpy.data.texts.new(f"{take or rig.name} FABRIK report.csv")
-    text.clear()
-    text.write(csv_text(report))
-    capture.report = text
-
-
 def export_report(rig: bpy.types.Object, path: str | os.PathLike[str]) -> None:
     """Write the report of the rig's last bake as CSV.
 
@@ -199,7 +184,18 @@ def tell(
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
     rig_settings(armature).capture.doubts = "\n".join(report.doubts)
     if by_markers or take:
-        note_results(armature, report, take)
+        # Its figures are stored in the list of markers, and all of it as text.
+        capture = rig_settings(armature).capture
+        for row in report.per_marker():
+            entry = capture.markers.get(row.name)
+            if entry is not None:
+                errors = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
+                entry.figures = *errors, row.worst_frame or 0, row.coverage
+        capture.worst_frame = report.worst_frame or 0
+        text = capture.report or bpy.data.texts.new(f"{take or armature.name} FABRIK report.csv")
+        text.clear()
+        text.write(csv_text(report))
+        capture.report = text
     if by_markers:
         animated = armature.animation_data
         # That of the topmost NLA strip if there is no current one.

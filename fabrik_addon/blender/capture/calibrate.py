@@ -145,7 +145,11 @@ def calibrate_markers_steps(
     Raises:
         FabrikError: names what is missing or does not fit; nothing is changed.
     """
-    scene, take = context.scene, _listed(rig)
+    scene, capture = context.scene, rig_settings(rig).capture
+    # The markers of the list that have an object, with or without a bone.
+    take = [
+        SceneMarker(each.name, each.target, each.target_bone) for each in capture.markers if each.target is not None
+    ]
     other = in_collection(static) if static is not None else []
     _check(scene, rig, proportions, [*take, *other])
     keeper = PoseKeeper(scene, rig)
@@ -190,12 +194,6 @@ def _check(scene: bpy.types.Scene, rig: bpy.types.Object, proportions: str, mark
             raise RigError(f"The armature of {rig.name!r} is used by {data.users} objects: make it single-user first")
     elif proportions != "NONE":
         check_scalable(markers)
-
-
-def _listed(rig: bpy.types.Object) -> list[SceneMarker]:
-    """The markers of the rig's list that have an object, with or without a bone."""
-    markers = rig_settings(rig).capture.markers
-    return [SceneMarker(entry.name, entry.target, entry.target_bone) for entry in markers if entry.target is not None]
 
 
 def _calibrations(

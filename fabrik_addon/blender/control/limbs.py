@@ -302,7 +302,7 @@ def limbs_that_stay(
     known: limbs that were placed before. baked: whether over frames; then limbs only stay on IK if they have a pin.
     """
     found = {}
-    for path, controls in staying(rig, kept, paths, baked=baked):
+    for path, controls in stay_on_ik(rig, kept, paths, baked=baked):
         rows = [row for row in kept.carriers if row.switch == path]
         limb = LimbOnIk(rig, [row.name for row in rows], controls)
         if path in known and known[path].columns == limb.columns:
@@ -313,7 +313,7 @@ def limbs_that_stay(
     return found
 
 
-def staying(
+def stay_on_ik(
     rig: bpy.types.Object, kept: FabrikControlRig, paths: Iterable[str], *, baked: bool
 ) -> Iterator[tuple[str, list[str]]]:
     """The switches of limbs that stay on IK, as in `limbs_that_stay`, with the controls that place them."""

@@ -30,10 +30,10 @@ from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch
 from ..rig.rotation_modes import local_rotation, property_name, to_channels
 from ..rig.spaces import as_array, object_scale
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
-from .limbs import LimbOnIk, Update, staying
+from .limbs import LimbOnIk, Update, stay_on_ik
 from .model import ControlModel, Stands
-from .switches import bone_in_path, keyed_switches
-from .writer import ControlWriter, TakeChannels, control_channels, off_their_channels
+from .switches import bone_in_path, keyed_switches, set_along
+from .writer import ControlWriter, Deviation, TakeChannels, deviations, said
 
 _NO_CONTROL = "no control carries it"
 # Least cosine between a control's axis and its bone's for the two to be the same.
@@ -42,6 +42,10 @@ _ALONG: Final = 0.9994
 _OTHER_AXES: Final = 1e-3
 # Radians: smaller rotations of a control without keys are ignored.
 _UNKEYED: Final = 1e-4
+# Radians: a control that rotates by less does not change in a bake.
+_STILL: Final = 1e-5
+# Number of frames on which the result of a bake is checked.
+_LOOKED_AT: Final = 9
 
 _Pair: TypeAlias = tuple[str, str]
 # By (bone, property), the former values.
@@ -383,7 +387,7 @@ class ControlRig(PlainRig):
 
     def _stays_on_ik(self, row: FabrikCarrier, *, baked: bool = False) -> bool:
         """Whether a bone's limb is on IK, and stays on it when the body is posed or baked."""
-        return bool(row.switch) and any(staying(self.rig, self._kept, (row.switch,), baked=baked))
+        return bool(row.switch) and any(stay_on_ik(self.rig, self._kept, (row.switch,), baked=baked))
 
     def _locked_control(self, bone: str, *, baked: bool = False) -> tuple[bpy.types.PoseBone, FloatArray] | None:
         """`_control_of` if it has locks; None if the limb stays on IK, which ignores them."""
@@ -457,7 +461,47 @@ class ControlRig(PlainRig):
         *,
         moves_root: bool,
     ) -> Generator[float, None, TakeChannels]:
-        return (yield from control_channels(context, self.rig, self._kept, skeleton, *poses))
+        """As in `PlainRig`; limbs go to FK, except those that stay on IK.
+
+        The steps place the IK controls of these, frame by frame, and those of limbs that leave it, so that they can be
+        switched back. A limb that misses its pose on some frame goes to FK on all of them. Controls without a solved
+        bone are included if they must move for the body's pose. The rig stays posed as on the last frame.
+        """
+        rig, kept, (rotations, heads) = self.rig, self._kept, poses
+        on_ik = ControlWriter(context.view_layer.update, rig, kept, skeleton).limbs
+        writer = ControlWriter(context.view_layer.update, rig, kept, skeleton, baked=True)
+        writer.leaving = {path: limb for path, limb in on_ik.items() if path not in writer.limbs}
+        model = writer.made_ready()
+        pose = model.pose(forward_kinematics(skeleton, rotations, heads))
+        moved = {}
+        for place, name in enumerate(model.controls):
+            turned = pose.rotations[:, place]
+            if angle_between(turned, local_rotation(rig.pose.bones[name])).max() > _STILL:
+                moved[name] = turned
+        # By IK control (F, 7) its location and rotation over the frames.
+        every = (writer.limbs | writer.leaving).values()
+        placed = {name: np.empty((len(heads), 7)) for limb in every for name in limb.controls}
+        left = list[str]()
+        writer.switch((*writer.limbs, *writer.leaving), to_ik=True)
+        for row in range(len(heads) if placed else 0):
+            writer.write(rotations[row], heads[row], exactly=True)
+            left += [f"{sentence} on one frame" for sentence in writer.leave_ik()]
+            staying = {name for limb in (writer.limbs | writer.leaving).values() for name in limb.controls}
+            placed = {name: channels for name, channels in placed.items() if name in staying}
+            for name, channels in placed.items():
+                bone = rig.pose.bones[name]
+                channels[row, :3], channels[row, 3:] = bone.location, local_rotation(bone)
+            yield row / len(heads)
+        writer.switch(writer.leaving, to_ik=False)
+        idle = {row.control for row in kept.carriers if row.switch in writer.limbs}
+        moved = {name: turned for name, turned in moved.items() if name not in idle}
+        moved |= {name: channels[:, 3:] for name, channels in placed.items()}
+        locations = {} if pose.place is None else {model.place: pose.place}
+        locations |= {name: channels[:, :3] for name, channels in placed.items()}
+        bodies = {row.control: row.name for row in kept.carriers}
+        bodies |= {name: kept.controls[name].stands_for for name in placed}
+        values = writer.on_fk | {path: kept.switches[path].ik for path in writer.limbs}
+        return TakeChannels(moved, bodies, locations, keyed_switches(kept, set_along(kept, values)), tuple(left))
 
     def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> tuple[set[str], set[str]]:
         kept = self._kept
@@ -468,7 +512,13 @@ class ControlRig(PlainRig):
         return moved | held | {row.control for row in kept.carriers}, _paths(turned | moved, moved) | switches
 
     def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
-        return off_their_channels(context, self.rig, self._kept, solution, frames)
+        worst: dict[str, Deviation] = {}
+        rows = np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int))
+        for frame, wanted in zip(frames[rows].tolist(), solution.part(rows).matrices, strict=True):
+            context.scene.frame_set(int(frame))
+            for each in deviations(self.rig, self._kept, solution.skeleton.names, wanted):
+                worst[each.bone] = max(worst.get(each.bone, each), each, key=lambda one: one.distance)
+        return [said(self._kept, each) for each in worst.values()]
 
     def place(self, root: str) -> str:
         found: str = self._kept.place

@@ -1,6 +1,6 @@
 """Writes poses of a body to its controls, repeatedly as in a drag, or over frames; limbs stay on IK or FK."""
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -8,14 +8,13 @@ from typing import Final, NamedTuple
 import bpy
 import numpy as np
 
-from ...core import Solution, forward_kinematics
-from ...core.arrays import FloatArray, IntArray
+from ...core import forward_kinematics
+from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
-from ...core.rotations import angle_between, rotation_vector_from_matrix
+from ...core.rotations import rotation_vector_from_matrix
 from ..rig.armature import nearest_rotations
 from ..rig.keying import key_in_steps
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch
-from ..rig.rotation_modes import local_rotation
 from ..rig.spaces import as_array, meters_per_unit
 from ..settings.control import FabrikControlRig
 from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
@@ -32,10 +31,6 @@ _STEPS_OF_A_MOVE: Final = 3
 MOST_OFF: Final = (1e-4, 8.7e-4)
 # The same as a share of the body's size, since rigs in other units are in single precision too.
 _MOST_OFF_OF_SIZE: Final = 6e-5
-# Radians: a control that rotates by less does not change.
-_STILL = 1e-5
-# Number of frames on which the result is checked.
-_LOOKED_AT = 9
 
 
 class Deviation(NamedTuple):
@@ -297,82 +292,3 @@ class TakeChannels:
     locations: Mapping[str, FloatArray]
     switches: Mapping[str, float]
     left: tuple[str, ...] = ()
-
-
-def control_channels(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    kept: FabrikControlRig,
-    skeleton: Skeleton,
-    rotations: FloatArray,
-    heads: FloatArray,
-) -> Generator[float, None, TakeChannels]:
-    """The channels for local rotations (F, J, 4) and root heads (F, 3) of a tree of the body; limbs go to FK.
-
-    The steps place the IK controls of limbs that stay on IK, frame by frame, and those of limbs that leave it, so that
-    they can be switched back. Controls without a solved bone are included if they must move for the body's pose.
-    """
-    on_ik = ControlWriter(context.view_layer.update, rig, kept, skeleton).limbs
-    writer = ControlWriter(context.view_layer.update, rig, kept, skeleton, baked=True)
-    writer.leaving = {path: limb for path, limb in on_ik.items() if path not in writer.limbs}
-    model = writer.made_ready()
-    pose = model.pose(forward_kinematics(skeleton, rotations, heads))
-    found = {name: pose.rotations[:, place] for place, name in enumerate(model.controls)}
-    present = {name: local_rotation(rig.pose.bones[name]) for name in found}
-    moved = {name: turned for name, turned in found.items() if angle_between(turned, present[name]).max() > _STILL}
-    bodies = {row.control: row.name for row in kept.carriers}
-    locations = {} if pose.place is None else {model.place: pose.place}
-    placed, left = yield from _placed(rig, writer, rotations, heads)
-    idle = {row.control for row in kept.carriers if row.switch in writer.limbs}
-    moved = {name: turned for name, turned in moved.items() if name not in idle}
-    moved |= {name: channels[:, 3:] for name, channels in placed.items()}
-    locations |= {name: channels[:, :3] for name, channels in placed.items()}
-    bodies |= {name: kept.controls[name].stands_for for name in placed}
-    switches = keyed_switches(
-        kept, set_along(kept, writer.on_fk | {path: kept.switches[path].ik for path in writer.limbs})
-    )
-    return TakeChannels(moved, bodies, locations, switches, tuple(left))
-
-
-def _placed(
-    rig: bpy.types.Object, writer: ControlWriter, rotations: FloatArray, heads: FloatArray
-) -> Generator[float, None, tuple[dict[str, FloatArray], list[str]]]:
-    """By IK control (F, 7) its location and rotation over the frames, and warnings on limbs that were switched to FK.
-
-    A limb that misses its pose on some frame goes to FK on all of them. The rig stays posed as on the last frame.
-    """
-    every = (writer.limbs | writer.leaving).values()
-    found = {name: np.empty((len(heads), 7)) for limb in every for name in limb.controls}
-    left = []
-    writer.switch((*writer.limbs, *writer.leaving), to_ik=True)
-    for row in range(len(heads) if found else 0):
-        writer.write(rotations[row], heads[row], exactly=True)
-        left += [f"{sentence} on one frame" for sentence in writer.leave_ik()]
-        staying = {name for limb in (writer.limbs | writer.leaving).values() for name in limb.controls}
-        found = {name: channels for name, channels in found.items() if name in staying}
-        for name, channels in found.items():
-            bone = rig.pose.bones[name]
-            channels[row, :3], channels[row, 3:] = bone.location, local_rotation(bone)
-        yield row / len(heads)
-    writer.switch(writer.leaving, to_ik=False)
-    return found, left
-
-
-def off_their_channels(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    kept: FabrikControlRig,
-    solution: Solution,
-    frames: IntArray,
-) -> list[str]:
-    """Check on some of F frames whether the body is as solved; a warning on each bone that is not.
-
-    Leaves the scene on another frame.
-    """
-    worst: dict[str, Deviation] = {}
-    rows = np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int))
-    for frame, wanted in zip(frames[rows].tolist(), solution.part(rows).matrices, strict=True):
-        context.scene.frame_set(int(frame))
-        for each in deviations(rig, kept, solution.skeleton.names, wanted):
-            worst[each.bone] = max(worst.get(each.bone, each), each, key=lambda one: one.distance)
-    return [said(kept, each) for each in worst.values()]

@@ -1,5 +1,6 @@
 """Writes changes of a motion to its keys inside the span, or to a new layer."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -108,9 +109,10 @@ def write_changes(
     An end outside a curve's keys and the frames gets no key, so the motion does not become longer. The records of holds
     change as well.
     """
-    follow(followers(armature), [shift_of(change, ends) for change in changes])
-    for change in changes:
-        _write(change, frames, ends)
+    shifts = [shift_of(change, ends) for change in changes]
+    follow(followers(armature), shifts)
+    for change, shift in zip(changes, shifts, strict=True):
+        _write(change, shift, frames, ends)
 
 
 def shift_of(change: Change, ends: tuple[float, float]) -> Shift:
@@ -125,10 +127,9 @@ def shift_of(change: Change, ends: tuple[float, float]) -> Shift:
     return Shift((curve.data_path, curve.array_index), times, by)
 
 
-def _write(change: Change, frames: Sequence[float], ends: tuple[float, float]) -> None:
+def _write(change: Change, shift: Shift, frames: Sequence[float], ends: tuple[float, float]) -> None:
     """Write one curve."""
     curve, cycle = change.curve, cycle_of(change.curve)
-    shift = shift_of(change, ends)
     own, edges = np.array(frames, dtype=np.float64), np.array(ends)
     if cycle is not None:
         own, edges = in_cycle(cycle, own), in_cycle(cycle, edges)
@@ -145,18 +146,24 @@ def _write(change: Change, frames: Sequence[float], ends: tuple[float, float]) -
 
 def _insert(curve: bpy.types.FCurve, frame: float) -> None:
     """Insert a key on a frame without one, without changing the curve."""
-    times = keyframes.keys(curve)[:, 0]
-    if np.abs(times - frame).min() >= SAME_FRAME:
-        curve.keyframe_points.insert(frame, curve.evaluate(frame))
+    points: Any = curve.keyframe_points
+    place = _place_of(points, frame)
+    if place == len(points) or points[place].co[0] > frame + SAME_FRAME:
+        points.insert(frame, curve.evaluate(frame))
 
 
 def _keep_shape_beside(curve: bpy.types.FCurve, frame: float) -> None:
     """Fix the handles next to a frame, because Blender fits automatic handles to the neighboring values."""
-    points = curve.keyframe_points
-    place = int(np.searchsorted(keyframes.keys(curve)[:, 0], frame - SAME_FRAME))
+    points: Any = curve.keyframe_points
+    place = _place_of(points, frame)
     for each in points[max(place - 1, 0) : place + 2]:
         if each.interpolation == "BEZIER":
             each.handle_left_type = each.handle_right_type = "FREE"
+
+
+def _place_of(points: Any, frame: float) -> int:
+    """The index of the first key on or after a frame; reads only a few keys."""
+    return bisect_left(points, frame - SAME_FRAME, key=lambda point: point.co[0])
 
 
 def write_layer(armature: bpy.types.Object, old: Motion, new: NewChannels) -> int:

@@ -118,39 +118,30 @@ def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Mo
                 heads = pose.heads[[limb.bodies[0], *limb.middle]]
                 bend = problem.bends[limb.effector]
                 if bend is not None and places.bends is not None:
-                    toward = _Side(np.concatenate([heads[:1], end, heads[1:]]))
-                    place = toward(places.bends[limb.effector])
+                    joints = np.concatenate([heads[:1], end, heads[1:]])
+                    place = _on_its_side(joints, places.bends[limb.effector])
                     yield _Move(*bend, Vector((space[:3, :3] @ place + space[:3, 3]).tolist()))
 
 
-class _Side:
-    """The side to which a limb bends, from its base, its end, and the joints between: (2 + N, 3) points.
+def _on_its_side(joints: FloatArray, pole: FloatArray) -> FloatArray:
+    """(3,) a pole rotated about a limb's line to the side to which the limb bends; unchanged if the limb is straight.
 
-    It rotates points to that side.
+    joints: (2 + N, 3) the limb's base, its end, and the joints between.
     """
+    base, line = joints[0], joints[1] - joints[0]
+    length = float(np.linalg.norm(line))
+    axis = line / max(length, 1e-12)
 
-    def __init__(self, points: FloatArray) -> None:
-        self.base = points[0]
-        line = points[1] - points[0]
-        self.length = float(np.linalg.norm(line))
-        self.axis = line / max(self.length, 1e-12)
-        self.side = np.sum([self._beside(point) for point in points[2:]], axis=0)
+    def beside(point: FloatArray) -> FloatArray:
+        arm = point - base
+        return np.asarray(arm - axis * (arm @ axis))
 
-    def __call__(self, point: FloatArray) -> FloatArray:
-        """(3,) a point rotated about the limb's line; unchanged if the limb is straight."""
-        size = float(np.linalg.norm(self.side))
-        if size <= _BENT * self.length:
-            return point
-        beside = self._beside(point)
-        away = float(np.linalg.norm(beside))
-        away = away if away > _BENT * self.length else _AWAY * self.length
-        turned: FloatArray = point - beside + self.side * (away / size)
-        return turned
-
-    def _beside(self, point: FloatArray) -> FloatArray:
-        arm = point - self.base
-        beside: FloatArray = arm - self.axis * (arm @ self.axis)
-        return beside
+    side = np.sum([beside(joint) for joint in joints[2:]], axis=0)
+    size, away = float(np.linalg.norm(side)), float(np.linalg.norm(beside(pole)))
+    if size <= _BENT * length:
+        return pole
+    away = away if away > _BENT * length else _AWAY * length
+    return np.asarray(pole - beside(pole) + side * (away / size))
 
 
 def _why_stays(move: _Move) -> str:

@@ -57,12 +57,7 @@ def retarget_from(
         animated = armature.animation_data is not None or armature.parent is not None or len(armature.constraints)
         if not animated and not any(len(bone.constraints) for bone in armature.pose.bones):
             raise RetargetError(f"{armature.name!r} has no animation: choose an animated armature")
-        # The whole frames of its keys; the scene's range if it has no keys.
-        keyed = [curve.keyframe_points for curve in curves(armature) if len(curve.keyframe_points)]
-        own = context.scene.frame_start, context.scene.frame_end
-        if keyed:
-            ends = min(points[0].co[0] for points in keyed), max(points[-1].co[0] for points in keyed)
-            own = round(ends[0]), round(ends[1])
+        own = source_range(armature, context.scene)
         first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
         baked, given = BakeSettings(first, last, **bake), checked_pairs(pairs, rig, armature)
         reference = None
@@ -151,6 +146,14 @@ def _armature_of(brought: Iterable[bpy.types.ID], path: Path) -> bpy.types.Objec
     armature = min(things, key=lambda thing: (next(curves(thing), None) is None, thing.name))
     armature.name = path.stem
     return armature
+
+
+def source_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[int, int]:
+    """The first and the last whole frame of a source's keys; the scene's range if it has no keys."""
+    keyed = [curve.keyframe_points for curve in curves(source) if len(curve.keyframe_points)]
+    if not keyed:
+        return scene.frame_start, scene.frame_end
+    return round(min(points[0].co[0] for points in keyed)), round(max(points[-1].co[0] for points in keyed))
 
 
 def is_file(source: str) -> bool:

@@ -128,13 +128,13 @@ class DragPart:
         self._pins = ~self._dragged & np.array([grip.is_pin for grip in grips])
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         start = tree.rotations, tree.root_location
-        heads = forward_kinematics(skeleton, *start)[:, :3, 3]
         # For each dragged point its index among the grips, the heads from the root to it, and its position.
-        self._ropes = [
-            (row, heads[skeleton.path(skeleton.index(grip.effector.bone))], grip.armature_position)
-            for row, grip in enumerate(grips)
-            if is_rope
-        ]
+        self._ropes: list[tuple[int, FloatArray, FloatArray]] = []
+        if is_rope:
+            heads = forward_kinematics(skeleton, *start)[:, :3, 3]
+            for row, grip in enumerate(grips):
+                path = skeleton.path(skeleton.index(grip.effector.bone))
+                self._ropes.append((row, heads[path], grip.armature_position))
         self._trunk = () if is_rope else trunk
         self.problem = rig_problem(
             armature,
