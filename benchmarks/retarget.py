@@ -31,7 +31,7 @@ TOUCHES = (
 )
 # Frames of a long take, and how it is brought over.
 WHOLE = (2500, 10000)
-HOW = {"places": 1.0, "hands_in_world": 0.0, "contacts": True, "use_reference": False, "reference": 0}
+HOW = {"places": 1.0, "hands_in_world": 0.0, "reference": -1}
 # Hands touch that are nearer than this share of the legs' length.
 TOUCHING = 0.15
 HEADER = (

@@ -8,7 +8,7 @@ from support import humans, motions
 from support.recordings import DATA
 
 from benchmarks.natural_rigs import built, open_metarig
-from fabrik_addon.blender.goals.goals import limits_of
+from fabrik_addon.blender.goals.problem import limits_of
 from fabrik_addon.blender.limits.preset import apply_preset
 from fabrik_addon.blender.retarget.door import imported, source_range
 from fabrik_addon.blender.retarget.retarget import sample_source

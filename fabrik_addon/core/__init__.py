@@ -2,7 +2,7 @@
 
 from .errors import FabrikError, LimitError, OptionsError, SkeletonError, TargetError
 from .limits.ball import Ball
-from .limits.fixed import Fixed
+from .limits.base import Fixed
 from .limits.hinge import Hinge
 from .limits.polygon import Polygon
 from .model.effector import Effector

@@ -13,6 +13,8 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 TINY: Final = 1e-30
 # Rounding error of numbers near one after a few operations: sines, shares, radians.
 ROUNDING: Final = 1e-12
+# The same in single precision, in which Blender keeps poses: below this, shares and angles in radians count as zero.
+SINGLE: Final = 1e-6
 
 
 def squares(vectors: FloatArray) -> FloatArray:

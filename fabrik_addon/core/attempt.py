@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from .arrays import ROUNDING, TINY, FloatArray, IntArray, lengths, times
+from .arrays import ROUNDING, SINGLE, TINY, FloatArray, IntArray, lengths, times
 from .backend import array
 from .fabrik.limbs import BendLimb
-from .fabrik.start import align_root
-from .fabrik.sweeps import sweep_frames
+from .fabrik.passes import sweep_frames
 from .kernel.bodies import Pose, cross
+from .optimize.poles import CLEAR
 from .problem import Problem
 from .rotations import conjugate, product, quaternion_from_matrix, quaternion_from_rotation_vector, rotation_between
 from .state import State
 
-# A limb is straight if the sine between its bones is less than the first number; it is then bent by the second, in
-# radians. With 0.3, one more arm of 60 ended with its elbow on the wrong side of its pole.
-_STRAIGHT, _BEND = 1e-3, 0.5
+# A straight limb is bent by this, in radians. With 0.3, one more arm of 60 ended with its elbow on the wrong side of
+# its pole.
+_BEND = 0.5
 # A target is far if its distance exceeds this share of the effector's path.
 _FAR = 0.1
 # FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs, 31 are left to restarts
@@ -44,16 +44,22 @@ def attempt(
     options = problem.options
     bending = bending and bool(problem.bend_limbs) and not np.isnan(state.bend[:, problem.poles.effectors]).all()
     goals, begun = problem.goals, state.pose
-    if problem.free_root and not problem.follows_its_end:
-        _align(problem, state)
-        state.residual = goals.residual(state.pose, state.wanted)
     by_passes = options.plain or not options.finish
     missing = lengths(state.residual[:, : goals.count])
-    far = (missing > _FAR * goals.lengths).any(axis=1) & (not by_passes)
+    far = (missing > _FAR * goals.lengths).any(axis=1)
+    apart = np.flatnonzero(far & (problem.free_root and not problem.follows_its_end))
+    if len(apart):
+        part = state.part(apart)
+        _align(problem, part)
+        part.residual = goals.residual(part.pose, part.wanted)
+        state.put(apart, part)
+        missing = lengths(state.residual[:, : goals.count])
+        far = (missing > _FAR * goals.lengths).any(axis=1)
+    far &= not by_passes
     # For a target beyond its lengths, a straight chain is already the best pose.
     within = ~problem.beyond_lengths(state.wanted.points, state.weights, state.pose.root)
     counts = state.weights * within[:, None]
-    if bent is not None and state.pose is begun and not bending and (counts > 0.0).all():
+    if bent is not None and not len(apart) and not bending and (counts > 0.0).all():
         state.pose = bent
     else:
         local = bend_straight(problem, state.pose, state.bend if bending else None, counts)
@@ -124,7 +130,7 @@ def bend_straight(
         offsets = [problem.links[body].attachments[0].offset for body in run]
         arms = times(pose.orientations[:, run], np.array([(each.x, each.y, each.z) for each in offsets], dtype=float))
         sizes = lengths(arms)
-        alike = lengths(cross(arms[:, :1], arms)) < _STRAIGHT * sizes[:, :1] * sizes
+        alike = lengths(cross(arms[:, :1], arms)) < CLEAR * sizes[:, :1] * sizes
         is_straight = (alike & ((arms[:, :1] * arms).sum(axis=-1) > 0.0))[:, 1:].all(axis=1)
         if weights is not None:
             is_straight &= problem.goals.carried_by(run[-1], weights)
@@ -146,7 +152,7 @@ def bend_straight(
             line = problem.poles.axis(place, pose)[0][straight]
             wish = poles[straight, problem.bend_limbs[place].effector] - pose.heads[straight, run[0]]
             about = cross(line, wish)
-            clear = lengths(about) > _STRAIGHT * lengths(wish)
+            clear = lengths(about) > CLEAR * lengths(wish)
             axis = np.where(clear[:, None], about / np.maximum(lengths(about), TINY)[:, None], axis)
         for number, body in enumerate(run):
             angle = _BEND * (1.0 if number == 0 else -2.0 / (len(run) - 1))
@@ -193,3 +199,35 @@ def _turn(problem: Problem, state: State, limb: BendLimb, turn: FloatArray, fram
         moved.local[:, limb.hand] = quaternion_from_matrix(back)
         moved = bodies.pose(problem.joint_limits.clamped(moved.local), pose.root, pose.factors)
     state.pose.put(frames, moved)
+
+
+def align_root(
+    points: FloatArray, targets: FloatArray, weights: FloatArray, turning: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The best rigid fit of all effectors to their targets (Horn 1987, the largest eigenvector of his 4×4 matrix).
+
+    Args:
+        points: (F, E, 3) the effectors.
+        targets: (F, E, 3) their targets.
+        weights: (F, E), zero if a target is not seen.
+        turning: (F, 3, 3) the contribution of target rotations to the spread of the points.
+
+    Returns:
+        (F, 4) rotation, (F, 3) its center and (F, 3) the target of the center. If one or two points do not determine
+        the rotation, the smallest one is used; without visible targets nothing moves.
+    """
+    share = (weights / np.maximum(weights.sum(axis=1, keepdims=True), TINY))[..., None]
+    middle, wanted = (points * share).sum(axis=1), (targets * share).sum(axis=1)
+    a, b = points - middle[:, None], targets - wanted[:, None]
+    spread = np.einsum("fei,fej->fij", a * share, b)
+    if turning is not None:
+        spread += turning / np.maximum(weights.sum(axis=1), TINY)[:, None, None]
+    matrix = np.zeros((len(points), 4, 4))
+    trace = np.trace(spread, axis1=1, axis2=2)
+    skew = np.stack([spread[:, i, j] - spread[:, j, i] for i, j in ((1, 2), (2, 0), (0, 1))], axis=1)
+    size = np.abs(spread).sum(axis=(1, 2)) + TINY
+    matrix[:, 0, 0] = trace + SINGLE * size
+    matrix[:, 0, 1:] = matrix[:, 1:, 0] = skew
+    matrix[:, 1:, 1:] = spread + np.swapaxes(spread, 1, 2) - trace[:, None, None] * np.eye(3)
+    rotation = np.linalg.eigh(matrix)[1][..., -1]
+    return np.where(rotation[:, :1] < 0, -rotation, rotation), middle, wanted

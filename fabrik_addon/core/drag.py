@@ -33,8 +33,7 @@ from .kernel.posture import Away, Coupled, Masses, PostureTerm
 from .limits.base import Limit
 from .limits.hinge import Hinge
 from .model.bodies import participants
-from .model.effector import Effector
-from .model.loops import with_partners
+from .model.effector import Effector, with_partners
 from .model.options import Options
 from .model.skeleton import Skeleton
 from .optimize.qp import QpStep, QuadraticProgram
@@ -96,6 +95,8 @@ _MISSED: Final = 1e-4
 # A limb is straight if the sine of its bend is below the first number, as people's knees are at rest. It is bent by the
 # second, in radians, and stays bent if that removes at least the third as a share of the miss.
 _STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
+# Radians: ranges of joints are compared up to this angle.
+_FAR: Final = 0.5 * np.pi
 # A lock is tested with rotations by the first number (radians); a direction that keeps less than the second share is
 # locked.
 _TRY, _OPEN = 1e-4, 0.5
@@ -459,17 +460,15 @@ class DragSolver:
         self._damping = 0.0 if self._damping > _MOST_DAMPING else self._damping
         first = state.merit
         for step in range(1, 1 + most):
-            before, last = self._active.keys, state.merit
+            last = state.merit
             state, self._damping, longest = self._step(state, self._damping)
-            # If the active set has changed, the model of the step no longer holds for the new pose.
-            same = np.array_equal(np.sort(before), np.sort(self._active.keys))
             done = np.abs(state.residual[self._compliance <= _RIGID]).max(initial=0.0) <= _MET * self.tolerance
             share = 0.0 if settled else _REST_SHARE
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
             if longest < _AT_REST or self._damping > _MOST_DAMPING:
                 return state, step, True
             # Close to rest it continues with the next moves, or once the mouse rests.
-            if not settled and longest < rest and done and same:
+            if not settled and longest < rest and done:
                 return state, step, longest < _NEARLY_AT_REST
             # Stop early; the next moves bring the remaining gain.
             is_little = last - state.merit < _FALLS * (first - state.merit) or not self._is_missed(state).any()
@@ -560,14 +559,17 @@ class DragSolver:
         if np.array_equal(eased, self._eased):
             return
         self._eased = eased
-        rotations = self.preferred[0].copy()
+        rotations, coupled = self.preferred[0].copy(), {each.hinge: each for each in self._coupled}
         for share, (each, lacking, _) in zip(eased, self._eases, strict=True):
             bone, above = self.bodies.bones[[each.hinge, each.above]].tolist()
             bend = share * lacking * each.axis
             back = -0.5 * self.skeleton.rest_turn(bone) @ bend
+            coupled[each.hinge] = each._replace(slack=0.5 * share * lacking)
             rotations[bone] = product(rotations[bone], quaternion_from_rotation_vector(bend))
             rotations[above] = product(rotations[above], quaternion_from_rotation_vector(back))
-        self.posture = PostureTerm(self.bodies, self.masses, rotations, self.preferred[1], self._free, self._coupled)
+        self.posture = PostureTerm(
+            self.bodies, self.masses, rotations, self.preferred[1], self._free, [*coupled.values()]
+        )
 
     def _find_coupled(self) -> list[Coupled]:
         """The hinges that are bent in a relaxed limb."""
@@ -576,8 +578,14 @@ class DragSolver:
             bone = int(self.bodies.bones[body])
             limit = self._own_limits.get(self.skeleton.names[bone])
             if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and isinstance(limit, Hinge):
-                axis = np.sign(limit.bounds.middle) * np.array(limit.turn_axis)
-                found.append(Coupled(body, int(self.bodies.parents[body]), axis, float(self.masses.eased[bone])))
+                axis, above = np.sign(limit.middle) * np.array(limit.turn_axis), int(self.bodies.parents[body])
+                # Joints are stiffer toward their shorter range: stiffness goes with its inverse square.
+                bends = self.skeleton.rest_turn(bone) @ axis * np.array([[-_FAR], [_FAR]])
+                far = np.repeat(np.tile(IDENTITY, (len(self.bodies.bones), 1))[None], 2, axis=0)
+                far[:, above] = quaternion_from_rotation_vector(bends)
+                ranges = angle_between(self.limits.clamped(far)[:, above], IDENTITY)
+                stiffer = max(1.0, float(ranges[0] / max(ranges[1], _BEND))) ** 2
+                found.append(Coupled(body, above, axis, float(self.masses.eased[bone]), stiffer))
         return found
 
     def _find_eases(self) -> list[tuple[Coupled, float, IntArray]]:
@@ -739,7 +747,7 @@ class DragSolver:
         turned = float(rotated.max()) if gone > 0.0 else 0.0
         held = state
         # First limit how far joints rotate; if that misses goals, only how far they move.
-        for far in (max(farthest, _TURNS * self.size * turned), farthest):
+        for far in dict.fromkeys((max(farthest, _TURNS * self.size * turned), farthest)):
             if far <= most:
                 return state
             local = slerp(first.pose.local, state.pose.local, np.full(len(first.pose.local), most / far))
@@ -758,9 +766,9 @@ class DragSolver:
 
     def _onto_goals(self, state: _State, chosen: BoolArray) -> _State:
         """The state with chosen goals (E + O,) met, and out of the floor and itself, with least mass moved."""
-        for _ in range(4):
+        for _ in range(2):
             off = np.where(chosen[:, None], state.residual, 0.0).ravel()
-            is_met = np.abs(off).max(initial=0.0) <= self.tolerance
+            is_met = np.abs(off).max(initial=0.0) <= _MET * self.tolerance
             if is_met and self.bounds.depth(state.pose) <= _MISSED * self.size:
                 break
             model = state.model
@@ -772,7 +780,7 @@ class DragSolver:
             )
             yields = np.where(np.repeat(chosen, 3), _RIGID, _LOOSE)[None]
             found = program.solve(off[None], gaps[None], yields, active=active[None])
-            state = self._moved(state, found.step[0])
+            state = self._onto(state, program, found, 1.0, found.active)
         return state
 
 

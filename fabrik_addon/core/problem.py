@@ -12,23 +12,24 @@ from .backend.protocol import Backend
 from .fabrik.chain import is_chain
 from .fabrik.limbs import BendLimb, HingeLimb, find_bend_limbs, find_hinge_limbs, straight_runs
 from .fabrik.passes import Passes
-from .fabrik.start import spread_poses
 from .kernel.bodies import Bodies, Pose, joint_axes
 from .kernel.goals import Goals
 from .kernel.joint_limits import JointLimits
 from .limits.base import Limit
 from .model.bodies import Body, Reaches, build_bodies, participants, path_reaches
-from .model.effector import Effector
-from .model.loops import with_partners
+from .model.effector import Effector, moved_with, with_partners
 from .model.options import Options
-from .model.prismatic import SlideRange, at_factors, moved_with, nearest_to_rest
-from .model.skeleton import Skeleton
+from .model.skeleton import Skeleton, at_factors
 from .model.validation import checked_parts
 from .optimize.least_squares import LeastSquares
 from .optimize.poles import Poles
+from .rotations import IDENTITY
 
 # An unlimited chain needs little memory for a frame, and many frames to make numpy efficient.
 _CHUNKS_OF_A_CHAIN = 5
+# Number of poses, of which the nearest are tried as starts. A robot's hand on five hinges reached its position and
+# rotation on 396 of 400 frames with 256 of them, on 399 with 512, on all with 1,024.
+_SPREAD_POSES = 1024
 
 
 def one_pose_backend() -> Backend:
@@ -60,14 +61,14 @@ class Problem:
     skeleton: Skeleton
     effectors: tuple[Effector, ...]
     limits: Mapping[str, Limit]
-    slides: Mapping[str, SlideRange]
+    slides: Mapping[str, tuple[float, float]]
     free_root: bool
     options: Options
 
     @cached_property
     def _factors(self) -> dict[str, float]:
         """For bones that slide, the length factors nearest to 1."""
-        return {name: nearest_to_rest(ends) for name, ends in self.slides.items()}
+        return {name: min(max(1.0, low), high) for name, (low, high) in self.slides.items()}
 
     @cached_property
     def shape(self) -> Skeleton:
@@ -138,7 +139,9 @@ class Problem:
     @cached_property
     def is_chain(self) -> bool:
         """Whether points are enough: one unlimited rigid chain, one effector at its end, a target in space."""
-        return not (self.is_special or self.slides) and is_chain(self.links)
+        if len(self.effectors) > 1 or self.limited or self.slides or self.is_special:
+            return False
+        return is_chain(self.links)
 
     @cached_property
     def is_special(self) -> bool:
@@ -256,7 +259,7 @@ class Problem:
             (P, J, 4) local rotations, (P, E, 3) the effectors relative to the root's head, and (P, O, 3, 3) the
             orientations of those whose rotation counts.
         """
-        poses = spread_poses(self.skeleton, self.limits)
+        poses = _spread_poses(self.skeleton, self.limits)
         pose = self.bodies.pose(poses[:, self.bones], np.zeros((len(poses), 3)))
         orientations = pose.orientations[:, self.goals.on[self.goals.oriented]]
         return poses, self.goals.points(pose)[:, : self.goals.count], orientations
@@ -276,7 +279,7 @@ def make_problem(
     skeleton: Skeleton,
     effectors: Iterable[Effector],
     limits: Mapping[str, Limit] | None,
-    slides: Mapping[str, SlideRange] | None,
+    slides: Mapping[str, tuple[float, float]] | None,
     root: str,
     options: Options | None,
 ) -> Problem:
@@ -290,3 +293,27 @@ def make_problem(
     """
     points, bounds, ranges, options = checked_parts(skeleton, effectors, limits, slides, root, options)
     return Problem(skeleton, points, bounds, ranges, root == "FREE", options)
+
+
+def _spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray:
+    """(P, J, 4) a fixed sequence of poses that fill the limits; bones without a limit stay at rest."""
+    count = len(skeleton)
+    poses = np.tile(IDENTITY, (_SPREAD_POSES, count, 1))
+    places = _spread_places(_SPREAD_POSES, 3 * count).reshape(_SPREAD_POSES, count, 3)
+    for name, limit in limits.items():
+        bone = skeleton.index(name)
+        inside = limit.clamp(array, array.quaternion(limit.sample(places[:, bone])))
+        poses[:, bone] = array.stack([inside], _SPREAD_POSES)[:, 0]
+    return poses
+
+
+def _spread_places(count: int, dimensions: int) -> FloatArray:
+    """(count, dimensions) a fixed sequence that fills the unit cube evenly.
+
+    Additive recurrence with the powers of the generalised golden ratio (Roberts 2018, the R sequence).
+    """
+    ratio = 2.0
+    for _ in range(64):
+        ratio = (1.0 + ratio) ** (1.0 / (dimensions + 1))
+    steps = ratio ** -np.arange(1.0, dimensions + 1)
+    return np.asarray(np.mod(0.5 + np.arange(1, count + 1)[:, None] * steps, 1.0))

@@ -13,9 +13,8 @@ from .kernel.bodies import Pose
 from .limits.base import Limit
 from .model.effector import Effector
 from .model.options import Options
-from .model.prismatic import SlideRange
 from .model.skeleton import Skeleton
-from .model.targets import PosePrior, Targets
+from .model.targets import PosePrior, Start, Targets
 from .model.validation import (
     checked_bend_targets,
     checked_prior,
@@ -25,18 +24,20 @@ from .model.validation import (
     checked_targets,
     checked_weights,
 )
-from .optimize.least_squares import AT_LIMIT, AT_POLE
+from .optimize.least_squares import CLOSE
 from .problem import Problem, make_problem, one_pose_backend
 from .rotations import angle_between, quaternion_from_matrix
 from .solution import Solution, Status
-from .state import Prior, Start, State
+from .state import State
 from .strategy.chains import ChainSolver
-from .strategy.priorities import meet_groups
 from .strategy.restarts import restart, take_better
 from .strategy.temporal import repair_pops
 
 # A joint is not at rest if it alone could still remove more than this share of the residual.
 _LEFT_TO_DO = 0.05
+# Weight of a priority relative to the one before it: small enough that the first hardly gives way, large enough to be
+# effective.
+_GRADE = 1e-4
 
 
 def solve(  # noqa: PLR0913  the one public door: what it takes is the contract
@@ -91,7 +92,7 @@ class Solver:
         effectors: Iterable[Effector],
         *,
         limits: Mapping[str, Limit] | None = None,
-        slides: Mapping[str, SlideRange] | None = None,
+        slides: Mapping[str, tuple[float, float]] | None = None,
         root: str = "FIXED",
         options: Options | None = None,
     ) -> None:
@@ -200,7 +201,7 @@ def solve_frames(problem: Problem, start: Start, targets: Targets, result: Solut
     restart(problem, begun, state)
     if not problem.options.plain:
         _slide(problem, state)
-        meet_groups(problem, begun, state)
+        _meet_in_order(problem, state)
     _write(problem, begun, wanted, origins, state, result)
 
 
@@ -213,7 +214,7 @@ def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
         state.stationary[:] = False
         problem.least_squares.run(state, problem.options.most_steps, weight)
     _slide(problem, state)
-    meet_groups(problem, begun, state)
+    _meet_in_order(problem, state)
     _write(problem, begun, wanted, origins, state, solution)
     return solution.single()
 
@@ -263,7 +264,7 @@ def _start_state(problem: Problem, pose: Pose, targets: Targets) -> State:
         weights=weights,
         tolerances=np.broadcast_to(problem.tolerances, weights.shape),
         bend=targets.bend,
-        prior=None if prior is None else Prior(prior.rotations[:, problem.bones], prior.weights[:, problem.bones]),
+        prior=prior and prior.of(problem.bones),
         iterations=np.zeros(frames, dtype=np.int64),
         stationary=np.zeros(frames, dtype=bool),
     )
@@ -275,7 +276,7 @@ def _unfinished(problem: Problem, state: State) -> BoolArray:
         return np.ones(len(state.weights), dtype=bool)
     unmet = state.unmet()
     if not problem.options.plain and np.isfinite(state.bend).any():
-        unmet |= (np.abs(problem.poles.residual(state.pose, state.bend)) > AT_POLE * problem.poles.sizes).any(axis=1)
+        unmet |= (np.abs(problem.poles.residual(state.pose, state.bend)) > CLOSE * problem.poles.sizes).any(axis=1)
     return unmet
 
 
@@ -286,6 +287,28 @@ def _slide(problem: Problem, state: State) -> None:
         part.stationary[:] = False
         problem.sliding.run(part, problem.options.most_steps)
         state.put(frames, part)
+
+
+def _meet_in_order(problem: Problem, state: State) -> None:
+    """If targets are missed, bring each priority as near to its own as the ones before it allow (the paper's 4.2).
+
+    A second round in reverse order restores targets that earlier priorities have lost.
+    """
+    ranks, last = problem.ranks, int(problem.ranks.max())
+    frames = np.flatnonzero(state.unmet()) if last and problem.options.finish else np.zeros(0, dtype=np.int64)
+    if not len(frames):
+        return
+    part = state.part(frames)
+    own, stationary = part.weights, part.stationary
+    for rank in (*range(last + 1), *reversed(range(last))):
+        part.weights = own * np.where(ranks < rank, 1.0, (ranks == rank) * (_GRADE if rank else 1.0))
+        part.stationary[:] = False
+        (problem.sliding or problem.least_squares).run(part, problem.options.most_steps)
+        stationary = part.stationary.copy() if rank == last else stationary
+    part.stationary = stationary
+    state.put(frames, part)
+    # A priority gives way slightly to later ones, so the status is judged with these weights.
+    state.weights[frames] *= _GRADE**ranks
 
 
 def _write(
@@ -307,8 +330,7 @@ def _write(
     if pose.factors is not None:
         result.lengths[:, bones] *= pose.factors
     if problem.limited:
-        fixed = np.array([limit is not None and limit.freedom == 0 for limit in problem.body_limits])
-        result.binding[:, bones] = problem.joint_limits.near(pose.local, AT_LIMIT) | fixed
+        result.binding[:, bones] = problem.joint_limits.near(pose.local, CLOSE)
     status = np.where((state.weights > 0).any(axis=1), Status.SOLVED, Status.UNSEEN)
     unmet = np.flatnonzero(state.unmet())
     if len(unmet):

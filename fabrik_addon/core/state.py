@@ -1,57 +1,13 @@
 """Frames while they are solved: their pose, and the terms of their cost."""
 
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
 
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, lengths, squares
 from .kernel.bodies import Pose
 from .kernel.goals import Wanted
-from .rotations import conjugate, product, rotation_vector_from_quaternion
-
-
-class Frames:
-    """A dataclass whose fields are arrays over frames, contain such arrays, or are None."""
-
-    def part(self, frames: IntArray | slice) -> Self:
-        """Some of the frames."""
-        return type(self)(**{each.name: _part(getattr(self, each.name), frames) for each in fields(self)})  # type: ignore[arg-type]
-
-
-def _part(value: Any, frames: IntArray | slice) -> Any:
-    if value is None:
-        return None
-    return value[frames] if isinstance(value, np.ndarray) else value.part(frames)
-
-
-@dataclass(frozen=True)
-class Start(Frames):
-    """The start of F frames of J bones.
-
-    Attributes:
-        rotations: (F, J, 4) local rotations inside all limits.
-        roots: (F, 3) the root's head, armature space.
-    """
-
-    rotations: FloatArray
-    roots: FloatArray
-
-
-@dataclass(frozen=True)
-class Prior(Frames):
-    """(F, B, 4) expected local rotations of the bodies, and (F, B) weights of squared radians from them."""
-
-    rotations: FloatArray
-    weights: FloatArray
-
-    def away(self, local: FloatArray) -> FloatArray:
-        """(F, B, 3) rotation vectors, in the frames that carry the bodies, from (F, B, 4) to the expected rotations."""
-        return rotation_vector_from_quaternion(product(self.rotations, conjugate(local)))
-
-    def cost(self, local: FloatArray) -> FloatArray:
-        """(F,) Σ weight · angle²; local: (F, B, 4)."""
-        return np.asarray((self.weights * squares(self.away(local))).sum(axis=1))
+from .model.targets import Frames, PosePrior
 
 
 @dataclass
@@ -65,7 +21,7 @@ class State(Frames):
         weights: (F, E + O) weights of squared residuals, zero without a target.
         tolerances: (F, E + O) the largest residuals of met goals.
         bend: (F, E, 3) poles toward which limbs bend; NaN for none.
-        prior: expected rotations; None for none.
+        prior: expected rotations of the bodies; None for none.
         iterations: (F,) sweeps and steps taken.
         stationary: (F,) whether no step improves it.
     """
@@ -76,7 +32,7 @@ class State(Frames):
     weights: FloatArray
     tolerances: FloatArray
     bend: FloatArray
-    prior: Prior | None
+    prior: PosePrior | None
     iterations: IntArray
     stationary: BoolArray
 

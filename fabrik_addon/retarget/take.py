@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinematics
-from ..core.arrays import ROUNDING, BoolArray, FloatArray, lengths
-from ..core.backend import array
+from ..core.arrays import ROUNDING, FloatArray, lengths
+from ..core.kernel.joint_limits import at_limit
 from ..core.limits.base import Limit
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
 from ..markers.calibrate.offsets import points_on
@@ -193,7 +193,7 @@ class _Work:
                 self.turned_off[frames, names.index(name)] = angle_between(turned, asked)
         for name, limit in self.limits.items():
             bone = self.skeleton.index(name)
-            solution.binding[:, bone] = _at_limit(limit, solution.rotations[:, bone])
+            solution.binding[:, bone] = at_limit(limit, solution.rotations[:, bone], _BINDS)
 
     def _posed(self, local: FloatArray, root: FloatArray) -> FloatArray:
         """(F, J, 4, 4) matrices of the bones in `self.moving`; zero for others."""
@@ -233,11 +233,3 @@ def _down(reach: FloatArray, own: FloatArray, length: float, up: FloatArray) -> 
     left = most**2 - (wanted**2 - height**2)
     down = np.maximum(-height - np.sqrt(np.maximum(left, 0.0)), 0.0)
     return np.where((left > 0.0) & (wanted > own), down, 0.0)
-
-
-def _at_limit(limit: Limit, rotations: FloatArray) -> BoolArray:
-    """(F,) whether local rotations (F, 4) are at one of a limit's sides; always for a fixed joint."""
-    touching = np.full(len(rotations), limit.freedom == 0)
-    for constraint in limit.constraints(array, array.quaternion(rotations), _BINDS):
-        touching |= constraint.gap <= _BINDS
-    return touching

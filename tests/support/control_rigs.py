@@ -321,7 +321,7 @@ def assert_same(one, other):
 def stands_as_solved(rig, result):
     """Check every bone of the body on every frame; for bones whose twist the rig makes itself, only the direction."""
     (tree,) = result.trees
-    skeleton, solution = tree.goals.tree.skeleton, tree.solution
+    skeleton, solution = tree.problem.tree.skeleton, tree.solution
     wanted = forward_kinematics(skeleton, solution.rotations, solution.root_location)
     swings = {row.name for row in rig.fabrik.control.carriers if row.found == "SWINGS"}
     assert len(swings) <= 2

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray, IntArray
 from ..rig.armature import RigError, Tree, root_location_channel, root_place
-from ..rig.keyframes import bone_path, bone_property_path, channel_values, curves, values_at
+from ..rig.keyframes import bone_path, bone_property_path, channel_values, curves, curves_by_path, values_at
 from ..settings.limit_properties import NUMBERS, read_beside
 from ..settings.limit_values import NO_SLIDE
 
@@ -32,11 +32,12 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
 
     The solver needs constant bone lengths. The location of a root may change, because it belongs to the pose.
     """
+    by_path = curves_by_path(curves(armature))
     for bone in bones:
         pose_bone = armature.pose.bones[bone]
         slides = pose_bone.parent is not None and not pose_bone.bone.use_connect
         for channel in ("location", "scale") if slides else ("scale",):
-            for curve in _unmuted(armature, bone, channel):
+            for curve in by_path.get(bone_path(bone, channel), ()):
                 along = channel == "scale" and curve.array_index == 1
                 stretches = along and read_beside(pose_bone, "slide") != NO_SLIDE
                 if not stretches and np.ptp(values_at(curve, frames)) > _STILL:
@@ -50,10 +51,5 @@ def root_heads(armature: bpy.types.Object, tree: Tree, frames: IntArray) -> Floa
     """(F, 3) the root's head in armature space on each frame, from the keys of its location."""
     root = armature.pose.bones[tree.skeleton.names[0]]
     present = root_location_channel(root, tree.root_location)
-    return root_place(root, channel_values(present, _unmuted(armature, root.name, "location"), frames))
-
-
-def _unmuted(armature: bpy.types.Object, bone: str, channel: str) -> Iterator[bpy.types.FCurve]:
-    """The unmuted curves of a channel of a bone."""
-    path = bone_path(bone, channel)
-    return (curve for curve in curves(armature) if curve.data_path == path and not curve.mute)
+    own = curves_by_path(curves(armature)).get(bone_path(root.name, "location"), ())
+    return root_place(root, channel_values(present, own, frames))

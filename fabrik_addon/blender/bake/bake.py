@@ -9,31 +9,29 @@ from typing import Any, Final
 import bpy
 import numpy as np
 
-from ...core import Effector, Solution, Solver
-from ...core.arrays import FloatArray, lengths, times
-from ...core.edit import EditModel, EditSolver
+from ...core import Effector, Solution
+from ...core.arrays import BoolArray, FloatArray, lengths, times
+from ...core.edit import EditSolver
 from ...core.errors import FabrikError
 from ...core.model.bodies import effector_offset
 from ...human.naming_schemes import match
+from ...markers.gaps import fill_points, fill_rotations
 from ...markers.steps import finish, within
 from ...markers.take import TakeSettings, solve_take_steps
 from ..capture.takes import take_name
 from ..goals.effectors import check_followed, follows_markers
-from ..goals.goals import moves_root
 from ..goals.support import collision_of
 from ..posing import live
 from ..rig.actions import check_action, check_not_shared
 from ..rig.armature import check_editable, check_rig
 from ..rig.legal import legal_pose
 from ..rig.pose_writer import PoseKeeper
-from ..rig.posture_masses import masses_of
 from ..settings.control import solved_bone
 from ..settings.selection import selected_bones
 from .jobs import BakedTree, Job, sample
 from .keys import Writing, check_root_motion, off_their_keys, write_keys, written_bones
 from .report import BakeResult, make_report, tell
 from .settings import BakeError, BakeSettings
-from .unseen import fill_unseen
 
 
 def solve(jobs: Sequence[Job]) -> Generator[float, None, tuple[BakedTree, ...]]:
@@ -47,9 +45,7 @@ def solve(jobs: Sequence[Job]) -> Generator[float, None, tuple[BakedTree, ...]]:
 
 def _solve_take(job: Job, settings: TakeSettings) -> Generator[float, None, BakedTree]:
     """Solve a tree for markers; yields the share done."""
-    goals, root = job.goals, "FREE" if job.root_heads is None else "FIXED"
-    solver = Solver(goals.tree.skeleton, goals.effectors, limits=goals.all_limits, root=root)
-    steps = solve_take_steps(solver, job.places.points, settings, root_heads=job.root_heads, factors=job.factors)
+    steps = solve_take_steps(job.solver, job.places.points, settings, root_heads=job.root_heads, factors=job.factors)
     found = yield from steps
     tree = _baked(job, found.solution)
     keyed = found.keyed if settings.gaps == "UNKEYED" else None
@@ -58,44 +54,57 @@ def _solve_take(job: Job, settings: TakeSettings) -> Generator[float, None, Bake
 
 
 def _solve_effectors(job: Job) -> Generator[float, None, BakedTree]:
-    """Solve a tree for the targets of effectors; yields the share done."""
-    parts = []
-    for part, done in _solve_from_rest(job):
-        parts.append(part)
-        yield done
+    """Solve a tree for the targets of effectors, each frame from rest, in large parts; yields the share done."""
+    solver, count, parts = job.solver, len(job.places.points), []
+    start = job.problem.tree.rotations.copy()
+    start[job.bones] = (1.0, 0.0, 0.0, 0.0)
+    for first in range(0, count, solver.frames_at_once):
+        part = slice(first, first + solver.frames_at_once)
+        heads = None if job.root_heads is None else job.root_heads[part]
+        parts.append(job.places.part(part).solve(solver, start, heads))
+        yield min(1.0, part.stop / count)
     names = [field.name for field in fields(Solution) if field.name != "skeleton"]
     joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     solution = replace(parts[0], **joined)
-    return _baked(job, fill_unseen(_others_kept(job, solution), job.goals.turned_by, job.seen))
+    return _baked(job, fill_unseen(_others_kept(job, solution), job.problem.turned_by, job.seen))
 
 
 def _baked(job: Job, solution: Solution) -> BakedTree:
     """The tree with its rotations clamped to their limits, because interpolated poses may be outside."""
     solution = _others_kept(job, solution)
     names = tuple(solution.skeleton.names[bone] for bone in job.bones)
-    legal = legal_pose(solution.skeleton, job.goals.limits, solution.rotations)
-    return BakedTree(job.goals, names, replace(solution, rotations=legal), job.scale)
-
-
-def _solve_from_rest(job: Job) -> Iterator[tuple[Solution, float]]:
-    """Solve each frame from rest, in large parts; yields the share done."""
-    solver, count = job.solver, len(job.places.points)
-    start = job.goals.tree.rotations.copy()
-    start[job.bones] = (1.0, 0.0, 0.0, 0.0)
-    for first in range(0, count, solver.frames_at_once):
-        part = slice(first, first + solver.frames_at_once)
-        heads = None if job.root_heads is None else job.root_heads[part]
-        yield job.places.part(part).solve(solver, start, heads), min(1.0, part.stop / count)
+    legal = legal_pose(solution.skeleton, job.problem.limits, solution.rotations)
+    return BakedTree(job.problem, names, replace(solution, rotations=legal), job.scale)
 
 
 def _others_kept(job: Job, solution: Solution) -> Solution:
     """The solution in which bones without keys are unchanged, although the solver may have bent a straight limb."""
     rotations = np.array(solution.rotations)
     others = np.setdiff1d(np.arange(len(solution.skeleton)), job.bones)
-    rotations[:, others] = job.goals.tree.rotations[others]
+    rotations[:, others] = job.problem.tree.rotations[others]
     return replace(solution, rotations=rotations)
 
 
+def fill_unseen(solution: Solution, turned_by: BoolArray, seen: BoolArray) -> Solution:
+    """The solution with each bone interpolated over the frames on which no target moves it.
+
+    Without this, such bones would jump to their start pose. Targets that are seen are still met, because none of them
+    depends on the bones that change.
+
+    solution: F frames, J bones. turned_by: (E, J) whether rotating a bone moves an effector. seen: (F, E) whether a
+    target is seen. A bone that no seen target ever moves does not change.
+    """
+    known = (seen.astype(np.int64) @ turned_by.astype(np.int64)) > 0
+    rotations, lengths = np.array(solution.rotations), np.array(solution.lengths)
+    for bone in np.flatnonzero(turned_by.any(axis=0)):
+        rotations[:, [bone]] = fill_rotations(rotations[:, [bone]], known[:, bone], _RATE)
+        lengths[:, [bone]] = fill_points(lengths[:, [bone]], known[:, bone], _RATE)
+    location = fill_points(solution.root_location, seen.any(axis=1), _RATE)
+    return replace(solution, rotations=rotations, root_location=location, lengths=lengths)
+
+
+# Frames a second, to which the time constants of fills refer.
+_RATE: Final = 24.0
 # Ends of limbs whose pose is kept exactly, and those whose pose is kept as far as the body allows.
 _HELD: Final = ("foot",)
 _LED: Final = ("hand", "head")
@@ -109,18 +118,18 @@ def parted(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
     Feet keep their position and rotation, hands and the head keep theirs as far as the surface of the body. Changes are
     smoothed over time.
     """
-    skeleton = tree.goals.tree.skeleton
+    skeleton = tree.problem.tree.skeleton
     collision = collision_of(armature, skeleton, always=True)
     if collision is None or not np.allclose(tree.solution.lengths, skeleton.lengths):
         return tree
     ends = {name: role.part for name, role in match(skeleton.names).items() if role.part in (*_HELD, *_LED)}
-    effectors = [
+    effectors = tuple(
         Effector(name, rotation_weight=1.0 if part in _HELD else 0.0, priority=int(part in _LED))
         for name, part in ends.items()
-    ]
-    limits, turning = tree.goals.all_limits, set(skeleton.names) - tree.goals.held.keys()
-    free = tree.travels and moves_root(armature, tree.goals)
-    model = EditModel(skeleton, effectors, masses_of(armature, skeleton), limits, turning, free, collision, parted=True)
+    )
+    bones = [bone for bone, name in enumerate(skeleton.names) if name not in tree.problem.held]
+    free = tree.travels and tree.problem.free_root
+    model = replace(tree.problem, effectors=effectors, bones=bones, free_root=free).edit_model(parted=True)
     rotations, roots = tree.solution.rotations, tree.solution.root_location
     solver = EditSolver(model, rotations, np.broadcast_to(roots, (len(rotations), 3)))
     inside = solver.overlaps > _LEAST * skeleton.size
@@ -132,7 +141,7 @@ def parted(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
     moved = [
         lengths(times(solution.matrices[:, bone] - tree.solution.matrices[:, bone], np.append(offset, 1.0))[:, :3])
         for bone, offset in (
-            (skeleton.index(each.bone), effector_offset(skeleton, each)) for each in tree.goals.effectors
+            (skeleton.index(each.bone), effector_offset(skeleton, each)) for each in tree.problem.effectors
         )
     ]
     # An upper bound: each target is at most this much farther away.
@@ -209,7 +218,11 @@ def keyed_steps(
     context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, find: Find, take: str = ""
 ) -> Steps:
     """Key the poses that `find` finds, in small steps like `bake_steps`; take: the name of the motion."""
-    _check(armature, settings)
+    check_rig(armature)
+    check_editable(armature)
+    check_action(armature, new=settings.action != "CURRENT")
+    if settings.action == "CURRENT":
+        check_not_shared(armature)
     seconds: dict[str, float] = {}
     keyed: list[str] = []
     live.pause(armature)
@@ -240,19 +253,10 @@ def _found_steps(
     """Find the poses that follow markers or the targets of effectors."""
     with timed(seconds, "sample"):
         jobs, matrices = yield from within(0.0, _SAMPLING_ENDS, sample(context, armature, settings))
-    check_root_motion(armature, settings.root_motion, [job.goals for job in jobs])
+    check_root_motion(armature, settings.root_motion, [job.problem for job in jobs])
     with timed(seconds, "solve"):
         trees = yield from within(_SAMPLING_ENDS, 1.0, solve(jobs))
     return trees, matrices
-
-
-def _check(armature: bpy.types.Object, settings: BakeSettings) -> None:
-    """Raise a FabrikError for every problem that can be found before the solve."""
-    check_rig(armature)
-    check_editable(armature)
-    check_action(armature, new=settings.action != "CURRENT")
-    if settings.action == "CURRENT":
-        check_not_shared(armature)
 
 
 @contextmanager
@@ -272,8 +276,8 @@ def _chosen(
     wanted = {solved_bone(armature, bone.name) for bone in selected_bones(context, armature)}
     chosen = []
     for tree in trees:
-        root = tree.goals.tree.skeleton.names[0]
-        names = wanted if choice == "SELECTED" else {effector.bone for effector in tree.goals.effectors}
+        root = tree.problem.tree.skeleton.names[0]
+        names = wanted if choice == "SELECTED" else {effector.bone for effector in tree.problem.effectors}
         kept = tuple(bone for bone in tree.bones if bone in names)
         chosen.append(replace(tree, bones=kept, travels=choice == "MAPPED" or root in wanted))
     if not any(tree.bones for tree in chosen):

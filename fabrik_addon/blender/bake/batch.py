@@ -128,7 +128,10 @@ def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[P
             raise BatchError(f"{path}: is not a file that can be replaced: choose another name")
         if path.parent not in folders and not path.parent.is_dir():
             raise BatchError(f"{path}: can't be written: make the folder {path.parent} first")
-        for written in (path, *_kept_as(path)):
+        place = Path(os.path.realpath(path))
+        # The name that the previous .blend is given, if there is one.
+        kept = [place.with_name(f"{place.name}1")] if place.suffix == ".blend" and place.exists() else []
+        for written in (path, *kept):
             other = known.setdefault(identity(written), written)
             is_rig = alone and other == chosen.rig and written == takes[0].output
             if other is not written and not (is_rig and chosen.overwrite):
@@ -139,15 +142,12 @@ def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[P
             raise BatchError(f"{take.output}: does not end in .blend: choose another name")
 
 
-def _kept_as(path: Path) -> list[Path]:
-    """The path to which the previous .blend is renamed, if there is one."""
-    place = Path(os.path.realpath(path))
-    return [place.with_name(f"{place.name}1")] if place.suffix == ".blend" and place.exists() else []
-
-
 def modified(path: Path) -> int | None:
     """When a file was last changed, in nanoseconds; None if it does not exist."""
-    return path.stat().st_mtime_ns if path.exists() else None
+    try:
+        return path.stat().st_mtime_ns
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def identity(path: Path) -> object:

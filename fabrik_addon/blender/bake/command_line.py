@@ -9,14 +9,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
-from bpy.props import BoolProperty, IntProperty
+from bpy.props import BoolProperty, IntProperty, IntVectorProperty
 
 from ...core.errors import FabrikError
-from ...markers.files.suffixes import LAYOUTS, SUFFIXES
+from ...markers.files.suffixes import SUFFIXES
 from ...markers.mapping.labels import PRESETS
 from ...markers.report.text import table_text
 from ..capture.import_markers import Timing
+from ..capture.import_options import IMPORT_OPTIONS
 from ..settings.bake_options import OPTIONS
+from ..settings.markers import CALIBRATION_OPTIONS
 from .batch import (
     INTERRUPTED,
     WORKER,
@@ -42,7 +44,13 @@ _DESCRIPTION = "Bake mocap recordings to keyframes on a rig, in new .blend files
 
 
 # Flags whose names differ from their options.
-_FLAGS: Final = {"action": "--write", "key_angle": "--fewer-keys"}
+_FLAGS: Final = {
+    "action": "--write",
+    "key_angle": "--fewer-keys",
+    "on_floor": "--floor",
+    "up_axis": "--up",
+    "keypoints": "--layout",
+}
 _TIMINGS: Final[dict[str, Timing]] = {
     "set-rate": "SET_SCENE_RATE",
     "keep-time": "KEEP_TIME",
@@ -50,6 +58,8 @@ _TIMINGS: Final[dict[str, Timing]] = {
 }
 # On the command line, a recording is always baked by its markers.
 _BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
+# A switch that is neither turned on nor off is automatic.
+_SWITCHED: Final = {None: "AUTO", True: "ON", False: "OFF"}
 _UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METERS"}
 
 
@@ -153,7 +163,8 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
         fail("stopped; complete files are kept", command.name)
         return _STOPPED
     finally:
-        signal.signal(signal.SIGINT, before)
+        # None is a handler of Blender itself, which Python can't restore.
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
     return _FAILURE if failures or (chosen.strict and doubted) else 0
 
 
@@ -255,22 +266,14 @@ def _add_matching(group: Any) -> None:
     group.add_argument("--calibrate", action="store_true", default=None, help=text)
     text = "recording of the same person standing, to calibrate from"
     group.add_argument("--static", type=Path, metavar="FILE", help=text)
-    text = "first and last scene frame to calibrate from (default: still frames)"
-    group.add_argument("--reference", type=int, nargs=2, metavar=("A", "B"), help=text)
-    text = (
-        "scale uniformly, use each limb's recorded length, fit the rig's rest pose, or keep the size (default: limbs)"
-    )
-    group.add_argument("--proportions", choices=("uniform", "limbs", "rest", "none"), default="limbs", help=text)
-    text = "move the markers up or down so that the feet are on the rig's floor (default: %(default)s)"
-    group.add_argument("--floor", dest="on_floor", action=argparse.BooleanOptionalAction, default=True, help=text)
+    add_options(group, CALIBRATION_OPTIONS)
     text = "the person whose markers are baked, if there are several"
     group.add_argument("--performer", default="", metavar="NAME", help=text)
 
 
 def _add_frames(group: Any) -> None:
     """Frames and frame rates."""
-    text = "frame of the first sample (default: 1)"
-    group.add_argument("--start-frame", type=int, default=1, metavar="N", help=text)
+    add_options(group, {"start_frame": IMPORT_OPTIONS["start_frame"]})
     text = "first and last frame of the recording, counted from 1 (default: all)"
     group.add_argument("--samples", type=int, nargs=2, metavar=("A", "B"), help=text)
     text = "first and last scene frame to bake (default: all imported frames)"
@@ -281,18 +284,7 @@ def _add_frames(group: Any) -> None:
 
 def _add_positions(group: Any) -> None:
     """Positions in the file."""
-    group.add_argument(
-        "--up",
-        dest="up_axis",
-        choices=("auto", "Y", "Z"),
-        default="auto",
-        help="the axis that points up (default: auto)",
-    )
-    units = ("auto", "mm", "cm", "m", "in", "ft")
-    group.add_argument("--units", choices=units, default="auto", help="units of positions (default: the file's)")
-    layouts = tuple(key.lower() for key in LAYOUTS)
-    text = "the order of keypoints without names (default: detected from their number and the limbs)"
-    group.add_argument("--layout", choices=("auto", *layouts), default="auto", help=text)
+    add_options(group, {name: declared for name, declared in IMPORT_OPTIONS.items() if name != "start_frame"})
     add_rate(group)
     text = "scale factor for positions, or auto to scale the person to the size of the rig (default: 1)"
     group.add_argument("--scale", type=_scale, default=1.0, metavar="auto|FACTOR", help=text)
@@ -321,15 +313,27 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
         flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
         text = f"{words['description'][0].lower()}{words['description'][1:]} (default: %(default)s)"
         if "items" in words:
-            choices = [identifier.lower().replace("_", "-") for identifier, *_ in words["items"]]
-            group.add_argument(flag, dest=name, choices=choices, default=choices[0], help=text)
+            choices = [_word(identifier) for identifier, *_ in words["items"]]
+            if "on" in choices:
+                text = text.replace("%(default)s", "auto")
+                group.add_argument(flag, dest=name, action=argparse.BooleanOptionalAction, default=None, help=text)
+            else:
+                group.add_argument(flag, dest=name, type=_word, choices=choices, default=choices[0], help=text)
         elif declared.function is BoolProperty:
             default = words.get("default", False)
             group.add_argument(flag, dest=name, action=argparse.BooleanOptionalAction, default=default, help=text)
+        elif declared.function is IntVectorProperty:
+            text = text.removesuffix(" (default: %(default)s)")
+            group.add_argument(flag, dest=name, type=int, nargs=2, default=(0, 0), metavar=("A", "B"), help=text)
         else:
             kind = int if declared.function is IntProperty else float
             unit = _UNITS.get(words.get("subtype", words.get("unit", "")), "N")
             group.add_argument(flag, dest=name, type=kind, default=words["default"], metavar=unit, help=text)
+
+
+def _word(identifier: str) -> str:
+    """A choice of an option on the command line."""
+    return identifier.lower().replace("_", "-")
 
 
 def _rate(text: str, wanted: str = "a number above zero") -> float:
@@ -350,18 +354,14 @@ def _scale(text: str) -> float | None:
 
 def _bake(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]]:
     """Bake one recording."""
-    result = bake_file(_request(chosen, take))
-    return result.bake, _found(result)
-
-
-def _request(chosen: argparse.Namespace, take: Take) -> BakeFileRequest:
-    """The arguments as a request."""
     told = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
     told |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}
-    told |= {"options": chosen_options(chosen, _BAKED)}
-    told |= {"root": chosen.root.upper(), "proportions": chosen.proportions.upper(), "timing": _TIMINGS[chosen.timing]}
-    told |= {name: None for name in ("up_axis", "units", "layout") if told[name] == "auto"}
-    return BakeFileRequest(**told)
+    told |= {"options": chosen_options(chosen, _BAKED), "calibration": chosen_options(chosen, CALIBRATION_OPTIONS)}
+    told |= {"root": chosen.root.upper(), "timing": _TIMINGS[chosen.timing]}
+    read = chosen_options(chosen, IMPORT_OPTIONS)
+    told |= {name: None if value == "AUTO" else value for name, value in read.items()}
+    result = bake_file(BakeFileRequest(**told))
+    return result.bake, _found(result)
 
 
 def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> dict[str, Any]:
@@ -369,7 +369,8 @@ def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> d
     options = {name: getattr(chosen, name) for name in declared}
     for name, value in options.items():
         if "items" in declared[name].keywords:
-            options[name] = value.upper().replace("-", "_")
+            items = [identifier for identifier, *_ in declared[name].keywords["items"]]
+            options[name] = _SWITCHED.get(value) or next(each for each in items if _word(each) == value)
         elif declared[name].keywords.get("subtype") == "ANGLE":
             options[name] = math.radians(value)
     return options

@@ -14,7 +14,6 @@ import bpy
 import numpy as np
 from mathutils import Vector
 
-from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...human.naming_schemes import match
 from ...markers.calibrate.size import rigid_pairs, uniform_scale
@@ -88,11 +87,11 @@ class BakeFileRequest:
     to write. report: the CSV to write, or None. previous: as in `Take`. armature: name of the armature object, "" for
     the only one. performer: the person whose markers are baked, if there are several. samples: first and last frame of
     the recording to import, counted from 1, None for all. frame_range: first and last scene frame to bake, None for all
-    imported frames. up_axis, units, layout, rate: as in `read_markers`. scale: factor for marker positions, None to
-    measure it on the rig. preset: the marker set, as in `match_markers`. calibrate: measure the positions of the
-    markers on the rig; None: only if there is no map. static: a recording to calibrate from, or None. proportions,
-    on_floor, reference: as in `calibrate_markers`. options: those of `BakeSettings`. The rest is as in `import_clip`
-    and `bake`.
+    imported frames. up_axis, units, keypoints, rate: as for `read_markers` (keypoints: its layout). scale: factor for
+    marker positions, None to measure it on the rig. preset: the marker set, as in `match_markers`. calibrate:
+    measure the positions of the markers on the rig; None: only if there is no map. static: a recording to calibrate
+    from, or None. calibration: keywords of `calibrate_markers`. options: those of `BakeSettings`. The rest is as in
+    `import_clip` and `bake`.
     """
 
     rig: Path
@@ -109,7 +108,7 @@ class BakeFileRequest:
     timing: Timing = "SET_SCENE_RATE"
     up_axis: str | None = None
     units: str | None = None
-    layout: str | None = None
+    keypoints: str | None = None
     rate: float | None = None
     scale: float | None = 1.0
     root: str = "FREE"
@@ -117,9 +116,7 @@ class BakeFileRequest:
     preset: str = "AUTO"
     calibrate: bool | None = None
     static: Path | None = None
-    proportions: str = "LIMBS"
-    on_floor: bool = True
-    reference: tuple[int, int] | None = None
+    calibration: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -158,11 +155,18 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     matched = _put_on_bones(context, rig, take, request, entries)
     calibration, began = None, time.perf_counter()
     if request.calibrate or (request.calibrate is None and entries is None):
-        calibration = _calibrate(context, rig, request, static)
+        # A static recording is removed from the file afterwards.
+        other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES")
+        try:
+            calibration = calibrate_markers(context, rig, static=other, **request.calibration)
+        finally:
+            if other is not None:
+                remove_take(other)
         scale *= calibration.scale
     calibrating = {} if calibration is None else {"calibrate": time.perf_counter() - began}
     rig_settings(rig).root = request.root
-    first, last = request.frame_range or _recorded_range(context.scene, clip, request)
+    count = retimed(clip, scene_rate(context.scene), request.timing).frame_count
+    first, last = request.frame_range or (request.start_frame, request.start_frame + count - 1)
     settings = BakeSettings(first, last, action_name=request.action_name, source="MARKERS", **request.options)
     result = run_bake(context, rig, settings)
     result = replace(result, timings=calibrating | result.timings, warnings=(*notes, *result.warnings))
@@ -180,7 +184,7 @@ def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None)
     if suffix in ADVICE and suffix not in SUFFIXES:
         raise BakeFileError(f"{path.name}: {ADVICE[suffix]}")
     clip = choose_performer(
-        read_markers(path, request.units, request.up_axis, request.layout, request.rate), request.performer
+        read_markers(path, request.units, request.up_axis, request.keypoints, request.rate), request.performer
     )
     return clip if samples is None else part_of(clip, *samples)
 
@@ -201,25 +205,6 @@ def _put_on_bones(
         raise BakeFileError(f"{request.markers}: no label is known: map the markers to bones with --map")
     guess_markers(context, rig)
     return matched
-
-
-def _calibrate(
-    context: bpy.types.Context, rig: bpy.types.Object, request: BakeFileRequest, static: Clip | None
-) -> CalibrationResult:
-    """Calibrate the rig; a static recording is imported first, and removed from the file afterwards."""
-    other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES")
-    try:
-        return calibrate_markers(
-            context,
-            rig,
-            proportions=request.proportions,
-            reference=request.reference,
-            static=other,
-            on_floor=request.on_floor,
-        )
-    finally:
-        if other is not None:
-            remove_take(other)
 
 
 def set_markers(
@@ -253,7 +238,12 @@ def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:
         notes.append(
             f"Python in {path.name} was not run ({bpy.app.autoexec_fail_message}): drivers that use it have no effect"
         )
-    owned = _owned_parts(rig)
+    if not may_be_control_rig(rig):
+        return rig, notes
+    # The bones of trunk, arms and legs that constraints move, in a rig that is not set up as a control rig.
+    deform = [bone.name for bone in rig.data.bones if bone.use_deform]
+    parts = [name for name, role in match(deform).items() if role.part in _PARTS]
+    owned = constrained_bones(rig).keys() & set(parts or deform)
     if owned:
         line, left = "", list[str]()
         with suppress(RigError):
@@ -279,15 +269,6 @@ def _opened(path: Path, name: str) -> bpy.types.Object:
     return rig
 
 
-def _owned_parts(rig: bpy.types.Object) -> set[str]:
-    """The bones of trunk, arms and legs that constraints move, in a rig that is not set up as a control rig."""
-    if not may_be_control_rig(rig):
-        return set()
-    deform = [bone.name for bone in rig.data.bones if bone.use_deform]
-    parts = [name for name, role in match(deform).items() if role.part in _PARTS]
-    return constrained_bones(rig).keys() & set(parts or deform)
-
-
 def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
     """The armature with that name in the scene, or the only one; raises BakeFileError if there is not exactly one."""
     # Objects of this file come last, so they replace linked ones with the same name.
@@ -308,24 +289,17 @@ def _measured_scale(rig: bpy.types.Object, entries: Sequence[MappedMarker], clip
     bones = rig.data.bones
     parents = {bone.name: bone.parent.name if bone.parent else None for bone in bones}
     connected = [bone.name for bone in bones if bone.use_connect]
-    points = np.array([_rest_point(rig, entry) for entry in entries])
+    meters, points = meters_per_unit(rig), []
+    for entry in entries:
+        # The mapped point at rest, in meters from the armature's origin.
+        bone = bones[entry.bone]
+        end = bone.head_local if entry.point == "HEAD" else bone.tail_local
+        offset = entry.offset
+        points.append(meters * np.array(end if offset is None else bone.matrix_local @ (Vector(offset) / meters)))
     columns = [clip.names.index(entry.marker) for entry in entries]
-    return uniform_scale(points, rigid_pairs(entries, parents, connected), to_z_up(clip).positions[:, columns])
-
-
-def _rest_point(rig: bpy.types.Object, entry: MappedMarker) -> FloatArray:
-    """(3,) position of a mapped point at rest, in meters from the armature's origin."""
-    bone = rig.data.bones[entry.bone]
-    scale = meters_per_unit(rig)
-    if entry.offset is not None:
-        return np.array(bone.matrix_local @ (Vector(entry.offset) / scale)) * scale
-    return np.array(bone.head_local if entry.point == "HEAD" else bone.tail_local) * scale
-
-
-def _recorded_range(scene: bpy.types.Scene, clip: Clip, request: BakeFileRequest) -> tuple[int, int]:
-    """First and last frame of the recording in the scene."""
-    count = retimed(clip, scene_rate(scene), request.timing).frame_count
-    return request.start_frame, request.start_frame + count - 1
+    return uniform_scale(
+        np.array(points), rigid_pairs(entries, parents, connected), to_z_up(clip).positions[:, columns]
+    )
 
 
 def show_range(scene: bpy.types.Scene, first: int, last: int) -> None:

@@ -16,8 +16,8 @@ from ..capture.calibrate import kept_factors
 from ..capture.clip import scene_rate
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import followed, follows_markers
-from ..goals.goals import Goals, gather_goals, moves_root
 from ..goals.places import Places, sampled_steps
+from ..goals.problem import RigProblem, find_problems
 from ..rig.spaces import object_scale
 from .animated import check_still, root_heads
 from .settings import BakeError, BakeSettings
@@ -33,7 +33,7 @@ class Job:
     are not used. take: settings for markers; None if effectors are followed.
     """
 
-    goals: Goals
+    problem: RigProblem
     places: Places
     bones: list[int]
     root_heads: FloatArray | None
@@ -50,7 +50,7 @@ class Job:
     @property
     def solver(self) -> Solver:
         """The solver of the tree."""
-        return self.goals.solver(free_root=self.root_heads is None)
+        return self.problem.solver()
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class BakedTree:
         doubts: sentences about why the poses may be wrong.
     """
 
-    goals: Goals
+    problem: RigProblem
     bones: tuple[str, ...]
     solution: Solution
     scale: FloatArray = field(repr=False)
@@ -91,13 +91,29 @@ def sample(
 ) -> Generator[float, None, tuple[list[Job], FloatArray]]:
     """The trees to solve, and (F, 4, 4) world matrices of the armature; yields the share done."""
     scene, frames, by_markers = context.scene, settings.frames, follows_markers(armature, settings.source)
-    goals = _goals_at(context, armature, settings)
+    # The bones are as on the first frame.
+    if armature.animation_data is not None and scene.frame_current_final != settings.frame_start:
+        scene.frame_set(settings.frame_start)
+    else:
+        context.view_layer.update()
+    problems = find_problems(armature, followed(armature, settings.source), baked=True)
     rate = scene_rate(scene) / settings.step
     smooth = partial(low_pass, rate=rate, cutoff=settings.low_pass) if by_markers else None
-    sampled, matrices = yield from sampled_steps(scene, armature, goals, frames, smooth, recorded=by_markers)
-    take = _take_settings(settings, rate, matrices[0]) if by_markers else None
+    sampled, matrices = yield from sampled_steps(scene, armature, problems, frames, smooth, recorded=by_markers)
+    take = None
+    if by_markers:
+        take = TakeSettings(
+            gaps=settings.gaps,
+            robust=settings.robust,
+            steady=settings.robust,
+            plant_feet=settings.plant_feet == "ON",
+            rate=rate,
+            up=int(np.argmax(np.abs(matrices[0, 2, :3]))),
+            meter=1.0 / float(object_scale(matrices[0])),
+        )
     jobs = [
-        _job(armature, tree, places, space, frames, take) for tree, (places, space) in zip(goals, sampled, strict=True)
+        _job(armature, tree, places, space, frames, take)
+        for tree, (places, space) in zip(problems, sampled, strict=True)
     ]
     seen = [job for job in jobs if job.seen.any()]
     if not seen:
@@ -105,32 +121,9 @@ def sample(
     return seen, matrices
 
 
-def _goals_at(context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings) -> list[Goals]:
-    """The goals, with the bones as on the first frame."""
-    frame = settings.frame_start
-    if armature.animation_data is not None and context.scene.frame_current_final != frame:
-        context.scene.frame_set(frame)
-    else:
-        context.view_layer.update()
-    return gather_goals(armature, followed(armature, settings.source), baked=True)
-
-
-def _take_settings(settings: BakeSettings, rate: float, world: FloatArray) -> TakeSettings:
-    """The settings for markers; rate: baked frames per second; world: (4, 4) world matrix of the armature."""
-    return TakeSettings(
-        gaps=settings.gaps,
-        robust=settings.robust,
-        steady=settings.robust,
-        plant_feet=settings.plant_feet,
-        rate=rate,
-        up=int(np.argmax(np.abs(world[2, :3]))),
-        meter=1.0 / float(object_scale(world)),
-    )
-
-
 def _job(
     armature: bpy.types.Object,
-    goals: Goals,
+    problem: RigProblem,
     places: Places,
     space: FloatArray,
     frames: IntArray,
@@ -138,14 +131,14 @@ def _job(
 ) -> Job:
     """One tree to solve; raises RigError if a bone to rotate has an animated location or scale."""
     ever_seen = ~np.isnan(places.points).any(axis=-1).all(axis=0)
-    bones = [int(bone) for bone in np.flatnonzero(goals.turned_by[ever_seen].any(axis=0))]
-    names = [goals.tree.skeleton.names[bone] for bone in bones]
-    heads = None if moves_root(armature, goals) else np.tile(goals.tree.root_location, (len(frames), 1))
+    bones = [int(bone) for bone in np.flatnonzero(problem.turned_by[ever_seen].any(axis=0))]
+    names = [problem.tree.skeleton.names[bone] for bone in bones]
+    heads = None if problem.free_root else np.tile(problem.tree.root_location, (len(frames), 1))
     if posed_rig(armature).by_channels:
         check_still(armature, names, frames)
-        heads = None if heads is None else root_heads(armature, goals.tree, frames)
-    if heads is not None and goals.carrier:
+        heads = None if heads is None else root_heads(armature, problem.tree, frames)
+    if heads is not None and problem.carrier:
         # A root with a parent stays at the same position in its space.
-        heads = np.tile(goals.tree.root_location, (len(frames), 1))
-    factors = None if take is None else kept_factors(armature, goals.tree.skeleton.names)
-    return Job(goals, places, bones, heads, object_scale(space), factors, take)
+        heads = np.tile(problem.tree.root_location, (len(frames), 1))
+    factors = None if take is None else kept_factors(armature, problem.tree.skeleton.names)
+    return Job(problem, places, bones, heads, object_scale(space), factors, take)

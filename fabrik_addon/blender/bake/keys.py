@@ -13,8 +13,8 @@ from ...markers.steps import within
 from ..control.posed_rig import PosedRig, posed_rig
 from ..control.switches import bone_in_path
 from ..control.writer import TakeChannels
-from ..goals.goals import Goals, moves_root
 from ..goals.places import is_led
+from ..goals.problem import RigProblem
 from ..rig.actions import add_strip, channels_of, current_or_new_action, new_action_like, new_strip_action
 from ..rig.keyframes import bone_path, make_steps, write_curves
 from ..rig.locks import unlocked_location, unlocked_rotation
@@ -100,12 +100,12 @@ class Writing:
 
     def moves(self, tree: BakedTree) -> bool:
         """Whether the location of a tree's root bone gets keys."""
-        return tree.travels and moves_root(self.armature, tree.goals)
+        return tree.travels and tree.problem.free_root
 
 
-def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Sequence[Goals]) -> None:
+def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Sequence[RigProblem]) -> None:
     """Raise BakeError if an armature's object can't carry the motion of its root."""
-    if root_motion == "BONE" or not any(moves_root(armature, goals) for goals in trees):
+    if root_motion == "BONE" or not any(problem.free_root for problem in trees):
         return
     if len(trees) > 1:
         raise BakeError(
@@ -126,7 +126,7 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
     tracks, left, switches = list[_Track](), list[str](), set[str]()
     count = len(writing.trees)
     for place, tree in enumerate(writing.trees):
-        moves, skeleton = writing.moves(tree), tree.goals.tree.skeleton
+        moves, skeleton = writing.moves(tree), tree.problem.tree.skeleton
         heads, of_object = _travelling(writing, tree) if moves else (tree.solution.root_location, [])
         poses = tree.solution.rotations, heads
         steps = writing.posed.channels(writing.context, skeleton, poses, tree.bones, moves_root=moves)
@@ -138,7 +138,14 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
     if settings.action == "NLA":
         action = new_strip_action(armature, name)
     elif settings.action == "NEW":
-        action = new_action_like(armature, name, without=_replaced_paths(writing))
+        # What the bake replaces is not copied from the current action.
+        paths = {path for tree in writing.trees for path in _written(writing, tree)[1]}
+        paths |= {
+            bone_path(bone, "scale") for each in writing.trees for bone in each.bones if bone in each.problem.slides
+        }
+        if settings.root_motion == "OBJECT" and any(writing.moves(tree) for tree in writing.trees):
+            paths.add(_OBJECT_LOCATION)
+        action = new_action_like(armature, name, without=paths)
     else:
         action = current_or_new_action(armature, name)
     locked = [
@@ -164,9 +171,14 @@ def _tracks(writing: Writing, tree: BakedTree, take: TakeChannels) -> Iterator[_
     for holder, turned in take.rotations.items():
         bone = take.bodies.get(holder, "")
         if bone in tree.bones or writing.settings.bones == "SOLVED":
-            yield from _turned(writing, holder, turned, _keyed_rows(tree, bone or tree.goals.tree.skeleton.names[0]))
-        if holder in tree.goals.slides:
-            yield from _stretch(writing, tree, holder)
+            keyed = tree.keyed
+            row = tree.problem.tree.skeleton.index(bone) if bone else 0
+            rows = np.arange(len(turned)) if keyed is None else np.flatnonzero(keyed[:, row])
+            yield from _turned(writing, holder, turned, rows)
+        if holder in tree.problem.slides:
+            row = tree.problem.tree.skeleton.index(holder)
+            factors = stretch_scales(tree.solution.lengths[:, row] / tree.problem.tree.skeleton.lengths[row])
+            yield _reduced(writing, bone_path(holder, "scale"), holder, factors, writing.settings.key_angle, (1,))
     for holder, locations in take.locations.items():
         unlocked = unlocked_location(writing.armature.pose.bones[holder])
         distance = writing.settings.key_angle * float(writing.armature.data.bones[holder].length)
@@ -176,13 +188,6 @@ def _tracks(writing: Writing, tree: BakedTree, take: TakeChannels) -> Iterator[_
         # Keys on both ends replace all keys between them.
         ends = writing.settings.frames[[0, -1]] if len(writing.settings.frames) > 1 else writing.settings.frames
         yield _Track(path, bone_in_path(path), ends, np.full((len(ends), 1), value))
-
-
-def _keyed_rows(tree: BakedTree, bone: str) -> IntArray:
-    """The indices of the frames on which a bone gets a key."""
-    if tree.keyed is None:
-        return np.arange(len(tree.solution.rotations))
-    return np.flatnonzero(tree.keyed[:, tree.goals.tree.skeleton.index(bone)])
 
 
 def _turned(writing: Writing, bone: str, rotations: FloatArray, rows: IntArray) -> Iterator[_Track]:
@@ -197,35 +202,23 @@ def _turned(writing: Writing, bone: str, rotations: FloatArray, rows: IntArray) 
         yield _Track(bone_path(bone, channel), bone, writing.settings.frames[rows], values[rows], unlocked)
 
 
-def _stretch(writing: Writing, tree: BakedTree, bone: str) -> Iterator[_Track]:
-    """The keys of the scale that stretches a bone."""
-    skeleton = tree.goals.tree.skeleton
-    place = skeleton.index(bone)
-    factors = stretch_scales(tree.solution.lengths[:, place] / skeleton.lengths[place])
-    yield _reduced(writing, bone_path(bone, "scale"), bone, factors, writing.settings.key_angle, (1,))
-
-
 def _travelling(writing: Writing, tree: BakedTree) -> tuple[FloatArray, list[_Track]]:
     """(F, 3) root heads, and the keys of the object if it carries the motion of the root."""
     heads, settings = tree.solution.root_location, writing.settings
     if settings.root_motion == "BONE":
         return heads, []
-    rest = writing.armature.data.bones[tree.goals.tree.skeleton.names[0]].head_local
-    heads, shift = _divided(writing, heads, np.array(rest))
+    rest = writing.armature.data.bones[tree.problem.tree.skeleton.names[0]].head_local
+    # The travel, in world space, is left out of the heads.
+    axes = writing.matrices[:, :3, :3]
+    shift = times(axes, heads - np.array(rest))
+    if settings.root_motion == "IN_PLACE":
+        shift[:, 2] = 0.0
+    heads = heads - times(np.linalg.inv(axes), shift)
     if settings.root_motion != "OBJECT":
         return heads, []
     moved = writing.matrices[:, :3, 3] - np.array(writing.armature.delta_location) + shift
-    distance = settings.key_angle * float(tree.goals.tree.skeleton.lengths[0] * object_scale(writing.matrices[0]))
+    distance = settings.key_angle * float(tree.problem.tree.skeleton.lengths[0] * object_scale(writing.matrices[0]))
     return heads, [_reduced(writing, _OBJECT_LOCATION, "Object Transforms", moved, distance, None)]
-
-
-def _divided(writing: Writing, heads: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(F, 3) root heads in armature space without the travel, and (F, 3) the travel in world space."""
-    axes = writing.matrices[:, :3, :3]
-    travel = times(axes, heads - rest)
-    if writing.settings.root_motion == "IN_PLACE":
-        travel[:, 2] = 0.0
-    return heads - times(np.linalg.inv(axes), travel), travel
 
 
 def _reduced(
@@ -242,7 +235,7 @@ def written_bones(writing: Writing) -> set[str]:
 
 
 def _written(writing: Writing, tree: BakedTree) -> tuple[set[str], set[str]]:
-    moves, skeleton = writing.moves(tree), tree.goals.tree.skeleton
+    moves, skeleton = writing.moves(tree), tree.problem.tree.skeleton
     return writing.posed.written(skeleton, tree.bones, moves_root=moves)
 
 
@@ -257,15 +250,5 @@ def off_their_keys(writing: Writing) -> list[str]:
     return [
         sentence
         for tree in writing.trees
-        for sentence in writing.posed.off(
-            writing.context, tree.goals.tree.skeleton, tree.solution.matrices, settings.frames
-        )
+        for sentence in writing.posed.off(writing.context, tree.solution, settings.frames)
     ]
-
-
-def _replaced_paths(writing: Writing) -> set[str]:
-    """The data paths that a new action does not copy from the current one, because the bake replaces them."""
-    paths = {path for tree in writing.trees for path in _written(writing, tree)[1]}
-    paths |= {bone_path(bone, "scale") for tree in writing.trees for bone in tree.bones if bone in tree.goals.slides}
-    moving = any(writing.moves(tree) for tree in writing.trees)
-    return paths | ({_OBJECT_LOCATION} if moving and writing.settings.root_motion == "OBJECT" else set())

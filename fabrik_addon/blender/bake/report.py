@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 
 from ...core import Solution, Status
-from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.arrays import FloatArray, IntArray
 from ...markers.report.doubts import result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, replace_file, rotations_line
@@ -44,10 +44,10 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
     status = np.stack([tree.solution.status for tree in trees])
     rank = np.array([_WORST_FIRST.index(each) for each in sorted(Status)])
     worst = [_WORST_FIRST[place] for place in rank[status].min(axis=0).tolist()]
-    weights = [effector.weight for tree in trees for effector in tree.goals.effectors]
+    weights = [effector.weight for tree in trees for effector in tree.problem.effectors]
     return Report(
         errors,
-        [name for tree in trees for name in tree.goals.names],
+        [name for tree in trees for name in tree.problem.names],
         frames.tolist(),
         worst,
         weights if len(set(weights)) > 1 else None,
@@ -56,22 +56,20 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
             for tree in trees
             for span in tree.filled
         ],
-        limits={bone: share for tree in trees for bone, share in _binding(tree).items()},
-        outliers=np.concatenate([_left_out(tree) for tree in trees], axis=1),
+        limits={
+            tree.solution.skeleton.names[bone]: 100.0 * share
+            for tree in trees
+            for bone, share in enumerate(tree.solution.binding.mean(axis=0).tolist())
+            if share
+        },
+        # None are rejected if effectors were followed.
+        outliers=np.concatenate(
+            [np.zeros(tree.solution.errors.shape, bool) if tree.outliers is None else tree.outliers for tree in trees],
+            axis=1,
+        ),
         doubts=[doubt for tree in trees for doubt in tree.doubts],
         rotations={bone: off for tree in trees for bone, off in tree.turned_off.items()},
     )
-
-
-def _binding(tree: BakedTree) -> dict[str, float]:
-    """For each bone that is ever at its limit, the percentage of frames on which it is."""
-    share = tree.solution.binding.mean(axis=0)
-    return {tree.solution.skeleton.names[bone]: 100.0 * float(share[bone]) for bone in np.flatnonzero(share).tolist()}
-
-
-def _left_out(tree: BakedTree) -> BoolArray:
-    """(F, E) samples that were rejected as outliers; none if effectors were followed."""
-    return np.zeros(tree.solution.errors.shape, dtype=bool) if tree.outliers is None else tree.outliers
 
 
 def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
@@ -93,19 +91,13 @@ def note_results(rig: bpy.types.Object, report: Report, take: str) -> None:
     for row in report.per_marker():
         entry = capture.markers.get(row.name)
         if entry is not None:
-            entry.error, entry.worst = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
-            entry.worst_frame, entry.coverage = row.worst_frame or 0, row.coverage
+            errors = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
+            entry.figures = *errors, row.worst_frame or 0, row.coverage
     capture.worst_frame = report.worst_frame or 0
     text = capture.report or bpy.data.texts.new(f"{take or rig.name} FABRIK report.csv")
     text.clear()
     text.write(csv_text(report))
     capture.report = text
-
-
-def _baked_action(rig: bpy.types.Object) -> bpy.types.Action:
-    """The action of the rig's last bake: the current action, or that of the topmost NLA strip."""
-    animated = rig.animation_data
-    return animated.action or animated.nla_tracks[-1].strips[-1].action
 
 
 def export_report(rig: bpy.types.Object, path: str | os.PathLike[str]) -> None:
@@ -181,7 +173,7 @@ def tell(
     take: the name of a motion without markers.
     """
     keyed = [bone for tree in trees for bone in tree.bones]
-    left = (sentence for tree in trees for sentence in tree.goals.left_alone)
+    left = (sentence for tree in trees for sentence in tree.problem.left_alone)
     speed = why_another_speed(bpy.context.scene, armature) if follows_markers(armature, settings.source) else ""
     warnings = (
         *([speed] if speed and not take else []),
@@ -193,8 +185,13 @@ def tell(
     notes = (*own, *take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
     by_markers = not take and follows_markers(armature, settings.source)
     if by_markers:
-        size = max(tree.goals.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)
-        found = result_doubts(report, size, _moved_by_constraints(armature))
+        size = max(tree.problem.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)
+        # The bones that constraints move, out of the bones with markers and their parents.
+        bones = armature.pose.bones
+        carrying = [bones[marker.bone] for marker in mapped_markers(armature) if marker.bone in bones]
+        chains = {each.name for bone in carrying for each in (bone, *bone.parent_recursive)}
+        moved = sorted(chains & posed_rig(armature).owned.keys(), key=bones.find)
+        found = result_doubts(report, size, moved)
         unseen = {row.name for row in report.per_marker() if row.coverage == 0.0}
         report = replace(report, doubts=(*matching_doubts_of(armature, unseen), *found))
     take = take or (take_name(armature) if by_markers else "")
@@ -204,16 +201,10 @@ def tell(
     if by_markers or take:
         note_results(armature, report, take)
     if by_markers:
-        new_record_of(armature).action = _baked_action(armature)
+        animated = armature.animation_data
+        # That of the topmost NLA strip if there is no current one.
+        new_record_of(armature).action = animated.action or animated.nla_tracks[-1].strips[-1].action
     return result
-
-
-def _moved_by_constraints(armature: bpy.types.Object) -> list[str]:
-    """The bones that constraints move, out of the bones with markers and their parents."""
-    owned, bones = posed_rig(armature).owned, armature.pose.bones
-    carrying = [bones[marker.bone] for marker in mapped_markers(armature) if marker.bone in bones]
-    chains = {each.name for bone in carrying for each in (bone, *bone.parent_recursive)}
-    return [bone.name for bone in bones if bone.name in owned and bone.name in chains]
 
 
 def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]:

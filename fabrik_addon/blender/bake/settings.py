@@ -11,7 +11,6 @@ from ...core.errors import FabrikError
 from ..capture.clip import recorded_range
 from ..goals.effectors import follows_markers
 from ..settings.bake_options import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
-from ..settings.rig import rig_settings
 from ..settings.why_not import mapped_markers
 
 
@@ -57,11 +56,19 @@ def _checked(name: str, declared: dict[str, Any], options: dict[str, Any]) -> An
     return value
 
 
+def preview_range(scene: bpy.types.Scene) -> tuple[int, int] | None:
+    """The first and the last frame of the scene's preview range; None if it is off."""
+    return (scene.frame_preview_start, scene.frame_preview_end) if scene.use_preview_range else None
+
+
 def chosen_range(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -> tuple[int, int]:
-    """The first and the last frame of the rig's settings, for markers or effectors as in `follows_markers`."""
-    kept = rig_settings(rig).bake
-    if kept.frame_range == "OWN":
-        return kept.frame_start, kept.frame_end
-    if kept.frame_range == "AUTO" and follows_markers(rig, source):
+    """The first and the last frame to bake; `source` as in `follows_markers`.
+
+    These are the preview range, if the scene has one, else the frames of the markers, else the scene's range.
+    """
+    preview = preview_range(scene)
+    if preview is not None:
+        return preview
+    if follows_markers(rig, source):
         return recorded_range(scene, ((marker.target, marker.target_bone) for marker in mapped_markers(rig)))
     return scene.frame_start, scene.frame_end

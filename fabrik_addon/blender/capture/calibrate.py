@@ -1,6 +1,6 @@
 """Fits a recording to a rig: its size, the positions of the markers on their bones, and the person's proportions."""
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -64,38 +64,20 @@ _WORSE: Final = 2.0
 _TRIED: Final = 20
 
 
-def check_fittable(rig: bpy.types.Object) -> None:
-    """Raise RigError if a rig's bones can't be edited."""
-    if rig.override_library is not None or rig.data.library is not None or rig.data.override_library is not None:
-        raise RigError(
-            f"The bones of {rig.name!r} are linked from another file: set Proportions to an option other than Fit Rig"
-        )
-    if rig.data.users > 1:
-        raise RigError(f"The armature of {rig.name!r} is used by {rig.data.users} objects: make it single-user first")
-
-
 def fit_rest(context: bpy.types.Context, rig: bpy.types.Object, skeletons: Sequence[tuple[Skeleton, float]]) -> None:
     """Move the heads and tails of a rig's bones to those of skeletons, each divided by a scale; roll does not change.
 
     Bones that no skeleton has do not change. Mode, selection and active object are restored.
     """
-    places = dict(_places(skeletons))
     with in_object_mode(context):
         context.view_layer.objects.active = rig
         bpy.ops.object.mode_set(mode="EDIT")
-        for bone in rig.data.edit_bones:
-            if bone.name in places:
-                bone.head, bone.tail = places[bone.name]
-
-
-def _places(skeletons: Iterable[tuple[Skeleton, float]]) -> Iterator[tuple[str, tuple[Vector, Vector]]]:
-    """Each bone's head and tail in armature space."""
-    for skeleton, scale in skeletons:
-        rest = np.array(skeleton.rest)
-        heads = rest[:, :3, 3] / scale
-        tails = heads + rest[:, :3, 1] * (skeleton.lengths / scale)[:, None]
-        for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
-            yield name, (Vector(head), Vector(tail))
+        for skeleton, scale in skeletons:
+            heads = skeleton.rest[:, :3, 3] / scale
+            tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / scale)[:, None]
+            for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
+                bone = rig.data.edit_bones[name]
+                bone.head, bone.tail = Vector(head), Vector(tail)
 
 
 class CalibrateError(FabrikError):
@@ -142,7 +124,7 @@ def calibrate_markers_steps(
     rig: bpy.types.Object,
     *,
     proportions: str = "LIMBS",
-    reference: Frames | None = None,
+    reference: Sequence[int] | None = None,
     static: bpy.types.Collection | None = None,
     refine: bool = True,
     on_floor: bool = True,
@@ -155,7 +137,7 @@ def calibrate_markers_steps(
         context: its scene holds the markers.
         rig: an armature whose markers have been matched.
         proportions: "UNIFORM", "LIMBS", "REST" (changes the rig's rest pose to the person's proportions) or "NONE".
-        reference: first and last scene frame to measure on; None for still frames.
+        reference: first and last scene frame to measure on; None, or twice 0, for still frames.
         static: the markers of another recording of the same person, to measure on instead of the take.
         refine: improve the positions with the whole take.
         on_floor: move the markers up or down so that the feet are on the rig's floor; ignored with "NONE".
@@ -169,7 +151,8 @@ def calibrate_markers_steps(
     keeper = PoseKeeper(scene, rig)
     try:
         context.view_layer.update()
-        calibrating = _calibrations(scene, rig, take, other, reference, proportions=proportions, refine=refine)
+        chosen = (reference[0], reference[1]) if reference is not None and any(reference) else None
+        calibrating = _calibrations(scene, rig, take, other, chosen, proportions=proportions, refine=refine)
         found, left_out = yield from calibrating
     finally:
         keeper.restore()
@@ -177,7 +160,11 @@ def calibrate_markers_steps(
     doubts = tuple(calibration_doubts(found[0].stature, left_out))
     rig_settings(rig).capture.calibration_doubts = "\n".join(doubts)
     lift = _lift(rig, found, proportions) if on_floor else np.zeros(3)
-    factor = _fitted(context, rig, found, proportions)
+    factor = found[0].scale
+    if proportions == "REST":
+        # The markers must not change: the rig is fitted to the person.
+        fit_rest(context, rig, [(each.skeleton, each.scale) for each in found])
+        factor = 1.0
     scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
     return replace(_result(rig, found, factor, float(lift[2])), doubts=doubts)
 
@@ -193,7 +180,14 @@ def _check(scene: bpy.types.Scene, rig: bpy.types.Object, proportions: str, mark
     check_rig(rig)
     check_editable(rig)
     if proportions == "REST":
-        check_fittable(rig)
+        data = rig.data
+        if rig.override_library is not None or data.library is not None or data.override_library is not None:
+            raise RigError(
+                f"The bones of {rig.name!r} are linked from another file: set Proportions to an option other than "
+                "Fit Rig"
+            )
+        if data.users > 1:
+            raise RigError(f"The armature of {rig.name!r} is used by {data.users} objects: make it single-user first")
     elif proportions != "NONE":
         check_scalable(markers)
 
@@ -350,14 +344,6 @@ def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str)
             for name, factor in zip(calibration.skeleton.names, calibration.bone_factors, strict=True):
                 item = capture.factors.add()
                 item.name, item.factor = name, factor
-
-
-def _fitted(context: bpy.types.Context, rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> float:
-    """The factor by which to scale the markers; if they must not change, fits the rig to the person."""
-    if proportions != "REST":
-        return found[0].scale
-    fit_rest(context, rig, [(each.skeleton, each.scale) for each in found])
-    return 1.0
 
 
 def _lift(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> FloatArray:

@@ -32,18 +32,15 @@ def scene_rate(scene: bpy.types.Scene) -> float:
 
 def recorded_range(scene: bpy.types.Scene, targets: Iterable[Target]) -> tuple[int, int]:
     """The first and the last whole frame with keys of markers; the scene's range if there are no keys."""
-    times = [time for holder, bone in targets if holder is not None for time in _key_range(holder, bone)]
+    times = list[float]()
+    for holder, bone in targets:
+        path = bone_path(bone, "location") if bone else "location"
+        for curve in () if holder is None else keyframes.curves(holder):
+            if curve.data_path == path and len(curve.keyframe_points):
+                times += [curve.keyframe_points[place].co[0] for place in (0, -1)]
     if not times:
         return scene.frame_start, scene.frame_end
     return int(np.ceil(min(times) - 1e-3)), int(np.floor(max(times) + 1e-3))
-
-
-def _key_range(holder: bpy.types.Object, bone: str) -> Iterable[float]:
-    """The first and the last frame of each location curve of a marker."""
-    path = bone_path(bone, "location") if bone else "location"
-    for curve in keyframes.curves(holder):
-        if curve.data_path == path and len(curve.keyframe_points):
-            yield from (curve.keyframe_points[place].co[0] for place in (0, -1))
 
 
 def targets_of(markers: Iterable[SceneMarker]) -> list[Target]:

@@ -108,7 +108,11 @@ def import_clip(
     _check(clip, timing, scale)
     clip = retimed(clip, scene_rate(context.scene), timing)
     frames = start_frame + np.arange(clip.frame_count, dtype=np.float64)
-    _check_frames(clip, frames)
+    if np.abs(frames[[0, -1]]).max() > LAST_FRAME:
+        name = clip.source or "The recording"
+        raise ImportMarkersError(
+            f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are outside Blender's range: import fewer samples"
+        )
     if timing == "SET_SCENE_RATE":
         set_rate(context.scene, clip.rate)
     widen_range(context.scene, frames)
@@ -119,7 +123,9 @@ def import_clip(
     collection[TAKE_STATIC] = bool(np.quantile(np.nan_to_num(ways).max(axis=1), 0.75) <= _STANDS_WITHIN)
     collection[TAKE_RATE] = scene_rate(context.scene)
     for name, places in zip(clip.names, np.moveaxis(positions, 1, 0), strict=True):
-        empty = _new_empty(name)
+        empty = bpy.data.objects.new(name, None)
+        empty.empty_display_type, empty.empty_display_size = "SPHERE", _EMPTY_SIZE
+        empty[MARKER_NAME], empty[MARKER_STEP] = name, 1.0
         seen = ~np.isnan(places).any(axis=1)
         write_curves(new_action(empty, empty.name), empty, "location", frames[seen], places[seen], "Location")
         if seen.any():
@@ -155,15 +161,6 @@ def _check(clip: Clip, timing: str, scale: float) -> None:
         raise ImportMarkersError(f"The scale must be a positive number, not {scale}")
 
 
-def _check_frames(clip: Clip, frames: FloatArray) -> None:
-    """Raise ImportMarkersError for frames beyond Blender's limits."""
-    if np.abs(frames[[0, -1]]).max() > LAST_FRAME:
-        name = clip.source or "The recording"
-        raise ImportMarkersError(
-            f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are outside Blender's range: import fewer samples"
-        )
-
-
 def set_rate(scene: bpy.types.Scene, rate: float) -> None:
     """Set the scene to `rate` frames per second: an integer divided by a base, such as 60 / 1.001."""
     scene.render.fps = max(1, round(rate))
@@ -174,12 +171,3 @@ def widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
     """Extend the scene's range to include the first and the last of the frames."""
     scene.frame_start = min(scene.frame_start, max(0, math.floor(frames[0])))
     scene.frame_end = max(scene.frame_end, math.ceil(frames[-1]))
-
-
-def _new_empty(name: str) -> bpy.types.Object:
-    empty = bpy.data.objects.new(name, None)
-    empty.empty_display_type = "SPHERE"
-    empty.empty_display_size = _EMPTY_SIZE
-    empty[MARKER_NAME] = name
-    empty[MARKER_STEP] = 1.0
-    return empty

@@ -93,7 +93,11 @@ def find_markers(
         new = [each for each in imported if each.get(TAKE_SEEN) is None and not each[TAKE_STATIC]]
         take, take_armature = (new[-1], None) if new else (capture.take, capture.take_armature)
     if take_armature is not None:
-        return _bones_of(rig, take_armature)
+        if take_armature == rig or take_armature.type != "ARMATURE":
+            raise MarkerError(
+                f"{take_armature.name!r} can't be the marker armature of {rig.name!r}: choose another armature"
+            )
+        return [SceneMarker(bone.name, take_armature, bone.name) for bone in take_armature.data.bones]
     take = take or next(reversed(imported), None)
     if take is not None:
         return in_collection(take)
@@ -101,13 +105,6 @@ def find_markers(
     if not markers:
         raise MarkerError("No markers found: import some, or select the rig and its marker empties")
     return _unique(markers)
-
-
-def _bones_of(rig: bpy.types.Object, armature: bpy.types.Object) -> list[SceneMarker]:
-    """The bones of an armature as markers."""
-    if armature == rig or armature.type != "ARMATURE":
-        raise MarkerError(f"{armature.name!r} can't be the marker armature of {rig.name!r}: choose another armature")
-    return [SceneMarker(bone.name, armature, bone.name) for bone in armature.data.bones]
 
 
 def in_collection(take: bpy.types.Collection) -> list[SceneMarker]:

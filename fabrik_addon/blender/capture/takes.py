@@ -1,23 +1,19 @@
 """The takes of a scene, and the state of each on a rig: matched, calibrated, baked."""
 
+from collections.abc import Mapping
 from inspect import get_annotations
 from typing import Any
 
 import bpy
 
-from ..settings.in_use import seen
-from ..settings.markers import TAKE_SEEN, TAKE_STATIC, FabrikTake, OfATake
+from ..settings.in_use import seen, values_of
+from ..settings.markers import KEPT, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikTake, OfATake
 from ..settings.rig import rig_settings
-
-
-def is_take(collection: bpy.types.Collection) -> bool:
-    """Whether a collection contains an imported recording."""
-    return collection.get(TAKE_STATIC) is not None
 
 
 def imported_takes(scene: bpy.types.Scene) -> list[bpy.types.Collection]:
     """The collections of a scene with imported recordings, in the order of their import."""
-    return [each for each in scene.collection.children_recursive if is_take(each)]
+    return [each for each in scene.collection.children_recursive if each.get(TAKE_STATIC) is not None]
 
 
 def take_name(rig: bpy.types.Object) -> str:
@@ -45,28 +41,40 @@ def follow_take(
     if (capture.take, capture.take_armature) == (take, take_armature):
         return
     if len(capture.markers) or capture.report is not None:
-        _copy(capture, new_record_of(rig).kept)
+        new_record_of(rig)[KEPT] = _values(capture)
     capture.take, capture.take_armature = take, take_armature
-    record = record_of(rig)
-    if record is None:
-        record = new_record_of(rig)
-    _copy(record.kept, capture)
+    record: Any = record_of(rig) or new_record_of(rig)
+    _restore(capture, record[KEPT].to_dict() if KEPT in record else {})
 
 
-def _copy(source: Any, target: Any) -> None:
-    """Copy the rig's data of a take."""
+def _values(capture: FabrikCapture) -> dict[str, Any]:
+    """The data of the current take as values of ID properties, without those that are empty."""
+    found = {name: getattr(capture, name) for name in get_annotations(OfATake)}
+    for name, rows in found.items():
+        if hasattr(rows, "add"):
+            found[name] = [
+                {
+                    field: value if isinstance(value, (str, int, float, bpy.types.ID)) else tuple(value)
+                    for field, value in values_of(row).items()
+                    if value is not None
+                }
+                for row in rows
+            ]
+    return {name: value for name, value in found.items() if value not in (None, [])}
+
+
+def _restore(capture: FabrikCapture, kept: Mapping[str, Any]) -> None:
+    """Replace the data of the current take by such values."""
     for name in get_annotations(OfATake):
-        value = getattr(source, name)
-        if not hasattr(value, "add"):
-            setattr(target, name, value)
+        capture.property_unset(name)
+    for name, value in kept.items():
+        if not isinstance(value, list):
+            setattr(capture, name, value)
             continue
-        items = getattr(target, name)
-        items.clear()
-        for each in value:
-            item = items.add()
-            for field in each.bl_rna.properties:
-                if not field.is_readonly:
-                    setattr(item, field.identifier, getattr(each, field.identifier))
+        for fields in value:
+            row = getattr(capture, name).add()
+            for field, each in fields.items():
+                setattr(row, field, each)
 
 
 def new_record_of(rig: bpy.types.Object) -> FabrikTake:
@@ -93,7 +101,8 @@ def state_of_take(rig: bpy.types.Object, collection: bpy.types.Collection) -> st
     capture, record = seen(rig).capture, record_of(rig, collection)
     if record is not None and record.action is not None:
         return "BAKED"
-    markers = capture.markers if capture.take == collection else () if record is None else record.kept.markers
-    if any(marker.bone for marker in markers):
+    kept = () if record is None else record.get(KEPT, {}).get("markers", ())
+    bones = [each.bone for each in capture.markers] if capture.take == collection else [each["bone"] for each in kept]
+    if any(bones):
         return "CALIBRATED" if record is not None and record.calibrated else "MATCHED"
     return "STATIC" if collection.get(TAKE_STATIC) else "NEW"

@@ -73,28 +73,22 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
             del chosen[control]
             above = parents.pop(bone)
             parents = {each: above if its == bone else its for each, its in parents.items()}
-    names = bones.names
+
+    def depth(bone: int) -> int:
+        return 0 if parents[bone] < 0 else depth(parents[bone]) + 1
+
+    names, written, found = bones.names, np.array(list(chosen), dtype=np.int64), []
     controls = {bone: control for control, bone in chosen.items()}
-    return [
-        Carrier(
-            names[bone],
-            by_hand.get(names[bone], trials.controls[control]),
-            names[parents[bone]] if parents[bone] >= 0 else "",
-            _is_full(trials, control, bone, list(chosen)),
-        )
-        for bone in _parents_first(parents)
-        for control in [controls[bone]]
-    ]
-
-
-def _is_full(trials: Trials, control: int, bone: int, written: Sequence[int]) -> bool:
-    """Whether a bone follows its control in swing and twist, whichever other control is rotated."""
-    column = trials.bones.index(trials.controls[control])
-    apart = np.linalg.norm(trials.turned[written, bone] - trials.turned[written, column], axis=-1)
-    others = np.array(written) != control
-    return bool(
-        trials.full[control, bone] and (apart < _LOOSE * np.linalg.norm(trials.turns[written], axis=-1))[others].all()
-    )
+    for bone in sorted(parents, key=lambda each: (depth(each), each)):
+        control = controls[bone]
+        # Whether the bone follows its control in swing and twist, whichever other control is rotated.
+        column = trials.bones.index(trials.controls[control])
+        apart = np.linalg.norm(trials.turned[written, bone] - trials.turned[written, column], axis=-1)
+        alike = apart < _LOOSE * np.linalg.norm(trials.turns[written], axis=-1)
+        is_full = bool(trials.full[control, bone] and alike[written != control].all())
+        parent = names[parents[bone]] if parents[bone] >= 0 else ""
+        found.append(Carrier(names[bone], by_hand.get(names[bone], trials.controls[control]), parent, is_full))
+    return found
 
 
 def _owners(trials: Trials, bones: RigBones) -> IntArray:
@@ -130,7 +124,12 @@ def _representative(
     head = trials.rest[trials.bones.index(trials.controls[control]), :3, 3]
     full = trials.full[control]
     own = [int(bone) for bone in np.flatnonzero(owners == control) if bones.names[int(bone)] not in bones.controls]
-    candidates = [bone for bone in own if bone in members or any(_same_place(trials, bones, bone, b) for b in members)]
+    # Bones that coincide with one of the mesh count too.
+    heads, axes = trials.rest[:, :3, 3], trials.rest[:, :3, 1]
+    apart = np.linalg.norm(heads[own][:, None] - heads[members], axis=-1)
+    along = axes[own] @ axes[members].T
+    alike = ((apart < _NEAR * bones.lengths[own][:, None]) & (along > _ALONG)).any(axis=1)
+    candidates = [bone for bone, coincides in zip(own, alike, strict=True) if coincides or bone in members]
     # If the mesh follows controls directly, they form the body.
     candidates = candidates or list(members)
 
@@ -143,45 +142,24 @@ def _representative(
     return max(candidates, key=worth)
 
 
-def _same_place(trials: Trials, bones: RigBones, one: int, other: int) -> bool:
-    """Whether two bones coincide."""
-    apart = np.linalg.norm(trials.rest[one, :3, 3] - trials.rest[other, :3, 3])
-    along = float(trials.rest[one, :3, 1] @ trials.rest[other, :3, 1])
-    return bool(apart < _NEAR * bones.lengths[one] and along > _ALONG)
-
-
 def _parents(trials: Trials, bones: RigBones, owners: IntArray, chosen: Mapping[int, int]) -> dict[int, int]:
     """The parent of each bone of the body: the next one above it in the armature, or else the one that rotates it."""
     parents = dict.fromkeys(chosen.values(), -1)
     turned = trials.follows
-    above = {control: [int(owners[up]) for up in bones.above(bone)] for control, bone in chosen.items()}
+    over = {control: [int(owners[up]) for up in bones.above(bone)] for control, bone in chosen.items()}
     inner = sorted(chosen, key=lambda control: (int(turned[control].sum()), control))
     turning = {control: [each for each in inner if turned[each, bone]] for control, bone in chosen.items()}
-    for candidates in (above, turning):
+    for candidates in (over, turning):
         for control, bone in chosen.items():
             for each in candidates[control] if parents[bone] < 0 else ():
-                if each in chosen and each != control and not _is_below(parents, chosen[each], bone):
+                above = chosen.get(each, bone)
+                # A bone cannot be below itself.
+                while above not in (-1, bone):
+                    above = parents[above]
+                if above < 0:
                     parents[bone] = chosen[each]
                     break
     return parents
-
-
-def _is_below(parents: Mapping[int, int], bone: int, above: int) -> bool:
-    """Whether a bone is, or is below, another."""
-    while bone >= 0 and bone != above:
-        bone = parents[bone]
-    return bone == above
-
-
-def _parents_first(parents: Mapping[int, int]) -> list[int]:
-    depths: dict[int, int] = {}
-
-    def depth(bone: int) -> int:
-        if bone not in depths:
-            depths[bone] = 0 if parents[bone] < 0 else depth(parents[bone]) + 1
-        return depths[bone]
-
-    return sorted(parents, key=lambda bone: (depth(bone), bone))
 
 
 @dataclass(frozen=True)

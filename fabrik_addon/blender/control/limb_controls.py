@@ -12,8 +12,8 @@ from ..rig.keyframes import bone_path
 from ..rig.locks import moved_by
 from ..rig.pose_writer import HeldChannels, write_switches
 from ..settings.control import FabrikControlRig
-from .channels import add_to_channels, free_channels
 from .limbs import LimbOnIk, bring_limbs, try_channels
+from .model import add_to_channels, free_channels
 from .switches import hand_over
 
 # Effects below this share of a trial step's largest effect are ignored.
@@ -81,9 +81,10 @@ def _stop_stretching(
     This is Blender's bone setting IK Stretch, not a setting of the rig. Some limbs stretch only when they are bent more
     than in a trial.
     """
+    stretching = _stretching(next(iter(limbs.values())).rig) if limbs else []
     for path, limb in limbs.items():
         mine = _bits(limb.rig, limb.bones)
-        for bone in _stretching(limb.rig):
+        for bone in stretching:
             if after[bone.name] & mine:
                 row = kept.along.add()
                 row.name, row.switch = bone_path(bone.name, "ik_stretch"), path
@@ -161,17 +162,14 @@ def _chosen(limb: LimbOnIk) -> list[str]:
     for name in (limb.leader, *(name for name in reversed(limb.controls) if name != limb.leader)):
         own = [column for column, (place, _) in enumerate(limb.columns) if limb.controls[place] == name]
         does = limb.jacobian[:, own]
-        if np.abs(does).max() < _NOTHING * limb.units[0] or _adds(does, known):
+        # It adds something if some column is not a linear combination of the known columns.
+        rest = does - known @ (np.linalg.pinv(known, rcond=_NOTHING) @ does) if known.size else does
+        sizes = np.linalg.norm(does, axis=0)
+        adds = (np.linalg.norm(rest, axis=0) > _NEW * np.maximum(sizes, _NEW * sizes.max())).any()
+        if np.abs(does).max() < _NOTHING * limb.units[0] or adds:
             chosen.append(name)
             known = np.concatenate([known, does], axis=1)
     return chosen
-
-
-def _adds(does: FloatArray, known: FloatArray) -> bool:
-    """Whether some column is not a linear combination of the known columns."""
-    rest = does - known @ (np.linalg.pinv(known, rcond=_NOTHING) @ does) if known.size else does
-    sizes = np.linalg.norm(does, axis=0)
-    return bool((np.linalg.norm(rest, axis=0) > _NEW * np.maximum(sizes, _NEW * sizes.max())).any())
 
 
 def _note(kept: FabrikControlRig, limb: LimbOnIk, control: str, path: str) -> None:

@@ -22,7 +22,7 @@ from ..rig.pose_writer import HeldChannels, read_switch
 from ..rig.spaces import as_array
 from ..settings.control import FabrikControlRig, moves
 from ..settings.rig import rig_settings
-from .channels import add_to_channels, free_channels
+from .model import add_to_channels, free_channels
 
 # A trial's step, in radians or shares of a limb's length. Errors of single precision are a thousandth of it, and it
 # does not pull straight a limb at 99.7 % of its length.

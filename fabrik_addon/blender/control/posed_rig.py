@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...core import Hinge, forward_kinematics
+from ...core import Hinge, Solution, forward_kinematics
 from ...core.arrays import FloatArray, IntArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import (
@@ -26,8 +26,8 @@ from ..rig import armature as plain
 from ..rig.armature import Channels, Tree, check_bones, check_editable, nearest_rotations, root_location_channel
 from ..rig.keyframes import ROTATION_CHANNELS, bone_path
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
-from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch, turn_bone
-from ..rig.rotation_modes import local_rotation, property_name
+from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch
+from ..rig.rotation_modes import local_rotation, property_name, to_channels
 from ..rig.spaces import as_array, object_scale
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
 from .limbs import LimbOnIk, Update, staying
@@ -200,7 +200,11 @@ class PlainRig:
         """Pose bones by local rotations (4,), by name; returns warnings like `write`, and former channel values."""
         held = HeldChannels(self.rig, rotations)
         for name, rotation in rotations.items():
-            turn_bone(self.rig.pose.bones[name], rotation)
+            bone = self.rig.pose.bones[name]
+            # Angles continue from the channels' current values.
+            present = getattr(bone, property_name(bone.rotation_mode))
+            channel, values = to_channels(bone.rotation_mode, rotation[None], previous=present)
+            setattr(bone, channel, values[0])
         return [], held.changed()
 
     def channels(
@@ -225,8 +229,8 @@ class PlainRig:
         moved = skeleton.names[:1] if moves_root else ()
         return {*bones}, _paths(bones, moved)
 
-    def off(self, context: bpy.types.Context, skeleton: Skeleton, wanted: FloatArray, frames: IntArray) -> list[str]:
-        """Check on some of F frames whether bones match matrices (F, J, 4, 4); returns a warning on each that does not.
+    def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
+        """Check on some of F frames whether bones are as solved; returns a warning on each that is not.
 
         Leaves the scene on another frame.
         """
@@ -463,8 +467,8 @@ class ControlRig(PlainRig):
         held = {bone_in_path(row.name) for row in kept.switches}
         return moved | held | {row.control for row in kept.carriers}, _paths(turned | moved, moved) | switches
 
-    def off(self, context: bpy.types.Context, skeleton: Skeleton, wanted: FloatArray, frames: IntArray) -> list[str]:
-        return off_their_channels(context, self.rig, self._kept, skeleton, wanted, frames)
+    def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
+        return off_their_channels(context, self.rig, self._kept, solution, frames)
 
     def place(self, root: str) -> str:
         found: str = self._kept.place

@@ -1,24 +1,25 @@
 """Finds out how a control rig works by trying it, and stores that on the armature."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import bpy
 import numpy as np
 
-from ...core.arrays import BoolArray, FloatArray
+from ...core.arrays import FloatArray
 from ...core.errors import first_few
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ..rig.armature import RigError, Tree, check_editable, check_rig
 from ..rig.locks import constrained_bones, is_locked
 from ..rig.pose_writer import PoseKeeper, read_switch, write_switches
 from ..settings.control import FabrikCarrier, FabrikControlRig
+from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
 from .carriers import Carrier, Frame, RigBones, find_carriers, find_frames
-from .channels import adds_up, free_channels
 from .limb_controls import find_limb_controls
+from .model import adds_up, free_channels
 from .posed_rig import ControlRig
 from .switches import Switch, batches, custom_numbers, dependents, lone_iks, possible_switches
 from .trials import TRIED_AXIS, Trials, swings, try_controls
@@ -83,23 +84,19 @@ def _unruly(
             off = [each.bone for each in writer.deviations()]
             for control in batch:
                 mine = [name for name in off if after[control] >> places[name] & 1]
-                found = set(_to_blame(kept, by_control[control], mine))
+                name = by_control[control]
+                limbs = any(kept.carriers[each].switch for each in mine)
+                if name in mine or limbs or any(name not in _above(kept, each) for each in mine):
+                    # A bone that moves a limb in its own way is removed, in favour of the limb.
+                    found = {name}
+                else:
+                    # Children of a bone that misses its pose may be right once it is removed.
+                    found = {each for each in mine if not set(mine) & set(_above(kept, each))}
                 blamed |= found
-                again |= {by_control[control]} if found else set()
+                again |= {name} if found else set()
             writer.take_back()
         context.view_layer.update()
     return blamed, again
-
-
-def _to_blame(kept: FabrikControlRig, turned: str, off: Sequence[str]) -> Iterator[str]:
-    """The bones to remove, from a rotated bone and the bones that missed their pose after that."""
-    limbs = any(kept.carriers[name].switch for name in off)
-    if turned in off or limbs or any(turned not in _above(kept, name) for name in off):
-        # A bone that moves a limb in its own way is removed, in favour of the limb.
-        yield turned
-    else:
-        # Children of a bone that misses its pose may be right once it is removed.
-        yield from (name for name in off if not set(off) & set(_above(kept, name)))
 
 
 def _above(kept: FabrikControlRig, name: str) -> list[str]:
@@ -170,24 +167,19 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
         raise RigError(f"{rig.name!r} is not a control rig (no bone is moved by constraints): drag its bones directly")
     kept = rig_settings(rig).control
     by_hand = {carrier.name: carrier.control for carrier in kept.carriers if carrier.found == "HAND"}
-    _at_rest(context, rig, lambda: _find(context, rig, by_hand))
-    names = kept.uncarried.split(", ") if kept.uncarried else []
-    left = f"No control moves {first_few(names)}: these bones only follow their parents"
-    return f"{len(kept.carriers)} bones of {rig.name!r} are posed with controls", [left] if names else []
-
-
-def _at_rest(context: bpy.types.Context, rig: bpy.types.Object, look: Callable[[], None]) -> None:
-    """Call `look` with all bones at rest; restores pose and custom properties."""
     keeper = PoseKeeper(context.scene, rig)
     values = {path: read_switch(rig, path) for path in custom_numbers(rig)}
     try:
         for bone in rig.pose.bones:
             bone.matrix_basis.identity()
-        look()
+        _find(context, rig, by_hand)
     finally:
         write_switches(rig, values)
         keeper.restore()
         context.view_layer.update()
+    names = kept.uncarried.split(", ") if kept.uncarried else []
+    left = f"No control moves {first_few(names)}: these bones only follow their parents"
+    return f"{len(kept.carriers)} bones of {rig.name!r} are posed with controls", [left] if names else []
 
 
 def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str]) -> None:
@@ -214,7 +206,7 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
 def _kept_if_failing(kept: FabrikControlRig) -> Iterator[None]:
     """Restore the stored set-up of a rig if a new set-up fails."""
     lists = [getattr(kept, name) for name in _LISTS]
-    before, place = [[_values(row) for row in rows] for rows in lists], kept.place
+    before, place = [[values_of(row) for row in rows] for rows in lists], kept.place
     try:
         yield
     except BaseException:
@@ -226,12 +218,6 @@ def _kept_if_failing(kept: FabrikControlRig) -> Iterator[None]:
                     setattr(row, name, value)
         kept.place = place
         raise
-
-
-def _values(row: bpy.types.PropertyGroup) -> dict[str, Any]:
-    """The values of a row of a list, in the order in which its properties are declared."""
-    names = [each.identifier for each in row.bl_rna.properties if not each.is_readonly]
-    return {name: getattr(row, name) for name in names}
 
 
 @contextmanager
@@ -257,7 +243,10 @@ def _try(
     if not controls:
         raise RigError(f"{rig.name!r} has no control that can be rotated: drag its bones directly")
     found = _tried(context, rig, controls, switches, by_hand, after)
-    left = sum(1 << int(place) for place in np.flatnonzero(found.bones.deform & ~_has_own_control(found)))
+    # Bones that only a control of the whole body rotates.
+    follows = found.on_fk.follows
+    has_own = follows[follows[:, found.bones.deform].mean(axis=1) <= _MOST].any(axis=0)
+    left = sum(1 << int(place) for place in np.flatnonzero(found.bones.deform & ~has_own))
     lone = [each for each in lone_iks(rig) if any(after[bone] & left for bone in each.bones)]
     if not lone:
         return found
@@ -274,7 +263,17 @@ def _tried(
     after: dict[str, int],
 ) -> _Found:
     """Try some controls, with limbs on FK and on IK."""
-    bones, tables = _rig_bones(rig), dict[tuple[float, ...], Trials]()
+    every, tables = list(rig.pose.bones), dict[tuple[float, ...], Trials]()
+    places = {bone.name: place for place, bone in enumerate(every)}
+    deform = np.array([bone.bone.use_deform for bone in every])
+    bones = RigBones(
+        list(places),
+        np.array([places[bone.parent.name] if bone.parent else -1 for bone in every]),
+        np.array([bone.bone.length for bone in every]),
+        # If none deforms the mesh, any may.
+        deform if deform.any() else np.ones_like(deform),
+        frozenset(bone.name for bone in every if bone.custom_shape),
+    )
 
     def table(values: Mapping[Switch, float]) -> Trials:
         key = tuple(values.values())
@@ -284,7 +283,12 @@ def _tried(
         return tables[key]
 
     present = try_controls(context, rig, controls, after)
-    switches = [each for each in possible if _hands_over(each, present, bones)]
+    # A switch counts if it makes bones follow others, and no control currently rotates any of those in the mesh. A bone
+    # that the switch only releases must be a control.
+    turning = (present.follows & bones.deform).any(axis=1)
+    moving = {control for control, is_turning in zip(present.controls, turning, strict=True) if is_turning}
+    idle = {*present.controls}
+    switches = [each for each in possible if not each.takes_over & moving and each.takes_over - (each.bones - idle)]
     values = {each: float(round(read_switch(rig, each.path))) for each in switches}
     if all(read_switch(rig, each.path) == value for each, value in values.items()):
         tables[tuple(values.values())] = present
@@ -332,12 +336,6 @@ def _owned(context: bpy.types.Context, rig: bpy.types.Object, switches: Sequence
     return found
 
 
-def _has_own_control(found: _Found) -> BoolArray:
-    """(N,) whether a bone is rotated by a control that does not rotate the whole body."""
-    follows = found.on_fk.follows
-    return np.asarray(follows[follows[:, found.bones.deform].mean(axis=1) <= _MOST].any(axis=0))
-
-
 def _movable(rig: bpy.types.Object, owned: Collection[str]) -> list[str]:
     """The bones that people move or rotate: those with a custom shape, or all if no bone has one.
 
@@ -351,33 +349,6 @@ def _movable(rig: bpy.types.Object, owned: Collection[str]) -> list[str]:
     ]
 
 
-def _rig_bones(rig: bpy.types.Object) -> RigBones:
-    """The armature's bones; if none deforms the mesh, any may."""
-    pose_bones = list(rig.pose.bones)
-    places = {bone.name: place for place, bone in enumerate(pose_bones)}
-    deform = np.array([bone.bone.use_deform for bone in pose_bones])
-    return RigBones(
-        list(places),
-        np.array([places[bone.parent.name] if bone.parent else -1 for bone in pose_bones]),
-        np.array([bone.bone.length for bone in pose_bones]),
-        deform if deform.any() else np.ones_like(deform),
-        frozenset(bone.name for bone in pose_bones if bone.custom_shape),
-    )
-
-
-def _hands_over(switch: Switch, present: Trials, bones: RigBones) -> bool:
-    """Whether a switch makes bones follow others, and no control currently rotates any of those in the mesh.
-
-    A bone that the switch only releases must be a control.
-    """
-    moves = {
-        control
-        for control, turned in zip(present.controls, present.follows, strict=True)
-        if (turned & bones.deform).any()
-    }
-    return not switch.takes_over & moves and not switch.takes_over <= switch.bones - {*present.controls}
-
-
 def _pivoting(trials: Trials, switch: Switch) -> int:
     """The number of a switch's bones that some control rotates about their own heads."""
     columns = [trials.bones.index(name) for name in switch.bones]
@@ -387,7 +358,8 @@ def _pivoting(trials: Trials, switch: Switch) -> int:
 
 def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None:
     """Store the result on the armature, replacing the former one."""
-    _clear(kept)
+    for name in _LISTS:
+        getattr(kept, name).clear()
     for carrier in found.carriers:
         row = kept.carriers.add()
         row.name, row.control, row.parent = carrier.bone, carrier.control, carrier.parent
@@ -406,12 +378,6 @@ def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None
             along.name, along.switch, along.fk, along.ik = path, switch.path, value, 1.0 - value
     kept.place = found.place
     kept.active = 0
-
-
-def _clear(kept: FabrikControlRig) -> None:
-    """Delete the stored set-up."""
-    for name in _LISTS:
-        getattr(kept, name).clear()
 
 
 def _has(switch: Switch, carrier: Carrier) -> bool:

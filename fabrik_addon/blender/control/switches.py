@@ -1,7 +1,8 @@
 """Finds and sets IK/FK switches: drivers show which custom properties may be switches, and trials show which are."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,10 +26,29 @@ def dependents(rig: bpy.types.Object) -> dict[str, int]:
     """For each bone the set of those that may follow it, itself included, as bits by index among the pose bones."""
     places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
     after: dict[str, set[str]] = {name: set() for name in places}
-    for leader, follower in (*_by_parents(rig), *_by_constraints(rig), *_by_drivers(rig)):
+    pairs = [(bone.parent.name, bone.name) for bone in rig.data.bones if bone.parent]
+    for bone in rig.pose.bones:
+        for constraint in bone.constraints:
+            moved = [each.name for each in moved_by(bone, constraint)]
+            # All bones of a chain rotate together.
+            pairs += [(leader, each) for leader in (*targets_of(constraint, rig), *moved) for each in moved]
+    for curve in rig.animation_data.drivers if rig.animation_data else ():
+        driven = bone_in_path(curve.data_path)
+        for target in (each for variable in curve.driver.variables for each in variable.targets):
+            if target.id in (rig, rig.data):
+                pairs.append((bone_in_path(target.data_path) or target.bone_target, driven))
+    for leader, follower in pairs:
         if leader in after and follower in after:
             after[leader].add(follower)
-    return {name: _reached(name, after, places) for name in places}
+    reached = {}
+    for name in places:
+        seen, waiting = {name}, [name]
+        while waiting:
+            new = after[waiting.pop()] - seen
+            seen |= new
+            waiting += new
+        reached[name] = sum(1 << places[each] for each in seen)
+    return reached
 
 
 def batches(controls: Sequence[str], after: dict[str, int]) -> list[list[str]]:
@@ -59,41 +79,6 @@ def targets_of(constraint: Any, rig: bpy.types.Object) -> list[str]:
     if getattr(constraint, "pole_target", None) == rig:
         found.append(constraint.pole_subtarget)
     return [name for name in found if name]
-
-
-def _reached(start: str, after: dict[str, set[str]], places: dict[str, int]) -> int:
-    seen, waiting = {start}, [start]
-    while waiting:
-        new = after[waiting.pop()] - seen
-        seen |= new
-        waiting += new
-    bits = 0
-    for name in seen:
-        bits |= 1 << places[name]
-    return bits
-
-
-def _by_parents(rig: bpy.types.Object) -> Iterator[tuple[str, str]]:
-    return ((bone.parent.name, bone.name) for bone in rig.data.bones if bone.parent)
-
-
-def _by_constraints(rig: bpy.types.Object) -> Iterator[tuple[str, str]]:
-    for bone in rig.pose.bones:
-        for constraint in bone.constraints:
-            moved = list(moved_by(bone, constraint))
-            for target in targets_of(constraint, rig):
-                yield from ((target, each.name) for each in moved)
-            # All bones of a chain rotate together.
-            yield from ((one.name, other.name) for one in moved for other in moved)
-
-
-def _by_drivers(rig: bpy.types.Object) -> Iterator[tuple[str, str]]:
-    for curve in rig.animation_data.drivers if rig.animation_data else ():
-        driven = bone_in_path(curve.data_path)
-        for variable in curve.driver.variables:
-            for target in variable.targets:
-                if target.id in (rig, rig.data):
-                    yield bone_in_path(target.data_path) or target.bone_target, driven
 
 
 @dataclass(frozen=True)
@@ -198,21 +183,17 @@ def _driving(rig: bpy.types.Object) -> dict[str, set[str]]:
         bone: bpy.types.PoseBone | None = rig.pose.bones.get(bone_in_path(curve.data_path))
         if bone is None or ".constraints[" not in curve.data_path:
             continue
-        constraint = _constraint(rig, name) if number in ("influence", "mute") else None
+        constraint: Any = None
+        if number in ("influence", "mute"):
+            # The constraint may no longer exist.
+            with suppress(ValueError):
+                constraint = rig.path_resolve(name)
         moved = {bone.name} if constraint is None else {each.name for each in moved_by(bone, constraint)}
         for variable in curve.driver.variables:
             for target in variable.targets:
                 if target.id == rig and target.data_path.endswith('"]') and _is_switch(rig, target.data_path):
                     found.setdefault(target.data_path, set()).update(moved)
     return found
-
-
-def _constraint(rig: bpy.types.Object, path: str) -> Any:
-    """The constraint at a path; None if it no longer exists."""
-    try:
-        return rig.path_resolve(path)
-    except ValueError:
-        return None
 
 
 def _is_switch(rig: bpy.types.Object, path: str) -> bool:

@@ -13,7 +13,7 @@ from ...core.rotations import rotation_vector_from_matrix
 from ..rig.armature import nearest_rotations
 from ..rig.locks import constrained_bones
 from ..rig.pose_writer import HeldChannels
-from .channels import add_to_channels, adds_up, free_channels
+from .model import add_to_channels, adds_up, free_channels
 from .switches import batches
 
 # Radians. Matrices are in single precision, which leaves a thousandth of this for comparing rotations.

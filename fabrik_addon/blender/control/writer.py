@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import bpy
 import numpy as np
 
-from ...core import forward_kinematics
+from ...core import Solution, forward_kinematics
 from ...core.arrays import FloatArray, IntArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between, rotation_vector_from_matrix
@@ -165,29 +165,26 @@ class ControlWriter:
             [wanted[rows[bone]] if bone in rows else each for bone, each in zip(limb.bones, here, strict=True)]
         )
 
-    def may_leave_ik(self, path: str) -> bool:
-        """Whether a limb that misses its pose on IK on some frame of a bake may be switched to FK."""
-        return self._kept.limbs == "AUTO" and not self._kept.switches[path].only_ik
-
-    def put_on_ik(self) -> None:
-        """Put the limbs of a bake that stay on IK, and those that leave it later, back on it, unstretched."""
-        hand_over(self._rig, self._kept, {path: self._kept.switches[path].ik for path in (*self.limbs, *self.leaving)})
-
-    def switch_leaving(self) -> None:
-        """Put the limbs that leave IK on FK."""
-        hand_over(self._rig, self._kept, {path: self._kept.switches[path].fk for path in self.leaving})
-
     def leave_ik(self) -> list[str]:
-        """Switch limbs that miss their pose to FK, if allowed; returns a warning on each."""
-        off = {self._kept.carriers[each.bone].switch: each for each in sorted(self.deviations(), key=_distance)}
+        """Switch limbs that miss their pose on some frame of a bake to FK, if allowed; returns a warning on each."""
+        off = {
+            self._kept.carriers[each.bone].switch: each
+            for each in sorted(self.deviations(), key=lambda one: one.distance)
+        }
         left = []
-        for path in [path for path in self.limbs if path in off and self.may_leave_ik(path)]:
-            self._held[-1].put_back(self.limbs.pop(path).controls)
-            hand_over(self._rig, self._kept, {path: self._kept.switches[path].fk})
-            left.append(
-                f"The limb of {off[path].bone!r} was switched to FK: with IK it would be off by {_apart(off[path])}"
-            )
+        for path in [path for path in self.limbs if path in off]:
+            if self._kept.limbs == "AUTO" and not self._kept.switches[path].only_ik:
+                self._held[-1].put_back(self.limbs.pop(path).controls)
+                self.switch([path], to_ik=False)
+                left.append(
+                    f"The limb of {off[path].bone!r} was switched to FK: with IK it would be off by {_apart(off[path])}"
+                )
         return left
+
+    def switch(self, paths: Iterable[str], *, to_ik: bool) -> None:
+        """Put limbs on IK, unstretched, or on FK."""
+        switches = {path: self._kept.switches[path] for path in paths}
+        hand_over(self._rig, self._kept, {path: each.ik if to_ik else each.fk for path, each in switches.items()})
 
     def take_back(self) -> None:
         """Restore the controls' channels."""
@@ -282,10 +279,6 @@ def said(kept: FabrikControlRig, deviation: Deviation, on_ik: Collection[str] = 
     return f"Bone {deviation.bone!r} is off by {_apart(deviation)}: control {control!r} can't move it there"
 
 
-def _distance(deviation: Deviation) -> float:
-    return deviation.distance
-
-
 def _apart(deviation: Deviation) -> str:
     return f"{1000.0 * deviation.distance:.1f} mm and {np.degrees(deviation.angle):.2f}°"
 
@@ -351,7 +344,7 @@ def _placed(
     every = (writer.limbs | writer.leaving).values()
     found = {name: np.empty((len(heads), 7)) for limb in every for name in limb.controls}
     left = []
-    writer.put_on_ik()
+    writer.switch((*writer.limbs, *writer.leaving), to_ik=True)
     for row in range(len(heads) if found else 0):
         writer.write(rotations[row], heads[row], exactly=True)
         left += [f"{sentence} on one frame" for sentence in writer.leave_ik()]
@@ -361,7 +354,7 @@ def _placed(
             bone = rig.pose.bones[name]
             channels[row, :3], channels[row, 3:] = bone.location, local_rotation(bone)
         yield row / len(heads)
-    writer.switch_leaving()
+    writer.switch(writer.leaving, to_ik=False)
     return found, left
 
 
@@ -369,17 +362,17 @@ def off_their_channels(
     context: bpy.types.Context,
     rig: bpy.types.Object,
     kept: FabrikControlRig,
-    skeleton: Skeleton,
-    wanted: FloatArray,
+    solution: Solution,
     frames: IntArray,
 ) -> list[str]:
-    """Check on some of F frames whether the body matches matrices (F, J, 4, 4); a warning on each bone that does not.
+    """Check on some of F frames whether the body is as solved; a warning on each bone that is not.
 
     Leaves the scene on another frame.
     """
     worst: dict[str, Deviation] = {}
-    for row in np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int)).tolist():
-        context.scene.frame_set(int(frames[row]))
-        for each in deviations(rig, kept, skeleton.names, wanted[row]):
+    rows = np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int))
+    for frame, wanted in zip(frames[rows].tolist(), solution.part(rows).matrices, strict=True):
+        context.scene.frame_set(int(frame))
+        for each in deviations(rig, kept, solution.skeleton.names, wanted):
             worst[each.bone] = max(worst.get(each.bone, each), each, key=lambda one: one.distance)
     return [said(kept, each) for each in worst.values()]

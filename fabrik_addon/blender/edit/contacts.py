@@ -68,8 +68,17 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
             for first, end in find_stances(places, rate)
         )
     step = float(frames[1] - frames[0])
-    groups = [(foot, stands) for foot, every in found.items() for stands in _together(every, step)]
-    return [_contact(foot, stands, frames, heights) for foot, stands in groups]
+    contacts = []
+    for foot, every in found.items():
+        # Stands that overlap, or follow each other without a free frame, are one contact.
+        groups: list[list[Stand]] = []
+        for stand in sorted(every, key=lambda each: each.first):
+            if groups and stand.first <= max(each.last for each in groups[-1]) + step:
+                groups[-1].append(stand)
+            else:
+                groups.append([stand])
+        contacts += [_contact(foot, stands, frames, heights) for stands in groups]
+    return contacts
 
 
 def foot_of(roles: Mapping[str, Role], bone: str) -> str:
@@ -94,17 +103,6 @@ def contacts_about(scene: bpy.types.Scene, armature: bpy.types.Object, take: Tak
         return []
     frames = np.arange(max(frame - about, keys[0]), min(frame + about, keys[-1]) + 1.0)
     return find_contacts(scene, armature, take, frames)
-
-
-def _together(stands: list[Stand], step: float) -> list[list[Stand]]:
-    """Groups of stands that overlap or follow each other without a free frame; frames are a step apart."""
-    groups: list[list[Stand]] = []
-    for stand in sorted(stands, key=lambda each: each.first):
-        if groups and stand.first <= max(each.last for each in groups[-1]) + step:
-            groups[-1].append(stand)
-        else:
-            groups.append([stand])
-    return groups
 
 
 def _contact(

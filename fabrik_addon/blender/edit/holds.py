@@ -205,8 +205,7 @@ def _add(
     hold = rig_settings(armature).holds.add()
     hold.name, hold.replaced = name, record
     hold.bone, hold.point, hold.hold_rotation = bone, settings.point, settings.hold_rotation
-    (hold.first, hold.last), hold.ease = whole, settings.ease
-    hold.target, hold.target_bone = settings.target, settings.target_bone
+    hold.first, hold.last = whole
     if miss < _MISSED * span.model.skeleton.size:
         return hold, ""
     shown = 1000.0 * miss * meters_per_unit(armature)

@@ -87,7 +87,16 @@ def changes_of(take: Take, old: Motion, new: NewChannels) -> list[Change]:
                 before = old.location[:, curve.array_index]
                 found.append(Change(curve, old.frames, new.moved[:, curve.array_index], before))
     for turned in new.turned:
-        found += _rotation_changes(turned, take, old.frames)
+        bone, before = turned.bone, turned.channel
+        # All frames at once, not one after the other: each depends on the value of its own frame.
+        values = to_channels(bone.rotation_mode, turned.after[None], previous=before)[1][0]
+        values = np.where(angle_between(turned.before, turned.after)[:, None] > LEAST_TURN, values, before)
+        free = unlocked_rotation(bone)
+        found += [
+            Change(curve, old.frames, values[:, curve.array_index], before[:, curve.array_index])
+            for curve in take.rotation_curves(bone.name)
+            if curve.array_index in free and not keyframes.is_locked(curve)
+        ]
     return found
 
 
@@ -114,17 +123,6 @@ def shift_of(change: Change, ends: tuple[float, float]) -> Shift:
         seam = np.abs(times - cycle[0]) < SAME_FRAME
         times, by = np.concatenate([times, np.full(seam.sum(), cycle[1])]), np.concatenate([by, by[seam]])
     return Shift((curve.data_path, curve.array_index), times, by)
-
-
-def _rotation_changes(turned: Turned, take: Take, frames: FloatArray) -> Iterator[Change]:
-    bone, before = turned.bone, turned.channel
-    # All frames at once, not one after the other: each depends on the value of its own frame.
-    values = to_channels(bone.rotation_mode, turned.after[None], previous=before)[1][0]
-    values = np.where(angle_between(turned.before, turned.after)[:, None] > LEAST_TURN, values, before)
-    free = unlocked_rotation(bone)
-    for curve in take.rotation_curves(bone.name):
-        if curve.array_index in free and not keyframes.is_locked(curve):
-            yield Change(curve, frames, values[:, curve.array_index], before[:, curve.array_index])
 
 
 def _write(change: Change, frames: Sequence[float], ends: tuple[float, float]) -> None:

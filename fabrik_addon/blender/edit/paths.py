@@ -95,17 +95,14 @@ class PathKeeper:
             points.foreach_get("co", values)
             self._keys[place] = hash(values.tobytes())
         self._frame = frame
-        return (*own, *_strips(rig), *self._keys)
-
-
-def _strips(rig: bpy.types.Object) -> list[tuple[float, ...]]:
-    """The times and influences of the strips of a rig without its own action."""
-    tracks = rig.animation_data.nla_tracks if is_layered(rig) else ()
-    return [
-        (each.frame_start, each.frame_end, each.influence, float(track.mute or each.mute))
-        for track in tracks
-        for each in track.strips
-    ]
+        # The times and influences of the strips of a rig without its own action.
+        tracks = rig.animation_data.nla_tracks if is_layered(rig) else ()
+        strips = [
+            (each.frame_start, each.frame_end, each.influence, float(track.mute or each.mute))
+            for track in tracks
+            for each in track.strips
+        ]
+        return (*own, *strips, *self._keys)
 
 
 def needs_sampling(rig: bpy.types.Object) -> bool:
@@ -128,16 +125,13 @@ def _sampled(rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
         return None
     first, last = max(np.floor(every.min()), frame - about), min(np.ceil(every.max()), frame + about)
     frames = np.arange(first, last + 1.0)
-    parts = [_paths_of(take, frames) for take in takes]
+    parts = []
+    for take in takes:
+        skeleton, motion = take.skeleton, take.motion(frames)
+        posed = forward_kinematics(skeleton, motion.rotations, motion.roots)
+        own = [take.key_frames([name], root=place == 0) for place, name in enumerate(skeleton.names)]
+        keyed = np.stack([np.isin(frames, np.round(each)) for each in own], axis=1)
+        parts.append(Paths(frames, skeleton.names, posed[:, :, :3, 3], tails(skeleton, posed), keyed))
     names = tuple(name for part in parts for name in part.names)
     joined = (np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("heads", "tails", "keyed"))
     return Paths(frames, names, *joined)
-
-
-def _paths_of(take: Take, frames: FloatArray) -> Paths:
-    """The paths of one tree of bones."""
-    skeleton, motion = take.skeleton, take.motion(frames)
-    posed = forward_kinematics(skeleton, motion.rotations, motion.roots)
-    keys = [take.key_frames([name], root=place == 0) for place, name in enumerate(skeleton.names)]
-    keyed = np.stack([np.isin(frames, np.round(own)) for own in keys], axis=1)
-    return Paths(frames, skeleton.names, posed[:, :, :3, 3], tails(skeleton, posed), keyed)

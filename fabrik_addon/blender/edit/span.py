@@ -13,18 +13,15 @@ from ...core.arrays import FloatArray, IntArray
 from ...core.edit import EditModel, EditSolver
 from ...core.falloff import falloff
 from ...core.kernel.bounds import Floor
-from ...core.model.bodies import effector_offset
 from ...core.model.skeleton import Skeleton
 from ...human.naming_schemes import match
 from ..bake.animated import check_still
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import core_effector, pins
-from ..goals.goals import limits_of, root_mode
-from ..goals.support import collision_of
+from ..goals.problem import rig_problem, root_mode
 from ..posing.drag.setup import DragSetup
 from ..rig.armature import RigError, Tree, check_unscaled
 from ..rig.locks import OTHERWISE
-from ..rig.posture_masses import masses_of
 from ..rig.spaces import BONE_HEAD, bone_offset
 from ..settings.rig import rig_settings
 from .contacts import contacts_about, foot_of, standing
@@ -127,12 +124,6 @@ class Span:
         """(F, J, 4, 4) original poses of the frames, in armature space."""
         return forward_kinematics(self.model.skeleton, self.motion.rotations, self.motion.roots)
 
-    def own_way(self) -> FloatArray:
-        """(F, 3) positions of the first dragged point in the original poses, in armature space."""
-        skeleton, effector = self.model.skeleton, self.model.effectors[0]
-        posed = self.posed[:, skeleton.index(effector.bone)]
-        return np.asarray(posed[:, :3, 3] + posed[:, :3, :3] @ effector_offset(skeleton, effector))
-
 
 def make_span(
     scene: bpy.types.Scene, armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread, frame: float
@@ -211,15 +202,9 @@ def span_over(
     apart = np.abs(inside[:, None] - more).min(axis=1) > SAME_FRAME
     motion = take.motion(np.unique([*inside[apart], *more]))
     check_still(armature, turning, motion.frames)
-    model = EditModel(
-        tree.skeleton,
-        effectors,
-        masses_of(armature, tree.skeleton),
-        limits_of(armature, turning),
-        turning,
-        _moves_root(armature, setup, tree, effectors, take),
-        collision_of(armature, tree.skeleton),
-    )
+    free_root = _moves_root(armature, setup, tree, effectors, take)
+    bones = [tree.skeleton.index(name) for name in turning]
+    model = rig_problem(armature, tree, effectors, bones, free_root=free_root).edit_model()
     first, last = extent.whole
     shares = falloff(motion.frames, first, last, first - ends[0], ends[1] - last)
     return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends, within)
@@ -254,11 +239,16 @@ def _turning(
     check_unscaled(armature, names)
     tops = {skeleton.index(top) for top in setup.tops if top in skeleton.names}
     below = [name for name in names if tops & set(skeleton.path(skeleton.index(name)))]
-    open_ = [name for name in below if name not in setup.frozen and not _is_partly_locked(armature, tree, name)]
+    posed, open_ = posed_rig(armature), []
+    for name in below:
+        # Bones whose locks restrict them more than their limit don't rotate.
+        here = tree.rotations[skeleton.index(name)]
+        if name not in setup.frozen and (posed.hinge(name) is not None or posed.lock(name, here) is None):
+            open_.append(name)
     dragged = next(iter(setup.dragged))
     for name in setup.dragged:
         check_on_fk(armature, name)
-    keyed = take.keyed - posed_rig(armature).on_ik
+    keyed = take.keyed - posed.on_ik
     turning = [name for name in open_ if name in keyed]
     if not turning:
         raise RigError(f"No bone that follows {dragged!r} has keys: bake or key some motion first")
@@ -269,13 +259,6 @@ def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
     """Raise RigError if a bone is on a control rig's IK, because then keys of other controls move it."""
     if bone in posed_rig(armature).on_ik:
         raise RigError(f"Bone {bone!r} is on IK here: switch its limb to FK, with keys, to edit its motion")
-
-
-def _is_partly_locked(armature: bpy.types.Object, tree: Tree, name: str) -> bool:
-    """Whether a bone's locks restrict it more than its limit."""
-    here = tree.rotations[tree.skeleton.index(name)]
-    posed = posed_rig(armature)
-    return posed.hinge(name) is None and posed.lock(name, here) is not None
 
 
 def _moves_root(
@@ -291,4 +274,4 @@ def _moves_root(
         return False
     pinned = len(effectors) > len(setup.dragged)
     top = root if root in setup.dragged else dragged
-    return root_mode(armature, pinned=pinned, dragged=top, top=root, setting=setup.root) != "FIXED"
+    return root_mode(armature, pinned=pinned, dragged=top, top=root, setting=setup.settings.root) != "FIXED"

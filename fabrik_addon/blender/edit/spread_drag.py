@@ -14,13 +14,13 @@ from mathutils import Quaternion, Vector
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.edit import EditPoses, EditSolver, between
+from ...core.model.bodies import effector_offset
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import take_pins_along
 from ..goals.support import floor_of
 from ..posing.drag.session import SHOWN, Drag, StepResult, begin_drag
 from ..posing.drag.setup import DragSettings, DragSetup
-from ..posing.posture_session import why_short
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_bones, check_editable, check_rig
 from ..rig.keying import is_auto_keying
@@ -69,7 +69,7 @@ class SpreadDrag:
         self._last: EditPoses | None = None
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
         # The same drag on the current frame only, which shows what keeps the dragged point from its target.
-        self._pinned, self._alone = setup.pinned, setup.parts(turning=False) if shown.tolist() == [now] else []
+        self._alone = setup.parts(turning=False) if shown.tolist() == [now] else []
         self._keeper = PoseKeeper(scene, armature)
         self._writer = posed_rig(armature).writer(
             context.view_layer.update, span.model.skeleton, self._coarse.bones, moves_root=span.model.free_root
@@ -82,7 +82,10 @@ class SpreadDrag:
         skeleton = span.model.skeleton
         dragged = [bone for bone in setup.dragged if bone in skeleton.names]
         self._rooms = {bone: room_above(floor, skeleton, span.posed, bone) for bone in dragged} if floor else {}
-        self._own_way = span.own_way() @ self._to_world.T + world[:3, 3]
+        # (F, 3) positions of the first dragged point in the original poses.
+        effector = span.model.effectors[0]
+        posed = span.posed[:, skeleton.index(effector.bone)] @ np.append(effector_offset(skeleton, effector), 1.0)
+        self._own_way = posed[:, :3] @ self._to_world.T + world[:3, 3]
         self.left_alone, self.notice = list(span.left_alone), ""
         self.start: FloatArray = self._own_way[now]
         turn = Quaternion(self._coarse.own_rotations[self._row, 0].tolist())
@@ -112,8 +115,8 @@ class SpreadDrag:
         poses = [part.solve(shift, Quaternion(), settled=True) for part in self._alone]
         if not poses:
             return ""
-        worst = int(np.argmax([pose.error for pose in poses]))
-        return why_short(self._alone[worst].session.holding(), self._pinned)
+        worst = self._alone[int(np.argmax([pose.error for pose in poses]))]
+        return worst.problem.why_short(worst.session)
 
     def ways(self) -> tuple[FloatArray, FloatArray]:
         """(F, 3) current and (F, 3) new positions of the dragged point on the span's frames, in world space."""
@@ -162,7 +165,10 @@ class SpreadDrag:
         for place, effector in enumerate(self._span.model.effectors):
             if effector.bone not in self._dragged:
                 continue
-            targets[:, place] += self._shifts(effector.bone, shift, rows)
+            shifts = shares[:, None] * (self._dragged[effector.bone] * shift)
+            if self._floor is not None:
+                shifts = above_the_floor(self._floor, shifts, self._rooms[effector.bone][rows])
+            targets[:, place] += shifts
             # A root that can be moved directly keeps its rotation.
             leads = self._span.model.free_root and effector.bone == self._span.model.skeleton.names[0]
             if turn is None and not leads:
@@ -171,13 +177,6 @@ class SpreadDrag:
                 vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
                 rotations[:, place] = _turned(rotations[:, place], vector, self._dragged[effector.bone][0], shares)
         return targets, rotations
-
-    def _shifts(self, bone: str, shift: FloatArray, rows: IntArray | slice) -> FloatArray:
-        """(F, 3) shifts of a dragged bone on some of the span's frames, at most down to the floor."""
-        shifts = self._span.shares[rows, None] * (self._dragged[bone] * shift)
-        if self._floor is None:
-            return shifts
-        return above_the_floor(self._floor, shifts, self._rooms[bone][rows])
 
 
 def begin_spread(

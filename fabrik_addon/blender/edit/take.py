@@ -56,11 +56,14 @@ class Take:
         self._armature, self.posed, self.tree, self.skeleton = armature, posed_rig(armature), tree, tree.skeleton
         self.is_layered = is_layered(armature)
         self.place = self.posed.place(tree.skeleton.names[0])
-        self._curves: dict[str, list[bpy.types.FCurve]] = {}
-        for curve in every_curve(armature):
-            if len(curve.keyframe_points) and not (curve.mute or (curve.group is not None and curve.group.mute)):
-                self._curves.setdefault(curve.data_path, []).append(curve)
-        _check_plain(armature)
+        self._curves = keyframes.curves_by_path(every_curve(armature))
+        animation = armature.animation_data
+        if animation is None:
+            return
+        if animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE":
+            raise RigError(f"The action of {armature.name!r} is blended with others: set its influence to 1 to edit it")
+        if animation.use_tweak_mode:
+            raise RigError(f"{armature.name!r} has an NLA strip in tweak mode: leave tweak mode first")
 
     def curves(self, bone: str, channel: str) -> list[bpy.types.FCurve]:
         """The curves of a bone's channel."""
@@ -203,14 +206,3 @@ def _times(curve: bpy.types.FCurve, within: tuple[float, float] | None) -> Float
     rounds = np.arange(np.floor((within[0] - cycle[0]) / length), np.ceil((within[1] - cycle[0]) / length) + 1.0)
     again = (times[:-1] + length * rounds[:, None]).ravel()
     return np.asarray(again[(again >= within[0]) & (again <= within[1])])
-
-
-def _check_plain(armature: bpy.types.Object) -> None:
-    """Raise RigError if something other than its action moves an armature's bones over time."""
-    animation = armature.animation_data
-    if animation is None:
-        return
-    if animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE":
-        raise RigError(f"The action of {armature.name!r} is blended with others: set its influence to 1 to edit it")
-    if animation.use_tweak_mode:
-        raise RigError(f"{armature.name!r} has an NLA strip in tweak mode: leave tweak mode first")

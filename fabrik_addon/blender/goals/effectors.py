@@ -43,17 +43,14 @@ def partner_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> Pa
         return None
     if holder == rig:
         return Partner(carrier, BONE_HEAD)
-    if bone or holder.constraints or rig.data.bones[carrier].use_relative_parent or _is_animated(holder):
+    animation = holder.animation_data
+    is_animated = animation is not None and bool(
+        animation.nla_tracks or len(animation.drivers) or next(keyframes.curves(holder), None)
+    )
+    if bone or holder.constraints or rig.data.bones[carrier].use_relative_parent or is_animated:
         return None
     place = (holder.matrix_parent_inverse @ holder.matrix_basis).translation
     return Partner(carrier, (place.x, place.y + rig.data.bones[carrier].length, place.z))
-
-
-def _is_animated(holder: bpy.types.Object) -> bool:
-    animation = holder.animation_data
-    return animation is not None and bool(
-        animation.nla_tracks or len(animation.drivers) or any(True for _ in keyframes.curves(holder))
-    )
 
 
 def close_loops(
@@ -129,23 +126,19 @@ def check_effectors(scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
     if trouble:
         raise RigError(trouble)
     for effector in enabled_effectors(rig):
-        _check_bone(rig, effector)
+        if not effector.bone:
+            raise RigError(f"Target {effector.name!r} has no bone: choose one")
+        if effector.bone not in rig.pose.bones:
+            raise RigError(
+                f"Target {effector.name!r}: {rig.name!r} has no bone {effector.bone!r} (was it renamed?): choose it "
+                "again"
+            )
         if effector.kind == "TARGET":
             if effector.target is None:
                 raise RigError(f"Target {effector.name!r} has no object (was it deleted?): choose one")
             _check_object(scene, rig, effector.name, effector.target, effector.target_bone)
         if effector.bend_target is not None:
             _check_object(scene, rig, effector.name, effector.bend_target, effector.bend_bone)
-
-
-def _check_bone(rig: bpy.types.Object, effector: FabrikEffector) -> None:
-    """Raise RigError if the effector's bone does not exist, as after renaming."""
-    if not effector.bone:
-        raise RigError(f"Target {effector.name!r} has no bone: choose one")
-    if effector.bone not in rig.pose.bones:
-        raise RigError(
-            f"Target {effector.name!r}: {rig.name!r} has no bone {effector.bone!r} (was it renamed?): choose it again"
-        )
 
 
 def _check_object(
@@ -308,24 +301,20 @@ def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -
     if not markers:
         raise RigError(f"{rig.name!r} has no mapped markers: match its markers to bones first")
     for marker in markers:
-        _check_marker(scene, rig, marker)
-
-
-def _check_marker(scene: bpy.types.Scene, rig: bpy.types.Object, marker: FabrikMarker) -> None:
-    """Raise RigError if a marker's bone or object does not exist, as after renaming."""
-    if marker.bone not in rig.pose.bones:
-        raise RigError(
-            f"Marker {marker.name!r}: {rig.name!r} has no bone {marker.bone!r} (was it renamed?): choose it again"
-        )
-    if marker.target is None:
-        raise RigError(f"Marker {marker.name!r} has no object (was it deleted?): choose one, or disable the marker")
-    if not is_in_scene(scene, marker.target):
-        raise RigError(
-            f"Marker {marker.name!r}: its object {marker.target.name!r} is not in scene {scene.name!r}: choose another"
-        )
-    reason = why_no_target(rig, marker.target, marker.target_bone)
-    if reason:
-        raise RigError(f"Marker {marker.name!r}: {reason}")
+        if marker.bone not in rig.pose.bones:
+            raise RigError(
+                f"Marker {marker.name!r}: {rig.name!r} has no bone {marker.bone!r} (was it renamed?): choose it again"
+            )
+        if marker.target is None:
+            raise RigError(f"Marker {marker.name!r} has no object (was it deleted?): choose one, or disable the marker")
+        if not is_in_scene(scene, marker.target):
+            raise RigError(
+                f"Marker {marker.name!r}: its object {marker.target.name!r} is not in scene {scene.name!r}: choose "
+                "another"
+            )
+        reason = why_no_target(rig, marker.target, marker.target_bone)
+        if reason:
+            raise RigError(f"Marker {marker.name!r}: {reason}")
 
 
 def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:

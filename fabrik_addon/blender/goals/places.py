@@ -1,8 +1,7 @@
 """The positions of a rig's targets, now or frame by frame, in the space in which its tree of bones is solved."""
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
@@ -19,7 +18,7 @@ from ..rig.keyframes import bone_path
 from ..rig.spaces import as_array
 from ..settings.markers import MARKER_NAME, MARKER_STEP
 from .effectors import Partner, Pin, Target
-from .goals import Goals
+from .problem import RigProblem
 
 # Data filled frame by frame: (F, …), a function that reads it from a target in the evaluated scene, and the target.
 _Column: TypeAlias = tuple[FloatArray, Callable[[bpy.types.Depsgraph, Target], Any], Target]
@@ -118,7 +117,8 @@ def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Co
     done = 0
     while done < len(frames):
         first, began = done, time.monotonic()
-        with _frame_kept(scene):
+        frame, subframe = scene.frame_current, scene.frame_subframe
+        try:
             while done < len(frames) and (done < first + _LEAST_FRAMES or time.monotonic() < began + _LOOK_EVERY):
                 whole = int(np.floor(frames[done]))
                 scene.frame_set(whole, subframe=float(frames[done] - whole))
@@ -126,6 +126,8 @@ def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Co
                 for column, read, target in columns:
                     column[done] = read(graph, target)
                 done += 1
+        finally:
+            scene.frame_set(frame, subframe=subframe)
         yield done / len(frames)
 
 
@@ -191,16 +193,6 @@ def _evaluated_matrix(graph: bpy.types.Depsgraph, target: Target) -> Matrix:
     holder, bone = target
     evaluated = _evaluated_object(graph, holder)
     return evaluated.matrix_world @ evaluated.pose.bones[bone].matrix if bone else evaluated.matrix_world
-
-
-@contextmanager
-def _frame_kept(scene: bpy.types.Scene) -> Iterator[None]:
-    """Return the scene to its frame at the end of the block, also after errors."""
-    frame, subframe = scene.frame_current, scene.frame_subframe
-    try:
-        yield
-    finally:
-        scene.frame_set(frame, subframe=subframe)
 
 
 def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
@@ -286,25 +278,30 @@ class Places(NamedTuple):
         return Places(*(None if each is None else each[frames] for each in self))
 
 
-def present_places(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, goals: Goals) -> Places:
+def present_places(
+    graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, problem: RigProblem
+) -> Places:
     """The current targets, without a change of frame, so that objects moved by hand are included."""
-    space = tree_space(rig.evaluated_get(graph), goals)
+    space = tree_space(rig.evaluated_get(graph), problem)
     armature = as_array(rig.evaluated_get(graph).matrix_world)
-    world = np.array([_world_matrix(graph, armature, goal) for goal in goals.targets])
-    for goal, matrix in zip(goals.targets, world, strict=True):
+    world = np.array([_world_matrix(graph, armature, goal) for goal in problem.targets])
+    for goal, matrix in zip(problem.targets, world, strict=True):
         if isinstance(goal, (Pin, Partner)) or not is_imported(goal):
             continue
         # Imported markers have gaps.
         if not is_seen(goal, scene.frame_current_final):
             matrix[:3, 3] = np.nan
-    bends = np.array([_bend_point(graph, bend) for bend in goals.bends])
-    return places_in(space, goals, world[:, :3, 3], world, bends)
+    bends = np.full((len(world), 3), np.nan)
+    for row, bend in enumerate(problem.bends):
+        if bend is not None:
+            bends[row] = _world_matrix(graph, armature, bend)[:3, 3]
+    return places_in(space, problem, world[:, :3, 3], world, bends)
 
 
 def sampled_steps(
     scene: bpy.types.Scene,
     rig: bpy.types.Object,
-    goals: Sequence[Goals],
+    problems: Sequence[RigProblem],
     frames: npt.ArrayLike,
     smooth: Callable[[FloatArray], FloatArray] | None = None,
     *,
@@ -316,65 +313,46 @@ def sampled_steps(
     are markers, see `sample_targets`. Returns for each tree its targets and (F, 4, 4) from its space to the world, and
     (F, 4, 4) world matrices of the rig. Raises TargetError for a target that is not in the evaluated scene.
     """
-    wanted = [goal for tree in goals for goal in (*tree.targets, *tree.bends)]
+    wanted = [goal for tree in problems for goal in (*tree.targets, *tree.bends)]
     reached = _once(goal for goal in wanted if goal is not None and not isinstance(goal, (Pin, Partner)))
-    followed = [goal for tree in goals for goal in _turning(tree) if not isinstance(goal, (Pin, Partner))]
-    turning = _once([(rig, ""), *followed, *((rig, tree.carrier) for tree in goals if tree.carrier)])
+    followed = [goal for tree in problems for goal in _turning(tree) if not isinstance(goal, (Pin, Partner))]
+    turning = _once([(rig, ""), *followed, *((rig, tree.carrier) for tree in problems if tree.carrier)])
     points, matrices = yield from sample_steps(scene, reached, turning, frames, recorded=recorded)
     points = points if smooth is None else smooth(points)
-    samples = _Samples(_by_target(reached, points), _by_target(turning, matrices))
-    armature = samples.turned[rig, ""]
-    return [samples.places(rig, tree) for tree in goals], armature
+    # The samples (F, 3) and (F, 4, 4) by goal; rotations are only valid if a goal has a target rotation.
+    seen: dict[Target | Pin | Partner, FloatArray] = dict(zip(reached, np.moveaxis(points, 1, 0), strict=True))
+    turned: dict[Target | Pin | Partner, FloatArray] = dict(zip(turning, np.moveaxis(matrices, 1, 0), strict=True))
+    armature, found = turned[rig, ""], []
+    for goal in (each for tree in problems for each in tree.targets):
+        if isinstance(goal, (Pin, Partner)):
+            turned[goal] = armature @ _own_matrix(goal)
+            seen[goal] = turned[goal][:, :3, 3]
+    nothing, unturned = np.full((len(armature), 3), np.nan), np.broadcast_to(np.eye(4), armature.shape)
+    for tree in problems:
+        space = armature
+        if tree.carrier:
+            space = turned[rig, tree.carrier] @ np.linalg.inv(tree.tree.skeleton.rest[0])
+        world = None
+        if _turning(tree):
+            world = np.stack([turned.get(goal, unturned) for goal in tree.targets], axis=1)
+        bends = np.stack([nothing if bend is None else seen[bend] for bend in tree.bends], axis=1)
+        places = places_in(space, tree, np.stack([seen[goal] for goal in tree.targets], axis=1), world, bends)
+        found.append((places, space))
+    return found, armature
 
 
 def _once(targets: Iterable[Target]) -> list[Target]:
     return list(dict.fromkeys(targets))
 
 
-def _by_target(targets: Sequence[Target], samples: FloatArray) -> dict[Target, FloatArray]:
-    """The samples (F, E, …) by target."""
-    return dict(zip(targets, np.moveaxis(samples, 1, 0), strict=True))
-
-
-class _Samples(NamedTuple):
-    """Samples on F frames, (F, 3) and (F, 4, 4) by object and bone; the rig always has matrices."""
-
-    points: dict[Target, FloatArray]
-    turned: dict[Target, FloatArray]
-
-    def places(self, rig: bpy.types.Object, goals: Goals) -> tuple[Places, FloatArray]:
-        """The targets of one tree, and its space."""
-        armature = space = self.turned[rig, ""]
-        if goals.carrier:
-            space = self.turned[rig, goals.carrier] @ np.linalg.inv(goals.tree.skeleton.rest[0])
-        points = np.stack([self._point(armature, goal) for goal in goals.targets], axis=1)
-        turning = bool(_turning(goals))
-        world = np.stack([self._world(armature, goal) for goal in goals.targets], axis=1) if turning else None
-        nothing = np.full((len(space), 3), np.nan)
-        bends = np.stack([nothing if bend is None else self.points[bend] for bend in goals.bends], axis=1)
-        return places_in(space, goals, points, world, bends), space
-
-    def _point(self, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
-        """(F, 3) positions of a goal."""
-        if isinstance(goal, (Pin, Partner)):
-            return np.asarray((armature @ _own_matrix(goal)[:, 3])[:, :3])
-        return self.points[goal]
-
-    def _world(self, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
-        """(F, 4, 4) matrices of a goal; the rotation is only valid if the goal has a target rotation."""
-        if isinstance(goal, (Pin, Partner)):
-            return armature @ _own_matrix(goal)
-        return self.turned[goal] if goal in self.turned else np.tile(np.eye(4), (len(armature), 1, 1))
-
-
-def _turning(goals: Goals) -> list[Target | Pin | Partner]:
+def _turning(problem: RigProblem) -> list[Target | Pin | Partner]:
     """The goals of a tree that have a target rotation."""
-    pairs = zip(goals.targets, goals.effectors, strict=True)
+    pairs = zip(problem.targets, problem.effectors, strict=True)
     return [goal for goal, effector in pairs if effector.rotation_weight > 0.0]
 
 
 def places_in(
-    space: FloatArray, goals: Goals, points: FloatArray, world: FloatArray | None, bends: FloatArray
+    space: FloatArray, problem: RigProblem, points: FloatArray, world: FloatArray | None, bends: FloatArray
 ) -> Places:
     """The targets in the space of a tree, which has matrices ([F,] 4, 4) in the world.
 
@@ -383,8 +361,8 @@ def places_in(
     """
     stays = space.ndim > 2 and bool((space == space[0]).all())
     into = np.linalg.inv(space[:1] if stays else space)[..., None, :, :]
-    rotations = quaternions(into @ world) if world is not None and _turning(goals) else None
-    toward = _moved(into, bends) if any(bend is not None for bend in goals.bends) else None
+    rotations = quaternions(into @ world) if world is not None and _turning(problem) else None
+    toward = _moved(into, bends) if any(bend is not None for bend in problem.bends) else None
     return Places(_moved(into, points), rotations, toward)
 
 
@@ -399,13 +377,13 @@ def quaternions(matrices: FloatArray) -> FloatArray:
     return np.array(flat).reshape(*matrices.shape[:-2], 4)
 
 
-def tree_space(rig: bpy.types.Object, goals: Goals) -> FloatArray:
+def tree_space(rig: bpy.types.Object, problem: RigProblem) -> FloatArray:
     """(4, 4) from the space of a tree to the world, for an evaluated armature in its current state."""
     world = as_array(rig.matrix_world)
-    if not goals.carrier:
+    if not problem.carrier:
         return world
-    rest = goals.tree.skeleton.rest[0]
-    return world @ as_array(rig.pose.bones[goals.carrier].matrix) @ np.linalg.inv(rest)
+    rest = problem.tree.skeleton.rest[0]
+    return world @ as_array(rig.pose.bones[problem.carrier].matrix) @ np.linalg.inv(rest)
 
 
 def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
@@ -426,10 +404,3 @@ def _own_matrix(pin: Pin | Partner) -> FloatArray:
     if isinstance(pin, Partner):
         return np.eye(4)
     return as_array(Matrix.LocRotScale(pin.location, Quaternion(pin.rotation), None))
-
-
-def _bend_point(graph: bpy.types.Depsgraph, bend: Target | None) -> Sequence[float]:
-    """(3,) world position of a limb's pole, NaN without one."""
-    if bend is None:
-        return (np.nan,) * 3
-    return _world_matrix(graph, np.eye(4), bend)[:3, 3].tolist()

@@ -41,7 +41,15 @@ def collision_of(armature: bpy.types.Object, skeleton: Skeleton, *, always: bool
     found = fitted(armature) if always or rig_settings(armature).use_self_collision else None
     if found is None:
         return None
-    capsules = [each if each.bone in skeleton.names else _as_posed(armature, each) for each in found.capsules]
+    capsules = []
+    for capsule in found.capsules:
+        each = capsule
+        if each.bone not in skeleton.names:
+            # In armature space, in the current pose of its bone.
+            matrix = as_array(armature.pose.bones[each.bone].matrix)
+            start, end = (np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3]).tolist()
+            each = Capsule("", tuple(start), tuple(end), each.radius)
+        capsules.append(each)
     return replace(found, capsules=tuple(capsules))
 
 
@@ -52,13 +60,6 @@ def fitted(armature: bpy.types.Object) -> SelfCollision | None:
     meshes = [thing for thing in bpy.data.objects if thing.type == "MESH" and thing.find_armature() in followed]
     # A mesh is only read again if its number of vertices changes.
     return _fitted(armature.name, tuple((mesh.name, len(mesh.data.vertices)) for mesh in meshes), rest_key(armature))
-
-
-def _as_posed(armature: bpy.types.Object, capsule: Capsule) -> Capsule:
-    """A capsule in armature space, in the current pose of its bone."""
-    matrix = as_array(armature.pose.bones[capsule.bone].matrix)
-    start, end = (np.array([capsule.start, capsule.end]) @ matrix[:3, :3].T + matrix[:3, 3]).tolist()
-    return Capsule("", tuple(start), tuple(end), capsule.radius)
 
 
 @lru_cache(maxsize=_RIGS_FITTED)

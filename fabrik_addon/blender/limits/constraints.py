@@ -6,7 +6,7 @@ made from a limit is a box of Euler angles. Only for a hinge, it equals the limi
 contains the limit: it allows a little more, and never changes a pose within the limit.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import pi, sqrt
 from typing import Any, Final, NamedTuple, TypeAlias, cast
@@ -73,9 +73,13 @@ def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, lis
         raise RigError(left[0])
     for holder, box in zip(holders, boxes, strict=True):
         if holder is not None and any(box.ranges):
-            _constrain(own_constraint(holder) or _new_constraint(holder), box)
-        elif holder is not None:
-            _remove_constraint(holder)
+            _constrain(holder, box)
+        elif holder is not None and (constraint := own_constraint(holder)) is not None:
+            # A constraint from a library can only be muted.
+            if rig.override_library is not None and constraint.is_override_data:
+                constraint.mute = True
+            else:
+                holder.constraints.remove(constraint)
     pairs = zip(holders, boxes, strict=True)
     count = sum(holder is not None and any(box.ranges) for holder, box in pairs)
     return f"{count} of {len(bones)} bones now have a Limit Rotation constraint", left
@@ -96,7 +100,9 @@ def euler_box(limit: Limit | None) -> EulerBox:
     if limit is None:
         return EulerBox("XYZ", (None, None, None))
     if isinstance(limit, Ball | Polygon):
-        return min((_box_of_leans(limit, order) for order in _ORDERS), key=_size)
+        boxes = [_box_of_leans(limit, order) for order in _ORDERS]
+        sizes = [[_FULL_TURN if ends is None else ends[1] - ends[0] for ends in box.ranges] for box in boxes]
+        return boxes[int(np.argmin(np.prod(sizes, axis=1)))]
     ends: dict[str, Range | None] = (
         {limit.axis: (limit.low, limit.high) if limit.bounded else None} if isinstance(limit, Hinge) else {}
     )
@@ -139,39 +145,23 @@ def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
     return np.concatenate(found)
 
 
-def _size(box: EulerBox) -> float:
-    return float(np.prod([_FULL_TURN if ends is None else ends[1] - ends[0] for ends in box.ranges]))
-
-
-def _new_constraint(bone: bpy.types.PoseBone) -> Any:
-    made = bone.constraints.new("LIMIT_ROTATION")
-    made.name = CONSTRAINT_NAME
-    return made
-
-
-def _constrain(constraint: Any, box: EulerBox) -> None:
+def _constrain(bone: bpy.types.PoseBone, box: EulerBox) -> None:
+    """Set the bone's constraint for its limit, which is made if it does not exist."""
+    constraint = own_constraint(bone)
+    if constraint is None:
+        constraint = bone.constraints.new("LIMIT_ROTATION")
+        constraint.name = CONSTRAINT_NAME
     constraint.owner_space = "LOCAL"
     constraint.euler_order = box.order
     constraint.use_transform_limit = True
     constraint.use_legacy_behavior = False
     constraint.mute = False
     constraint.influence = 1.0
-    for axis, ends in zip("xyz", box.ranges, strict=True):
+    for axis, ends in zip(_AXES, box.ranges, strict=True):
         setattr(constraint, f"use_limit_{axis}", ends is not None)
         if ends is not None:
             setattr(constraint, f"min_{axis}", ends[0])
             setattr(constraint, f"max_{axis}", ends[1])
-
-
-def _remove_constraint(bone: bpy.types.PoseBone) -> None:
-    """Remove our own constraint; a constraint from a library can only be muted."""
-    constraint = own_constraint(bone)
-    if constraint is None:
-        return
-    if bone.id_data.override_library is not None and constraint.is_override_data:
-        constraint.mute = True
-    else:
-        bone.constraints.remove(constraint)
 
 
 def limits_from_ik(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
@@ -180,11 +170,25 @@ def limits_from_ik(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]
     Returns a line for the user, and sentences about skipped bones. Raises RigError if there is nothing to convert, and
     LimitPropertyError if a limit can't be stored; then nothing is changed.
     """
-    found: list[tuple[bpy.types.PoseBone, LimitSettings]] = []
-    left = [sentence for bone in bones for sentence in _left_constraints(bone)]
+    found, left = list[tuple[bpy.types.PoseBone, LimitSettings]](), list[str]()
     for bone in bones:
+        limited = _ranges(bone, "ik_", "use_ik_limit_")
+        locked = [getattr(bone, f"lock_ik_{axis}") for axis in _AXES]
+        boxes: list[Box] = [[_CLOSED if lock else ends for lock, ends in zip(locked, limited, strict=True)]]
+        for constraint in bone.constraints:
+            if constraint.type != "LIMIT_ROTATION" or constraint.mute or not constraint.influence or is_own(constraint):
+                continue
+            where = f"Constraint {constraint.name!r} of bone {bone.name!r} was skipped"
+            if constraint.owner_space != "LOCAL":
+                left.append(f"{where}: it is not in local space")
+            elif constraint.influence < 1.0:
+                left.append(f"{where}: its influence is not 1")
+            else:
+                # A full turn is not a limit.
+                limited = _ranges(constraint, "", "use_limit_")
+                whole = _FULL_TURN - _NOTHING
+                boxes.append([ends if ends and ends[1] - ends[0] < whole else None for ends in limited])
         try:
-            boxes = [_ik_box(bone), *(_constraint_box(constraint) for constraint in _local_constraints(bone))]
             settings = settings_in(([_common([box[axis] for box in boxes]) for axis in range(3)]), read_settings(bone))
         except LimitError as error:
             left.append(f"Bone {bone.name!r} was skipped: {error}")
@@ -215,10 +219,8 @@ def settings_in(box: Box, kept: LimitSettings) -> LimitSettings | None:
         right, front, left, back = (min(angle, pi) for angle in (-low_z, high_x, high_z, -low_x))
         cone: Cone = (right, front, left, back)
         return replace(kept, type="BALL", cone=cone, twist=twist)
-    about_x = box[0]
-    about_z = box[2]
-    low_x, high_x = about_x or _beside(about_z)
-    low_z, high_z = about_z or _beside(about_x)
+    low_x, high_x = box[0] or _beside(box[2])
+    low_z, high_z = box[2] or _beside(box[0])
     found = replace(
         kept, type="POLYGON", window=((-high_z, low_x, -low_z, low_x, -low_z, high_x, -high_z, high_x)), twist=twist
     )
@@ -242,42 +244,8 @@ def _common(ranges: Sequence[Range | None]) -> Range | None:
     return low, high
 
 
-def _ik_box(bone: Any) -> Box:
-    """The ranges of a bone's IK limits."""
-    limited = _ranges(bone, "ik_", "use_ik_limit_")
-    return [_CLOSED if getattr(bone, f"lock_ik_{axis}") else ends for axis, ends in zip(_AXES, limited, strict=True)]
-
-
-def _constraint_box(constraint: Any) -> Box:
-    """The ranges of a Limit Rotation constraint; a full turn is not a limit."""
-    limited = _ranges(constraint, "", "use_limit_")
-    return [ends if ends and ends[1] - ends[0] < _FULL_TURN - _NOTHING else None for ends in limited]
-
-
 def _ranges(owner: Any, prefix: str, use: str) -> Box:
     """The ranges about X, Y and Z that a bone or a constraint uses."""
     ends = [sorted((getattr(owner, f"{prefix}min_{axis}"), getattr(owner, f"{prefix}max_{axis}"))) for axis in _AXES]
     used = [getattr(owner, f"{use}{axis}") for axis in _AXES]
     return [(low, high) if limited else None for (low, high), limited in zip(ends, used, strict=True)]
-
-
-def _active_constraints(bone: bpy.types.PoseBone) -> Iterator[Any]:
-    """The active Limit Rotation constraints, except the one that was made from our limit."""
-    for constraint in bone.constraints:
-        counts = not constraint.mute and constraint.influence > 0.0 and not is_own(constraint)
-        if constraint.type == "LIMIT_ROTATION" and counts:
-            yield constraint
-
-
-def _local_constraints(bone: bpy.types.PoseBone) -> list[Any]:
-    return [each for each in _active_constraints(bone) if each.owner_space == "LOCAL" and each.influence == 1.0]
-
-
-def _left_constraints(bone: bpy.types.PoseBone) -> Iterator[str]:
-    """A sentence for each constraint that is not converted."""
-    for constraint in _active_constraints(bone):
-        where = f"Constraint {constraint.name!r} of bone {bone.name!r} was skipped"
-        if constraint.owner_space != "LOCAL":
-            yield f"{where}: it is not in local space"
-        elif constraint.influence < 1.0:
-            yield f"{where}: its influence is not 1"

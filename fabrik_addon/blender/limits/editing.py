@@ -1,6 +1,7 @@
 """Sets, clears and copies the limits of bones; edits the corners of polygon limits, each of which is a swing."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import atan2, dist, hypot, pi, radians
 from typing import Any, Final, TypeAlias, cast
@@ -10,7 +11,7 @@ import numpy as np
 
 from ...core import LimitError, Polygon
 from ...core.backend import array as many
-from ...core.limits.ellipse import outline
+from ...core.limits.ball import outline
 from ...core.limits.swing_twist import lean_of
 from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError
@@ -68,7 +69,13 @@ def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:
     # Operators pass numbers in single precision.
     tidy: dict[str, Any] = {"cone": as_cone, "twist": as_range, "hinge": as_range, "window": as_window, "slide": tuple}
     given = {name: tidy[name](tuple(value)) if name in tidy else value for name, value in given.items()}
-    kind = given.pop("type", "") or (_type_for(given) if kept.type == FREE else kept.type)
+    told = given.pop("type", "")
+    kind = told or kept.type
+    if kind == FREE and not told:
+        # The type that has these values.
+        turns = {"axis", "hinge"} & given.keys()
+        beside = given.keys() <= set(BESIDE_LIMIT)
+        kind = "POLYGON" if "window" in given else FREE if beside else "HINGE" if turns else "BALL"
     changed = replace(kept, **given, type=kind)
     if kind == "POLYGON" and not changed.window:
         changed = replace(changed, window=window_in(changed.cone))
@@ -96,15 +103,6 @@ def first_hinge(bone: bpy.types.PoseBone) -> tuple[str, tuple[float, float]]:
     axis = max(about, key=lambda each: abs(about[each]))
     straight, folded = -bent, max(_FOLDED - bent, 0.0)
     return axis, (straight, folded) if about[axis] > 0.0 else (-folded, -straight)
-
-
-def _type_for(values: dict[str, Any]) -> str:
-    """The type of limit that has these values."""
-    if "window" in values:
-        return "POLYGON"
-    if values.keys() <= set(BESIDE_LIMIT):
-        return FREE
-    return "HINGE" if values.keys() & {"axis", "hinge"} else "BALL"
 
 
 def numbers_in(text: str) -> tuple[float, ...]:
@@ -179,7 +177,14 @@ def add_point(bone: bpy.types.PoseBone, *, from_pose: bool = False) -> str:
     """
     settings = _polygon(bone)
     corners = list(points(settings.window))
-    grown = _with_lean(bone, corners) if from_pose else _split(corners)
+    if from_pose:
+        grown = _with_lean(bone, corners)
+    else:
+        following = corners[1:] + corners[:1]
+        lengths = _edges(corners)
+        longest = lengths.index(max(lengths))
+        (ax, az), (bx, bz) = corners[longest], following[longest]
+        grown = [*corners[: longest + 1], ((ax + bx) / 2.0, (az + bz) / 2.0), *corners[longest + 1 :]]
     write_settings(bone, replace(settings, window=flat(grown)))
     return f"The outline of {bone.name!r} now has {len(grown)} points"
 
@@ -202,35 +207,22 @@ def remove_point(bone: bpy.types.PoseBone, index: int) -> str:
     return f"The outline of {bone.name!r} now has {len(corners)} points"
 
 
-def _split(corners: Corners) -> Corners:
-    """The points with a new one in the middle of the longest edge."""
-    following = corners[1:] + corners[:1]
-    lengths = _edges(corners)
-    longest = lengths.index(max(lengths))
-    (ax, az), (bx, bz) = corners[longest], following[longest]
-    return [*corners[: longest + 1], ((ax + bx) / 2.0, (az + bz) / 2.0), *corners[longest + 1 :]]
-
-
 def _with_lean(bone: bpy.types.PoseBone, corners: Corners) -> Corners:
     """The points with the bone's current swing, inserted into the edge whose length it increases least."""
     lean = present_lean(bone)
     if any(dist(lean, corner) < _SAME_POINT for corner in corners):
         raise RigError(f"There is already a point at the current swing of {bone.name!r}: rotate the bone first")
-    ways = [[*corners[:place], lean, *corners[place:]] for place in range(1, len(corners) + 1)]
-    simple = [way for way in ways if _is_simple(way)]
+    simple = list[Corners]()
+    for place in range(1, len(corners) + 1):
+        way = [*corners[:place], lean, *corners[place:]]
+        with suppress(LimitError):
+            Polygon(way)
+            simple.append(way)
     if not simple:
         raise RigError(
             f"A point at the current swing of {bone.name!r} would make the outline cross itself: rotate the bone first"
         )
     return min(simple, key=lambda way: sum(_edges(way)))
-
-
-def _is_simple(corners: Corners) -> bool:
-    try:
-        Polygon(corners)
-    except LimitError:
-        return False
-    return True
 
 
 def _edges(corners: Corners) -> list[float]:

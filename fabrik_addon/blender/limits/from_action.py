@@ -33,6 +33,8 @@ _FULL_TURN: Final = 2.0 * pi
 # A bone that never rotates by more than this counts as not rotated.
 _STILL: Final = 1e-4
 _ROUNDS: Final = 200
+# Radians (3°) by which rotations may be off a hinge's axis. Chosen by hand.
+_HINGE_TOLERANCE: Final = pi / 60.0
 
 
 def window_around(leans: FloatArray, margin: float) -> FloatArray:
@@ -79,18 +81,16 @@ def limits_from_action(
     rig: bpy.types.Object,
     bones: Sequence[bpy.types.PoseBone],
     margin: float,
-    hinge_tolerance: float,
     shape: str = "FITTED",
 ) -> tuple[str, list[str]]:
     """Limit bones to their rotations in the rig's current action, widened by a margin.
 
-    margin: radians on each side. hinge_tolerance: maximum radians between a hinge's rotations and its axis. shape:
-    "FITTED", a hinge or a ball, or "POLYGON".
+    margin: radians on each side. shape: "FITTED", a hinge or a ball, or "POLYGON".
     Returns a line for the user, and sentences about skipped bones. Raises RigError if there is no action or it rotates
     none of the bones, LimitPropertyError if a limit can't be stored; then nothing is changed.
     """
     found = rotations_of_action(context, rig, bones)
-    limits = [fitted_limit(each.rotations, margin, hinge_tolerance, shape) for each in found]
+    limits = [fitted_limit(each.rotations, margin, _HINGE_TOLERANCE, shape) for each in found]
     turned = [each.bone for each in found]
     wanted = [settings_of(limit, read_settings(bone)) for bone, limit in zip(turned, limits, strict=True)]
     write_all(turned, wanted)

@@ -1,6 +1,5 @@
 """The rotations of bones over an action: by curves, or for a control rig as its controls pose them."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from ...core.arrays import FloatArray
 from ...core.rotations import angle_between
 from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError
-from ..rig.keyframes import bone_path, channel_values, curves, keys
+from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path, keys
 from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import channel_count, from_channels, property_name
 
@@ -64,12 +63,11 @@ def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> l
     animation = rig.animation_data
     if animation is None or animation.action is None:
         raise RigError(f"{rig.name!r} has no action: assign one first")
-    by_path: dict[str, dict[int, bpy.types.FCurve]] = defaultdict(dict)
-    for curve in curves(rig):
-        if not curve.mute and len(curve.keyframe_points):
-            by_path[curve.data_path][curve.array_index] = curve
-    every = [BoneCurves(bone) for bone in bones]
-    found = [BoneCurves(each.bone, by_path[each.path]) for each in every if each.path in by_path]
+    by_path = curves_by_path(curves(rig))
+    every = {each.path: each for each in map(BoneCurves, bones) if each.path in by_path}
+    found = [
+        BoneCurves(each.bone, {curve.array_index: curve for curve in by_path[path]}) for path, each in every.items()
+    ]
     if not found:
         names = ", ".join(repr(bone.name) for bone in bones[:3]) + (", …" if len(bones) > 3 else "")
         raise RigError(f"Action {animation.action.name!r} doesn't rotate any of the bones ({names}): select others")

@@ -31,7 +31,12 @@ def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
         bones = [rig.pose.bones[name] for name in rest]
     preset = human_limits(rest, [bone.name for bone in bones])
     if not preset.limits:
-        raise RigError(_why_nothing(rig, preset))
+        if preset.unplaced:
+            name, why = next(iter(preset.unplaced.items()))
+            raise RigError(f"{name}: {why}; set its limit by hand")
+        if preset.free:
+            raise RigError(f"{first_few(preset.free)}: a root is not limited; choose other bones")
+        raise RigError(f"No bone of {rig.name!r} has the name of a human bone: set limits by hand")
     limited = [bone for bone in bones if bone.name in preset.limits]
     write_all(limited, [settings_of(preset.limits[bone.name], read_settings(bone)) for bone in limited])
     return preset
@@ -84,12 +89,3 @@ def described(preset: Preset) -> tuple[str, list[str]]:
         bones = first_few([f"{name} by {angle:.0f}°" for name, angle in preset.turned.items()])
         sentences.append(f"Rolled relative to their joints, so their limits are rotated too: {bones}")
     return line, sentences
-
-
-def _why_nothing(rig: bpy.types.Object, preset: Preset) -> str:
-    if preset.unplaced:
-        name, reason = next(iter(preset.unplaced.items()))
-        return f"{name}: {reason}; set its limit by hand"
-    if preset.free:
-        return f"{first_few(preset.free)}: a root is not limited; choose other bones"
-    return f"No bone of {rig.name!r} has the name of a human bone: set limits by hand"

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
-from ..goals.goals import gather_goals, moves_root
+from ..goals.problem import find_problems
 from ..rig import keyframes
 from ..rig.actions import check_action
 from ..rig.armature import RigError, check_editable
@@ -97,10 +97,10 @@ def _posed_by_effectors(context: bpy.types.Context, rig: bpy.types.Object) -> It
         return
     check_effectors(context.scene, rig)
     posed = posed_rig(rig)
-    trees = gather_goals(rig)
-    roots = [goals.tree.skeleton.names[0] for goals in trees if moves_root(rig, goals)]
-    yield from posed.keyed([bone for goals in trees for bone in goals.bone_names], roots)
-    yield from ((bone, "scale") for goals in trees for bone in goals.slides)
+    trees = find_problems(rig)
+    roots = [problem.tree.skeleton.names[0] for problem in trees if problem.free_root]
+    yield from posed.keyed([bone for problem in trees for bone in problem.bone_names], roots)
+    yield from ((bone, "scale") for problem in trees for bone in problem.slides)
 
 
 def _posed_since_last_key(rig: bpy.types.Object, frame: float) -> Iterator[_Channel]:
@@ -151,9 +151,4 @@ def _bring_beside_keys(rig: bpy.types.Object, bone: bpy.types.PoseBone, frame: f
 def _keyed_values(rig: bpy.types.Object, path: str, present: FloatArray, frame: float) -> FloatArray | None:
     """The values of a channel's curves on a frame; None without curves."""
     found: Sequence[bpy.types.FCurve] = [curve for curve in keyframes.curves(rig) if curve.data_path == path]
-    if not found:
-        return None
-    values = present.copy()
-    for curve in found:
-        values[curve.array_index] = curve.evaluate(frame)
-    return values
+    return keyframes.channel_values(present, found, np.array([frame]))[0] if found else None

@@ -7,6 +7,7 @@ from the existing pose. If nothing has changed nothing is written, so that updat
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
@@ -85,7 +86,7 @@ def resume(rig: bpy.types.Object | None = None) -> None:
 def why_short(rig: bpy.types.Object) -> str:
     """What keeps a live rig from its targets, such as "foot.L is at its limit"; "" if nothing does."""
     posed = _WATCHED.posed.get(rig.session_uid) if seen(rig).live else None
-    return "" if posed is None else next((why for tree in posed.trees.values() if (why := tree.why_short())), "")
+    return "" if posed is None else next((why for tree in posed.values() if (why := tree.why_short())), "")
 
 
 def live_rigs(scene: bpy.types.Scene) -> list[bpy.types.Object]:
@@ -124,7 +125,10 @@ def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[b
     rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig.session_uid not in _WATCHED.resting]
     leaders = _leaders(rigs)
     posed: set[bpy.types.ID] = set()
-    for rig in _leaders_first(leaders) if len(rigs) > 1 else rigs:
+    # The order of rigs in a cycle does not change.
+    with suppress(CycleError):
+        rigs = list(TopologicalSorter(leaders).static_order())
+    for rig in rigs:
         led = not posed.isdisjoint(leaders[rig])
         if updated is None or led or not updated.isdisjoint(_heeded(rig)):
             if led:
@@ -138,7 +142,7 @@ def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[b
 
 def _on_the_way() -> list[Any]:
     """The sessions whose joints are still catching up."""
-    return [tree for rig in _WATCHED.posed.values() for tree in rig.trees.values() if tree.is_on_the_way]
+    return [tree for rig in _WATCHED.posed.values() for tree in rig.values() if tree.is_on_the_way]
 
 
 def go_on() -> float | None:
@@ -218,14 +222,6 @@ def _carriers(things: Iterable[Any]) -> set[Any]:
             found.add(thing)
             waiting += [thing.parent, *(getattr(each, "target", None) for each in thing.constraints)]
     return found
-
-
-def _leaders_first(leaders: dict[bpy.types.Object, set[bpy.types.Object]]) -> list[bpy.types.Object]:
-    """The rigs in an order in which each comes after its leaders; the order of rigs in a cycle does not change."""
-    try:
-        return list(TopologicalSorter(leaders).static_order())
-    except CycleError:
-        return list(leaders)
 
 
 @persistent  # type: ignore[untyped-decorator]

@@ -4,29 +4,30 @@ On the same frame it continues from the last pose, on another frame from its bas
 whichever frame was posed before it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
+from ...core.drag import DragSolver
 from ...core.errors import FabrikError
 from ...core.rotations import angle_between, slerp
 from ..control.limbs import LimbOnIk, Update
 from ..control.posed_rig import posed_rig
+from ..control.writer import ControlWriter
 from ..goals.effectors import check_effectors
-from ..goals.goals import Goals, gather_goals, moves_root
 from ..goals.places import Places, present_places
+from ..goals.problem import RigProblem, find_problems
 from ..rig.armature import Tree, check_editable
 from ..rig.legal import legal_pose, legal_rotations
 from ..rig.locks import WithLocks
+from ..rig.pose_writer import PoseWriter
 from ..rig.stretch import present_factors, write_stretches
 from ..settings.rig import rig_settings
-from ..settings.why_not import enabled_effectors, why_no_solve
-from .posture_session import depends_on, session_for, why_short
-from .solve_frame import is_by_posture, solve_tree, stretch_factors
+from ..settings.why_not import why_no_solve
+from .solve_frame import depends_on, is_by_posture, session_for, solve_tree, stretch_factors
 from .stored_pose import BasePose, preferred_pose
 
 # A share of the summed bone lengths, and radians: a pose with smaller differences, as in a reopened file or after undo,
@@ -43,150 +44,143 @@ _SHORTEST: Final = 1e-3
 IS_EASED = not bpy.app.background
 # Radians, and shares of the root bone's length: a pose with smaller differences is not written again.
 _SAME_TURN: Final = 2e-6
-_SAME_PLACE: Final = 1e-6
-
-
-@dataclass
-class Written:
-    """A tree as last posed: the wanted pose, and the pose that resulted in the rig, which may differ.
-
-    Poses are (J, 4) local rotations and (3,) the root's head. `made` is None until the rig has been evaluated.
-    """
-
-    asked: tuple[FloatArray, FloatArray]
-    made: tuple[FloatArray, FloatArray] | None = None
-
-    def is_there(
-        self, asked: tuple[FloatArray, FloatArray], present: Tree, most: FloatArray, bones: Sequence[int]
-    ) -> bool:
-        """Whether some bones' pose is wanted again, and the rig still has the pose that resulted from it.
-
-        most: (J,) radians by which bones may differ. Locations may differ by the same share of the root bone's length.
-        """
-        stands = present.rotations, present.root_location
-        if self.made is None:
-            self.made = stands
-        length = max(float(present.skeleton.lengths[0]), _SHORTEST)
-        return all(
-            bool((angle_between(new[bones], old[bones]) <= most[bones]).all())
-            and np.abs(head - before).max() <= most.min() * length
-            for (new, head), (old, before) in ((asked, self.asked), (stands, self.made))
-        )
-
-
-@dataclass
-class LiveRig:
-    """The state from which a live rig continues: by root, the sessions of its trees and their last poses."""
-
-    trees: dict[str, "LiveSession"] = field(default_factory=dict)
-    written: dict[str, Written] = field(default_factory=dict)
+# (J, 4) local rotations and (3,) the head of the root.
+_Pose: TypeAlias = tuple[FloatArray, FloatArray]
 
 
 class LiveSession:
-    """One tree of bones of a live rig.
+    """One tree of bones of a live rig, and all that its next pose is compared with.
 
     Attributes:
         asked: the frame that was posed last, and its targets; the targets are None if they have to be met again.
         is_on_the_way: whether joints lag behind the targets and are catching up.
         goes_on: whether the next pose should be nearer although the targets are at rest.
         limbs: by switch, a control rig's limbs that are placed on IK.
+        wanted: the pose that was written last; None if none was.
+        made: the pose of the rig that resulted, which may differ; None until it is evaluated.
     """
 
-    def __init__(
-        self,
-        rig: bpy.types.Object,
-        goals: Goals,
-        base: tuple[FloatArray, FloatArray],
-        before: "LiveSession | None" = None,
-    ) -> None:
+    def __init__(self, problem: RigProblem, base: _Pose, before: "LiveSession | None" = None) -> None:
         """Prepare the session.
 
         Args:
-            rig: the armature.
-            goals: those of the tree.
+            problem: that of the tree.
             base: the pose without live posing, (J, 4) local rotations and the root's head at (3,).
             before: the former session of the tree that no longer fits, if there was one.
         """
-        self._key = depends_on(rig, goals)
-        self._rig, self._free, self._goals, self._base = rig, moves_root(rig, goals), goals, base
-        self._session = session_for(rig, goals, base)
+        self._key = depends_on(problem)
+        self._problem, self._base = problem, base
+        self._solver: DragSolver | None = None
         self.is_on_the_way = self.goes_on = False
         self.asked: tuple[float, Places | None] | None = None
         self.limbs: dict[str, LimbOnIk] = {} if before is None else before.limbs
+        self.wanted: _Pose | None = None if before is None else before.wanted
+        self.made: _Pose | None = None if before is None else before.made
         if before is not None and before.asked is not None:
             # Changed settings take effect at once, without joints catching up.
             self.asked = before.asked[0], None
 
-    def fits(self, rig: bpy.types.Object, goals: Goals) -> bool:
-        """Whether this session was made for the same goals of a rig in its current state."""
-        if self._key != depends_on(rig, goals) or not self._goals.tree.skeleton.is_like(goals.tree.skeleton):
+    def fits(self, problem: RigProblem) -> bool:
+        """Whether this session was made for the same problem of a rig in its current state."""
+        is_alike = self._problem.tree.skeleton.is_like(problem.tree.skeleton)
+        if not is_alike or self._key != depends_on(problem):
             return False
-        self._goals = goals
+        self._problem = problem
         return True
 
     def pose(
         self,
         places: Places,
-        base: tuple[FloatArray, FloatArray],
+        base: _Pose,
         locks: Mapping[int, WithLocks],
         frame: float,
         present: Tree | None,
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> _Pose:
         """(J, 4) local rotations and (3,) the root's head for targets on a frame.
 
         present: the rig's current pose to start from; None if it is not the result of a session.
         """
+        problem = self._problem
         last, self.asked = self.asked, (frame, places)
         goes_on, self.goes_on = self.goes_on, False
-        rebased = not all(np.array_equal(new, old) for new, old in zip(base, self._base, strict=True))
+        if self._solver is None:
+            self._solver, self._base = session_for(problem, base), base
+        solver, rebased = self._solver, not _same(base, self._base)
         if rebased:
             # Stay near another pose, which bones that are not solved take over.
-            rotations, location = base[0].copy(), self._session.location if self._free else base[1]
-            rotations[self._goals.bones] = self._session.rotations[self._goals.bones]
+            rotations, location = base[0].copy(), solver.location if problem.free_root else base[1]
+            rotations[problem.bones] = solver.rotations[problem.bones]
             self._base = base
-            self._session.prefer(
-                *preferred_pose(self._rig, self._goals.tree, *base, bones=self._goals.bones, moves_root=self._free)
+            solver.prefer(
+                *preferred_pose(problem.rig, problem.tree, *base, bones=problem.bones, moves_root=problem.free_root)
             )
-            self._session.go_on_from(rotations, location)
-        self._session.lock(locks)
+            solver.go_on_from(rotations, location)
+        solver.lock(locks)
         asked = places.points, places.rotations
-        if last is None and present is not None and self._is_there(present, asked):
-            self._session.begin(present.rotations, present.root_location)
+        if last is None and present is not None and self._is_there(solver, present, asked):
+            solver.begin(present.rotations, present.root_location)
             self.is_on_the_way = False
         elif last is None and present is not None and not self._is_base(present):
-            self._session.begin(present.rotations, present.root_location)
-            self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
+            solver.begin(present.rotations, present.root_location)
+            self.is_on_the_way = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         elif last is None or last[1] is None or frame != last[0]:
-            self.is_on_the_way = self._session.solve_anew(
+            self.is_on_the_way = solver.solve_anew(
                 *asked, is_frame=bpy.context.screen is not None and bpy.context.screen.is_animation_playing
             ).is_held_back
         elif rebased or goes_on or not _same(places, last[1]):
-            self.is_on_the_way = self._session.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
-        return self._session.rotations, self._session.location
+            self.is_on_the_way = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
+        return solver.rotations, solver.location
 
     def _is_base(self, present: Tree) -> bool:
         """Whether the rig is in its base pose."""
         turned = angle_between(present.rotations, self._base[0]).max()
         return bool(turned <= _LEGAL and np.allclose(present.root_location, self._base[1], atol=_THERE))
 
-    def _is_there(self, present: Tree, asked: tuple[FloatArray, FloatArray | None]) -> bool:
+    def _is_there(self, solver: DragSolver, present: Tree, asked: tuple[FloatArray, FloatArray | None]) -> bool:
         """Whether the pose already meets its targets, inside the limits."""
-        size = float(self._goals.tree.skeleton.lengths.sum())
-        misses = self._session.misses(present.rotations, present.root_location, *asked)
-        legal = legal_pose(present.skeleton, self._goals.limits, present.rotations[None])[0]
+        size = float(self._problem.tree.skeleton.lengths.sum())
+        misses = solver.misses(present.rotations, present.root_location, *asked)
+        legal = legal_pose(present.skeleton, self._problem.limits, present.rotations[None])[0]
         return bool(
             misses.max(initial=0.0) <= _THERE * size and angle_between(legal, present.rotations).max() <= _LEGAL
         )
 
+    def stays(self, wanted: _Pose, on_ik: Collection[str]) -> bool:
+        """Whether a pose need not be written: the rig is in it, or it is wanted again and the rig has what resulted.
+
+        wanted: (J, 4) local rotations and (3,) the root's head. on_ik: names of bones on IK.
+        """
+        tree, bones = self._problem.tree, self._problem.bones
+        present = tree.rotations, tree.root_location
+        length = max(float(tree.skeleton.lengths[0]), _SHORTEST)
+
+        def alike(one: _Pose, other: _Pose, most: FloatArray) -> bool:
+            turned = angle_between(one[0][bones], other[0][bones])
+            return bool((turned <= most[bones]).all() and np.abs(one[1] - other[1]).max() <= most.min() * length)
+
+        if alike(wanted, present, np.full(len(tree.skeleton), _SAME_TURN)):
+            return True
+        if self.wanted is None:
+            return False
+        self.made = self.made or present
+        most = np.array([SAME_TURN_ON_IK if name in on_ik else _SAME_TURN_MADE for name in tree.skeleton.names])
+        return alike(wanted, self.wanted, most) and alike(present, self.made, most)
+
+    def write(self, writer: PoseWriter | ControlWriter, rotations: FloatArray, head: FloatArray | None) -> None:
+        """Pose the rig by local rotations (J, 4) and the root's head (3,), None for a root that stays."""
+        self.wanted, self.made = (rotations, self._problem.tree.root_location if head is None else head), None
+        # Limbs that stay on IK continue from their current state.
+        self.limbs = dict(writer.limbs)
+        writer.write(rotations, head)
+
     def why_short(self) -> str:
         """What keeps effectors from their targets, as a text to show; "" if all are met."""
-        names = {each.bone: each.shown_bone for each in enabled_effectors(self._rig)}
-        return why_short(self._session.holding(), {bone: names.get(bone, bone) for bone in self._goals.pinned})
+        return "" if self._solver is None else self._problem.why_short(self._solver)
 
 
-def _same(places: Places, others: Places) -> bool:
-    """Whether targets are unchanged."""
-    pairs = zip(places, others, strict=True)
+def _same(ones: Iterable[FloatArray | None], others: Iterable[FloatArray | None]) -> bool:
+    """Whether targets, or poses, are unchanged."""
+    pairs = zip(ones, others, strict=True)
     return all(
         new is old or (new is not None and old is not None and np.array_equal(new, old, equal_nan=True))
         for new, old in pairs
@@ -194,93 +188,79 @@ def _same(places: Places, others: Places) -> bool:
 
 
 def try_pose(
-    graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, rigs: dict[int, LiveRig], update: Update
+    graph: bpy.types.Depsgraph,
+    scene: bpy.types.Scene,
+    rig: bpy.types.Object,
+    rigs: dict[int, dict[str, LiveSession]],
+    update: Update,
 ) -> str:
     """Pose a rig that has targets; returns the reason if that fails, else "".
 
-    rigs: by session number. update: evaluates the scene, without calling back.
+    rigs: by session number of a rig, the sessions of its trees by root. update: evaluates the scene, without calling
+    back.
     """
     try:
         if not why_no_solve(rig):
-            live = rigs.setdefault(rig.session_uid, LiveRig())
+            sessions = rigs.setdefault(rig.session_uid, {})
             check_effectors(scene, rig)
             check_editable(rig)
             base = BasePose(rig, scene.frame_current_final)
-            for goals in [each.pins_first() for each in gather_goals(rig)]:
-                _pose_tree(scene, rig, goals, base, present_places(graph, scene, rig, goals), live, update)
+            for problem in [each.pins_first() for each in find_problems(rig)]:
+                places = present_places(graph, scene, rig, problem)
+                _pose_tree(scene.frame_current_final, problem, base, places, sessions, update)
     except FabrikError as error:
         return str(error)
     return ""
 
 
 def _pose_tree(
-    scene: bpy.types.Scene,
-    rig: bpy.types.Object,
-    goals: Goals,
+    frame: float,
+    problem: RigProblem,
     base: BasePose,
     places: Places,
-    live: LiveRig,
+    sessions: dict[str, LiveSession],
     update: Update,
 ) -> None:
     """Pose one tree, at a share between its base pose and the solved one."""
-    free, posed, tree = moves_root(rig, goals), posed_rig(rig), goals.tree
-    present, place = tree.rotations, tree.root_location
-    start = present.copy()
-    start[goals.bones] = base.rotations(goals.bone_names)
-    head = base.root_place(tree.skeleton.names[0]) if free else place
+    rig, free, tree = problem.rig, problem.free_root, problem.tree
+    posed, place, root = posed_rig(rig), tree.root_location, tree.skeleton.names[0]
+    start = tree.rotations.copy()
+    start[problem.bones] = base.rotations(problem.bone_names)
+    head = base.root_place(root) if free else place
     share = rig_settings(rig).influence
-    if is_by_posture(goals, places):
-        session: LiveSession | None = _session(rig, goals, (start, head), live)
+    session = sessions.get(root)
+    if session is None or not session.fits(problem):
+        session = sessions[root] = LiveSession(problem, (start, head), session)
+    stretches: dict[str, float] = {}
+    if is_by_posture(problem, places):
         shown = tree if share == 1.0 else None
-        locks = posed.locks(tree.skeleton, goals.bones, start)
-        solved, solved_head = session.pose(places, (start, head), locks, scene.frame_current_final, shown)
-        stretches: dict[str, float] = {}
+        solved, solved_head = session.pose(places, (start, head), problem.locks(start), frame, shown)
     else:
-        solution, session = solve_tree(rig, goals, places, start, head), None
+        solution = solve_tree(problem, places, start, head)
         solved, solved_head = solution.rotations, solution.root_location
-        factors = stretch_factors(goals, solution)
+        factors = stretch_factors(problem, solution)
         stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in factors.items()}
-    rotations = blend(goals, start, solved, share)
-    location = head + share * (solved_head - head)
-    factors = present_factors(rig, stretches)
-    stretched = any(abs(factors[name] - factor) > _SAME_PLACE for name, factor in stretches.items())
-    root, names = tree.skeleton.names[0], tree.skeleton.names
-    written, moving = live.written.get(root), location if free else place
-    turned = bool((angle_between(rotations[goals.bones], present[goals.bones]) > _SAME_TURN).any())
-    moved = np.abs(moving - place).max() > _SAME_PLACE * max(float(tree.skeleton.lengths[0]), _SHORTEST)
-    stays = not (turned or moved)
-    if not stays and written is not None:
-        on_ik = posed.on_ik
-        most = np.array([SAME_TURN_ON_IK if name in on_ik else _SAME_TURN_MADE for name in names])
-        stays = written.is_there((rotations, moving), tree, most, goals.bones)
-    if stretched or not stays:
+    rotations = blend(problem, start, solved, share)
+    location = head + share * (solved_head - head) if free else None
+    present = present_factors(rig, stretches)
+    stretched = any(abs(present[name] - factor) > _SAME_TURN for name, factor in stretches.items())
+    if stretched or not session.stays((rotations, place if location is None else location), posed.on_ik):
         write_stretches(rig, stretches)
-        live.written[root] = Written((rotations, moving))
-        known = {} if session is None else session.limbs
-        writer = posed.writer(update, tree.skeleton, goals.bones, moves_root=free, known=known)
-        if session is not None:
-            # Limbs that stay on IK continue from their current state.
-            session.limbs = dict(writer.limbs)
-        writer.write(rotations, location if free else None)
+        session.write(
+            posed.writer(update, tree.skeleton, problem.bones, moves_root=free, known=session.limbs),
+            rotations,
+            location,
+        )
         rig.update_tag(refresh={"DATA"})
 
 
-def _session(rig: bpy.types.Object, goals: Goals, base: tuple[FloatArray, FloatArray], live: LiveRig) -> LiveSession:
-    """The session of a tree, the existing one if it still fits."""
-    root = goals.tree.skeleton.names[0]
-    session = live.trees.get(root)
-    if session is None or not session.fits(rig, goals):
-        session = live.trees[root] = LiveSession(rig, goals, base, session)
-    return session
-
-
-def blend(goals: Goals, start: FloatArray, end: FloatArray, share: float) -> FloatArray:
+def blend(problem: RigProblem, start: FloatArray, end: FloatArray, share: float) -> FloatArray:
     """(J, 4) rotations at a share between two poses; bones that start inside their limits stay inside."""
     if share in {0.0, 1.0}:
         return end if share else start
     mixed = slerp(start, end, np.full(len(start), share))
-    for name, limit in goals.limits.items():
-        bone = goals.tree.skeleton.index(name)
+    for name, limit in problem.limits.items():
+        bone = problem.tree.skeleton.index(name)
         if np.array_equal(legal_rotations(limit, start[bone][None])[0], start[bone]):
             mixed[bone] = legal_rotations(limit, mixed[bone][None])[0]
     return mixed

@@ -1,6 +1,6 @@
 """Moves targets to the current pose's effectors, so that solving changes nothing (FK to IK)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import bpy
@@ -10,8 +10,8 @@ from mathutils import Matrix, Quaternion, Vector
 from ...core.arrays import FloatArray
 from ...core.errors import first_few
 from ..goals.effectors import check_effectors, set_pin
-from ..goals.goals import Goals, gather_goals
 from ..goals.places import present_places, tree_space
+from ..goals.problem import find_problems
 from ..limits.check_action import clamp_pose
 from ..rig.armature import RigError, check_editable
 from ..rig.legal import excess
@@ -50,8 +50,8 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
     check_editable(rig)
     context.view_layer.update()
     effectors = enabled_effectors(rig)
-    trees = gather_goals(rig)
-    loops = {(effector.bone, effector.target_bone) for goals in trees for effector in goals.effectors}
+    trees = find_problems(rig)
+    loops = {(effector.bone, effector.target_bone) for problem in trees for effector in problem.effectors}
     own = [each for each in effectors if each.target == rig and (each.bone, each.target_bone) in loops]
     reaching = [each for each in effectors if each.kind == "TARGET" and each not in own]
     moves = [*(_to_effector(rig, each) for each in reaching), *_to_bends(context, rig)]
@@ -84,11 +84,11 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
 def _outside_limits(rig: bpy.types.Object) -> list[str]:
     """A note on the bones that solving would move inside their limits, the farthest first; none if all are inside."""
     found: dict[str, float] = {}
-    for goals in gather_goals(rig):
-        for bone in goals.bones:
-            name = goals.tree.skeleton.names[bone]
-            if name in goals.limits:
-                found[name] = float(np.degrees(excess(goals.limits[name], goals.tree.rotations[bone][None])[0]))
+    for problem in find_problems(rig):
+        for bone in problem.bones:
+            name = problem.tree.skeleton.names[bone]
+            if name in problem.limits:
+                found[name] = float(np.degrees(excess(problem.limits[name], problem.tree.rotations[bone][None])[0]))
     outside = sorted((name for name in found if found[name] > _OUTSIDE), key=lambda name: -found[name])
     if not outside:
         return []
@@ -107,29 +107,27 @@ def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
 
 def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Move]:
     """Movements that rotate poles about their limbs, to the side to which the limbs bend."""
-    for goals in gather_goals(rig):
-        if any(bend is not None for bend in goals.bends):
-            places = present_places(context.evaluated_depsgraph_get(), context.scene, rig, goals)
-            space = tree_space(rig, goals)
-            for number, toward in _limb_sides(goals):
-                bend = goals.bends[number]
+    for problem in find_problems(rig):
+        if any(bend is not None for bend in problem.bends):
+            places = present_places(context.evaluated_depsgraph_get(), context.scene, rig, problem)
+            space = tree_space(rig, problem)
+            solved = problem.solver().problem
+            pose = solved.bodies.pose(problem.tree.rotations[solved.bones], problem.tree.root_location)
+            for limb in solved.bend_limbs:
+                end = pose.points(np.array(limb.bodies[-1:]), limb.end[None])
+                heads = pose.heads[[limb.bodies[0], *limb.middle]]
+                bend = problem.bends[limb.effector]
                 if bend is not None and places.bends is not None:
-                    place = toward(places.bends[number])
+                    toward = _Side(np.concatenate([heads[:1], end, heads[1:]]))
+                    place = toward(places.bends[limb.effector])
                     yield _Move(*bend, Vector((space[:3, :3] @ place + space[:3, 3]).tolist()))
 
 
-def _limb_sides(goals: Goals) -> Iterator[tuple[int, Callable[[FloatArray], FloatArray]]]:
-    """For each effector that ends a limb, a function that rotates a point (3,) to the side to which the limb bends."""
-    problem = goals.solver(free_root=False).problem
-    pose = problem.bodies.pose(goals.tree.rotations[problem.bones], goals.tree.root_location)
-    for limb in problem.bend_limbs:
-        end = pose.points(np.array(limb.bodies[-1:]), limb.end[None])
-        heads = pose.heads[[limb.bodies[0], *limb.middle]]
-        yield limb.effector, _Side(np.concatenate([heads[:1], end, heads[1:]]))
-
-
 class _Side:
-    """The side to which a limb bends, from its base, its end, and the joints between: (2 + N, 3) points."""
+    """The side to which a limb bends, from its base, its end, and the joints between: (2 + N, 3) points.
+
+    It rotates points to that side.
+    """
 
     def __init__(self, points: FloatArray) -> None:
         self.base = points[0]

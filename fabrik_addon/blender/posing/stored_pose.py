@@ -105,10 +105,7 @@ class BasePose:
         self._rig, self._frame, stored = rig, frame, rig_settings(rig).stored_pose
         self._rows = {name: row for row, name in enumerate(stored.keys())}
         self._rotations, self._locations = floats(stored, "rotation", 4), floats(stored, "location", 3)
-        self._curves: dict[str, list[bpy.types.FCurve]] = {}
-        for curve in keyframes.curves(rig):
-            if not (curve.mute or (curve.group is not None and curve.group.mute)):
-                self._curves.setdefault(curve.data_path, []).append(curve)
+        self._curves = keyframes.curves_by_path(keyframes.curves(rig))
 
     def rotations(self, bones: Sequence[str]) -> FloatArray:
         """(B, 4) local rotations of bones, w x y z; rest if unknown."""

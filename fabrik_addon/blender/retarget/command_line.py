@@ -16,15 +16,15 @@ from ..bake.batch import Take
 from ..bake.command_line import Command, add_files, add_options, add_rate, chosen_options
 from ..bake.file import ADVICE, open_rig, show_range, write_files
 from ..bake.report import BakeResult
+from ..capture.import_options import IMPORT_OPTIONS
 from ..settings.bake_options import RETARGET_OPTIONS, KeyOptions
 from .door import is_file, retarget_from
 
 _DESCRIPTION: Final = (
     "Retarget .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files to keyframes on a rig, in new .blend files."
 )
-# On the command line, the reference frame is a single number.
-_HOW: Final = {name: declared for name, declared in RETARGET_OPTIONS.items() if "reference" not in name}
 _BAKED: Final = get_annotations(KeyOptions)
+_READ: Final = {"up_axis": IMPORT_OPTIONS["up_axis"]}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,14 +37,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
     text = "first and last frame (default: the whole motion)"
     parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
-    text = (
-        "the frame on which the source is in the rig's rest pose (default: the source's rest pose, or a frame like it)"
-    )
-    parser.add_argument("--reference", type=int, metavar="N", help=text)
-    text = "the axis that points up in a .npz file (default: auto)"
-    parser.add_argument("--up", dest="up_axis", choices=("auto", "Y", "Z"), default="auto", help=text)
+    add_options(parser, _READ)
     add_rate(parser)
-    add_options(parser.add_argument_group("Poses"), _HOW)
+    add_options(parser.add_argument_group("Poses"), RETARGET_OPTIONS)
     add_options(parser.add_argument_group("Keys"), _BAKED)
     parser.add_argument("--action", dest="action_name", default="", metavar="NAME", help="name of the action to write")
 
@@ -59,11 +54,11 @@ def _retarget(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[
         raise RetargetError(f"{motion.name}: {ADVICE.get(suffix, other)}")
     pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
     (rig, notes), context = open_rig(chosen.rig, chosen.armature), bpy.context
-    how: dict[str, Any] = chosen_options(chosen, _HOW)
-    how |= {"use_reference": chosen.reference is not None, "reference": chosen.reference or 0}
+    how: dict[str, Any] = chosen_options(chosen, RETARGET_OPTIONS)
     bake = {**chosen_options(chosen, _BAKED), "action_name": chosen.action_name}
     frames = chosen.frame_range or (None, None)
-    up_axis = None if chosen.up_axis == "auto" else chosen.up_axis
+    (up_axis,) = chosen_options(chosen, _READ).values()
+    up_axis = None if up_axis == "AUTO" else up_axis
     steps = retarget_from(context, rig, str(motion.resolve()), frames, how, bake, pairs, up_axis, chosen.rate)
     result = finish(steps)
     show_range(context.scene, int(result.frames[0]), int(result.frames[-1]))

@@ -54,18 +54,25 @@ def retarget_from(
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
     with nullcontext(check_source(source, rig)) if path is None else imported(context, path, up_axis, rate) as armature:
-        check_animated(armature)
-        own = source_range(armature, context.scene)
+        animated = armature.animation_data is not None or armature.parent is not None or len(armature.constraints)
+        if not animated and not any(len(bone.constraints) for bone in armature.pose.bones):
+            raise RetargetError(f"{armature.name!r} has no animation: choose an animated armature")
+        # The whole frames of its keys; the scene's range if it has no keys.
+        keyed = [curve.keyframe_points for curve in curves(armature) if len(curve.keyframe_points)]
+        own = context.scene.frame_start, context.scene.frame_end
+        if keyed:
+            ends = min(points[0].co[0] for points in keyed), max(points[-1].co[0] for points in keyed)
+            own = round(ends[0]), round(ends[1])
         first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
         baked, given = BakeSettings(first, last, **bake), checked_pairs(pairs, rig, armature)
         reference = None
-        if how["use_reference"]:
+        if how["reference"] >= 0:
             if not first <= how["reference"] <= last:
                 raise RetargetError(
                     f"The reference frame {how['reference']} is not in the range {first} to {last}: choose one inside"
                 )
             reference = int(np.abs(baked.frames - how["reference"]).argmin())
-        settings = RetargetSettings(how["places"], how["hands_in_world"], how["contacts"], reference)
+        settings = RetargetSettings(how["places"], how["hands_in_world"], baked.plant_feet != "OFF", reference)
         return (yield from retarget_object_steps(context, rig, armature, baked, settings, given))
 
 
@@ -144,21 +151,6 @@ def _armature_of(brought: Iterable[bpy.types.ID], path: Path) -> bpy.types.Objec
     armature = min(things, key=lambda thing: (next(curves(thing), None) is None, thing.name))
     armature.name = path.stem
     return armature
-
-
-def check_animated(source: bpy.types.Object) -> None:
-    """Raise RetargetError if nothing moves a source: no keys, drivers, constraints, strips or parent."""
-    animated = source.animation_data is not None or source.parent is not None or len(source.constraints)
-    if not animated and not any(len(bone.constraints) for bone in source.pose.bones):
-        raise RetargetError(f"{source.name!r} has no animation: choose an animated armature")
-
-
-def source_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[int, int]:
-    """The first and the last whole frame of a source's keys; the scene's range if it has no keys."""
-    keyed = [curve.keyframe_points for curve in curves(source) if len(curve.keyframe_points)]
-    if not keyed:
-        return scene.frame_start, scene.frame_end
-    return round(min(points[0].co[0] for points in keyed)), round(max(points[-1].co[0] for points in keyed))
 
 
 def is_file(source: str) -> bool:

@@ -24,11 +24,10 @@ from ..bake.keys import check_root_motion
 from ..bake.settings import BakeSettings
 from ..capture.clip import scene_rate
 from ..control.posed_rig import posed_rig
-from ..goals.effectors import Pin
-from ..goals.goals import Goals, limits_of
 from ..goals.places import is_simple, is_still
+from ..goals.problem import RigProblem, rig_problem, root_mode
 from ..rig.armature import Tree, check_unscaled, nearest_rotations
-from ..rig.keyframes import bone_path, channel_values, curves
+from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path
 from ..rig.legal import legal_pose
 from ..rig.rotation_modes import from_channels, property_name
 from ..rig.spaces import object_scale
@@ -57,14 +56,15 @@ class PlainPoses:
             return None
         if animation is not None and len(animation.drivers):
             return None
-        if any(len(bone.constraints) or not _inherits_all(bone.bone) for bone in bones):
+        if any(len(bone.constraints) for bone in bones) or not all(
+            bone.use_inherit_rotation and bone.use_local_location and bone.inherit_scale == "FULL"
+            for bone in source.data.bones
+        ):
             return None
-        by_path: dict[str, list[bpy.types.FCurve]] = {}
-        for curve in curves(source):
-            if not is_simple(curve) or curve.data_path.endswith(".rotation_mode"):
-                return None
-            if len(curve.keyframe_points):
-                by_path.setdefault(curve.data_path, []).append(curve)
+        every = list(curves(source))
+        if not all(is_simple(curve) and not curve.data_path.endswith(".rotation_mode") for curve in every):
+            return None
+        by_path = curves_by_path(every)
         if any(np.abs(_values(bone, "scale", by_path, frames) - 1.0).max() > _UNSCALED for bone in bones):
             return None
         return cls(source, [_moved(bones[bone.name], by_path, frames) for bone in source.data.bones])
@@ -96,11 +96,6 @@ def _moved(bone: bpy.types.PoseBone, by_path: _Curves, frames: IntArray) -> tupl
 def _values(bone: bpy.types.PoseBone, channel: str, by_path: _Curves, frames: IntArray) -> FloatArray:
     """(F, n) values of a channel; without keys, its current value."""
     return channel_values(getattr(bone, channel), by_path.get(bone_path(bone.name, channel), ()), frames)
-
-
-def _inherits_all(bone: bpy.types.Bone) -> bool:
-    """Whether a bone inherits its parent's transform with the default settings."""
-    return bone.use_inherit_rotation and bone.use_local_location and bone.inherit_scale == "FULL"
 
 
 # Frames between two checks of the Esc key: if evaluated one by one, or read from curves at once.
@@ -187,8 +182,6 @@ def check_source(source: bpy.types.Object | str | None, rig: bpy.types.Object) -
 
 
 _SAMPLING_ENDS: Final = 0.3
-# A given position acts like a pin, so the root moves.
-_GIVEN: Final = Pin((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))
 
 
 def retarget_object_steps(
@@ -222,14 +215,21 @@ def _found_steps(
 ) -> FindSteps:
     """Find the rig's poses and its world matrices."""
     tree = body_of(rig, pairs)
-    goals = _goals_of(rig, tree)
-    check_root_motion(rig, settings.root_motion, [goals])
+    names, posed = tree.skeleton.names, posed_rig(rig)
+    owned = {**posed.frozen, **posed.owned}
+    held = {name: owned[name] for name in names if name in owned}
+    check_unscaled(rig, names)
+    # A given position acts like a pin, so the root moves.
+    free = posed.may_move(names[0]) and root_mode(rig, pinned=True) != "FIXED"
+    bones = [bone for bone, name in enumerate(names) if name not in held]
+    problem = rig_problem(rig, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)
+    check_root_motion(rig, settings.root_motion, [problem])
     with timed(seconds, "sample"):
         motion, matrices = yield from within(0.0, _SAMPLING_ENDS, sample_source(context, source, rig, settings.frames))
     with timed(seconds, "solve"):
-        steps = retarget_steps(motion, tree.skeleton, how, limits=goals.all_limits, pairs=pairs)
+        steps = retarget_steps(motion, tree.skeleton, how, limits=problem.all_limits, pairs=pairs)
         found = yield from within(_SAMPLING_ENDS, 1.0, steps)
-    return (_baked(goals, found, object_scale(matrices), settings.frames.tolist()),), matrices
+    return (_baked(problem, found, object_scale(matrices), settings.frames.tolist()),), matrices
 
 
 def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
@@ -253,41 +253,21 @@ def _named_hips(tree: Tree) -> str:
     return next((name for name, role in roles.items() if legs and role.part == "hips"), "")
 
 
-def _goals_of(rig: bpy.types.Object, tree: Tree) -> Goals:
-    """The limits of a tree, and its bones that must not rotate."""
-    names = tree.skeleton.names
-    posed = posed_rig(rig)
-    held = {**posed.frozen, **posed.owned}
-    check_unscaled(rig, names)
-    return Goals(
-        tree,
-        names[:1],
-        (Effector(names[0]),),
-        (_GIVEN,),
-        limits=limits_of(rig, names, baked=True),
-        held={name: held[name] for name in names if name in held},
-        root_moves=posed.may_move(names[0]),
-    )
-
-
-def _baked(goals: Goals, found: Retargeted, scale: FloatArray, frames: Sequence[int]) -> BakedTree:
+def _baked(problem: RigProblem, found: Retargeted, scale: FloatArray, frames: Sequence[int]) -> BakedTree:
     """The poses to write, within the limits, for the bones with a source bone.
 
     frames: scene frames, to name the reference.
     """
-    bones = tuple(pair.bone for pair in found.pairs if pair.bone not in goals.held)
-    legal = legal_pose(goals.tree.skeleton, goals.limits, found.solution.rotations)
-    targets = (_GIVEN,) * len(found.effectors)
-    goals = replace(
-        goals, names=tuple(effector.bone for effector in found.effectors), effectors=found.effectors, targets=targets
-    )
+    bones = tuple(pair.bone for pair in found.pairs if pair.bone not in problem.held)
+    legal = legal_pose(problem.tree.skeleton, problem.limits, found.solution.rotations)
+    problem = replace(problem, names=tuple(effector.bone for effector in found.effectors), effectors=found.effectors)
     off = {pair.bone: found.turned_off[:, place] for place, pair in enumerate(found.pairs)}
     solution = replace(found.solution, rotations=legal)
     reference = found.reference
     at = "the source's rest pose" if reference.frame is None else f"the source on frame {frames[reference.frame]}"
     note = f"Reference: {at}, {reference.pose}"
     return BakedTree(
-        goals,
+        problem,
         bones,
         solution,
         scale,

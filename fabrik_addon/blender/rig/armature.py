@@ -1,6 +1,6 @@
 """Reads an armature object into the solver's trees of bones and their current pose; checks whether that is possible."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core import forward_kinematics
-from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import FabrikError
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import IDENTITY, matrix_from_quaternion
@@ -43,19 +43,6 @@ class Tree:
     root_location: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class _Bones:
-    """All N bones of an armature at rest, parents first; matrices and lengths in armature space."""
-
-    names: list[str]
-    parents: IntArray
-    matrices: FloatArray
-    lengths: FloatArray
-    inherits_rotation: BoolArray
-    local_location: BoolArray
-    connected: BoolArray
-
-
 class Channels(NamedTuple):
     """The values of the channels of N bones, by name: (N, 4) local rotations, w x y z, and (N, 3) locations."""
 
@@ -77,10 +64,41 @@ def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tre
             non-uniformly.
     """
     check_rig(armature)
-    bones, channels = _read_bones(armature), read_channels(armature)
-    matrices = _with_locations(bones, np.zeros_like(channels.locations) if at_rest else channels.locations)
-    roots = _roots(bones.parents)
-    return [_tree(bones, matrices, channels.rotations, np.flatnonzero(roots == root)) for root in np.unique(roots)]
+    bones, channels = armature.data.bones, read_channels(armature)
+    names = bones.keys()
+    places = {name: place for place, name in enumerate(names)}
+    parents = np.array([places[bone.parent.name] if bone.parent else -1 for bone in bones])
+    # Blender returns matrices column by column.
+    matrices = floats(bones, "matrix_local", 16).reshape(-1, 4, 4).transpose(0, 2, 1).copy()
+    lengths, inherits_rotation = floats(bones, "length", 1)[:, 0], flags(bones, "use_inherit_rotation")
+    # Every head is moved by the location channels of its bone and of its ancestors. A location is in the bone's own
+    # rest axes, or in its parent's (for a root: the armature's) without local location; connected bones have none.
+    # Rest rotations stay, so that each head has its current position in its parent's frame.
+    own = matrices[:, :3, :3]
+    parent_axes = np.where((parents < 0)[:, None, None], np.eye(3), own[parents])
+    axes = np.where(flags(bones, "use_local_location")[:, None, None], own, parent_axes)
+    locations = np.zeros_like(channels.locations) if at_rest else channels.locations
+    moves = np.where(flags(bones, "use_connect")[:, None], 0.0, (axes @ locations[:, :, None])[:, :, 0])
+    roots = np.arange(len(parents))
+    for bone, parent in enumerate(parents):
+        if parent >= 0:
+            moves[bone] += moves[parent]
+            roots[bone] = roots[parent]
+    matrices[:, :3, 3] += moves
+    matrices[:, :3, :3] = nearest_rotations(own)
+    trees = []
+    for root in np.unique(roots):
+        members = np.flatnonzero(roots == root)
+        rows = {bone: row for row, bone in enumerate(members.tolist())}
+        skeleton = Skeleton(
+            [names[bone] for bone in members],
+            [rows.get(int(parents[bone]), -1) for bone in members],
+            matrices[members],
+            lengths[members],
+            inherits_rotation[members],
+        )
+        trees.append(Tree(skeleton, channels.rotations[members], matrices[root, :3, 3].copy()))
+    return trees
 
 
 def check_rig(armature: bpy.types.Object) -> None:
@@ -149,23 +167,6 @@ def root_place(pose_bone: bpy.types.PoseBone, location: npt.ArrayLike) -> FloatA
     return place
 
 
-def _read_bones(armature: bpy.types.Object) -> _Bones:
-    bones = armature.data.bones
-    places = {bone.name: place for place, bone in enumerate(bones)}
-    parents = [places[bone.parent.name] if bone.parent else -1 for bone in bones]
-    # Blender returns matrices column by column.
-    matrices = floats(bones, "matrix_local", 16).reshape(-1, 4, 4).transpose(0, 2, 1)
-    return _Bones(
-        list(places),
-        np.array(parents, dtype=np.int64),
-        matrices,
-        floats(bones, "length", 1)[:, 0],
-        flags(bones, "use_inherit_rotation"),
-        flags(bones, "use_local_location"),
-        flags(bones, "use_connect"),
-    )
-
-
 def read_channels(armature: bpy.types.Object) -> Channels:
     """The current channel values of all bones."""
     pose_bones = armature.pose.bones
@@ -180,25 +181,6 @@ def read_channels(armature: bpy.types.Object) -> Channels:
     return Channels(names, rotations[order], floats(pose_bones, "location", 3)[order])
 
 
-def _with_locations(bones: _Bones, locations: FloatArray) -> FloatArray:
-    """(N, 4, 4) rest matrices with every head moved by the location channels of its bone and of its ancestors.
-
-    A location is in the bone's own rest axes, or in its parent's (for a root: the armature's) without local location;
-    connected bones have none. Rest rotations stay, so that each head has its current position in its parent's frame.
-    """
-    own = bones.matrices[:, :3, :3]
-    parent_axes = np.where((bones.parents < 0)[:, None, None], np.eye(3), own[bones.parents])
-    axes = np.where(bones.local_location[:, None, None], own, parent_axes)
-    moves = np.where(bones.connected[:, None], 0.0, (axes @ locations[:, :, None])[:, :, 0])
-    for bone, parent in enumerate(bones.parents):
-        if parent >= 0:
-            moves[bone] += moves[parent]
-    matrices = bones.matrices.copy()
-    matrices[:, :3, 3] += moves
-    matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
-    return matrices
-
-
 def nearest_rotations(matrices: FloatArray) -> FloatArray:
     """(N, 3, 3) proper rotations nearest to the given matrices.
 
@@ -208,28 +190,6 @@ def nearest_rotations(matrices: FloatArray) -> FloatArray:
     left, _, right = np.linalg.svd(matrices)
     nearest: FloatArray = left @ right
     return nearest
-
-
-def _roots(parents: IntArray) -> IntArray:
-    """(N,) the root of each bone; parents come first."""
-    roots = np.arange(len(parents))
-    for bone, parent in enumerate(parents):
-        if parent >= 0:
-            roots[bone] = roots[parent]
-    return roots
-
-
-def _tree(bones: _Bones, matrices: FloatArray, rotations: FloatArray, members: IntArray) -> Tree:
-    """The tree of the bones at indices `members`, parents first."""
-    places = {int(bone): place for place, bone in enumerate(members)}
-    skeleton = Skeleton(
-        [bones.names[bone] for bone in members],
-        [places.get(int(bones.parents[bone]), -1) for bone in members],
-        matrices[members],
-        bones.lengths[members],
-        bones.inherits_rotation[members],
-    )
-    return Tree(skeleton, rotations[members], matrices[members[0], :3, 3].copy())
 
 
 def floats(collection: _Items, name: str, width: int) -> FloatArray:
@@ -268,8 +228,15 @@ def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[
         path = tree.skeleton.path(tip)
         first = max((place for place, bone in enumerate(path) if names[bone] in owned), default=0)
         ways.setdefault(path[first], set()).update(path[first:])
-    carriers = {root: names[root] if names[root] in owned else "" for root in ways}
-    return [(_part(tree, sorted(ways[root]), at_rest=bool(carriers[root])), carriers[root]) for root in sorted(ways)]
+    parts = []
+    for root in sorted(ways):
+        members, carrier = sorted(ways[root]), names[root] if names[root] in owned else ""
+        rotations = tree.rotations[members]
+        if carrier:
+            rotations[0] = IDENTITY
+        part = Tree(tree.skeleton.part(members), rotations, tree.skeleton.rest[root, :3, 3].copy())
+        parts.append((part, carrier))
+    return parts
 
 
 def freeze(tree: Tree, held: Collection[str]) -> Tree:
@@ -306,26 +273,12 @@ def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str],
     carried = posed.copy()
     carried[:, :3, :3] = posed[:, :3, :3] @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2)
     below = skeleton.part(members)
-    rest = _rest_of_pose(posed, carried, below)
-    return Tree(skeleton.part(members, rest), rotations, rest[0, :3, 3].copy())
-
-
-def _part(tree: Tree, members: Sequence[int], *, at_rest: bool) -> Tree:
-    """The bones at indices `members`, parents first."""
-    rotations = tree.rotations[members]
-    if at_rest:
-        rotations[0] = IDENTITY
-    return Tree(tree.skeleton.part(members), rotations, tree.skeleton.rest[members[0], :3, 3].copy())
-
-
-def _rest_of_pose(posed: FloatArray, carried: FloatArray, skeleton: Skeleton) -> FloatArray:
-    """(N, 4, 4) a rest pose from which the current rotations give the current pose."""
+    # The rest pose from which the current rotations give the current pose.
     rest = carried.copy()
-    for bone, parent in enumerate(skeleton.parents):
-        if parent < 0:
-            continue
-        rest[bone] = rest[parent] @ np.linalg.inv(posed[parent]) @ carried[bone]
-        if not skeleton.inherits_rotation[bone]:
-            rest[bone, :3, :3] = carried[bone, :3, :3]
+    for bone, parent in enumerate(below.parents):
+        if parent >= 0:
+            rest[bone] = rest[parent] @ np.linalg.inv(posed[parent]) @ carried[bone]
+            if not below.inherits_rotation[bone]:
+                rest[bone, :3, :3] = carried[bone, :3, :3]
     rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
-    return rest
+    return Tree(skeleton.part(members, rest), rotations, rest[0, :3, 3].copy())

@@ -135,6 +135,15 @@ def curves_of(action: bpy.types.Action | None, slot: bpy.types.ActionSlot | None
         yield from channels.fcurves
 
 
+def curves_by_path(every: Iterable[bpy.types.FCurve]) -> dict[str, list[bpy.types.FCurve]]:
+    """Those of some curves that have keys and are not muted, by data path."""
+    found: dict[str, list[bpy.types.FCurve]] = {}
+    for curve in every:
+        if len(curve.keyframe_points) and not (curve.mute or (curve.group is not None and curve.group.mute)):
+            found.setdefault(curve.data_path, []).append(curve)
+    return found
+
+
 def keys(curve: bpy.types.FCurve) -> FloatArray:
     """(K, 2) frame and value of a curve's keys, in order of time."""
     return _get(curve.keyframe_points, "co", 2, np.float32).astype(np.float64)

@@ -80,19 +80,14 @@ def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
     by_parts = bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d
     if len(free) != 1 or (by_parts and (bone.lock_rotation_w or bone.rotation_mode == "AXIS_ANGLE")):
         return None
-    values = _locked_values(bone, by_parts=by_parts)
-    values[AXES.index(free[0])] = 0.0
-    return Hinge(free[0], -pi, pi) if np.abs(values).max() < _NO_ANGLE else None
-
-
-def _locked_values(bone: bpy.types.PoseBone, *, by_parts: bool) -> FloatArray:
-    """(3,) the lockable values for X, Y and Z: Euler angles, or components of a quaternion."""
+    # The lockable values for X, Y and Z: Euler angles, or components of a quaternion.
     values = np.array(getattr(bone, property_name(bone.rotation_mode)), dtype=np.float64)
     if by_parts:
-        return values[1:]
-    if bone.rotation_mode not in _FOUR_CHANNELS:
-        return values
-    return to_channels(_LOCK_ORDER, from_channels(bone.rotation_mode, values)[None])[1][0]
+        values = values[1:]
+    elif bone.rotation_mode in _FOUR_CHANNELS:
+        values = to_channels(_LOCK_ORDER, from_channels(bone.rotation_mode, values)[None])[1][0]
+    values[AXES.index(free[0])] = 0.0
+    return Hinge(free[0], -pi, pi) if np.abs(values).max() < _NO_ANGLE else None
 
 
 def with_locks(bone: bpy.types.PoseBone, start: FloatArray) -> WithLocks | None:

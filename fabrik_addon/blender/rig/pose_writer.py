@@ -42,29 +42,24 @@ class PoseKeeper:
         If the armature, its bones or the scene no longer exist, nothing is restored.
         """
         with suppress(ReferenceError):
-            if len(self._rig.pose.bones) == len(self._pose["location"]):
-                self._put_back_all(keyed)
-
-    def _put_back_all(self, keyed: Collection[str]) -> None:
-        if keyed or (self._scene.frame_current, self._scene.frame_subframe) != (self._frame, self._subframe):
-            # New curves take effect only after the frame is set.
-            self._scene.frame_set(self._frame, subframe=self._subframe)
-        if not keyed:
-            write_switches(self._rig, self._switches)
-        rows = [row for row, bone in enumerate(self._rig.pose.bones) if bone.name in keyed]
-        changed = [self._put_back(name, width, rows) for name, width in _CHANNELS.items()]
-        if any(changed):
-            self._rig.update_tag(refresh={"DATA"})
-
-    def _put_back(self, name: str, width: int, keyed_rows: list[int]) -> bool:
-        """Restore one channel of all bones except the keyed ones; returns whether that changed anything."""
-        present = read_channel(self._rig, name, width)
-        wanted = self._pose[name].copy()
-        wanted[keyed_rows] = present[keyed_rows]
-        if np.array_equal(wanted, present):
-            return False
-        self._rig.pose.bones.foreach_set(name, wanted.ravel())
-        return True
+            bones = self._rig.pose.bones
+            if len(bones) != len(self._pose["location"]):
+                return
+            if keyed or (self._scene.frame_current, self._scene.frame_subframe) != (self._frame, self._subframe):
+                # New curves take effect only after the frame is set.
+                self._scene.frame_set(self._frame, subframe=self._subframe)
+            if not keyed:
+                write_switches(self._rig, self._switches)
+            rows = [row for row, bone in enumerate(bones) if bone.name in keyed]
+            is_changed = False
+            for name, before in self._pose.items():
+                present, wanted = read_channel(self._rig, name, _CHANNELS[name]), before.copy()
+                wanted[rows] = present[rows]
+                if not np.array_equal(wanted, present):
+                    bones.foreach_set(name, wanted.ravel())
+                    is_changed = True
+            if is_changed:
+                self._rig.update_tag(refresh={"DATA"})
 
 
 @contextmanager
@@ -217,13 +212,6 @@ class HeldChannels:
             for (name, channel), values in self._held.items()
             if np.abs(np.array(getattr(bones[name], channel)) - values).max() > _ROUNDING
         }
-
-
-def turn_bone(bone: bpy.types.PoseBone, rotation: FloatArray) -> None:
-    """Write a local rotation (4,), with angles continued from the channels' current values."""
-    present = getattr(bone, property_name(bone.rotation_mode))
-    channel, values = to_channels(bone.rotation_mode, rotation[None], previous=present)
-    setattr(bone, channel, values[0])
 
 
 class PoseWriter:

@@ -1,23 +1,22 @@
 """The masses of a rig's bones and the stiffness of their joints, for the posture term."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Final
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 
 from ...core.arrays import FloatArray
 from ...core.kernel.posture import Masses
 from ...core.model.skeleton import Skeleton
-from ...human.masses import KEEPS_ORIENTATION, BoneMass, body_masses
+from ...human.masses import KEEPS_ORIENTATION, body_masses
 from ...human.naming_schemes import match
 from ..settings.control import control_rig, solved_parents
 from ..settings.limit_properties import read_beside
 
-# Number of rigs whose masses are cached until bones change, since the overlay needs them at each redraw.
-_RIGS_KEPT: Final = 8
+# Masses by bones' names and lengths. They are cached for 8 rigs, since the overlay needs them at each redraw.
+_masses_by_name: Final = lru_cache(maxsize=8)(lambda lengths: body_masses(dict(lengths)))
 # The number of limbs at each end of an animal's trunk, and the cosine between trunk and limbs from which it is upright
 # instead.
 _PAIR: Final = 2
@@ -37,7 +36,10 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton, stiff: Collection[
     shares, centres, keeps, bends, hangs, eased = _body(armature, bones)
     bends = bends * np.where([name in stiff for name in skeleton.names], _STIFF, 1.0)
     stiffness = np.array([read_beside(bone, "stiffness") for bone in bones])
-    return Masses(shares, centres, keeps * stiffness_factors(stiffness), bends, hangs * (1.0 - stiffness), eased)
+    # Factors on bones' parts of the posture term: 1 at stiffness 0, 4 at a half, infinite at 1.
+    left = 1.0 - np.clip(stiffness, 0.0, 1.0)
+    factors = np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)
+    return Masses(shares, centres, keeps * factors, bends, hangs * (1.0 - stiffness), eased)
 
 
 def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:
@@ -99,20 +101,8 @@ def centre_of_mass(armature: bpy.types.Object) -> FloatArray:
 
 def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[FloatArray, ...]:
     """(B,) each of the fields of `BoneMass` for the bones."""
-    found = _by_name(tuple((name, armature.data.bones[name].length) for name in solved_parents(armature)))
+    found = _masses_by_name(tuple((name, armature.data.bones[name].length) for name in solved_parents(armature)))
     known = np.array([found[bone.name] for bone in bones])
     own = np.array([read_beside(bone, "mass") for bone in bones])
     shares = np.where(own < 0.0, known[:, 0], own)
     return shares / max(float(shares.sum()), np.finfo(float).tiny), *known.T[1:]
-
-
-@lru_cache(maxsize=_RIGS_KEPT)
-def _by_name(lengths: tuple[tuple[str, float], ...]) -> Mapping[str, BoneMass]:
-    """The masses of bones with these names and lengths."""
-    return body_masses(dict(lengths))
-
-
-def stiffness_factors(stiffness: npt.ArrayLike) -> FloatArray:
-    """(J,) factors on bones' parts of the posture term: 1 at stiffness 0, 4 at a half, infinite at 1."""
-    left = 1.0 - np.clip(np.asarray(stiffness, dtype=np.float64), 0.0, 1.0)
-    return np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)

@@ -77,7 +77,12 @@ def to_channels(
         angle = 2.0 * np.arctan2(half_sine, unit[..., :1])
         has_axis = half_sine > _NO_AXIS
         axis = unit[..., 1:] / np.where(has_axis, half_sine, 1.0)
-        first = _first_axis(axis, has_axis) if before is None else _unit_or(before[..., 1:], (0.0, 1.0, 0.0))
+        if before is None:
+            # The first axis that exists; local Y if there is none.
+            found = np.take_along_axis(axis, np.argmax(has_axis, axis=0)[None], axis=0)[0]
+            first = np.where(has_axis.any(axis=0), found, np.array((0.0, 1.0, 0.0)))
+        else:
+            first = _unit_or(before[..., 1:], (0.0, 1.0, 0.0))
         axis = _carried_on(axis, has_axis, first)
         signs = _running_signs(axis, first)
         start = np.zeros((*unit.shape[1:-1], 1)) if before is None else before[..., :1]
@@ -107,8 +112,13 @@ def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
         axis = _unit_or(channels[..., 1:], (0.0, 0.0, 0.0))
         half = np.where(axis.any(axis=-1), 0.5 * channels[..., 0], 0.0)[..., None]
         return np.concatenate((np.cos(half), np.sin(half) * axis), axis=-1)
-    rotations = [_about_axis(axis, channels[..., axis]) for axis in _axes(rotation_mode)]
-    return product(rotations[2], product(rotations[1], rotations[0]))
+    found: FloatArray = np.array(IDENTITY)
+    for order_axis in _axes(rotation_mode):
+        turn = np.zeros((*channels.shape[:-1], 4))
+        half = 0.5 * channels[..., order_axis]
+        turn[..., 0], turn[..., order_axis + 1] = np.cos(half), np.sin(half)
+        found = product(turn, found)
+    return found
 
 
 def _axes(rotation_mode: str) -> list[int]:
@@ -122,13 +132,6 @@ def _running_signs(vectors: FloatArray, before: FloatArray) -> FloatArray:
     turned = (vectors * earlier).sum(axis=-1, keepdims=True) < 0.0
     signs: FloatArray = np.cumprod(np.where(turned, -1.0, 1.0), axis=0)
     return signs
-
-
-def _first_axis(axis: FloatArray, has_axis: BoolArray) -> FloatArray:
-    """(..., 3) for axes (F, ..., 3) the first one that exists; local Y if there is none."""
-    first = np.argmax(has_axis, axis=0)[None]
-    found = np.take_along_axis(axis, first, axis=0)[0]
-    return np.where(has_axis.any(axis=0), found, np.array((0.0, 1.0, 0.0)))
 
 
 def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> FloatArray:
@@ -170,11 +173,3 @@ def _unit_or(vectors: FloatArray, fallback: tuple[float, ...]) -> FloatArray:
     """(..., n) vectors of length 1; `fallback` if the length is zero."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.where(length > 0.0, vectors / np.where(length > 0.0, length, 1.0), np.array(fallback))
-
-
-def _about_axis(axis: int, angle: FloatArray) -> FloatArray:
-    """(..., 4) quaternions that rotate by `angle` (...) about coordinate axis 0, 1 or 2."""
-    quaternion = np.zeros((*angle.shape, 4))
-    quaternion[..., 0] = np.cos(0.5 * angle)
-    quaternion[..., axis + 1] = np.sin(0.5 * angle)
-    return quaternion

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.arrays import FloatArray
-from ...core.model.prismatic import SlideRange, at_factors
+from ...core.model.skeleton import at_factors
 from ..settings.limit_properties import LimitPropertyError, read_slides
 from .armature import RigError, Tree
 
 _KEEP_SIZE: Final = ("NONE", "NONE_LEGACY")
 
 
-def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, SlideRange]:
+def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, tuple[float, float]]:
     """Bones that may stretch, with their length factors; a locked Y scale stays.
 
     Raises RigError naming a child that would grow with its parent; LimitPropertyError for invalid factors.

@@ -1,4 +1,4 @@
-"""The options of bakes, declared once for the rig's settings, the operators, the command line and the bake itself."""
+"""The options of bakes, declared once for the rig's settings, the command line and the bake itself."""
 
 from inspect import get_annotations
 from typing import Any, Final
@@ -42,22 +42,24 @@ ROOT_MOTIONS = (
     ("OBJECT", "Object", "Move the armature object, and rotate the root bone"),
     ("IN_PLACE", "In Place", "Remove travel over the ground. The root bone only rotates and moves up and down"),
 )
+# Measured on five recordings: with planted feet, feet drift by at most 5 to 13 mm (8 to 24 without), but the markers'
+# RMS errors are 2.5 to 13.3 mm (2.3 to 13.1), and in one recording the largest is 46 mm (29), at a toe.
+PLANTING = (
+    ("AUTO", "Auto", "Plant feet when retargeting. When baking, follow the markers"),
+    ("ON", "On", "Plant feet when retargeting and when baking markers"),
+    ("OFF", "Off", "Do not plant feet"),
+)
 GAPS = (
     ("SOLVE", "Solve Through", "Solve bones from the remaining markers, their limits, and the frames around the gap"),
     ("HOLD", "Hold", "Keep bones without markers in the pose before the gap"),
     ("INTERPOLATE", "Interpolate", "Blend bones without markers from the pose before the gap to the pose after it"),
     ("UNKEYED", "Leave Unkeyed", "Insert no keys for bones without markers during the gap"),
 )
-RANGES: Final = (
-    ("AUTO", "Take", "The frames of the markers, or the scene's frame range when baking from targets"),
-    ("SCENE", "Scene", "The scene's frame range"),
-    ("OWN", "Custom", "A frame range for this rig"),
-)
 
 
 @overridable
 class KeyOptions:
-    """Which keys are written. A mixin for the rig's settings, the operators, and the settings of a bake."""
+    """Options of bakes and of retargeting. A mixin for the rig's settings and the settings of a bake."""
 
     step: IntProperty(name="Step", description="Number of frames between keys", default=1, min=1, soft_max=10)
     action: EnumProperty(name="Action", description="Which action the keyframes are written to", items=ACTIONS)
@@ -78,6 +80,11 @@ class KeyOptions:
         name="Self-Collision",
         description="Move hands, arms and legs out of a person's own body; feet stay in place",
     )
+    plant_feet: EnumProperty(
+        name="Plant Feet",
+        description="Keep feet in place while they are on the floor",
+        items=PLANTING,
+    )
 
 
 @overridable
@@ -89,7 +96,7 @@ class BakeOptions:
 
 @overridable
 class MarkerOptions:
-    """How a bake handles feet, and markers that are missing, swapped or noisy. A mixin like `KeyOptions`."""
+    """How a bake handles markers that are missing, swapped or noisy. A mixin like `KeyOptions`."""
 
     gaps: EnumProperty(name="Gaps", description="How to pose bones while their markers are not seen", items=GAPS)
     robust: BoolProperty(
@@ -105,7 +112,6 @@ class MarkerOptions:
         min=0.0,
         soft_max=30.0,
     )
-    plant_feet: BoolProperty(name="Plant Feet", description="Keep feet in place while they are in contact")
 
 
 @overridable
@@ -129,16 +135,12 @@ class RetargetOptions:
         min=0.0,
         max=1.0,
     )
-    contacts: BoolProperty(
-        name="Plant Feet",
-        description="Keep feet in place while the source's feet are in contact, and above the floor",
-        default=True,
-    )
-    use_reference: BoolProperty(
+    reference: IntProperty(
         name="Reference Frame",
-        description="Compare the rig's rest pose with the source on a frame instead of the source's rest pose",
+        description="The frame on which the source is in the rig's rest pose; -1 uses the source's rest pose",
+        default=-1,
+        min=-1,
     )
-    reference: IntProperty(name="Frame", description="The frame on which the source is in the rig's rest pose")
 
 
 # All options by name, with the function that declares each and its keywords.
@@ -152,11 +154,7 @@ RETARGET_OPTIONS: Final[dict[str, Any]] = get_annotations(RetargetOptions)
 
 @overridable
 class FabrikBakeSettings(KeyOptions, BakeOptions, PropertyGroup):
-    """The settings of the sidebar's Bake button, besides those stored with the markers."""
-
-    frame_range: EnumProperty(name="Range", description="Which frames are baked", items=RANGES)
-    frame_start: IntProperty(name="Start", description="First frame to bake", default=1)
-    frame_end: IntProperty(name="End", description="Last frame to bake", default=250)
+    """The settings of bakes and of retargeting, besides those stored with the markers and the source."""
 
 
 def _is_armature(_settings: PropertyGroup, thing: bpy.types.Object) -> bool:

@@ -10,13 +10,12 @@ from bpy.props import (
     BoolProperty,
     CollectionProperty,
     EnumProperty,
-    FloatProperty,
     IntProperty,
     StringProperty,
 )
 from bpy.types import Context, PropertyGroup
 
-from .in_use import seen
+from .in_use import Stored, seen
 from .overrides import overridable
 
 # Constraints that only restrict what an animator does.
@@ -56,53 +55,52 @@ class FabrikCarrier(PropertyGroup):
         description="The control that rotates this bone; empty if it only follows its parent",
         update=_chosen_by_hand,
     )
-    parent: StringProperty(name="Parent", description="The parent deform bone; empty for a root")
     found: EnumProperty(name="Found", description="How the control was found", items=FOUND)
-    switch: StringProperty(name="Switch", description="The custom property that switches this bone from IK to FK")
-    goes_by: StringProperty(name="IK Control", description="The control that this bone follows while its limb is on IK")
-    hinge: StringProperty(
-        name="Hinge", description="The axis about which IK bends this bone; empty if there are several"
-    )
-    hinge_low: FloatProperty(name="Min", description="Minimum bend by the limb's IK", subtype="ANGLE")
-    hinge_high: FloatProperty(name="Max", description="Maximum bend by the limb's IK", subtype="ANGLE")
+    # The parent deform bone, the path of the switch between IK and FK, and the control that the bone follows on IK.
+    parent = Stored("")
+    switch = Stored("")
+    goes_by = Stored("")
+    # The axis about which IK bends this bone, "" if there are several, and the smallest and largest bend in radians.
+    hinge = Stored("")
+    hinge_low = Stored(0.0)
+    hinge_high = Stored(0.0)
 
 
-@overridable
 class FabrikControl(PropertyGroup):
     """A control, its name, and the controls that it follows."""
 
-    turns_with: StringProperty(
-        name="Rotates With", description="The control that also rotates this one; empty if there is none"
-    )
-    shares_turn: StringProperty(name="Shares Rotation", description="A second control that partly rotates this one")
-    share: FloatProperty(name="Share", description="Fraction of the second control's rotation", subtype="FACTOR")
-    moves_with: StringProperty(name="Moves With", description="The control that this control's head follows")
-    stands_for: StringProperty(name="Deform Bone", description="The deform bone that is dragged instead of the control")
-    limb: StringProperty(name="Limb", description="The IK/FK switch of the limb that this control moves on IK")
+    # The control that also rotates this one, and a second one that does so by a share; "" if there is none.
+    turns_with = Stored("")
+    shares_turn = Stored("")
+    share = Stored(0.0)
+    # The control that this control's head follows.
+    moves_with = Stored("")
+    # The deform bone that is dragged instead of the control.
+    stands_for = Stored("")
+    # The path of the switch of the limb that this control moves on IK.
+    limb = Stored("")
 
 
-@overridable
 class FabrikSwitch(PropertyGroup):
     """A number that switches a limb from IK to FK; its name is its path from the armature object.
 
     It is a custom property, or the influence of a limb's IK if the rig has no other.
     """
 
-    fk: FloatProperty(name="FK", description="Value of the switch for FK")
-    ik: FloatProperty(name="IK", description="Value of the switch for IK")
-    only_ik: BoolProperty(name="IK Only", description="The rig has no FK for this limb, so it is always on IK")
-    stretches: BoolProperty(
-        name="Stretches", description="The limb's IK stretches its bones, and stretching can't be turned off"
-    )
+    fk = Stored(0.0)
+    ik = Stored(0.0)
+    # Whether the rig has no FK for the limb, and whether its IK stretches the limb and that can't be turned off.
+    only_ik = Stored(False)
+    stretches = Stored(False)
 
 
-@overridable
 class FabrikAlong(PropertyGroup):
     """A property that is set together with a limb's switch, such as IK Stretch; its name is its path."""
 
-    switch: StringProperty(name="Switch", description="The path of the property that switches its limb from IK to FK")
-    fk: FloatProperty(name="FK", description="Value of the switch for FK")
-    ik: FloatProperty(name="IK", description="Value while the limb is on IK")
+    # The path of the limb's switch.
+    switch = Stored("")
+    fk = Stored(0.0)
+    ik = Stored(0.0)
 
 
 @overridable

@@ -1,11 +1,11 @@
-"""What the file uses: settings without creating them, features that need handlers, and texts that are not saved.
+"""What the file uses: settings without creating them, features that need handlers, and data that is not a setting.
 
 Features that rigs use need handlers or draw callbacks of Blender. These exist only from the first use on, and stay
 until another file is opened, since undo can restore a feature that was switched off.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import bpy
 from bpy.types import PropertyGroup
@@ -112,3 +112,38 @@ class Moment:
         rig = group.id_data
         take = rig.fabrik.capture.take if self._per_take else None
         return rig.session_uid, self._name, None if take is None else take.session_uid
+
+
+_Value = TypeVar("_Value", str, float, bool)
+
+
+class Stored(Generic[_Value]):
+    """A value that users neither see nor set: an ID property of an item of a list, saved with the file.
+
+    On a library override it is saved with the items that were added there.
+
+    default: the value of an item without it.
+    """
+
+    def __init__(self, default: _Value) -> None:
+        self._default: _Value = default
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        """Store the attribute's name."""
+        self._name = name
+
+    def __get__(self, item: Any, _owner: type) -> _Value:
+        """The value."""
+        found: _Value = item.get(self._name, self._default)
+        return found
+
+    def __set__(self, item: Any, value: _Value) -> None:
+        """Set the value."""
+        item[self._name] = type(self._default)(value)
+
+
+def values_of(item: Any) -> dict[str, Any]:
+    """The values of an item of a list, declared or `Stored`, in the order in which they are declared."""
+    names = [each.identifier for each in item.bl_rna.properties if not each.is_readonly]
+    stored = [name for name, value in vars(type(item)).items() if isinstance(value, Stored)]
+    return {name: getattr(item, name) for name in (*names, *stored)}

@@ -18,6 +18,7 @@ from ...core import FabrikError, LimitError
 from ...core.limits.base import Limit
 from .bone_properties import fits, held, is_overridable, is_override, library_name, number, put
 from .limit_values import (
+    ABOUT,
     AXES,
     BESIDE_LIMIT,
     FREE,
@@ -54,14 +55,12 @@ class _Property:
 
     Attributes:
         name: in Blender's interface.
-        about: its tooltip.
         convert: from the property's value to that in `LimitSettings`; raises ValueError or LimitError.
         bounds: hard and soft ends of the slider; None for text.
         subtype: Blender's, of numbers.
     """
 
     name: str
-    about: str
     convert: Callable[[Any], Any]
     bounds: tuple[float, float, float, float] | None = None
     subtype: str = "ANGLE"
@@ -69,55 +68,15 @@ class _Property:
 
 # By their fields in `LimitSettings`, in the same order.
 _PROPERTIES: Final = {
-    "type": _Property(LIMIT, f"Kind of joint limit: {', '.join(KINDS)}", lambda value: _choice(value, KINDS)),
-    "cone": _Property(
-        CONE,
-        "How far the bone may lean toward its +X, +Z, -X and -Z",
-        lambda value: as_cone(_numbers(value, 4)),
-        (0.0, pi, 0.0, pi),
-    ),
-    "twist": _Property(
-        TWIST,
-        "Lowest and highest twist about the bone",
-        lambda value: as_range(_numbers(value, 2)),
-        (-_FULL_TURN, _FULL_TURN, -pi, pi),
-    ),
-    "axis": _Property(
-        HINGE_AXIS, "The bone's axis that a hinge turns about: X, Y or Z", lambda value: _choice(value, AXES)
-    ),
-    "hinge": _Property(
-        HINGE,
-        "Lowest and highest turn about the hinge's axis",
-        lambda value: as_range(_numbers(value, 2)),
-        (-_FULL_TURN, _FULL_TURN, -pi, pi),
-    ),
-    "window": _Property(
-        WINDOW,
-        "Corners of the window that the bone may lean in: X and Z leans by turns",
-        lambda value: as_window(_numbers(value)),
-        (-pi, pi, -pi, pi),
-    ),
-    "slide": _Property(
-        SLIDE,
-        "Least and greatest length that the bone may stretch to, as factors of its own; 1 and 1: it keeps it",
-        lambda value: _numbers(value, 2),
-        (0.01, 100.0, 0.5, 2.0),
-        "NONE",
-    ),
-    "stiffness": _Property(
-        STIFFNESS,
-        "How much the bone keeps its rotation while others turn: 0 turns as easily as its mass lets it, 1 not at all",
-        number,
-        (0.0, 1.0, 0.0, 1.0),
-        "FACTOR",
-    ),
-    "mass": _Property(
-        MASS,
-        "The bone's share of the body's mass; a negative value estimates it from the bone's name or size",
-        number,
-        (-1.0, 1.0, -1.0, 0.5),
-        "NONE",
-    ),
+    "type": _Property(LIMIT, lambda value: _choice(value, KINDS)),
+    "cone": _Property(CONE, lambda value: as_cone(_numbers(value, 4)), (0.0, pi, 0.0, pi)),
+    "twist": _Property(TWIST, lambda value: as_range(_numbers(value, 2)), (-_FULL_TURN, _FULL_TURN, -pi, pi)),
+    "axis": _Property(HINGE_AXIS, lambda value: _choice(value, AXES)),
+    "hinge": _Property(HINGE, lambda value: as_range(_numbers(value, 2)), (-_FULL_TURN, _FULL_TURN, -pi, pi)),
+    "window": _Property(WINDOW, lambda value: as_window(_numbers(value)), (-pi, pi, -pi, pi)),
+    "slide": _Property(SLIDE, lambda value: _numbers(value, 2), (0.01, 100.0, 0.5, 2.0), "NONE"),
+    "stiffness": _Property(STIFFNESS, number, (0.0, 1.0, 0.0, 1.0), "FACTOR"),
+    "mass": _Property(MASS, number, (-1.0, 1.0, -1.0, 0.5), "NONE"),
 }
 PROPERTIES: Final = tuple(each.name for each in _PROPERTIES.values())
 # The properties that a bake uses and that may be animated; text cannot be.
@@ -307,7 +266,8 @@ def _describe(pose_bone: bpy.types.PoseBone, field: str, kept: Any) -> None:
     """Set tooltip, bounds and unit of a new property; kept: its value."""
     own = _PROPERTIES[field]
     shown: Any = pose_bone.id_properties_ui(own.name)
-    shown.update(description=own.about)
+    choices = {"type": KINDS, "axis": AXES}.get(field, ())
+    shown.update(description=f"{ABOUT[field]}: {', '.join(choices)}" if choices else ABOUT[field])
     if own.bounds is not None:
         ends = dict(zip(("min", "max", "soft_min", "soft_max"), own.bounds, strict=True))
         free = getattr(_FREE_BONE, field)

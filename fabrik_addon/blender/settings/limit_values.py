@@ -121,6 +121,22 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
 )
 # For Blender's menus: identifier, name, tooltip.
 LIMIT_TYPES: Final = tuple((identifier, kind.name, kind.about) for identifier, kind in KINDS.items())
+# The tooltips of the fields, for the operator's keywords and for the bones' custom properties.
+ABOUT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "type": "Type of joint",
+        "cone": "Ball: maximum swing toward the bone's +X, +Z, -X and -Z",
+        "twist": "Ball and polygon: minimum and maximum twist about the bone",
+        "axis": "Hinge: the bone's axis of rotation",
+        "hinge": "Hinge: minimum and maximum rotation about its axis",
+        "window": "Polygon: alternating X and Z swings of its points",
+        "slide": "Minimum and maximum stretch as factors of the bone's length, used if targets can't be met otherwise; "
+        "1 and 1 keep its length",
+        "stiffness": "How strongly the bone keeps its rotation while others rotate; 0 depends only on its mass, 1 "
+        "never rotates",
+        "mass": "The bone's share of the body's mass; a negative value estimates it from the bone's name or size",
+    }
+)
 LIMIT_AXES: Final = (
     ("X", "X", "The bone's X axis"),
     ("Y", "Y", "The bone's Y axis, for a pivot joint"),

@@ -4,7 +4,8 @@ Markers are objects or bones of the scene, such as imported empties. Each may be
 rig.
 """
 
-from typing import Final
+from inspect import get_annotations
+from typing import Any, Final
 
 import bpy
 from bpy.props import (
@@ -21,8 +22,11 @@ from bpy.props import (
 from bpy.types import PropertyGroup
 
 from .bake_options import MarkerOptions
-from .in_use import Moment, noting
+from .in_use import Moment, Stored, noting
 from .overrides import overridable
+
+# ID property of a take on a rig: the values of `OfATake` while the rig follows another take.
+KEPT: Final = "kept"
 
 # Custom properties of each imported empty: the marker's name in its file, and the frames between samples.
 MARKER_NAME: Final = "fabrik_marker"
@@ -49,7 +53,7 @@ PROPORTIONS: Final = (
 
 @overridable
 class CalibrationOptions:
-    """The options of calibration. A mixin of the rig's settings and of the operator."""
+    """The options of calibration. A mixin of the rig's settings, and those of the command line."""
 
     proportions: EnumProperty(
         name="Proportions", description="How to fit a person to a rig of different proportions", items=PROPORTIONS
@@ -66,9 +70,12 @@ class CalibrationOptions:
     )
     reference: IntVectorProperty(
         name="Reference",
-        description="First and last frame to calibrate from. If both are 0, the frames with the most markers are used",
+        description="First and last frame to calibrate from. If both are 0, the stillest frames are used",
         size=2,
     )
+
+
+CALIBRATION_OPTIONS: Final[dict[str, Any]] = get_annotations(CalibrationOptions)
 
 
 @overridable
@@ -110,25 +117,33 @@ class FabrikMarker(PropertyGroup):
         unit="LENGTH",
         precision=4,
     )
-    error: FloatProperty(
-        name="Error",
-        description="RMS distance from the marker to its point on the bone in the last bake; negative before "
-        "the first bake",
-        default=-1.0,
-        unit="LENGTH",
-        precision=4,
+    figures: FloatVectorProperty(
+        name="Figures",
+        description="Results of the last bake: RMS and largest distance, the frame of the largest distance, and the "
+        "percentage of frames on which the marker was seen",
+        size=4,
+        default=(-1.0, 0.0, 0.0, 0.0),
     )
-    worst: FloatProperty(
-        name="Worst", description="Largest distance of the marker from its point in the last bake", unit="LENGTH"
-    )
-    worst_frame: IntProperty(name="Worst Frame", description="The frame with the marker's largest distance")
-    coverage: FloatProperty(
-        name="Seen",
-        description="Share of frames in the last bake on which the marker was seen",
-        subtype="PERCENTAGE",
-        min=0.0,
-        max=100.0,
-    )
+
+    @property
+    def error(self) -> float:
+        """RMS distance from its point in the last bake, world meters; negative before the first bake."""
+        return float(self.figures[0])
+
+    @property
+    def worst(self) -> float:
+        """Largest distance from its point in the last bake, world meters."""
+        return float(self.figures[1])
+
+    @property
+    def worst_frame(self) -> int:
+        """The frame with the largest distance."""
+        return int(self.figures[2])
+
+    @property
+    def coverage(self) -> float:
+        """Percentage of frames in the last bake on which it was seen."""
+        return float(self.figures[3])
 
     @property
     def is_guess(self) -> bool:
@@ -150,7 +165,7 @@ class FabrikFactor(PropertyGroup):
 
 @overridable
 class OfATake:
-    """A rig's data on one take. A mixin, for the take that it follows and for stored ones."""
+    """A rig's data on the take that it follows. A mixin of its other data on markers."""
 
     markers: CollectionProperty(name="Markers", description="The markers that this rig follows", type=FabrikMarker)
     active_marker: IntProperty(name="Active Marker", description="The marker whose details are shown")
@@ -166,11 +181,6 @@ class OfATake:
 
 
 @overridable
-class FabrikOtherTake(OfATake, PropertyGroup):
-    """A rig's stored data on a take while it follows another one."""
-
-
-@overridable
 class FabrikTake(PropertyGroup):
     """The state of a take on a rig."""
 
@@ -179,17 +189,11 @@ class FabrikTake(PropertyGroup):
         description="The collection of the take's markers; empty if they were selected one by one",
         type=bpy.types.Collection,
     )
-    calibrated: BoolProperty(
-        name="Calibrated", description="Whether the marker positions on their bones have been calibrated"
-    )
     action: PointerProperty(
         name="Action", description="The action that the take was last baked to", type=bpy.types.Action
     )
-    kept: PointerProperty(
-        name="Stored",
-        description="The take's markers and their report, stored while the rig follows another take",
-        type=FabrikOtherTake,
-    )
+    # Whether the marker positions on their bones have been calibrated.
+    calibrated = Stored(False)
 
 
 @overridable
@@ -219,4 +223,4 @@ class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
     )
 
 
-CLASSES = (FabrikMarker, FabrikFactor, FabrikOtherTake, FabrikTake, FabrikCapture)
+CLASSES = (FabrikMarker, FabrikFactor, FabrikTake, FabrikCapture)

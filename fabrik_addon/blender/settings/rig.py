@@ -19,7 +19,7 @@ from bpy.types import PropertyGroup
 from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
-from .in_use import Moment, note, noting
+from .in_use import Moment, Stored, note, noting
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
 from .overrides import overridable
@@ -142,21 +142,14 @@ class FabrikHold(PropertyGroup):
     Its keys contain the hold.
     """
 
-    bone: StringProperty(name="Bone", description="The bone that is held")
-    point: EnumProperty(name="Point", description="The end of the bone that is held", items=POINTS[:2])
-    hold_rotation: BoolProperty(name="Hold Rotation", description="Whether the rotation is held too", default=True)
-    first: FloatProperty(name="First", description="First frame of the hold")
-    last: FloatProperty(name="Last", description="Last frame of the hold")
-    ease: FloatProperty(name="Ease", description="Number of frames to ease in and out of the hold")
-    target: PointerProperty(
-        name="Object",
-        description="The object that the bone stays with. If empty, it stays in world space",
-        type=bpy.types.Object,
-    )
-    target_bone: StringProperty(
-        name="Bone of the Object", description="The bone of that armature that the bone stays with"
-    )
-    is_contact: BoolProperty(name="Contact", description="Whether the hold was created from a detected foot contact")
+    bone = Stored("")
+    # The end of the bone that is held, "TAIL" or "HEAD", and whether its rotation is held too.
+    point = Stored("TAIL")
+    hold_rotation = Stored(True)
+    first = Stored(0.0)
+    last = Stored(0.0)
+    # Whether the hold was created from a detected foot contact.
+    is_contact = Stored(False)
     replaced: PointerProperty(
         name="Replaced Keys",
         description="The keys before and after the hold, used to restore them",
@@ -276,19 +269,16 @@ ASIDE: Final = {"SKIP_SAVE"}
 
 
 @overridable
-class DragOptions:
-    """How bones are dragged. A mixin of the rig's settings and of the operator."""
+class FabrikDragSettings(PropertyGroup):
+    """How bones are dragged."""
 
-    reach: EnumProperty(
-        name="Chain Length", description="Which bones follow a dragged bone", items=REACHES, options=ASIDE
-    )
+    reach: EnumProperty(name="Chain Length", description="Which bones follow a dragged bone", items=REACHES)
     bones: IntProperty(
         name="Bones",
         description="Number of bones that follow, including the dragged bone",
         default=3,
         min=1,
         soft_max=20,
-        options=ASIDE,
     )
     keep_orientation: BoolProperty(
         name="Keep Orientation",
@@ -309,12 +299,8 @@ class DragOptions:
         name="Spread To",
         description="Where the effect of a drag over time ends, and whether it goes to a layer",
         items=SPREADS,
-        options={"ENUM_FLAG", *ASIDE},
+        options={"ENUM_FLAG"},
     )
-
-
-class FabrikDragSettings(DragOptions, PropertyGroup):
-    """How bones are dragged, unless the operator has other arguments."""
 
 
 @overridable

@@ -16,8 +16,6 @@ from ..limits.base import Limit
 from ..model.bodies import Attachment, Body, hung_effectors, only_child
 
 _STEPS = 129
-# A hinge about this axis is a pivot: it bends nothing.
-_ALONG = (0.0, 1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
     if child is None or not bodies[child].inherits_rotation:
         return None
     hinge = bodies[child].hinge
-    return None if hinge is None or hinge.turn_axis == _ALONG else child
+    return None if hinge is None or hinge.turn_axis == (0.0, 1.0, 0.0) else child
 
 
 def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> HingeLimb:

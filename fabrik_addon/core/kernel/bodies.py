@@ -252,7 +252,7 @@ class Bodies:
         """(B, n) 1 where a body is `on` (n,) or above it."""
         return self.above[:, on].astype(float)
 
-    def composite(
+    def factors(
         self,
         motions: Motions,
         below: FloatArray,
@@ -260,7 +260,7 @@ class Bodies:
         weights: FloatArray,
         forces: FloatArray,
         turning: tuple[FloatArray, FloatArray, FloatArray] | None = None,
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Normal equations of weighted points by composite inertia, without their rows; all bodies inherit rotation.
 
         With rows instead, a step of a walk with 42 markers took twice as long (Featherstone, Rigid Body Dynamics
@@ -275,7 +275,7 @@ class Bodies:
             turning: of bodies whose rotation counts, (B, m) from `below`, weights (..., m) and torques (..., m, 3).
 
         Returns:
-            (..., D, D) Σ weight · JᵀJ and (..., D) Σ Jᵀ force.
+            (..., D, 6) L and R for which Σ weight · JᵀJ is `symmetric` of L Rᵀ, and (..., D) Σ Jᵀ force.
         """
         ones = np.concatenate([np.ones((*points.shape[:-1], 1)), points], axis=-1)
         own = (ones[..., :, None] * (weights[..., None] * ones)[..., None, :]).reshape(*points.shape[:-1], 16)
@@ -286,16 +286,16 @@ class Bodies:
             inertia[..., (0, 1, 2), (0, 1, 2)] += carried @ counts[..., None]
             pulls[..., :3] += carried @ torques
         columns = np.concatenate(motions, axis=-1)
-        products = columns @ np.swapaxes(times(inertia[..., self.body_of, :, :], columns), -1, -2)
-        return self.symmetric(products), (columns * pulls[..., self.body_of, :]).sum(axis=-1)
+        moved = times(inertia[..., self.body_of, :, :], columns)
+        return columns, moved, (columns * pulls[..., self.body_of, :]).sum(axis=-1)
 
     def symmetric(self, products: FloatArray) -> FloatArray:
         """(..., D, D) symmetric matrices, from entries of pairs whose first column is above the second, else zero.
 
-        Entries of pairs on one body are averaged.
+        Entries of pairs on one body are averaged. Changes `products`.
         """
-        kept = products * self._upper
-        return np.asarray(kept + np.swapaxes(kept, -1, -2))
+        products *= self._upper
+        return np.asarray(products + np.swapaxes(products, -1, -2))
 
     @cached_property
     def _upper(self) -> FloatArray:
@@ -309,13 +309,20 @@ class Bodies:
 
         Σ f · ∂²p / ∂i ∂j, which is f · (a_i × (a_j × arm_j)) where i is above j.
         """
+        bent = self.stiffness_factor(pose, motions, points, on, forces)
+        return self.symmetric(motions[0] @ np.swapaxes(bent, -1, -2))
+
+    def stiffness_factor(
+        self, pose: Pose, motions: Motions, points: FloatArray, on: IntArray, forces: FloatArray
+    ) -> FloatArray:
+        """(..., D, 3) R for which `stiffness` is `symmetric` of A Rᵀ, where A are the columns' axes."""
         products = (points[..., :, None] * forces[..., None, :]).reshape(*points.shape[:-1], 9)
         below = self._moves(on)[:, 0].T @ np.concatenate([products, forces], axis=-1)
         heads = pose.heads[..., self.body_of, :]
         spread = below[..., :9].reshape(*below.shape[:-1], 3, 3) - heads[..., :, None] * below[..., None, 9:]
         axes = motions[0]
         trace = spread[..., 0, 0] + spread[..., 1, 1] + spread[..., 2, 2]
-        return self.symmetric(axes @ np.swapaxes(times(spread, axes) - trace[..., None] * axes, -1, -2))
+        return np.asarray(times(spread, axes) - trace[..., None] * axes)
 
 
 def joint_axes(limit: Limit | None, factor: float) -> FloatArray:

@@ -7,8 +7,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..model.bodies import effector_offset, path_reaches
-from ..model.effector import Effector
-from ..model.loops import loops_of, with_partners
+from ..model.effector import Effector, loops_of, with_partners
 from ..rotations import matrix_from_quaternion, quaternion_from_rotation_vector, rotation_vector_from_matrix
 from .bodies import Bodies, Motions, Pose
 
@@ -142,20 +141,20 @@ class Goals:
         ends = weights[:, [*range(self.count), *self.loops]] @ self._below[0][body]
         return np.asarray(ends + weights[:, self.count :] @ self._below[1][body] > 0.0)
 
-    def equations(
+    def factors(
         self, pose: Pose, motions: Motions, residual: FloatArray, weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """(..., D, D) and (..., D) of Σ weight · |residual|², if `is_composite`.
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The normal equations of Σ weight · |residual|², if `is_composite`, as `Bodies.factors` gives them.
 
-        residual: (..., E + O, 3). weights: (..., E + O). They are the Gauss-Newton matrix and the direction of descent,
-        both halved.
+        residual: (..., E + O, 3). weights: (..., E + O). The matrix is Gauss-Newton's, the gradient the direction of
+        descent, both halved.
         """
         points, forces = self.points(pose), residual * weights[..., None]
         turning = None
         if len(self.oriented):
             counts = weights[..., self.count :] * self.arms**2
             turning = self._below[1], counts, forces[..., self.count :, :] * self.arms[:, None]
-        return self._bodies.composite(
+        return self._bodies.factors(
             motions, self._below[0], points, weights[..., : self.count], forces[..., : self.count, :], turning
         )
 

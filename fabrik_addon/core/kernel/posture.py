@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, squares, times
+from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
 from .bodies import Bodies, Motions, Pose, cross
@@ -23,8 +23,6 @@ from .bodies import Bodies, Motions, Pose, cross
 _LEAST_INERTIA = 3e-3 / 1.7**2
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
-# Radians: smaller angles count as zero for the cotangent.
-_SMALL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -66,13 +64,15 @@ class Coupled(NamedTuple):
     """A hinge and a joint above that in a relaxed limb rotates by half as much in the opposite direction: knee, hip.
 
     hinge, above: their bodies. axis: (3,) of the hinge, in the direction of its bend. eased: radians of its bend in a
-    relaxed limb.
+    relaxed limb. stiffer: how many times as stiff the joint above is if it extends by more than `slack` radians.
     """
 
     hinge: int
     above: int
     axis: FloatArray
     eased: float
+    stiffer: float = 1.0
+    slack: float = 0.0
 
 
 class PostureTerm:
@@ -130,8 +130,14 @@ class PostureTerm:
             for each in coupled
             for turn in [matrix_from_quaternion(rotations[bodies.bones[each.above]])]
         ]
+        # The joints' axes of extension, these as columns (D,), their slack, and the stiffness that is added beyond it.
+        plain = bodies.vectors(np.eye(bodies.columns))
+        self._extending = [
+            (2.0 * half, plain[:, above] @ (2.0 * half), each.slack, (each.stiffer - 1.0) * self.inertia[above])
+            for each, (_, above, _, half) in zip(coupled, self._coupled, strict=True)
+        ]
         # (D, D) the joints' part of the matrix.
-        turning = self._with_coupled(bodies.vectors(np.eye(bodies.columns)))
+        turning = self._with_coupled(plain)
         weighed = (turning * self.inertia[:, None]).reshape(len(turning), 3 * len(self.inertia))
         self._joints = weighed @ turning.reshape(weighed.shape).T
 
@@ -156,18 +162,34 @@ class PostureTerm:
             vectors[..., above, :] += (vectors[..., hinge, :] @ axis)[..., None] * half
         return vectors
 
+    def _extensions(self, turned: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+        """For each hinge the joint above's own rotation vector (..., 3), and by how much it extends (...), radians."""
+        owns = [
+            turned[..., above, :] - (turned[..., hinge, :] @ axis)[..., None] * half
+            for hinge, above, axis, half in self._coupled
+        ]
+        return [
+            (own, np.maximum(own @ back - slack, 0.0))
+            for own, (back, _, slack, _) in zip(owns, self._extending, strict=True)
+        ]
+
     def _torques(self, turned: FloatArray) -> FloatArray:
         """(..., B, 3) gradients of the joints' part by rotations of bodies, from `Away.turned`."""
         torques = self.inertia[:, None] * turned
-        for hinge, above, axis, half in self._coupled:
-            own = turned[..., above, :] - (turned[..., hinge, :] @ axis)[..., None] * half
+        for (hinge, above, axis, half), (back, _, _, stiffness), (own, extended) in zip(
+            self._coupled, self._extending, self._extensions(turned), strict=True
+        ):
             torques[..., hinge, :] += (torques[..., above, :] @ half)[..., None] * axis
-            torques[..., above, :] = _by_rotation(own, torques[..., above, :])
+            pull = torques[..., above, :] + stiffness * extended[..., None] * back
+            torques[..., above, :] = _by_rotation(own, pull)
         return torques
 
     def value(self, away: Away) -> float:
         """The value of the term for one pose."""
-        return 0.5 * float(self.masses @ squares(away.moved) + self.inertia @ squares(away.turned))
+        value = self.masses @ squares(away.moved) + self.inertia @ squares(away.turned)
+        for (_, _, _, stiffness), (_, extended) in zip(self._extending, self._extensions(away.turned), strict=True):
+            value += stiffness * extended**2
+        return 0.5 * float(value)
 
     def pulls(self, away: Away) -> FloatArray:
         """(..., J, 3) the forces that hold the masses away from their preferred positions."""
@@ -179,12 +201,16 @@ class PostureTerm:
         if self.bodies.broken:
             matrix, gradient = self._dense(centres, forces, pose, motions)
         else:
-            matrix, gradient = self.bodies.composite(motions, self._below, centres, self.masses, forces)
+            left, right, gradient = self.bodies.factors(motions, self._below, centres, self.masses, forces)
+            matrix = self.bodies.symmetric(left @ np.swapaxes(right, -1, -2))
         torques, bodies = self._torques(away.turned), self.bodies
         gradient[..., : bodies.turning] += (torques[..., bodies.body_of[: bodies.turning], :] * bodies.axes).sum(
             axis=-1
         )
-        return matrix + self._joints, gradient
+        matrix = matrix + self._joints
+        for (_, row, _, stiffness), (_, extended) in zip(self._extending, self._extensions(away.turned), strict=True):
+            matrix += stiffness * np.where(extended > 0.0, 1.0, 0.0)[..., None, None] * np.outer(row, row)
+        return matrix, gradient
 
     def _dense(
         self, centres: FloatArray, forces: FloatArray, pose: Pose, motions: Motions
@@ -203,7 +229,7 @@ def _by_rotation(vectors: FloatArray, slopes: FloatArray) -> FloatArray:
     """
     half = 0.5 * lengths(vectors)[..., None]
     axes = vectors / np.maximum(2.0 * half, ROUNDING)
-    share = np.where(half > _SMALL, half / np.tan(np.maximum(half, _SMALL)), 1.0)
+    share = np.where(half > SINGLE, half / np.tan(np.maximum(half, SINGLE)), 1.0)
     along = (axes * slopes).sum(axis=-1, keepdims=True) * axes
     return np.asarray(share * slopes + (1.0 - share) * along + half * cross(axes, slopes))
 

@@ -6,20 +6,17 @@ from functools import cached_property
 from math import inf, pi, sin
 
 import numpy as np
+import numpy.typing as npt
 
-from ..arrays import FloatArray
+from ..arrays import ROUNDING, SINGLE, FloatArray
 from ..backend.protocol import Backend, Quaternion, Scalar
 from ..errors import LimitError
 from ..readers import numbers, shown
-from . import ellipse
-from .base import Bounds, Limit, LimitConstraint, Range, check_range, spread
-from .leaning import clamped, twist_between, twist_constraints
-from .swing_twist import FULL_TURN, compose_arrays, lean_of
+from .base import Limit, Range, check_range, spread
+from .swing_twist import FULL_TURN, Twist, clamped, compose_arrays, twist_between
 
-# Rounding of π in single precision: a value this much above still counts as π.
-_ROUNDING = 1e-9
-# Below this share of a bound, a rotation is inside despite single precision.
-_SURE = 1.0 - 1e-6
+# Newton steps to the nearest point of an ellipse; few are needed.
+_STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Ball(Limit):
     def __post_init__(self) -> None:
         cone = numbers(self.cone)
         usable = cone is not None and cone.shape in {(), (1,), (4,)}
-        if not (usable and all(0.0 <= angle <= pi + _ROUNDING for angle in self.angles)):
+        if not (usable and all(0.0 <= angle <= pi + ROUNDING for angle in self.angles)):
             raise LimitError(f"A ball's cone is {shown(self.cone)}: give one angle or four, each from 0 to 180° (pi)")
         check_range("A ball's twist", self.twist)
 
@@ -52,67 +49,78 @@ class Ball(Limit):
         return tuple(np.repeat(cone, 4).tolist() if len(cone) == 1 else cone.tolist())
 
     @cached_property
-    def bounds(self) -> "_BallBounds":  # type: ignore[override]
-        """The four swings, the range of twist, and the region that is certainly inside."""
+    def between(self) -> Twist:
+        """The ends of the range of twist, and its middle."""
+        return twist_between(self.twist)
+
+    @cached_property
+    def sure(self) -> float:
+        """Swings with x² + z² of their quaternion below this are inside, despite single precision."""
         least = min(self.angles)
-        sure = sin(0.5 * least) ** 2 * _SURE
-        low, high, middle = twist_between(self.twist)
-        right, front, left, back = self.angles
-        return _BallBounds(low, high, middle, right, front, left, back, inf if least >= pi else sure)
+        return inf if least >= pi else sin(0.5 * least) ** 2 * (1.0 - SINGLE)
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """Move the swing to the nearest point of the ellipse, and the twist to the nearer end of its range."""
-        return self.bounds.clamp(backend, rotation)
+        return clamped(backend, rotation, self._nearest, self.between, self.sure)
 
-    def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:
-        """The ellipse, the axes along which no swing is allowed, and the ends of the twist."""
-        return self.bounds.constraints(backend, rotation, within)
+    def _nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+        right, front, left, back = self.angles
+        return nearest_on_ellipse(
+            backend, x, z, backend.select(x >= 0, right, left), backend.select(z >= 0, front, back)
+        )
 
     def sample(self, places: FloatArray) -> FloatArray:
         """Swings spread evenly over the ellipse, and twists over the range."""
-        leans = ellipse.outline(self.angles, FULL_TURN * places[..., 0]) * np.sqrt(places[..., 1, None])
+        leans = outline(self.angles, FULL_TURN * places[..., 0]) * np.sqrt(places[..., 1, None])
         return compose_arrays(leans[..., 0], leans[..., 1], spread(self.twist, places[..., 2]))
 
     def outline(self, count: int) -> FloatArray:
         """(count, 2) swings in radians along the edge of the cone, from +X toward +Z."""
-        return ellipse.outline(self.angles, np.arange(count) * (FULL_TURN / count))
+        return outline(self.angles, np.arange(count) * (FULL_TURN / count))
 
 
-@dataclass(frozen=True)
-class _BallBounds(Bounds):
-    """The range of twist and the four swings of one ball or several.
+def outline(angles: npt.ArrayLike, azimuth: FloatArray) -> FloatArray:
+    """(..., 2) swings (x, z) on the edge of a cone at azimuths (...) from +X toward +Z, radians.
 
-    Swings with x² + z² below `sure` are certainly inside.
+    angles: (4,) half-axes toward +X, +Z, -X, -Z, radians.
     """
+    right, front, left, back = np.asarray(angles)
+    x, z = np.cos(azimuth), np.sin(azimuth)
+    return np.stack([x * np.where(x >= 0.0, right, left), z * np.where(z >= 0.0, front, back)], axis=-1)
 
-    low: Scalar
-    high: Scalar
-    middle: Scalar
-    right: Scalar
-    front: Scalar
-    left: Scalar
-    back: Scalar
-    sure: Scalar
 
-    def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
-        return clamped(backend, rotation, self._nearest, (self.low, self.high, self.middle), self.sure)
+def level(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    """(x/a)² + (z/b)²: at most 1 inside. A half-axis of zero allows only the other axis."""
+    return backend.square(x / backend.maximum(a, ROUNDING)) + backend.square(z / backend.maximum(b, ROUNDING))
 
-    def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:
-        lean = lean_of(backend, rotation)
-        constraints = twist_constraints(backend, rotation, lean, (self.low, self.high, self.middle), within)
-        (nx, nz), gap = ellipse.side(backend, lean.x, lean.z, *self._half_axes(backend, lean.x, lean.z))
-        gap = backend.select(self.sure < inf, gap, inf)
-        if backend.any_of(gap <= min(within, FULL_TURN)):
-            constraints.append(LimitConstraint(lean.turn_toward(backend, nx, nz), gap))
-        axes = ((self.right, 1, 0), (self.front, 0, 1), (self.left, -1, 0), (self.back, 0, -1))
-        for angle, sx, sz in axes:
-            if backend.any_of(angle == 0.0):
-                gap = backend.select(angle == 0.0, -(sx * lean.x + sz * lean.z), inf)
-                constraints.append(LimitConstraint(lean.turn_toward(backend, sx, sz), gap))
-        return constraints
 
-    def _nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
-        return ellipse.nearest_on_ellipse(backend, x, z, *self._half_axes(backend, x, z))
+def nearest_on_ellipse(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+    """The point itself if it is inside the ellipse with half-axes a and b, else the nearest point on it."""
+    outside = level(backend, x, z, a, b) > 1.0 + ROUNDING
+    if not backend.any_of(outside):
+        return x, z
+    frames, count = backend.frames_where(outside), backend.count(outside)
+    nearest_x, nearest_z = _nearest_from_outside(backend, *[backend.take(value, frames) for value in (x, z, a, b)])
+    # Adding zero makes new arrays, which can be written to.
+    return backend.put(x + 0.0, frames, nearest_x, count), backend.put(z + 0.0, frames, nearest_z, count)
 
-    def _half_axes(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
-        return backend.select(x >= 0, self.right, self.left), backend.select(z >= 0, self.front, self.back)
+
+def _nearest_from_outside(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+    """The point of the ellipse nearest to one outside.
+
+    The paper's Newton iteration (section 4.3), as the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1; the point is
+    (a² x / (t + a²), b² z / (t + b²)). One over the square root of the left side increases nearly linearly and is
+    concave (Conn, Gould and Toint 2000, lemma 7.3.1), so few Newton steps are needed, and from a t below the root every
+    step stays below it. Robust on the axes and for half-axes of zero.
+    """
+    aa, bb, ax, bz = a * a, b * b, a * backend.absolute(x), b * backend.absolute(z)
+    t = backend.maximum(backend.maximum(ax - aa, bz - bb), 0.0)
+    for _ in range(_STEPS):
+        across, along = backend.maximum(t + aa, ROUNDING), backend.maximum(t + bb, ROUNDING)
+        pp, qq = backend.square(ax / across), backend.square(bz / along)
+        excess = backend.sqrt(pp + qq) - 1.0
+        if not backend.any_of(excess > ROUNDING):
+            break
+        t = t + backend.maximum(excess, 0.0) * (pp + qq) / backend.maximum(pp / across + qq / along, ROUNDING)
+    across, along = backend.maximum(t + aa, ROUNDING), backend.maximum(t + bb, ROUNDING)
+    return aa * x / across, bb * z / along

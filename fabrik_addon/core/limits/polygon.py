@@ -3,16 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, pi
+from math import dist, hypot, pi
+from typing import TypeAlias
 
 import numpy as np
 
-from ..arrays import FloatArray
-from ..backend.protocol import Backend, Quaternion
-from .base import Limit, LimitConstraint, Range, check_range, spread
-from .leaning import Twist, clamped, twist_between, twist_constraints
-from .outline import Window
-from .swing_twist import compose_arrays, lean_of
+from ..arrays import ROUNDING, FloatArray
+from ..backend import array
+from ..backend.protocol import Backend, Condition, Quaternion, Scalar
+from ..errors import LimitError
+from ..readers import numbers, shown
+from .base import Limit, Range, check_range, spread
+from .swing_twist import Twist, clamped, compose_arrays, twist_between
+
+_CORNER = 1e-4
+Point = tuple[float, float]
+Edge = tuple[Point, Point]
+_Three: TypeAlias = tuple[Scalar, Scalar, Scalar]
 
 
 @dataclass(frozen=True)
@@ -36,27 +43,18 @@ class Polygon(Limit):
         _ = self.shape
 
     @cached_property
-    def shape(self) -> Window:
+    def shape(self) -> "Window":
         """The outline, checked and prepared."""
         return Window(self.window)
 
     @cached_property
-    def _twist(self) -> Twist:
+    def between(self) -> Twist:
+        """The ends of the range of twist, and its middle."""
         return twist_between(self.twist)
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """Move the swing to the nearest point inside the outline, and the twist to the nearer end of its range."""
-        return clamped(backend, rotation, self.shape.nearest, self._twist)
-
-    def constraints(self, backend: Backend, rotation: Quaternion, within: float = inf) -> list[LimitConstraint]:
-        """The two nearest edges, and the ends of the twist."""
-        lean = lean_of(backend, rotation)
-        constraints = twist_constraints(backend, rotation, lean, self._twist, within)
-        for (nx, nz), gap in self.shape.nearest_sides(backend, lean.x, lean.z):
-            if not backend.any_of(gap <= within):
-                continue
-            constraints.append(LimitConstraint(lean.turn_toward(backend, nx, nz), gap))
-        return constraints
+        return clamped(backend, rotation, self.shape.nearest, self.between)
 
     def sample(self, places: FloatArray) -> FloatArray:
         """Swings spread over the outline, and twists over the range."""
@@ -69,3 +67,157 @@ class Polygon(Limit):
         share = np.linspace(0.0, 1.0, -(-count // len(corners)), endpoint=False)[:, None]
         edges = corners[:, None] + share * (np.roll(corners, -1, axis=0) - corners)[:, None]
         return np.asarray(edges.reshape(-1, 2))
+
+
+class Window:
+    """A simple closed polygon of (x, z) swings in radians, in either winding; it need not contain rest.
+
+    It has three points or more.
+
+    Raises:
+        LimitError: for too few points, points out of range, no area, or edges that cross.
+    """
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        corners = numbers(points)
+        if corners is None or (corners.shape != (0,) and corners.shape[1:] != (2,)):
+            raise LimitError(f"A polygon limit's outline is {shown(points)}: give points of two angles")
+        self.points = [(x, z) for x, z in corners.tolist()]
+        if len(self.points) < 3:
+            raise LimitError(f"A polygon limit has {len(self.points)} points: give at least three")
+        if not all(hypot(*point) <= pi + ROUNDING for point in self.points):
+            raise LimitError("A polygon limit has a point that is not a swing: each must be within 180° (pi) of rest")
+        self.edges = list(zip(self.points, self.points[1:] + self.points[:1], strict=True))
+        if _crossing(self.edges):
+            raise LimitError("A polygon limit has edges that touch or cross: its outline must be simple")
+        area = sum(ax * bz - bx * az for (ax, az), (bx, bz) in self.edges) / 2.0
+        if abs(area) < ROUNDING:
+            raise LimitError("A polygon limit has no area: move one of its points off their line")
+        outward = 1.0 if area > 0 else -1.0
+        self._sides = [_Side.between(*triple, outward) for triple in _around(self.edges)]
+
+    def contains(self, backend: Backend, x: Scalar, z: Scalar) -> Condition:
+        """Whether a swing is inside: a ray to the right crosses the outline an odd number of times."""
+        inside: Scalar = 0.0
+        for (ax, az), (bx, bz) in self.edges:
+            if az == bz:
+                continue
+            spans = backend.logical_or(backend.logical_and(az > z, bz <= z), backend.logical_and(bz > z, az <= z))
+            crossing = ax + (z - az) * ((bx - ax) / (bz - az))
+            inside = backend.select(backend.logical_and(spans, x < crossing), 1.0 - inside, inside)
+        return inside > 0.5
+
+    def nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+        """The swing itself if it is inside, else the nearest point on the outline."""
+        inside = self.contains(backend, x, z)
+        best: _Three = (x * 0.0 + np.inf, x, z)
+        for edge in self._sides:
+            found = edge.nearest(backend, x, z)
+            best = _chosen(backend, found[0] < best[0], found, best)
+        return backend.select(inside, x, best[1]), backend.select(inside, z, best[2])
+
+    def nearest_sides(self, backend: Backend, x: Scalar, z: Scalar) -> list[tuple[tuple[Scalar, Scalar], Scalar]]:
+        """The outward unit normals of the two edges nearest to a point inside, and the distances to them.
+
+        The second edge matters at a convex corner. At a concave corner a step crosses only one of the edges, so the
+        second does not count there.
+        """
+        nothing = x * 0.0
+        first: _Three = (nothing + np.inf, nothing, nothing)
+        second, counts = first, nothing > 1.0
+        for edge in self._sides:
+            found: _Three = (edge.nearest(backend, x, z)[0], nothing + edge.normal[0], nothing + edge.normal[1])
+            faces = edge.faces(backend, x, z)
+            nearer = found[0] < first[0]
+            other = _chosen(backend, nearer, first, found)
+            usable = backend.logical_and(backend.select(nearer, counts, faces), other[0] < second[0])
+            second = _chosen(backend, usable, other, second)
+            first, counts = _chosen(backend, nearer, found, first), backend.select(nearer, faces, counts)
+        return [((nx, nz), backend.sqrt(square)) for square, nx, nz in (first, second)]
+
+    def sample(self, u: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Swings for points of the unit square: its bounding box, with points outside moved onto the outline."""
+        low, high = np.min(self.points, axis=0), np.max(self.points, axis=0)
+        x, z = low[0] + u * (high[0] - low[0]), low[1] + v * (high[1] - low[1])
+        inside = self.nearest(array, x, z)
+        return np.asarray(inside[0]), np.asarray(inside[1])
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One edge of an outline.
+
+    Attributes:
+        start: its first corner.
+        along: the vector to its other corner.
+        normal: the outward unit normal.
+        low, high: the shares of its length between which points face it: a little beyond a convex corner, not quite up
+            to a concave one.
+    """
+
+    start: Point
+    along: Point
+    normal: Point
+    low: float
+    high: float
+
+    @classmethod
+    def between(cls, before: Edge, edge: Edge, after: Edge, outward: float) -> "_Side":
+        """The side for an edge, from its neighbours and the winding of the outline."""
+        (ax, az), (bx, bz) = edge
+        length = hypot(bx - ax, bz - az)
+        normal = (outward * (bz - az) / length, -outward * (bx - ax) / length)
+        margins = [
+            _CORNER / length * (1.0 if outward * turn > 0 else -1.0)
+            for turn in (_turn(before, edge), _turn(edge, after))
+        ]
+        return cls((ax, az), (bx - ax, bz - az), normal, -margins[0], 1.0 + margins[1])
+
+    def share(self, x: Scalar, z: Scalar) -> Scalar:
+        """The projection of a point onto the edge, as a share of its length."""
+        dx, dz = self.along
+        return ((x - self.start[0]) * dx + (z - self.start[1]) * dz) / (dx * dx + dz * dz)
+
+    def faces(self, backend: Backend, x: Scalar, z: Scalar) -> Condition:
+        """Whether a point faces the edge."""
+        share = self.share(x, z)
+        return backend.logical_and(share >= self.low, share <= self.high)
+
+    def nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """The squared distance to the edge's nearest point, and that point."""
+        share = backend.clamp(self.share(x, z), 0.0, 1.0)
+        px, pz = self.start[0] + share * self.along[0], self.start[1] + share * self.along[1]
+        return backend.square(x - px) + backend.square(z - pz), px, pz
+
+
+def _around(edges: list[Edge]) -> list[tuple[Edge, Edge, Edge]]:
+    return list(zip(edges[-1:] + edges[:-1], edges, edges[1:] + edges[:1], strict=True))
+
+
+def _turn(first: Edge, second: Edge) -> float:
+    """Positive if an outline turns left from one edge to the next."""
+    return _side(first[0], first[1], second[1])
+
+
+def _chosen(backend: Backend, condition: Condition, chosen: _Three, otherwise: _Three) -> _Three:
+    a, b, c = (backend.select(condition, new, old) for new, old in zip(chosen, otherwise, strict=True))
+    return a, b, c
+
+
+def _crossing(edges: list[tuple[Point, Point]]) -> bool:
+    """Whether two edges that are not neighbors have a point in common, or an edge has no length."""
+    count = len(edges)
+    if any(dist(start, end) <= ROUNDING for start, end in edges):
+        return True
+    return any(
+        _meet(edges[i], edges[j]) for i in range(count) for j in range(i + 2, count) if not (i == 0 and j == count - 1)
+    )
+
+
+def _meet(first: tuple[Point, Point], second: tuple[Point, Point]) -> bool:
+    (a, b), (c, d) = first, second
+    return _side(a, b, c) * _side(a, b, d) <= 0 and _side(c, d, a) * _side(c, d, b) <= 0
+
+
+def _side(a: Point, b: Point, point: Point) -> float:
+    return (b[0] - a[0]) * (point[1] - a[1]) - (b[1] - a[1]) * (point[0] - a[0])

@@ -5,18 +5,22 @@ chart point is (x, z) = θ · (dx, dz) / √(dx² + dz²), the azimuthal equidis
 = q·Y.
 """
 
-from math import pi
-from typing import NamedTuple
+from collections.abc import Callable
+from math import inf, pi
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..arrays import ROUNDING, FloatArray
-from ..backend.protocol import Backend, Quaternion, Scalar, Vector
+from ..arrays import ROUNDING, SINGLE, FloatArray
+from ..backend.protocol import Backend, Quaternion, Scalar
+from .base import Range
 
 FULL_TURN = 2.0 * pi
 # At 180° the twist of a bone is only rounding error. Clamped swings are slightly smaller, so that the twist is right to
 # 1e-9.
-MOST_LEAN = pi - 1e-6
+MOST_LEAN = pi - SINGLE
+# The ends of a range of twist, infinite for a full turn or more, and the middle between them.
+Twist: TypeAlias = tuple[Scalar, Scalar, Scalar]
 
 
 class Lean(NamedTuple):
@@ -27,21 +31,6 @@ class Lean(NamedTuple):
     ez: Scalar
     x: Scalar
     z: Scalar
-
-    def turn_toward(self, backend: Backend, nx: Scalar, nz: Scalar) -> Vector:
-        """The gradient g of a swing along the chart direction n = (nx, nz): n · d(x, z) = g · ω for a rotation ω.
-
-        With u the bone's direction, du = ω × u; the chart stretches movement around the azimuth by θ / sin θ. A larger
-        swing is a rotation about (ez, 0, -ex), movement around the azimuth one about (cos θ ex, -sin θ, cos θ ez).
-        """
-        sine, cosine = backend.sin(self.angle), backend.cos(self.angle)
-        stretch = self.angle / backend.maximum(sine, ROUNDING)
-        outward = nx * self.ex + nz * self.ez
-        around = (nz * self.ex - nx * self.ez) * backend.select(self.angle < 1e-6, 1.0, stretch)
-        level = around * cosine
-        return backend.Vector(
-            (outward * self.ez + level * self.ex, -around * sine, level * self.ez - outward * self.ex)
-        )
 
 
 def lean_of(backend: Backend, rotation: Quaternion) -> Lean:
@@ -79,14 +68,6 @@ def nearest_angle(backend: Backend, angle: Scalar, middle: Scalar) -> Scalar:
     return angle - FULL_TURN * backend.floor((angle - middle) / FULL_TURN + 0.5)
 
 
-def turn_twisting(backend: Backend, lean: Lean) -> Vector:
-    """How the twist changes with a rotation vector ω: dt = result · ω."""
-    above = 1.0 + backend.cos(lean.angle)  # of the bone's direction u: dt = (u + Y) · ω / (1 + u · Y)
-    share = 1.0 / backend.maximum(above, 1e-6)
-    side = backend.sin(lean.angle) * share
-    return backend.Vector((side * lean.ex, above * share, side * lean.ez))
-
-
 def compose(backend: Backend, x: Scalar, z: Scalar, twist: Scalar) -> Quaternion:
     """The rotation with this swing and twist."""
     zero = x * 0.0
@@ -101,3 +82,36 @@ def compose_arrays(x: FloatArray, z: FloatArray, twist: FloatArray) -> FloatArra
     c, s = np.cos(twist / 2.0), np.sin(twist / 2.0)
     w, sx, sz = np.cos(half), z * scale, -x * scale
     return np.stack([w * c, sx * c - sz * s, w * s, sz * c + sx * s], axis=-1)
+
+
+def twist_between(ends: Range) -> Twist:
+    """The range of twist of one joint."""
+    low, high = ends if ends[1] - ends[0] < FULL_TURN else (-inf, inf)
+    return low, high, 0.5 * (ends[0] + ends[1])
+
+
+def clamped(
+    backend: Backend,
+    rotation: Quaternion,
+    nearest: Callable[[Backend, Scalar, Scalar], tuple[Scalar, Scalar]],
+    twist: Twist,
+    surely_inside: Scalar = -1.0,
+) -> Quaternion:
+    """The rotation if swing and twist are inside, else the one with the nearest swing and the nearest twist.
+
+    The swing is not computed if x² + z² of all rotations is less than `surely_inside`.
+    """
+    low, high, middle = twist
+    turn = twist_of(backend, rotation, middle)
+    bounded = backend.clamp(turn, low, high)
+    leaning = backend.square(rotation.x) + backend.square(rotation.z)
+    if not backend.any_of(backend.logical_or(leaning > surely_inside, turn != bounded)):
+        return rotation
+    lean = lean_of(backend, rotation)
+    x, z = short_of_half_a_turn(backend, *nearest(backend, lean.x, lean.z))
+    kept = backend.logical_and(backend.logical_and(x == lean.x, z == lean.z), turn == bounded)
+    moved = backend.frames_where(backend.logical_not(kept))
+    if not len(moved):
+        return rotation
+    inside = compose(backend, *(backend.take(value, moved) for value in (x, z, bounded)))
+    return backend.replaced(rotation, moved, inside, backend.count(kept))

@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
-from ..backend.protocol import Backend, Quaternion, Scalar, Vector
+from ..arrays import SINGLE, BoolArray, FloatArray
+from ..backend.protocol import Backend, Quaternion, Vector
 from ..limits.base import Limit
 from ..rotations import quaternion_from_matrix
 from .effector import Effector
 from .skeleton import Skeleton
-
-_SAME_POINT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -45,25 +43,14 @@ class Body:
 
 @dataclass(frozen=True)
 class SweepPose:
-    """The state of all bodies: heads and orientations in armature space. The passes change it in place.
-
-    A sliding body has a factor that moves its attachments along its Y.
-    """
+    """Heads and orientations of all bodies in armature space. The passes change them in place."""
 
     heads: list[Vector] = field(default_factory=list)
     orientations: list[Quaternion] = field(default_factory=list)
-    factors: Mapping[int, Scalar] = field(default_factory=dict)
 
     def point(self, body: int, attachment: Attachment) -> Vector:
         """The position of a body's attachment, armature space."""
-        return self.heads[body] + self.orientations[body] @ self.stretched(body, attachment.offset)
-
-    def stretched(self, body: int, offset: Vector) -> Vector:
-        """A point in a body's frame, moved along Y by the body's factor."""
-        if body not in self.factors:
-            return offset
-        along: Vector = type(offset)((offset.x, offset.y * self.factors[body], offset.z))  # type: ignore[call-arg]
-        return along
+        return self.heads[body] + self.orientations[body] @ attachment.offset
 
 
 def participants(skeleton: Skeleton, effectors: Sequence[Effector]) -> list[int]:
@@ -103,7 +90,12 @@ class Reaches:
 
 def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
     """The reach of every effector; infinite for an effector that closes a loop."""
-    links = [_links(skeleton, effector) for effector in effectors]
+    # Distances from joint to joint, from the root's head to the effector.
+    steps = [float(np.linalg.norm(skeleton.head_offset(bone))) for bone in range(len(skeleton))]
+    links = []
+    for effector in effectors:
+        path = skeleton.path(skeleton.index(effector.bone))
+        links.append([*(steps[bone] for bone in path[1:]), float(np.linalg.norm(effector_offset(skeleton, effector)))])
     far = np.array([sum(link) for link in links])
     near = np.array([max(0.0, 2.0 * max(link) - sum(link)) for link in links])
     closed = np.array([effector.target_bone is not None for effector in effectors])
@@ -111,13 +103,6 @@ def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
     # Tolerances need a positive length: an effector on the head of a root without length uses the longest bone.
     lengths = np.where(lengths > 0.0, lengths, skeleton.lengths.max() or 1.0)
     return Reaches(np.where(closed, np.inf, far), np.where(closed, 0.0, near), lengths)
-
-
-def _links(skeleton: Skeleton, effector: Effector) -> list[float]:
-    """Distances from joint to joint, from the root's head to the effector."""
-    path = skeleton.path(skeleton.index(effector.bone))
-    offsets = [skeleton.head_offset(bone) for bone in path[1:]] + [effector_offset(skeleton, effector)]
-    return [float(np.linalg.norm(offset)) for offset in offsets]
 
 
 def build_bodies(
@@ -148,7 +133,7 @@ def _attachments(
 
     def members(offset: FloatArray) -> tuple[list[int], list[int]]:
         for point, children, ends in points:
-            if np.abs(point - offset).max() <= _SAME_POINT * (1.0 + np.abs(point).max()):
+            if np.abs(point - offset).max() <= SINGLE * skeleton.size:
                 return children, ends
         points.append((offset, [], []))
         return points[-1][1], points[-1][2]
@@ -187,18 +172,12 @@ def carried_turn(body: Body, pose: SweepPose, rotation: Quaternion) -> Quaternio
 
 def carried_head(body: Body, pose: SweepPose) -> Vector:
     """The head of a body (not the root) on its parent."""
-    offset = pose.stretched(body.parent, body.head_offset) if pose.factors else body.head_offset
-    return pose.heads[body.parent] + pose.orientations[body.parent] @ offset
+    return pose.heads[body.parent] + pose.orientations[body.parent] @ body.head_offset
 
 
-def place_bodies(
-    bodies: Sequence[Body],
-    local: Sequence[Quaternion],
-    root: Vector,
-    factors: Mapping[int, Scalar] | None = None,
-) -> SweepPose:
-    """Forward kinematics: the bodies' pose from local rotations, the root's head, and the factors of slides."""
-    pose = SweepPose(factors=factors or {})
+def place_bodies(bodies: Sequence[Body], local: Sequence[Quaternion], root: Vector) -> SweepPose:
+    """Forward kinematics: the bodies' pose from local rotations and the root's head."""
+    pose = SweepPose()
     for body, rotation in zip(bodies, local, strict=True):
         pose.heads.append(root if body.parent < 0 else carried_head(body, pose))
         pose.orientations.append(carried_turn(body, pose, rotation))

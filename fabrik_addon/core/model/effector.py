@@ -1,6 +1,7 @@
 """Effectors: points of bones that have targets."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -26,3 +27,34 @@ class Effector:
     priority: int = 0
     target_bone: str | None = None
     target_offset: tuple[float, float, float] | None = None
+
+
+def loops_of(effectors: Sequence[Effector]) -> tuple[int, ...]:
+    """(K,) indices of the effectors that close loops."""
+    return tuple(index for index, effector in enumerate(effectors) if effector.target_bone is not None)
+
+
+def with_partners(effectors: Sequence[Effector]) -> list[Effector]:
+    """The E effectors, followed by the K partners of those that close loops, in the same order.
+
+    A partner is a point fixed to the target bone. The vector between the two should vanish; in a sweep both go to the
+    midpoint between them.
+    """
+    partners = [
+        Effector(effector.target_bone, effector.target_offset, effector.weight)
+        for effector in effectors
+        if effector.target_bone is not None
+    ]
+    return [*effectors, *partners]
+
+
+def moved_with(effectors: Sequence[Effector], factors: Mapping[str, float]) -> list[Effector]:
+    """The effectors, with their points moved along Y with their bones."""
+
+    def moved(effector: Effector) -> Effector:
+        if effector.offset is None or effector.bone not in factors:
+            return effector
+        x, y, z = effector.offset
+        return replace(effector, offset=(x, y * factors[effector.bone], z))
+
+    return [moved(effector) for effector in effectors]

@@ -1,20 +1,17 @@
 """The immutable tree of bones that is solved."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import SINGLE, BoolArray, FloatArray, IntArray
 from ..errors import SkeletonError
 from ..readers import LARGEST, flags, numbers, shown
 
 _ORTHONORMAL = 1e-4
-# Share of the skeleton's size: rest locations may differ by this, since channels have 24 bits and may be far from the
-# origin.
-_SAME_PLACE = 1e-6
 
 
 class Skeleton:
@@ -78,7 +75,7 @@ class Skeleton:
             np.array_equal(self.rest[:, :3, :3], other.rest[:, :3, :3])
             and np.array_equal(self.lengths, other.lengths)
             and np.array_equal(self.inherits_rotation, other.inherits_rotation)
-            and np.abs(heads[0] - heads[1]).max() <= _SAME_PLACE * self.size
+            and np.abs(heads[0] - heads[1]).max() <= SINGLE * self.size
         )
 
     def index(self, name: str) -> int:
@@ -130,6 +127,20 @@ class Skeleton:
             return rotation
         turn: FloatArray = self.rest[parent, :3, :3].T @ rotation
         return turn
+
+
+def at_factors(skeleton: Skeleton, factors: Mapping[str, float]) -> Skeleton:
+    """The skeleton with some bones at other lengths; their children move along their Y."""
+    if all(factor == 1.0 for factor in factors.values()):
+        return skeleton
+    rest, lengths = np.array(skeleton.rest), np.array(skeleton.lengths)
+    for bone, parent in enumerate(skeleton.parents):
+        lengths[bone] *= factors.get(skeleton.names[bone], 1.0)
+        if parent >= 0:
+            offset = np.array(skeleton.head_offset(bone))
+            offset[1] *= factors.get(skeleton.names[parent], 1.0)
+            rest[bone, :3, 3] = rest[parent, :3, 3] + rest[parent, :3, :3] @ offset
+    return Skeleton(skeleton.names, skeleton.parents, rest, lengths, skeleton.inherits_rotation)
 
 
 def _frozen(values: object, shape: tuple[int, ...], what: str, *, truths: bool = False) -> npt.NDArray[Any]:

@@ -1,12 +1,31 @@
-"""The targets of a solve, frame by frame."""
+"""The targets of a solve, frame by frame, and the poses it starts from."""
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
-from ..arrays import FloatArray, IntArray
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, squares
+from ..rotations import conjugate, product, rotation_vector_from_quaternion
 
 
-class PosePrior(NamedTuple):
+class Frames:
+    """A dataclass whose fields are arrays over frames, contain such arrays, or are None."""
+
+    def part(self, frames: IntArray | slice) -> Self:
+        """Some of the frames."""
+        return type(self)(**{each.name: _part(getattr(self, each.name), frames) for each in fields(self)})  # type: ignore[arg-type]
+
+
+def _part(value: Any, frames: IntArray | slice) -> Any:
+    if value is None:
+        return None
+    return value[frames] if isinstance(value, np.ndarray) else value.part(frames)
+
+
+@dataclass(frozen=True)
+class PosePrior(Frames):
     """Local rotations that a pose is expected to have: Σ weight · angle² is added to the least-squares cost.
 
     Attributes:
@@ -17,9 +36,21 @@ class PosePrior(NamedTuple):
     rotations: FloatArray
     weights: FloatArray
 
+    def of(self, bones: Sequence[int]) -> "PosePrior":
+        """The prior of some of the bones."""
+        return PosePrior(self.rotations[:, bones], self.weights[:, bones])
+
+    def away(self, local: FloatArray) -> FloatArray:
+        """(F, J, 3) rotation vectors, in the frames that carry the bones, from (F, J, 4) to the expected rotations."""
+        return rotation_vector_from_quaternion(product(self.rotations, conjugate(local)))
+
+    def cost(self, local: FloatArray) -> FloatArray:
+        """(F,) Σ weight · angle²; local: (F, J, 4)."""
+        return np.asarray((self.weights * squares(self.away(local))).sum(axis=1))
+
 
 @dataclass(frozen=True)
-class Targets:
+class Targets(Frames):
     """Targets of E effectors on F frames, in armature space.
 
     Attributes:
@@ -39,12 +70,20 @@ class Targets:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def part(self, frames: slice | IntArray) -> "Targets":
-        """The targets on some of the frames."""
-        prior = None if self.prior is None else PosePrior(*(values[frames] for values in self.prior))
-        return Targets(self.positions[frames], self.weights[frames], self.rotations[frames], self.bend[frames], prior)
-
     def seen_from(self, origins: FloatArray) -> "Targets":
         """The targets relative to other origins (F, 3)."""
         away = origins[:, None]
         return replace(self, positions=self.positions - away, bend=self.bend - away)
+
+
+@dataclass(frozen=True)
+class Start(Frames):
+    """The start of F frames of J bones.
+
+    Attributes:
+        rotations: (F, J, 4) local rotations inside all limits.
+        roots: (F, 3) the root's head, armature space.
+    """
+
+    rotations: FloatArray
+    roots: FloatArray

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import FloatArray, lengths
+from ..arrays import SINGLE, FloatArray, lengths
 from ..errors import LimitError, OptionsError, SkeletonError, TargetError
 from ..limits.base import Limit
 from ..readers import LARGEST, number, numbers, shown, whole
@@ -15,9 +15,6 @@ from .effector import Effector
 from .options import Options
 from .skeleton import Skeleton
 from .targets import PosePrior
-
-_NO_LENGTH = 1e-6
-FARTHEST = LARGEST
 
 
 def checked_parts(
@@ -90,7 +87,7 @@ def _check_loop(what: str, effector: Effector, skeleton: Skeleton) -> None:
 def _read(offset: object) -> tuple[float, float, float] | None:
     """Three finite numbers; None for anything else."""
     array = numbers(offset)
-    if array is None or array.shape != (3,) or not (np.abs(array) <= FARTHEST).all():
+    if array is None or array.shape != (3,) or not (np.abs(array) <= LARGEST).all():
         return None
     x, y, z = array.tolist()
     return x, y, z
@@ -151,7 +148,7 @@ def _given(what: str, values: object, frames: int | None, *shape: int) -> FloatA
 def _points(what: str, name: str, values: object, frames: int | None, count: int) -> FloatArray:
     """([F,] E, 3) points; if one coordinate of a point is NaN, all are."""
     array = _given(what, values, frames, count, 3)
-    far = np.argwhere(np.abs(array) > FARTHEST)
+    far = np.argwhere(np.abs(array) > LARGEST)
     if len(far):
         raise TargetError(f"The {name} of effector {far[0][-2]} is infinite or too far; use NaN for none")
     return np.where(np.isnan(array).any(axis=-1, keepdims=True), np.nan, array)
@@ -173,9 +170,9 @@ def checked_bend_targets(bend_targets: npt.ArrayLike | None, frames: int, count:
 
 def _unit(array: FloatArray) -> FloatArray:
     """Quaternions scaled to unit length; NaN if a component is, infinite if they have no length or are too long."""
-    far = (np.abs(array) > FARTHEST).any(axis=-1, keepdims=True)
+    far = (np.abs(array) > LARGEST).any(axis=-1, keepdims=True)
     norms = lengths(np.where(far, 0.0, array))[..., None]
-    usable = norms >= _NO_LENGTH
+    usable = norms >= SINGLE
     return np.where(np.isnan(norms), np.nan, np.where(usable, array, np.inf) / np.where(usable, norms, 1.0))
 
 
@@ -229,6 +226,6 @@ def checked_root_location(start_location: npt.ArrayLike | None, skeleton: Skelet
     """(F, 3) the root's head to start from; at rest when None."""
     location = skeleton.rest[0, :3, 3] if start_location is None else start_location
     array = _given("start_location has", location, frames, 3)
-    if not (np.abs(array) <= FARTHEST).all():
+    if not (np.abs(array) <= LARGEST).all():
         raise TargetError("start_location must be finite")
     return np.broadcast_to(array, (frames, 3))

@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
+from ..arrays import ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..kernel.bodies import Bodies
 from ..kernel.goals import Goals
 from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
 from .poles import Poles
 
-# Columns have about length one, so damping is a pure number: a thousandth leaves the first step almost undamped. At the
-# largest damping a step is a millionth of the gradient.
-_FIRST, _LEAST, _MOST_DAMPING = 1e-3, 1e-9, 1e6
+# Columns have about length one, so damping is a pure number: with the first one, a step is almost undamped. With a
+# third of it a fallen marker displaced a joint by 12 mm. At the largest damping a step is a millionth of the gradient.
+_FIRST, _LEAST, _MOST_DAMPING = 3e-4, 1e-9, 1.0 / SINGLE
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after bad ones, which itself
 # doubles.
 _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
@@ -28,31 +28,22 @@ _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 # more than the square of the second number. A smaller share lets noisy fits wander in flat valleys (with 1e-4 bones
 # rotate 5° more between two frames, for 0.02 % of the cost).
 _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
+# It is also stationary after a step with at most this damping that gained at most the second share of the cost, and
+# what was predicted to within the third share: such steps are Newton's, and the next would gain about the square.
+_NEWTON_DAMPING, _NEWTON_GAIN, _AS_PREDICTED = 1e-3, 1e-2, 0.25
 # After a step that gained at most this share of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
 _NEAR_END = 0.1
-# Below this the gradient is rounding error.
-_NO_GRADIENT = 1e-6
 # Radians: the largest rotation of a joint in a step, since the linear model is inaccurate beyond it. Limits farther
-# away do not count; slightly more is allowed, since a joint is often exactly as far away as the last step was long.
-_LONGEST_TURN, _NEAR = 0.7, 0.75
-# A joint is at its limit within this many radians: half a hundredth of a degree.
-AT_LIMIT = 1e-4
-# A limit is pushed against if the cosine between the residuals and a rotation out of it exceeds this; less is rounding.
-_PUSH = 1e-9
-# Part of a unit normal that is independent of the other normals of its joint: below this it is redundant.
-_PARALLEL = 1e-6
+# away do not count.
+_LONGEST_TURN = 0.7
+# Radians: a joint is at its limit, and a limb points at its pole, within half a hundredth of a degree.
+CLOSE = 1e-4
 _MOST_ROUNDS = 6
-# Radians: a limb that misses its pole by less points at it.
-AT_POLE = 1e-4
 # Numbers in a block of frames whose matrices fit into the processor's cache together.
-_BLOCK_NUMBERS = 120_000
-# The usual number of active limits.
-_ROWS_HELD = 16
+_BLOCK_NUMBERS = 250_000
 # Goals are kept as rows if there are fewer of them than this share of the columns.
 _WIDE = 0.6
-# Damping of columns that move nothing, as shares of the mean square.
-_LEAST_SQUARE = 1e-6
 
 
 class _Step(NamedTuple):
@@ -112,9 +103,11 @@ class LeastSquares:
                 trial.put(worse, part.part(worse))
                 left[worse] = away[worse]
             part, away = trial, left
-            small = (gained <= _SMALL_GAIN * cost) & (step.predicted <= _SMALL_GAIN * cost)
-            at_rest = better & small & (step.optimality <= _OPTIMAL)
-            part.stationary |= at_rest | (step.optimality <= _NO_GRADIENT) | (damping > _MOST_DAMPING)
+            gain = np.maximum(gained, step.predicted)
+            at_rest = (gain <= _SMALL_GAIN * cost) & (step.optimality <= _OPTIMAL)
+            newton = (damping <= _NEWTON_DAMPING) & (np.abs(gained - step.predicted) <= _AS_PREDICTED * gained)
+            at_rest |= newton & (gain <= _NEWTON_GAIN * cost)
+            part.stationary |= (better & at_rest) | (step.optimality <= SINGLE) | (damping > _MOST_DAMPING)
             part.iterations += 1
             ratio = gained / np.maximum(step.predicted, TINY)
             eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), _LEAST)
@@ -147,7 +140,7 @@ class LeastSquares:
         if state.prior is not None:
             return np.ones(len(away), dtype=bool)
         unmet = state.unmet()
-        return unmet | (np.abs(away) > AT_POLE * self.poles.sizes).any(axis=1) if self._pole_weight else unmet
+        return unmet | (np.abs(away) > CLOSE * self.poles.sizes).any(axis=1) if self._pole_weight else unmet
 
     def _slid(self, factors: FloatArray | None, step: FloatArray) -> FloatArray | None:
         if factors is None or not len(self.bodies.slides):
@@ -161,7 +154,7 @@ class LeastSquares:
         count, columns = len(cost), self.bodies.columns
         if not columns:
             return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count))
-        rows = max(3 * state.residual.shape[1], _ROWS_HELD) if self._wide else columns
+        rows = 3 * state.residual.shape[1] if self._wide else columns
         block = max(1, _BLOCK_NUMBERS // (columns * rows))
         # Frames whose step includes the derivative of forces have larger matrices, so they get separate blocks.
         kinds = np.flatnonzero(~curved), np.flatnonzero(curved)
@@ -178,12 +171,12 @@ class LeastSquares:
     def _block_step(self, state: State, away: FloatArray, cost: FloatArray, damping: FloatArray, curved: bool) -> _Step:
         system, bodies = self._system(state, away, curved), self.bodies
         gradient = system.gradient()
-        sides = self.limits.sides(state.pose.local, _NEAR)
-        active = sides.push(bodies.vectors(gradient)) > _PUSH * np.sqrt(cost)[sides.frames]
-        active &= sides.gaps <= AT_LIMIT
+        sides = self.limits.sides(state.pose.local, _LONGEST_TURN + CLOSE)
+        active = sides.push(bodies.vectors(gradient)) > ROUNDING * np.sqrt(cost)[sides.frames]
+        active &= sides.gaps <= CLOSE
         change, pushes = self._held_step(system, damping, sides, active)
         for _ in range(_MOST_ROUNDS if len(sides.gaps) else 0):
-            now = sides.push(bodies.vectors(change * system.scale)) - sides.gaps > AT_LIMIT
+            now = sides.push(bodies.vectors(change * system.scale)) - sides.gaps > CLOSE
             now[active] = pushes > 0.0
             changed = np.zeros(len(cost), dtype=bool)
             changed[sides.frames[now != active]] = True
@@ -199,7 +192,7 @@ class LeastSquares:
             pushes = np.empty(active.sum())
             pushes[own[active]], pushes[~own[active]] = found, kept
         balance = system.times(change) + damping[:, None] * change
-        own = np.sqrt(np.maximum(system.squares @ self._even, _LEAST_SQUARE))
+        own = np.sqrt(np.maximum(system.squares @ self._even, SINGLE))
         largest = np.sqrt(((balance / own) ** 2 @ self._groups).max(axis=1))
         step = change * system.scale
         longest = lengths(bodies.vectors(step)).max(axis=1)
@@ -238,9 +231,9 @@ class LeastSquares:
                 share = (unit * units[before]).sum(axis=1)
                 unit, end = unit - share[:, None] * units[before], end - share * ends[before]
             own[here] = lengths(unit)
-            clear = own[here] > _PARALLEL
-            units[here] = unit * (clear / np.maximum(own[here], _PARALLEL))[:, None]
-            ends[here] = end * clear / np.maximum(own[here], _PARALLEL)
+            clear = own[here] > SINGLE
+            units[here] = unit * (clear / np.maximum(own[here], SINGLE))[:, None]
+            ends[here] = end * clear / np.maximum(own[here], SINGLE)
         first = np.searchsorted(frames, frames)
         place = np.arange(len(keys)) - first
         rows = np.zeros((len(damping), int(place.max()) + 1, bodies.columns + 1))
@@ -253,7 +246,7 @@ class LeastSquares:
         pushes = np.zeros(len(keys))
         for number in range(last, -1, -1):
             here = np.flatnonzero(rank == number)
-            pushes[here] = (forces[here] * units[here]).sum(axis=1) / np.maximum(own[here], _PARALLEL)
+            pushes[here] = (forces[here] * units[here]).sum(axis=1) / np.maximum(own[here], SINGLE)
             for before in (here - back for back in range(1, number + 1)):
                 forces[before] -= pushes[here, None] * normals[here]
         result = np.empty(len(keys))
@@ -266,8 +259,11 @@ class LeastSquares:
         motions = bodies.motions(pose)
         residual = state.residual
         wide = self._wide and prior is None and not (self._pole_weight or curved)
-        if goals.is_composite and not wide:
-            matrix, right = goals.equations(pose, motions, residual, state.weights)
+        # Where it can, the matrix is made from its factors only when the scale of its columns is known.
+        factored = goals.is_composite and not (wide or self._pole_weight)
+        if factored:
+            left, factor, right = goals.factors(pose, motions, residual, state.weights)
+            squares = (left * factor).sum(axis=-1)
         else:
             root = np.sqrt(state.weights)[..., None]
             matrix = (goals.rows(pose, motions, state.wanted) * root[..., None]).reshape(
@@ -277,16 +273,18 @@ class LeastSquares:
             if not wide:
                 across = np.swapaxes(matrix, 1, 2)
                 matrix, right = across @ matrix, times(across, right)
-        if self._pole_weight:
-            rows = self.poles.rows(pose, motions, state.bend)
-            across = self._pole_weight * np.swapaxes(rows, 1, 2)
-            matrix, right = matrix + across @ rows, right + times(across, away)
+            if self._pole_weight:
+                rows = self.poles.rows(pose, motions, state.bend)
+                across = self._pole_weight * np.swapaxes(rows, 1, 2)
+                matrix, right = matrix + across @ rows, right + times(across, away)
+            squares = (matrix**2).sum(axis=1) if wide else np.array(np.einsum("fii->fi", matrix))
+        held = np.zeros_like(squares)
         if prior is not None:
             turning = bodies.body_of[: bodies.turning]
             pulls = (prior.away(pose.local)[:, turning] * bodies.axes).sum(axis=-1)
-            right[:, : bodies.turning] += prior.weights[:, turning] * pulls
-            np.einsum("fii->fi", matrix)[:, : bodies.turning] += prior.weights[:, turning]
-        squares = (matrix**2).sum(axis=1) if wide else np.array(np.einsum("fii->fi", matrix))
+            held[:, : bodies.turning] = prior.weights[:, turning]
+            right[:, : bodies.turning] += held[:, : bodies.turning] * pulls
+            squares += held
         # Half of a joint's square is its own, half the mean of all that move something. With its own alone, poses far
         # from their targets took 1.8 times the steps; with the mean alone, 1 % of a person's targets needed a restart.
         even = squares @ self._even
@@ -295,9 +293,6 @@ class LeastSquares:
         turning *= 0.5
         least = ROUNDING * even.max(axis=1, keepdims=True) + TINY
         scale = 1.0 / np.sqrt(np.maximum(even, least))
-        if curved and not len(bodies.slides):
-            forces = goals.forces(residual * state.weights[..., None])
-            matrix -= bodies.stiffness(pose, motions, goals.points(pose), goals.on, forces)
         if len(bodies.slides) and pose.factors is not None:
             pull = (times(np.swapaxes(matrix, 1, 2), right) if wide else right)[:, -len(bodies.slides) :]
             factors = pose.factors[:, bodies.slides]
@@ -306,7 +301,19 @@ class LeastSquares:
             scale[:, -len(bodies.slides) :] *= ~locked
         if wide:
             return _System(matrix * scale[:, None], right, scale, squares * scale**2, wide)
-        return _System(matrix * (scale[:, :, None] * scale[:, None]), right * scale, scale, squares * scale**2, wide)
+        if curved and not len(bodies.slides):
+            forces = goals.forces(residual * state.weights[..., None])
+            bent = bodies.stiffness_factor(pose, motions, goals.points(pose), goals.on, forces)
+            if factored:
+                left, factor = np.concatenate([left, motions[0]], axis=-1), np.concatenate([factor, -bent], axis=-1)
+            else:
+                matrix -= bodies.symmetric(motions[0] @ np.swapaxes(bent, 1, 2))
+        if factored:
+            matrix = bodies.symmetric((left * scale[..., None]) @ np.swapaxes(factor * scale[..., None], 1, 2))
+        else:
+            matrix *= scale[:, :, None] * scale[:, None]
+        np.einsum("fii->fi", matrix)[...] += held * scale**2
+        return _System(matrix, right * scale, scale, squares * scale**2, wide)
 
 
 @dataclass(frozen=True)
@@ -356,8 +363,11 @@ class _System:
                 matrix -= back @ (held @ matrix)
                 right = right - times(back, times(held, right))
         across = np.swapaxes(matrix, 1, 2)
-        square = matrix @ across if self.wide else np.array(matrix)
-        np.einsum("fii->fi", square)[...] += damping[:, None] + TINY
+        square = matrix @ across if self.wide else matrix
+        diagonal = np.einsum("fii->fi", square)
+        undamped = np.array(diagonal)
+        diagonal += damping[:, None] + TINY
         found = np.linalg.solve(square, right[..., None])[..., 0]
+        diagonal[...] = undamped
         found = times(across, found) if self.wide else found
         return found if offset is None else found + offset

@@ -12,7 +12,7 @@ from ..arrays import TINY, FloatArray, IntArray, lengths
 from ..fabrik.limbs import BendLimb
 from ..kernel.bodies import Bodies, Motions, Pose, cross
 
-# The direction from the line loses its meaning below this distance, as a share of the limb's length.
+# Share of the limb's length: below this distance the direction from the line loses its meaning, and a limb is straight.
 CLEAR = 1e-3
 
 

@@ -15,19 +15,17 @@ from ..arrays import TINY, FloatArray
 from ..attempt import bend_straight
 from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
 from ..fabrik import chain as chains
-from ..fabrik.chord import first_direction
+from ..fabrik.chain import beside, first_direction
 from ..fabrik.passes import sum_vectors
-from ..fabrik.spheres import beside
 from ..model.bodies import build_bodies, place_bodies
-from ..model.targets import Targets
-from ..model.validation import FARTHEST, checked_root_location, checked_start
-from ..optimize.least_squares import AT_POLE
+from ..model.targets import Start, Targets
+from ..model.validation import checked_root_location, checked_start
+from ..optimize.least_squares import CLOSE
 from ..optimize.poles import CLEAR
 from ..problem import Problem
-from ..readers import numbers
+from ..readers import LARGEST, numbers
 from ..rotations import angle_between, quaternion_from_matrix
 from ..solution import Solution, Status
-from ..state import Start
 
 
 class _Begun(NamedTuple):
@@ -108,7 +106,7 @@ class ChainSolver:
         if target is None or target.shape != (1, 3):
             return None
         place = target[0].tolist()
-        if not all(abs(part) <= FARTHEST for part in place):  # NaN is not
+        if not all(abs(part) <= LARGEST for part in place):  # NaN is not
             return None
         begun, location = self._rest, problem.skeleton.rest[0, :3, 3]
         if start is not None:
@@ -167,7 +165,7 @@ class ChainSolver:
         before = (begun.points[-1] - goal).length
         unmet = before > self._tolerance
         if wish is not None:
-            unmet = unmet | (np.abs(_off_pole(backend, begun.points, wish)[1]) > AT_POLE)
+            unmet = unmet | (np.abs(_off_pole(backend, begun.points, wish)[1]) > CLOSE)
         frames = backend.frames_where(backend.logical_and(unmet, counts))
         if not len(frames) or not self._links:
             return _Found(begun.local, self._origin, before, 0)

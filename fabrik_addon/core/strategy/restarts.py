@@ -4,8 +4,9 @@ import numpy as np
 
 from ..arrays import IntArray, squares
 from ..attempt import attempt
+from ..model.targets import Start
 from ..problem import Problem
-from ..state import Start, State
+from ..state import State
 
 # A few poses help nearly all frames that can be helped (in the benchmarks' families), the others are tried afterwards.
 _FEW = 4

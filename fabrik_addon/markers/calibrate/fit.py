@@ -199,10 +199,6 @@ _LONGEST: Final = 2.5
 class Shared(Protocol):
     """One kind of shared parameters; P of them."""
 
-    def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """(F, M, 3, P) Jacobian of the markers with respect to the parameters."""
-        ...
-
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
         """(P,) weights of the prior, and (P,) differences from the current values to its mean.
 
@@ -279,14 +275,6 @@ class Offsets:
     first: FloatArray
     factors: FloatArray | None = None
     frames_worth: float = FRAMES_WORTH
-
-    def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """(F, M, 3, 3 M): each marker moves with its own offset."""
-        count, frames = len(fit.bones), len(solution.matrices)
-        columns = np.zeros((frames, count, 3, count, 3))
-        every = np.arange(count)
-        columns[:, every, :, every] = np.swapaxes(solution.matrices[:, fit.bones, :3, :3], 0, 1)
-        return columns.reshape(frames, count, 3, 3 * count)
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
         """Keeps markers within a few centimeters of their first offsets."""
@@ -458,19 +446,27 @@ def _step(
     joints[:, :, :-1] = np.swapaxes(np.swapaxes(joints[:, :, :-1], 1, 2) @ tangents, 1, 2)
     to_expected[:, :-1] = times(tangents, to_expected[:, :-1])
     held, to_expected = held.reshape(frames, -1), to_expected.reshape(frames, -1)
-    prior_weights, to_mean = _prior(fit, weights, shared)
-    columns = np.concatenate([one.columns(fit, solution) for one in shared], axis=-1)
-    root = np.sqrt(weights)[..., None]
-    own = joints.reshape(frames, 3 * markers, -1) * np.repeat(root, 3, axis=1)
-    common = (columns * root[..., None]).reshape(frames, 3 * markers, -1)
-    both = np.concatenate([common, (residuals * root).reshape(frames, -1, 1)], axis=2)
+    # Rows are in the frames of the markers' bones: there, the columns of the offsets are those of the unit matrix.
+    back = np.swapaxes(solution.matrices[:, fit.bones, :3, :3], -1, -2) * np.sqrt(weights)[..., None, None]
+    own = (back @ joints.reshape(frames, markers, 3, -1)).reshape(frames, 3 * markers, -1)
+    sizes = [one.columns(fit, solution) for one in shared if isinstance(one, Scale | Limbs)]
+    rest = (back @ np.concatenate([*sizes, residuals[..., None]], axis=-1)).reshape(frames, 3 * markers, -1)
     across = np.swapaxes(own, 1, 2)
-    square, pulled = across @ own, across @ both
+    square, pulled = across @ own, across @ rest
+    flat = rest.reshape(frames * 3 * markers, -1)
+    summed = flat[:, :-1].T @ flat
+    if len(sizes) < len(shared):
+        root = np.repeat(np.sqrt(weights), 3, axis=1)
+        pulled = np.concatenate([across * root[:, None], pulled], axis=2)
+        beside = (root[..., None] * rest).sum(axis=0)
+        summed = np.block([[np.diag((root**2).sum(axis=0)), beside], [beside[:, :-1].T, summed]])
+    pulled[..., -1] += held * to_expected
     diagonal = np.einsum("fii->fi", square)
     diagonal += _DAMPING * diagonal.mean(axis=1, keepdims=True) + 1e-12 + held
-    pulled[..., -1] += held * to_expected
     alone = np.linalg.solve(square, pulled)
-    summed = (np.swapaxes(common, 1, 2) @ (both - own @ alone)).sum(axis=0)
+    columns = pulled.shape[2]
+    summed -= pulled.reshape(-1, columns)[:, :-1].T @ alone.reshape(-1, columns)
+    prior_weights, to_mean = _prior(fit, weights, shared)
     matrix = summed[:, :-1] + np.diag(prior_weights + 1e-12)
     step: FloatArray = np.linalg.solve(matrix, summed[:, -1] + prior_weights * to_mean)
     return step, (alone[..., -1] - alone[..., :-1] @ step).reshape(frames, -1, 3)

@@ -13,6 +13,9 @@ from ...core.errors import FabrikError
 from ..clip import BoolArray, FloatArray, true_spans
 from ..solving.course import FilledSpan
 
+# Samples whose figures are computed together, so that memory does not grow with the recording.
+_SAMPLES_AT_ONCE = 200_000
+
 
 class ReportError(FabrikError):
     """Errors, names and frames that do not match, or a report that cannot be written."""
@@ -134,7 +137,10 @@ class Report:
     @property
     def frame_rms(self) -> FloatArray:
         """(F,) RMS of each frame; NaN if nothing is seen."""
-        return np.array([row.rms for row, _ in _rows(self.used, self.seen)])
+        counting = ~np.isnan(self.used)
+        squares = np.square(self.used).sum(axis=1, where=counting)
+        counts = counting.sum(axis=1)
+        return np.asarray(np.sqrt(np.where(counts, squares / np.maximum(counts, 1), np.nan)))
 
     @property
     def worst_frame(self) -> int | None:
@@ -170,6 +176,12 @@ def _rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
 
     seen: (N, K) samples that count in the coverage.
     """
+    at_once = max(1, _SAMPLES_AT_ONCE // max(errors.shape[1], 1))
+    parts = (slice(first, first + at_once) for first in range(0, len(errors), at_once))
+    return [row for part in parts for row in _some_rows(errors[part], seen[part])]
+
+
+def _some_rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
     counting = ~np.isnan(errors)
     some = counting.any(axis=1)
     known, divisors = np.where(counting, errors, 0.0), np.maximum(counting.sum(axis=1), 1)

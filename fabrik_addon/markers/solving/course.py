@@ -154,12 +154,23 @@ def solve_each(recording: Recording, *, steady: bool) -> Generator[float, None, 
     rotations += share[:, None] * (np.where(opposite, -smooth, smooth) - rotations)
     recording.prior_weights[:] = share * prior_weight(recording, FROM_COURSE)
     roots = found.root_location if recording.root_heads is None else recording.root_heads[knots]
-    for frames in parts(np.arange(count)):
+    solution, every = recording.solution, np.arange(count)
+    for frames in parts(every):
         recording.expected[frames] = recording.legal(_between(rotations, knots, frames, unit=True))
-        recording.solution.rotations[frames] = recording.expected[frames]
-        recording.solution.root_location[frames] = _between(roots[:, None], knots, frames)[:, 0]
+    # Knots and the frames halfway between them are solved first. A curve through those is nearer to all others.
+    first = np.union1d(knots, (knots[1:] + knots[:-1]) // 2)
+    for frames in parts(first):
+        solution.rotations[frames] = recording.expected[frames]
+        solution.root_location[frames] = _between(roots[:, None], knots, frames)[:, 0]
         recording.solve_bridged(frames)
-        yield 0.5 + 0.5 * (frames[-1] + 1) / count
+        yield 0.5 + 0.5 * len(first) / count * (frames[-1] + 1) / count
+    rotations, roots = _aligned(solution.rotations[first]), solution.root_location[first]
+    others = np.setdiff1d(every, first, assume_unique=True)
+    for frames in parts(others):
+        solution.rotations[frames] = recording.legal(_between(rotations, first, frames, unit=True))
+        solution.root_location[frames] = _between(roots[:, None], first, frames)[:, 0]
+        recording.solve_bridged(frames)
+        yield 1.0 - 0.5 * len(others) / count * (1.0 - (frames[-1] + 1) / count)
 
 
 def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Generator[float, None, Solution]:

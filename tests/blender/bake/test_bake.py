@@ -31,7 +31,7 @@ def save_and_open(path):
 def assert_agrees(result, rig, height=HEIGHT):
     """Blender's tails of every bone are those of the solution, on every frame."""
     for tree in result.trees:
-        names = tree.goals.tree.skeleton.names
+        names = tree.problem.tree.skeleton.names
         for row, frame in enumerate(result.frames):
             shown = scenes.evaluated_tails(rig, names, int(frame))
             assert np.abs(shown - tree.solution.tails[row]).max() < 1e-4 * height
@@ -449,8 +449,9 @@ class TestOperator:
 
     def test_settings_of_the_rig_are_used(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
-        kept = rig.fabrik.bake
-        kept.frame_range, kept.frame_start, kept.frame_end, kept.step = "OWN", 2, 10, 4
+        rig.fabrik.bake.step = 4
+        scene = bpy.context.scene
+        scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 2, 10
         assert bpy.ops.fabrik.bake() == {"FINISHED"}
         assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == {2, 6, 10}
 
@@ -469,15 +470,17 @@ class TestOperator:
         bpy.context.scene.frame_start, bpy.context.scene.frame_end = 1, 250
         bpy.ops.fabrik.bake()
         assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == set(range(1, FRAMES + 1))
-        rig.fabrik.bake.frame_range = "SCENE"
-        bpy.context.scene.frame_end = FRAMES + 5
+        scene = bpy.context.scene
+        scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 1, FRAMES + 5
         bpy.ops.fabrik.bake()
         assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == set(range(1, FRAMES + 6))
 
     def test_keywords_go_first(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
-        rig.fabrik.bake.step = 4
-        bpy.ops.fabrik.bake(frame_start=1, frame_end=3, step=1, action="CURRENT", action_name="Mine")
+        rig.fabrik.bake.action = "CURRENT"
+        scene = bpy.context.scene
+        scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 2, 10
+        bpy.ops.fabrik.bake(frame_start=1, frame_end=3, action_name="Mine")
         assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == {1, 2, 3}
         assert rig.animation_data.action.name == "Mine"
 

@@ -16,7 +16,10 @@ from support import scenes
 from support.processes import run_python
 
 from fabrik_addon.blender.bake import command_line as cli
+from fabrik_addon.blender.capture.import_options import IMPORT_OPTIONS
 from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.settings.bake_options import OPTIONS, RETARGET_OPTIONS
+from fabrik_addon.blender.settings.markers import CALIBRATION_OPTIONS
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -695,3 +698,31 @@ class TestChoices:
         assert cli.run_command(arguments) == 1
         assert "no label is known: map the markers to bones with --map" in capfd.readouterr().err
         assert not files.output.exists()
+
+    @pytest.mark.parametrize("options", [OPTIONS, RETARGET_OPTIONS, CALIBRATION_OPTIONS, IMPORT_OPTIONS])
+    def test_an_option_that_is_not_given_has_the_default_of_its_declaration(self, options):
+        parser = cli.Parser()
+        cli.add_options(parser, options)
+        found = cli.chosen_options(parser.parse_args([]), options)
+        for name, declared in options.items():
+            words = declared.keywords
+            first = words["items"][0][0] if "items" in words else (0, 0) if "size" in words else False
+            assert found[name] == words.get("default", first), name
+
+    @pytest.mark.parametrize(
+        ("arguments", "name", "value"),
+        [
+            (["--plant-feet"], "plant_feet", "ON"),
+            (["--no-plant-feet"], "plant_feet", "OFF"),
+            (["--root-motion", "in-place"], "root_motion", "IN_PLACE"),
+            (["--units", "mm"], "units", "mm"),
+            (["--up", "Z"], "up_axis", "Z"),
+            (["--layout", "body_25"], "keypoints", "BODY_25"),
+            (["--no-floor"], "on_floor", False),
+            (["--reference", "3", "9"], "reference", [3, 9]),
+        ],
+    )
+    def test_an_option_that_is_given_has_its_value(self, arguments, name, value):
+        parser, options = cli.Parser(), {**OPTIONS, **CALIBRATION_OPTIONS, **IMPORT_OPTIONS}
+        cli.add_options(parser, options)
+        assert cli.chosen_options(parser.parse_args(arguments), options)[name] == value

@@ -186,7 +186,8 @@ class TestReport:
         markers = rig.fabrik.capture.markers
         assert {marker_state(rig, entry) for entry in markers} == {"READY"}
         run(rig)
-        markers[0].enabled, markers[1].bone, markers[3].error, markers[4].error = False, "", 0.03, 0.2
+        markers[0].enabled, markers[1].bone = False, ""
+        markers[3].figures[0], markers[4].figures[0] = 0.03, 0.2
         bpy.data.objects.remove(markers[2].target)
         markers[2].target = None
         assert [marker_state(rig, entry) for entry in list(markers)[:6]] == [

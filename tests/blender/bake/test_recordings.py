@@ -58,7 +58,7 @@ def test_the_saved_file_shows_what_was_solved(balancing):
     for tree in result.bake.trees:
         for row in range(0, len(result.bake.frames), 9):
             bpy.context.scene.frame_set(int(result.bake.frames[row]))
-            shown = np.array([rig.pose.bones[name].tail for name in tree.goals.tree.skeleton.names])
+            shown = np.array([rig.pose.bones[name].tail for name in tree.problem.tree.skeleton.names])
             assert np.abs(shown - tree.solution.tails[row]).max() < 1e-4 * HEIGHT
 
 
@@ -120,14 +120,14 @@ class TestPresetsOnly:
     def test_feet_go_with_the_belt_while_they_stand(self, walking):
         """The heels' and toes' own speed over the belt, whose speed is that of the recorded feet."""
         (tree,) = walking.bake.trees
-        skeleton, solution = tree.goals.tree.skeleton, tree.solution
+        skeleton, solution = tree.problem.tree.skeleton, tree.solution
         rate = walking.clip.rate
         for side in "LR":
             column = walking.clip.names.index(f"{side}.Toe.Tip")
             marker = to_z_up(walking.clip).positions[:, column] * walking.scale
             low = marker[:, 2] < np.percentile(marker[:, 2], 35)
             belt = np.median(np.gradient(marker, axis=0)[low] * rate, axis=0)
-            effector = next(each for each in tree.goals.effectors if each.bone in (f"foot.{side}", f"toe.{side}"))
+            effector = next(each for each in tree.problem.effectors if each.bone in (f"foot.{side}", f"toe.{side}"))
             shown = (solution.matrices[:, skeleton.index(effector.bone)] @ (*effector.offset, 1.0))[:, :3]
             carried = shown - np.arange(len(shown))[:, None] * belt / rate
             spans = find_stances(carried, rate, settings=StandingSettings(speed=0.25))
@@ -137,7 +137,7 @@ class TestPresetsOnly:
 
     def test_planted_feet_neither_slide_nor_pop(self, tmp_path):
         files = ("gait2354_subject01_walk1.trc", "gait2354_subject01_static.trc")
-        (tree,) = presets_only(tmp_path, *files, plant_feet=True).bake.trees
+        (tree,) = presets_only(tmp_path, *files, plant_feet="ON").bake.trees
         assert max(stance.drift_before for stance in tree.stances) > 0.02
         assert max(stance.drift_after for stance in tree.stances) < 0.01
         assert biggest_turn(tree.solution) < 15.0

@@ -143,12 +143,12 @@ class TestStatic:
         assert found.rms < 0.01
         assert set(rig.fabrik.capture.markers.keys()) == set(truth)
 
-    def test_operator_takes_it_by_name(self):
+    def test_the_operator_uses_the_rig_s(self):
         rig, truth = recorded()
         still = scenes.record(rig, list(truth.values()), *(rows[:3] for rows in scenes.smooth_motion(rig, 200, 5)))
         scenes.import_positions(still, list(truth))
-        name = bpy.data.collections[-1].name
-        assert bpy.ops.fabrik.calibrate_markers(static=name, refine=False) == {"FINISHED"}
+        rig.fabrik.capture.static, rig.fabrik.capture.refine = bpy.data.collections[-1], False
+        assert bpy.ops.fabrik.calibrate_markers() == {"FINISHED"}
 
     def test_markers_guessed_by_motion_take_no_part(self):
         """Other balls may have the same numbers in the static trial: here three guessed markers are a meter off."""

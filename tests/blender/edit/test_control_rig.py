@@ -108,7 +108,8 @@ def test_esc_and_a_layer(human):
     drag.cancel()
     assert np.array_equal(poses(human, FRAMES), before)
     was = tail(human, next(iter(drag._dragged)))  # noqa: SLF001
-    bpy.ops.fabrik.drag(bone="hand_fk.R", translation=UP, spread=SPREAD, spread_to={"LAYER"})
+    human.fabrik.drag.spread_to = {"LAYER"}
+    bpy.ops.fabrik.drag(bone="hand_fk.R", translation=UP, spread=SPREAD)
     assert len(human.animation_data.nla_tracks) == 2
     go_to(HERE)
     assert np.linalg.norm(tail(human, next(iter(drag._dragged))) - was - UP) < 1e-3  # noqa: SLF001

@@ -20,12 +20,13 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 @pytest.fixture
 def walk():
     rig = takes.walking_human(81)
+    rig.fabrik.drag.spread_to = {"LAYER"}
     go_to(HERE)
     return rig
 
 
 def drag(**options):
-    options = {"bone": "hand.R", "translation": UP, "spread": SPREAD, "spread_to": {"LAYER"}, **options}
+    options = {"bone": "hand.R", "translation": UP, "spread": SPREAD, **options}
     assert bpy.ops.fabrik.drag(**options) == {"FINISHED"}
 
 
@@ -121,7 +122,7 @@ def test_trails_of_strips_are_played(walk):
 
 
 def test_the_root_and_only_what_moves_are_layered(walk):
-    bpy.ops.fabrik.drag(bone="hips", point="HEAD", translation=(0.0, 0.0, -0.04), spread=SPREAD, spread_to={"LAYER"})
+    bpy.ops.fabrik.drag(bone="hips", point="HEAD", translation=(0.0, 0.0, -0.04), spread=SPREAD)
     paths = {curve.data_path for bag in bags(strip_of(walk)) for curve in bag}
     assert any(path.endswith("location") for path in paths)
     assert not [path for path in paths if "hand" in path]

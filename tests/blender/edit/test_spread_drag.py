@@ -232,7 +232,8 @@ def test_the_next_markers_and_contacts_end_a_spread(walk):
     for frame in (10, 45, 70, 90):
         bpy.context.scene.timeline_markers.new("mark", frame=frame)
     before = takes.poses(walk, FRAMES)[:, hand, :3, 3]
-    drag(bone="hand.R", translation=(0.0, 0.0, 0.1), spread_to={"MARKERS"})
+    walk.fabrik.drag.spread_to = {"MARKERS"}
+    drag(bone="hand.R", translation=(0.0, 0.0, 0.1))
     moved = np.abs(takes.poses(walk, FRAMES)[:, hand, :3, 3] - before).max(axis=1) > 1e-6
     assert FRAMES[moved].tolist() == list(range(46, 70))
     take = Take(walk, tree_of(walk, "hips"))
@@ -240,7 +241,8 @@ def test_the_next_markers_and_contacts_end_a_spread(walk):
     ends = sorted(end for contact in contacts for end in (contact.first, contact.last))
     first, last = max(end for end in ends if end < HERE), min(end for end in ends if end > HERE)
     before = takes.poses(walk, FRAMES)[:, hand, :3, 3]
-    drag(bone="hand.R", translation=(0.0, 0.0, 0.01), spread_to={"CONTACTS"})
+    walk.fabrik.drag.spread_to = {"CONTACTS"}
+    drag(bone="hand.R", translation=(0.0, 0.0, 0.01))
     moved = np.abs(takes.poses(walk, FRAMES)[:, hand, :3, 3] - before).max(axis=1) > 1e-6
     assert (FRAMES[moved][0] > first, FRAMES[moved][-1] < last) == (True, True)
     assert moved[HERE - 1]

@@ -7,7 +7,7 @@ from mathutils import Vector
 from support import scenes
 
 from fabrik_addon.blender.goals.effectors import COLLECTION_NAME, check_effectors
-from fabrik_addon.blender.goals.goals import gather_goals
+from fabrik_addon.blender.goals.problem import find_problems
 from fabrik_addon.blender.rig.armature import RigError
 from fabrik_addon.blender.rig.spaces import object_scale, world_to_armature
 from fabrik_addon.blender.settings.why_not import why_no_rig
@@ -110,7 +110,8 @@ def test_remove_takes_the_active_effector_and_keeps_its_target(rig):
         bpy.ops.fabrik.add_effector(bone=bone)
     bpy.ops.fabrik.remove_effector()
     assert [effector.bone for effector in rig.fabrik.effectors] == ["head", "shin.L"]
-    bpy.ops.fabrik.remove_effector(index=0)
+    rig.fabrik.active_effector = 0
+    bpy.ops.fabrik.remove_effector()
     assert [effector.bone for effector in rig.fabrik.effectors] == ["shin.L"]
     assert rig.fabrik.active_effector == 0
     assert "head target" in bpy.context.scene.objects
@@ -118,7 +119,8 @@ def test_remove_takes_the_active_effector_and_keeps_its_target(rig):
 
 def test_remove_names_a_place_that_is_not_there(rig):
     bpy.ops.fabrik.add_effector(bone="head")
-    assert "no target or pin with number 7" in refusal(bpy.ops.fabrik.remove_effector, index=7)
+    rig.fabrik.active_effector = 7
+    assert "no target or pin with number 7" in refusal(bpy.ops.fabrik.remove_effector)
     assert len(rig.fabrik.effectors) == 1
 
 
@@ -222,7 +224,7 @@ class TestChecks:
     def test_root_head_alone(self, rig):
         scenes.aim(rig, "hips", scenes.empty_at((0, 0, 0)), point="HEAD")
         with pytest.raises(RigError, match="root's head"):
-            gather_goals(rig)
+            find_problems(rig)
 
 
 class TestGoals:
@@ -232,7 +234,7 @@ class TestGoals:
         target = scenes.empty_at((0, 0, 0))
         scenes.aim(rig, "forearm.L", target, point="HEAD")
         scenes.aim(rig, "head", target, point="OFFSET", offset=(0.1, 0.2, 0.3))
-        (goals,) = gather_goals(rig)
+        (goals,) = find_problems(rig)
         names = goals.tree.skeleton.names
         assert {names[bone] for bone in goals.bones} == {"hips", "spine", "upper_arm.L", "head"}
         assert goals.effectors[0].offset == (0.0, 0.0, 0.0)
@@ -245,14 +247,14 @@ class TestGoals:
         target = scenes.empty_at((0, 0, 0))
         for bone in ("b", "a1", "a"):
             scenes.aim(rig, bone, target)
-        goals = gather_goals(rig)
+        goals = find_problems(rig)
         assert sorted(goal.names for goal in goals) == [("a1", "a"), ("b",)]
 
     def test_weights_and_enabled(self, rig):
         target = scenes.empty_at((0, 0, 0))
         scenes.aim(rig, "head", target, weight=2.5)
         scenes.aim(rig, "shin.L", target, enabled=False)
-        (goals,) = gather_goals(rig)
+        (goals,) = find_problems(rig)
         assert [(effector.bone, effector.weight) for effector in goals.effectors] == [("head", 2.5)]
 
 

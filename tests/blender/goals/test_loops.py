@@ -7,7 +7,7 @@ from mathutils import Vector
 from support import scenes
 
 from fabrik_addon.blender.goals.effectors import Partner, pin_bones
-from fabrik_addon.blender.goals.goals import gather_goals
+from fabrik_addon.blender.goals.problem import find_problems
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.posing.drag.setup import DragSettings
 from fabrik_addon.blender.posing.snap_targets import snap_targets
@@ -90,7 +90,7 @@ class TestSolving:
         for bone in ("hips", "spine"):
             rig.pose.bones[bone].lock_rotation = (True, True, True)
         rig.fabrik.effectors[0].target_bone = "shin.L"
-        (goals,) = gather_goals(rig)
+        (goals,) = find_problems(rig)
         assert goals.targets == ((rig, "shin.L"),)
         assert goals.effectors[0].target_bone is None
 
@@ -202,5 +202,5 @@ def test_targets_snap_to_the_pose_but_not_the_rigs_own_bones(rig):
 
 
 def test_goals_name_the_other_side(rig):
-    (goals,) = gather_goals(rig)
+    (goals,) = find_problems(rig)
     assert goals.targets == (Partner("hand.R", (0.0, 0.0, 0.0)),)

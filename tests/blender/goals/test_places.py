@@ -6,8 +6,8 @@ import pytest
 from mathutils import Euler, Quaternion, Vector
 from support import scenes
 
-from fabrik_addon.blender.goals.goals import gather_goals
 from fabrik_addon.blender.goals.places import present_places
+from fabrik_addon.blender.goals.problem import find_problems
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -191,7 +191,7 @@ def test_places_are_in_the_armature_s_space_whatever_its_place_and_scale(rig):
     ball.location, ball.rotation_euler, pole.location = (0.5, -0.3, 1.3), (0.3, 0.2, 0.1), (0.1, 2.0, 1.0)
     for scale in (0.01, 1.0, 100.0):
         scenes.place(rig, location=(scale, -2.0, 3.0), scale=scale)
-        (goals,) = gather_goals(rig)
+        (goals,) = find_problems(rig)
         graph = bpy.context.evaluated_depsgraph_get()
         places = present_places(graph, bpy.context.scene, rig, goals)
         assert places.points[0] == pytest.approx((0.5, -0.3, 1.3), abs=1e-4)

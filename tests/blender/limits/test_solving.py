@@ -187,7 +187,7 @@ class TestBake:
         assert result.warnings == (
             "Bone 'forearm.L' has an animated limit (fabrik_hinge): its values on frame 1 were used",
         )
-        assert result.trees[0].goals.limits["forearm.L"].high == pytest.approx(2.0)
+        assert result.trees[0].problem.limits["forearm.L"].high == pytest.approx(2.0)
         assert read_limit(bone).high == pytest.approx(0.2)
 
     def test_driven_limits_are_said_so(self, rig):
@@ -204,7 +204,7 @@ class TestBake:
         result = bake(bpy.context, aimed(rig, positions), frame_start=1, frame_end=FRAMES)
         assert CONSTRAINT_NAME in rig.pose.bones["spine"].constraints
         assert result.warnings == ()
-        names = result.trees[0].goals.tree.skeleton.names
+        names = result.trees[0].problem.tree.skeleton.names
         for row, frame in enumerate(result.frames):
             shown = scenes.evaluated_tails(rig, names, int(frame))
             assert np.abs(shown - result.trees[0].solution.tails[row]).max() < 2e-3 * scenes.HEIGHT

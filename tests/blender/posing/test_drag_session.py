@@ -127,13 +127,14 @@ class TestOperator:
         turn = rig.pose.bones["forearm.L"].matrix.to_quaternion() @ before.inverted()
         assert np.allclose(turn.to_euler()[:], (0.0, 0.0, 0.4), atol=5e-3)
 
-    def test_settings_come_from_the_rig_unless_given(self):
+    def test_settings_come_from_the_rig(self):
         rig = person()
         rig.fabrik.drag.reach, rig.fabrik.drag.bones = "BONES", 2
         before = channels(rig)
         bpy.ops.fabrik.drag(bone="forearm.L", translation=(-0.05, -0.05, 0.0))
         assert changed(rig, before) == {"upper_arm.L", "forearm.L"}
-        bpy.ops.fabrik.drag(bone="head", translation=(0.05, 0.0, 0.0), reach="WHOLE")
+        rig.fabrik.drag.reach = "WHOLE"
+        bpy.ops.fabrik.drag(bone="head", translation=(0.05, 0.0, 0.0))
         assert "spine" in changed(rig, before)
 
     def test_works_outside_pose_mode(self):

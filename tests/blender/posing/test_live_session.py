@@ -6,7 +6,7 @@ import pytest
 from support import scenes
 from support.limited import write_limit
 
-from fabrik_addon.blender.goals.goals import gather_goals, moves_root
+from fabrik_addon.blender.goals.problem import find_problems
 from fabrik_addon.blender.goals.support import floor_of
 from fabrik_addon.blender.posing.live_pose import LiveSession
 from fabrik_addon.blender.rig.posture_masses import masses_of
@@ -40,7 +40,7 @@ def rig():
 def gathered(rig):
     """The goals of a rig's only tree, and the input of their session; None without goals."""
     try:
-        (goals,) = [each.pins_first() for each in gather_goals(rig)]
+        (goals,) = [each.pins_first() for each in find_problems(rig)]
         return goals, _values(rig, goals)
     except FabrikError:
         return None
@@ -50,7 +50,7 @@ def _values(rig, goals):
     skeleton, masses = goals.tree.skeleton, masses_of(rig, goals.tree.skeleton)
     heads = skeleton.rest[:, :3, 3] - skeleton.rest[0, :3, 3]
     return (
-        (goals.effectors, dict(goals.limits), list(goals.held), moves_root(rig, goals), goals.pinned, goals.bone_names),
+        (goals.effectors, dict(goals.limits), list(goals.held), goals.free_root, goals.pinned, goals.bone_names),
         (skeleton.names, skeleton.parents.tolist(), skeleton.inherits_rotation.tolist()),
         (masses.shares.tolist(), masses.centres.tolist(), masses.factors.tolist()),
         [np.round(array, 9).tolist() for array in (skeleton.rest[:, :3, :3], heads, skeleton.lengths)],
@@ -63,12 +63,12 @@ class Begun:
 
     def __init__(self, rig):
         goals, self.said = gathered(rig)
-        self.session = LiveSession(rig, goals, (goals.tree.rotations, goals.tree.root_location))
+        self.session = LiveSession(goals, (goals.tree.rotations, goals.tree.root_location))
 
     def is_right(self, rig):
         """Whether the session is discarded if its input has changed."""
         now = gathered(rig)
-        return now is None or self.said == now[1] or not self.session.fits(rig, now[0])
+        return now is None or self.said == now[1] or not self.session.fits(now[0])
 
 
 def other(value, prop):
@@ -207,4 +207,4 @@ def test_what_is_posed_changes_nothing_else(rig):
     rig.pose.bones["hips"].location = (0.2, 0.1, 0.0)
     rig.fabrik.effectors[0].target.location.z += 0.1
     goals, _ = gathered(rig)
-    assert kept.session.fits(rig, goals)
+    assert kept.session.fits(goals)

@@ -8,6 +8,7 @@ import pytest
 from mathutils import Vector
 from support.dragging import active, world
 
+from benchmarks.natural_rigs import open_mixamo
 from fabrik_addon.blender.goals.support import support_of
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.rig.posture_masses import centre_of_mass
@@ -155,6 +156,17 @@ def test_who_lowers_the_head_squats(human):
     assert tilt(human, "upper_chest") < 30.0
     assert world(human, "hips", "head")[1] > hips[1] + 0.05
     assert room(human) > 0.0
+
+
+@pytest.mark.parametrize(("bone", "shift"), [("Spine1", (0.0, -0.3, -0.3)), ("Head", (0.0, 0.0, -0.2))])
+def test_who_goes_down_on_straight_legs_does_not_lean_back(clean_scene, bone, shift):
+    """In a T pose, knees straight: the chest leaned back by 36 degrees, and missed its target by 12 cm."""
+    rig = open_mixamo()
+    feet = tuple(f"mixamorig:{side}Foot" for side in ("Left", "Right"))
+    _, result = drag(rig, f"mixamorig:{bone}", shift, pinned=feet)
+    assert result.error < 1e-4
+    assert rotation(rig, "mixamorig:Spine1").col[2].y < 0.1
+    assert from_vertical(rig, "mixamorig:LeftLeg") > 15.0 or tilt(rig, "mixamorig:Hips") > 20.0
 
 
 def test_a_squat_in_a_front_view_sits_back(human):

@@ -9,8 +9,8 @@ from mathutils import Vector
 from support import scenes
 from support.processes import run_python
 
-from fabrik_addon.blender.goals.goals import gather_goals
 from fabrik_addon.blender.goals.places import tree_space
+from fabrik_addon.blender.goals.problem import find_problems
 from fabrik_addon.blender.posing.solve_frame import solve_frame
 from fabrik_addon.blender.rig.armature import RigError, cut_tree, freeze, read_trees
 from fabrik_addon.blender.rig.locks import constrained_bones, unkeyable_bones
@@ -318,7 +318,7 @@ def test_a_turn_that_a_carrier_gives_counts_for_rotations(rig):
     copy = rig.pose.bones["spine"].constraints.new("COPY_ROTATION")
     copy.target = leader(rig)
     update()
-    (goals,) = gather_goals(rig)
+    (goals,) = find_problems(rig)
 
     space = tree_space(rig, goals)
     shown = np.array(rig.matrix_world @ rig.pose.bones["forearm.L"].matrix)

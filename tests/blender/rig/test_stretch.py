@@ -178,7 +178,8 @@ def test_a_bake_keys_the_length_and_can_be_repeated(rig, fewer):
         goal.location = rig.matrix_world @ Vector(place)
         goal.keyframe_insert("location", frame=frame)
     for action in ("NEW", "CURRENT"):
-        bpy.ops.fabrik.bake(frame_start=1, frame_end=21, action=action, key_angle=fewer)
+        rig.fabrik.bake.action, rig.fabrik.bake.key_angle = action, fewer
+        bpy.ops.fabrik.bake(frame_start=1, frame_end=21)
         largest = []
         for frame in (1, 6, 11, 16, 21):
             bpy.context.scene.frame_set(frame)

@@ -64,7 +64,7 @@ def test_an_armature_for_markers_is_the_own_one(twins, linked_first):
     own, _ = twins(lambda: scenes.make_rig(name="Markers"), linked_first=linked_first)
     rig = scenes.make_rig()
     scenes.make_active(rig)
-    bpy.ops.fabrik.match_markers(armature="Markers")
+    bpy.ops.fabrik.match_markers(take="Markers")
     assert rig.fabrik.capture.take_armature == own
 
 

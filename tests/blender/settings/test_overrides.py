@@ -4,6 +4,9 @@ import bpy
 import pytest
 from support import limited, scenes
 
+from fabrik_addon.blender.settings.in_use import Stored
+from fabrik_addon.blender.settings.markers import KEPT
+
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
 ITEMS = 3
@@ -11,6 +14,10 @@ ITEMS = 3
 
 def properties(group):
     return [each for each in group.bl_rna.properties if each.identifier not in {"rna_type", "name"}]
+
+
+def stored(group):
+    return [name for name, each in vars(type(group)).items() if isinstance(each, Stored)]
 
 
 def another(group, each):
@@ -59,6 +66,8 @@ def fill(group, pointed):
                 fill(item, pointed)
         elif each.identifier != "live":
             setattr(group, each.identifier, another(group, each))
+    for name in stored(group):
+        setattr(group, name, {str: f"{name} of a test", float: 2.5, bool: True}[type(getattr(group, name))])
 
 
 def contents(group):
@@ -75,7 +84,7 @@ def contents(group):
         elif getattr(each, "is_array", False):
             value = tuple(value)
         found[each.identifier] = value
-    return found
+    return found | {name: getattr(group, name) for name in stored(group)}
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["plain-library", "library-with-settings"])
@@ -86,10 +95,16 @@ def test_all_settings_survive_saving_and_opening_twice(tmp_path, known):
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "source.blend"))
     own = limited.override(tmp_path / "source.blend", "Rig")
     fill(own.fabrik, things())
+    kept = {"preset": "a preset", "markers": [{"name": "LASI", "target": bpy.data.objects["Rig"]}]}
+    own.fabrik.capture.takes[0][KEPT] = kept
     before = contents(own.fabrik)
     assert len(before["capture"]["markers"]) == ITEMS
     for _ in range(2):
         path = str(tmp_path / "shot.blend")
         bpy.ops.wm.save_as_mainfile(filepath=path)
         bpy.ops.wm.open_mainfile(filepath=path)
-        assert contents(limited.the_override().fabrik) == before
+        rig = limited.the_override()
+        assert contents(rig.fabrik) == before
+        found = rig.fabrik.capture.takes[0][KEPT].to_dict()
+        assert (found["preset"], found["markers"][0]["name"]) == ("a preset", "LASI")
+        assert found["markers"][0]["target"].name == "Rig"

@@ -43,7 +43,8 @@ def test_what_was_given_once_is_not_given_the_next_time(operator, names):
 
 def test_spread_stays_once_edits_are_layers():
     rig = walking_human(frames=21)
-    bpy.ops.fabrik.drag(bone="forearm.L", translation=(0.0, 0.0, 0.1), spread=5, spread_to={"LAYER"})
+    rig.fabrik.drag.spread_to = {"LAYER"}
+    bpy.ops.fabrik.drag(bone="forearm.L", translation=(0.0, 0.0, 0.1), spread=5)
     assert rig.animation_data.action is None
     assert "Spread" in texts(FABRIK_PT_drag)
     assert "Spread" in texts(FABRIK_PT_edit)

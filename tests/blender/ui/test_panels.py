@@ -95,7 +95,7 @@ class TestTextsFit:
         made.fabrik.live = True
         assert cut_off() == {}
         bpy.ops.fabrik.pin()
-        made.fabrik.bake.frame_range, made.fabrik.bake.key_angle = "OWN", 0.1
+        bpy.context.scene.use_preview_range, made.fabrik.bake.key_angle = True, 0.1
         assert cut_off() == {}
 
     def test_long_names_in_lists(self, made):
@@ -234,12 +234,14 @@ class TestWalk:
         assert self.step(person).startswith("Calibrate")
         assert state_of_take(person, take) == "MATCHED"
         assert self.motion() >= {"FABRIK_PT_calibration", "FABRIK_PT_bake"}
-        bpy.ops.fabrik.calibrate_markers(refine=False)
+        bpy.context.object.fabrik.capture.refine = False
+        bpy.ops.fabrik.calibrate_markers()
         assert (self.step(person)[:4], state_of_take(person, take)) == ("Bake", "CALIBRATED")
         (first,) = (kind for kind in PANELS if kind.__name__ == "FABRIK_PT_take")
         assert "Calibrated" in drawn(first).texts(), "how far a take has come is read whole"
         assert "FABRIK_PT_marker_report" not in self.motion()
-        bpy.ops.fabrik.bake(action="NLA")
+        bpy.context.object.fabrik.bake.action = "NLA"
+        bpy.ops.fabrik.bake()
         assert self.step(person).startswith("Baked")
         assert state_of_take(person, take) == "BAKED"
         assert "FABRIK_PT_marker_report" in self.motion()
@@ -294,7 +296,8 @@ class TestWalk:
             assert self.motion() - {"FABRIK_PT_edit"} == {"FABRIK_PT_marker_list"}
             takes.append(person.fabrik.capture.take)
             bpy.ops.fabrik.match_markers()
-            bpy.ops.fabrik.calibrate_markers(refine=False)
+            bpy.context.object.fabrik.capture.refine = False
+            bpy.ops.fabrik.calibrate_markers()
             bpy.ops.fabrik.bake()
             assert self.step(person).startswith("Baked")
             assert person.animation_data.action.name == takes[-1].name
@@ -342,10 +345,10 @@ class TestWalk:
         ({"target": None}, "GONE"),
         ({"enabled": False}, "OFF"),
         ({"weight": 0.0}, "OFF"),
-        ({"error": -1.0}, "READY"),
-        ({"error": 0.9 * FAIR}, "GOOD"),
-        ({"error": 1.1 * FAIR}, "FAIR"),
-        ({"error": 1.1 * BAD}, "BAD"),
+        ({"figures": (-1.0, 0.0, 0.0, 100.0)}, "READY"),
+        ({"figures": (0.9 * FAIR, 0.0, 0.0, 100.0)}, "GOOD"),
+        ({"figures": (1.1 * FAIR, 0.0, 0.0, 100.0)}, "FAIR"),
+        ({"figures": (1.1 * BAD, 0.0, 0.0, 100.0)}, "BAD"),
     ],
 )
 def test_a_marker_s_state(made, values, state):

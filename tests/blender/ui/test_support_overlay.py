@@ -79,7 +79,8 @@ class TestRig:
     def test_it_falls_where_its_mass_is_elsewhere(self, rig):
         rig.pose.bones["post0"].location = (-20.0, 0.0, 0.0)
         bpy.ops.fabrik.set_limit(bones="post0", mass=0.9)
-        bpy.ops.fabrik.remove_effector(index=0)
+        rig.fabrik.active_effector = 0
+        bpy.ops.fabrik.remove_effector()
         bpy.context.view_layer.update()
         assert {line.look for line in balance_lines(rig)} == {Look.MISSED}
 

@@ -119,17 +119,6 @@ def test_clamps_agree(limit, rotation):
     assert away(*found) < 1e-5 or abs(gaps[0] - gaps[1]) < 1e-5
 
 
-@given(limit=limits, place=arrays(np.float64, (1, 3), elements=st.floats(0.02, 0.98)))
-@settings(max_examples=300, deadline=None)
-def test_constraints_agree(limit, place):
-    inside = limit.sample(place)
-    slacks = [
-        [float(np.ravel(constraint.gap)[0]) for constraint in limit.constraints(numbers, numbers.quaternion(inside))]
-        for numbers in (one, many)
-    ]
-    assert np.minimum(slacks[0], 10.0) == pytest.approx(np.minimum(slacks[1], 10.0), abs=1e-4)
-
-
 def unit_array(rotation):
     return rotation[0] / np.linalg.norm(rotation)
 

@@ -9,7 +9,7 @@ from support.rigs import from_joints, straight_chain
 
 from fabrik_addon.core import Effector, Options, Status, solve
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.fabrik import chain, chord
+from fabrik_addon.core.fabrik import chain
 
 
 def bent_points(rng, lengths):
@@ -77,7 +77,7 @@ def test_the_finish_is_exact_in_six_steps(bones, share):
     points = [many.vector(np.tile(point, (400, 1))) for point in bent_start(bones)]
     for _ in range(5):
         points = chain.sweep(many, points, [0.1] * bones, target)
-    points, steps = chord.scale_to_chord(many, points, [0.1] * bones, target)
+    points, steps = chain.scale_to_chord(many, points, [0.1] * bones, target)
     met = (points[-1] - target).length < 1e-6 * reach
     assert (met & (steps <= 6)).mean() >= 0.99
     for a, b in pairwise(points):

@@ -8,7 +8,7 @@ from support.rigs import person, random_rotations, straight_chain
 
 from fabrik_addon.core import Effector, Status, forward_kinematics, solve
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.fabrik.spheres import joint_between
+from fabrik_addon.core.fabrik.chain import joint_between
 
 
 def joint(first, second, to_first, to_second, previous):

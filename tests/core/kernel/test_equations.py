@@ -54,10 +54,10 @@ def slopes(bodies, pose, function):
     return np.array([(after - before) / (2.0 * STEP) for after, before in pairs])
 
 
-def coupled_to(bodies):
+def coupled_to(bodies, stiffer=1.0, slack=0.0):
     """A posture term whose hinge the joint above goes along with."""
     hinge = int(np.flatnonzero(bodies.counts == 1)[0])
-    coupled = [Coupled(hinge, int(bodies.parents[hinge]), -bodies.axes[bodies.first[hinge]], 1.0)]
+    coupled = [Coupled(hinge, int(bodies.parents[hinge]), -bodies.axes[bodies.first[hinge]], 1.0, stiffer, slack)]
     random = np.random.default_rng(5)
     masses = Masses(np.full(7, 1.0 / 7.0), np.full(7, 0.4), np.ones(7))
     preferred = unit(random.normal(size=(7, 4)))
@@ -76,9 +76,10 @@ def test_the_gradient_is_the_slope(inherits, free_root):
     assert found == pytest.approx(slopes(bodies, pose, lambda other: posture.value(posture.away(other))), abs=1e-7)
 
 
-def test_the_gradient_is_the_slope_where_a_joint_goes_along_with_a_hinge():
+@pytest.mark.parametrize(("stiffer", "slack"), [(1.0, 0.0), (9.0, 0.0), (9.0, -2.0), (9.0, 0.3)])
+def test_the_gradient_is_the_slope_where_a_joint_goes_along_with_a_hinge(stiffer, slack):
     bodies, _, _, pose = make(7)
-    posture, hinge = coupled_to(bodies), int(np.flatnonzero(bodies.counts == 1)[0])
+    posture, hinge = coupled_to(bodies, stiffer, slack), int(np.flatnonzero(bodies.counts == 1)[0])
     pose.local[hinge] = quaternion_from_rotation_vector(0.9 * bodies.axes[bodies.first[hinge]])
     pose = bodies.pose(pose.local, pose.root)
     found = posture.equations(posture.away(pose), pose, bodies.motions(pose))[1]
@@ -99,6 +100,31 @@ def test_a_joint_that_goes_along_with_a_hinge_is_at_ease_at_half_its_angle():
     turned = posture.away(bodies.pose(local, location)).turned
     assert np.abs(turned[above]).max() < 1e-12
     assert turned[hinge] == pytest.approx(0.8 * axis)
+
+
+def test_a_joint_above_a_hinge_is_stiffer_if_it_extends_beyond_its_slack():
+    """Bent against the hinge's own direction it flexes, and costs the same; the other way, nine times as much."""
+    bodies, *_ = make(7)
+    hinge = int(np.flatnonzero(bodies.counts == 1)[0])
+    above, axis = int(bodies.parents[hinge]), bodies.axes[bodies.first[hinge]]
+    masses = Masses(np.full(7, 1.0 / 7.0), np.full(7, 0.4), np.ones(7))
+    rest, location = np.tile([1.0, 0.0, 0.0, 0.0], (7, 1)), np.zeros(3)
+
+    def joints_cost(extended, stiffer, slack):
+        posture = PostureTerm(
+            bodies, masses, rest, location, coupled=[Coupled(hinge, above, axis, 1.0, stiffer, slack)]
+        )
+        local = rest[bodies.bones].copy()
+        local[above] = quaternion_from_rotation_vector(extended * bodies.rest_turns[hinge] @ axis)
+        away = posture.away(bodies.pose(local, location))
+        return posture.value(away) - 0.5 * float(posture.masses @ (away.moved**2).sum(axis=1)), posture.inertia[above]
+
+    for extended in (-0.4, 0.4):
+        plain, inertia = joints_cost(extended, 1.0, 0.0)
+        assert plain == pytest.approx(0.5 * inertia * 0.16)
+        assert joints_cost(extended, 9.0, 0.0)[0] == pytest.approx((9.0 if extended > 0.0 else 1.0) * plain)
+        beyond = max(extended - 0.1, 0.0)
+        assert joints_cost(extended, 9.0, 0.1)[0] == pytest.approx(plain + 0.5 * 8.0 * inertia * beyond**2)
 
 
 @pytest.mark.parametrize("inherits", [None, BROKEN])

@@ -8,7 +8,7 @@ from support import checker
 
 from fabrik_addon.core import Ball, Fixed, Hinge, LimitError, Polygon
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.limits import ellipse
+from fabrik_addon.core.limits.ball import nearest_on_ellipse
 
 PI = np.pi
 DEGREES = st.integers(-179, 179)
@@ -125,7 +125,7 @@ class TestBall:
         """Compared with a search over the outline, including the axes and the center."""
         right, front = half_axes
         x, z = (side.ravel() for side in np.meshgrid(np.linspace(-3, 3, 25), np.linspace(-3, 3, 25)))
-        nx, nz = ellipse.nearest_on_ellipse(many, x, z, np.full_like(x, right), np.full_like(z, front))
+        nx, nz = nearest_on_ellipse(many, x, z, np.full_like(x, right), np.full_like(z, front))
         limit = Ball((right, front, right, front))
         leans = np.stack([x, z], axis=1)
         best = np.where(checker.holds(limit, leans)[:, None], leans, checker.nearest_on_outline(limit, leans))

@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from support import checker
 from support.strategies import limits, rotations
 
-from fabrik_addon.core import Fixed, Hinge, Polygon
+from fabrik_addon.core import Fixed, Hinge, Skeleton
 from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.kernel.bodies import Bodies
+from fabrik_addon.core.kernel.joint_limits import JointLimits, at_limit
 
 ROUNDING = 1e-7
 HALF_TURN = np.pi - 1e-3
@@ -103,28 +105,41 @@ def test_samples_are_inside_and_reach_the_corners(limit):
 
 @given(limit=limits)
 @settings(max_examples=200)
-def test_constraints_tell_how_far_it_is_and_which_way(limit):
-    """Near a side its gap is the distance to the outline; a rotation ω reduces it by normal · ω."""
+def test_it_is_at_its_limit_where_the_outline_is_near(limit):
     turns = clamp(limit, rough(inside(limit), 0.02))
     turns = turns[has_a_twist(turns)]
     if not len(turns) or isinstance(limit, Fixed):
         return
-    gap, normals = seen_constraints(limit, turns)
-    if not len(gap):
-        return
+    binds = at_limit(limit, turns, 1e-4)
     _, true = checker.distances(limit, checker.matrices(turns))
-    binds = gap.min(axis=0) <= 1e-4
     assert not (binds & (true > 1.1e-4)).any()
     assert not (~binds & (true < 0.9e-4)).any()
-    step = 1e-6
+
+
+@given(limit=limits)
+@settings(max_examples=100)
+def test_a_small_rotation_changes_a_gap_as_the_normal_says(limit):
+    turns = clamp(limit, rough(inside(limit), 0.02))
+    turns = turns[has_a_twist(turns)]
+    if not len(turns) or isinstance(limit, Fixed):
+        return
+    step, alone = 1e-6, joint(limit)
+    frames, _, normals, gaps = alone.sides(turns[:, None], 1e-3)
     for axis in np.eye(3):
-        turned = many.exp_map(many.Vector(axis * step)) @ many.quaternion(turns)
-        ahead, _ = seen_constraints(limit, many.stack([turned], len(turns))[:, 0])
-        slope = (gap - ahead) / step
-        near = (gap < 1e-3) & (gap > 5e-6)
-        if isinstance(limit, Polygon):
-            near[-1] = False  # the second edge is another one beyond the corner
-        assert np.abs(slope - normals @ axis)[near].max(initial=0.0) < 0.1
+        turned = many.stack([many.exp_map(many.Vector(axis * step)) @ many.quaternion(turns)], len(turns))
+        ahead = alone.sides(turned, 2e-3)
+        for frame, normal, gap in zip(frames, normals, gaps, strict=True):
+            same = (ahead.frames == frame) & (np.linalg.norm(ahead.normals - normal, axis=1) < 1e-3)
+            if same.any() and gap > 5e-6:
+                slopes = (gap - ahead.gaps[same]) / step
+                assert np.abs(slopes - normal @ axis).min() < 0.1
+
+
+def joint(limit):
+    """The limits of one joint."""
+    skeleton = Skeleton(["bone"], [-1], np.eye(4)[None], [1.0])
+    axes = np.eye(3) if limit.turn_axis is None else np.array([limit.turn_axis])
+    return JointLimits(Bodies(skeleton, [0], [axes], free_root=False), [limit])
 
 
 def rough(turns, size):
@@ -133,15 +148,6 @@ def rough(turns, size):
     noise = np.concatenate([np.ones((len(turns), 1)), rng.normal(size=(len(turns), 3)) * size], axis=1)
     noise /= np.linalg.norm(noise, axis=1, keepdims=True)
     return many.stack([many.quaternion(turns) @ many.quaternion(noise)], len(turns))[:, 0]
-
-
-def seen_constraints(limit, turns):
-    """(W, N) gap and (W, N, 3) normals of all sides."""
-    constraints = limit.constraints(many, many.quaternion(turns))
-    if not constraints:
-        return np.zeros((0, len(turns))), np.zeros((0, len(turns), 3))
-    gap = np.stack([np.broadcast_to(np.minimum(constraint.gap, 10.0), len(turns)) for constraint in constraints])
-    return gap, np.stack([many.stack([constraint.normal], len(turns))[:, 0] for constraint in constraints])
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -171,21 +171,17 @@ class DragInput:
         """(3,) rotation vector of the bone, in radians and world space; None: it rotates freely."""
         if not self.rotating:
             return self.base_turn
-        axis, sign = self._turning_axis()
+        # The sign is that of the rotation as the mouse moves counter-clockwise.
+        axis, sign = -self.first.direction, 1.0
+        if self.lock.axis:
+            axis = self.frame[:, _AXES.index(self.lock.axis)]
+            sign = 1.0 if axis @ -self.first.direction >= 0.0 else -1.0
         typed = self.typing.values(1)
         angle = sign * self.angle if typed is None else radians(typed[0])
         if self.snap and typed is None:
             step = _FINE_ANGLE if self.fine else _SNAP_ANGLE
             angle = round(angle / step) * step
         return axis * angle if self.base_turn is None else turned_on(self.base_turn, axis * angle)
-
-    def _turning_axis(self) -> tuple[FloatArray, float]:
-        """(3,) the axis of the bone's rotation, and the sign of the rotation as the mouse moves counter-clockwise."""
-        toward_viewer = -self.first.direction
-        if not self.lock.axis:
-            return toward_viewer, 1.0
-        axis = self.frame[:, _AXES.index(self.lock.axis)]
-        return axis, 1.0 if axis @ toward_viewer >= 0.0 else -1.0
 
     def go_around(self, before: FloatArray, after: FloatArray, share: float = 1.0) -> None:
         """Handle mouse movement from (2,) to (2,), in pixels relative to the dragged point on the screen."""

@@ -25,7 +25,6 @@ from ...settings.control import solved_bone
 from ...settings.rig import rig_settings
 from .. import live
 from ..key_pose import forget_posed, note_posed
-from ..posture_session import why_short
 from ..snap_targets import snap_targets
 from .setup import DragSettings, DragSetup
 
@@ -83,7 +82,11 @@ class Drag:
         self._last_parts = self._parts
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None] | None = None
         if not any(part.turned or part.moves_root for part in self._parts):
-            raise RigError(_why_nothing_follows(bone, setup))
+            if bone in setup.frozen:
+                raise RigError(
+                    f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no parent can follow; drag another"
+                )
+            raise RigError(f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move")
         self._keeper = PoseKeeper(context.scene, armature)
         self._writers = [
             posed_rig(armature).writer(
@@ -126,7 +129,12 @@ class Drag:
         Raises:
             RigError: if the armature, or a bone of it, has been deleted meanwhile.
         """
-        if not self._is_there():
+        try:
+            is_there = self._armature.pose.bones.keys() == self._bones
+        except ReferenceError:
+            is_there = False
+        if not is_there:
+            # Undo or another window may have removed bones.
             raise RigError(f"The armature of bone {self._dragged[0]!r} was changed during the drag: drag again")
         self._asked = location, turn, depth
         armature_shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
@@ -157,7 +165,7 @@ class Drag:
             self._scale * max(pose.pin_error for pose in poses),
             any(pose.is_on_the_way for pose in poses),
             0.0 if armature_depth is None else self._scale * poses[0].deeper,
-            why_short(parts[worst].session.holding(), self._setup.pinned),
+            parts[worst].problem.why_short(parts[worst].session),
         )
 
     def keep_orientation(self, context: bpy.types.Context, *, keep: bool) -> None:
@@ -171,13 +179,6 @@ class Drag:
             self._armature, self._dragged[0], self._setup.point, replace(self._setup.settings, keep_orientation=keep)
         )
         self._setup, self._parts = setup, setup.parts(turning=False)
-
-    def _is_there(self) -> bool:
-        """Whether the armature still has its bones; undo or another window may have removed some."""
-        try:
-            return self._armature.pose.bones.keys() == self._bones
-        except ReferenceError:
-            return False
 
     def finish(self, context: bpy.types.Context) -> int:
         """Keep the pose: key the changes if auto-keying is on, and move the dragged bones' own pins along.
@@ -241,10 +242,3 @@ def begin_drag(
     if rig_settings(armature).live:
         live.pause(armature)
     return drag
-
-
-def _why_nothing_follows(bone: str, setup: DragSetup) -> str:
-    """Why a bone cannot be dragged, and what to do."""
-    if bone in setup.frozen:
-        return f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no parent can follow; drag another"
-    return f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move"

@@ -11,13 +11,11 @@ from mathutils import Quaternion
 
 from ....core import Effector, forward_kinematics
 from ....core.arrays import FloatArray
-from ....core.drag import DragSolver
 from ....core.kernel.hanging import HangFrom
-from ....core.model.prismatic import moved_with
-from ....core.model.skeleton import Skeleton
+from ....core.model.effector import moved_with
 from ...control.posed_rig import posed_rig
 from ...goals.effectors import Partner, closes, core_effector, pins, turning_bones
-from ...goals.goals import limits_of, root_mode
+from ...goals.problem import rig_problem, root_mode
 from ...goals.support import floor_of, up_of
 from ...limits.mirror import opposite_bone
 from ...rig.armature import RigError, Tree, check_unscaled, tree_below
@@ -27,7 +25,6 @@ from ...rig.spaces import BONE_HEAD, armature_point
 from ...rig.stretch import present_factors, stretched
 from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import enabled_effectors
-from ..posture_session import make_solver
 from ..stored_pose import preferred_pose
 
 # A nearly taut rope ends short of its pull (1.4 mm of a meter): the root moves by this share farther.
@@ -116,45 +113,45 @@ class DragPart:
             left: bones of limbs whose IK brings them to where they are held: solved, but not written.
             trunk: bones that move as one piece with the dragged root.
         """
+        skeleton = tree.skeleton
         self.tree, self.grips, self.moves_root = tree, tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
-        turned = {bone for grip in grips for bone in turning_bones(tree.skeleton, grip.effector)}
-        self.on_the_way = {tree.skeleton.names[bone] for bone in turned}
-        self.turned = sorted(tree.skeleton.index(name) for name in self.on_the_way if name not in frozen)
+        turned = {bone for grip in grips for bone in turning_bones(skeleton, grip.effector)}
+        self.on_the_way = {skeleton.names[bone] for bone in turned}
+        self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in frozen)
         free = _free_joints(armature, tree, {*self.on_the_way, *frozen}, hangs=hangs) if follows else []
-        self._solved = sorted([*self.turned, *free])
-        self.written = [bone for bone in self._solved if tree.skeleton.names[bone] not in left]
+        solved = sorted([*self.turned, *free])
+        self.written = [bone for bone in solved if skeleton.names[bone] not in left]
         self._positions = np.array([grip.armature_position for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
         self._dragged = self._shift_factors.any(axis=1)
         self._pins = ~self._dragged & np.array([grip.is_pin for grip in grips])
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
-        self._ropes = _ropes(tree.skeleton, grips) if is_rope else []
-        self._heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
-        start = self.tree.rotations, self.tree.root_location
-        self._preferred = preferred_pose(armature, self.tree, *start, bones=self.turned, moves_root=self.moves_root)
-        self._trunk = () if self._ropes else trunk
-        self.session = self._begun(armature, follows=follows, hangs=hangs)
-
-    def _begun(self, armature: bpy.types.Object, *, follows: bool, hangs: bool) -> DragSolver:
-        """The solver of the part, started in the current pose."""
-        tree = self.tree
-        names = [tree.skeleton.names[bone] for bone in self._solved]
-        session = make_solver(
+        start = tree.rotations, tree.root_location
+        heads = forward_kinematics(skeleton, *start)[:, :3, 3]
+        # For each dragged point its index among the grips, the heads from the root to it, and its position.
+        self._ropes = [
+            (row, heads[skeleton.path(skeleton.index(grip.effector.bone))], grip.armature_position)
+            for row, grip in enumerate(grips)
+            if is_rope
+        ]
+        self._trunk = () if is_rope else trunk
+        self.problem = rig_problem(
             armature,
-            tree.skeleton,
-            [grip.effector for grip in self.grips],
-            limits=limits_of(armature, names),
-            still=set(tree.skeleton.names) - set(names),
-            root="FREE" if self.moves_root and not self._ropes else "FIXED",
-            pinned=[grip.effector.bone for grip in self.grips if grip.is_pin and not grip.is_dragged],
-            locks=posed_rig(armature).locks(tree.skeleton, self.turned, tree.rotations),
-            hang_from=HangFrom(tree.rotations, tree.root_location, up_of(armature)[0], hangs) if follows else None,
+            tree,
+            [grip.effector for grip in grips],
+            solved,
+            free_root=self.moves_root and not is_rope,
+            pinned=tuple(grip.effector.bone for grip, is_pin in zip(grips, self._pins, strict=True) if is_pin),
+        )
+        self.session = self.problem.drag_solver(
+            locks=self.problem.locks(tree.rotations),
+            hang_from=HangFrom(*start, up_of(armature)[0], hangs) if follows else None,
             stiff=self._trunk,
         )
-        session.prefer(*self._preferred)
-        session.begin(tree.rotations, tree.root_location)
-        return session
+        self._preferred = preferred_pose(armature, tree, *start, bones=self.turned, moves_root=self.moves_root)
+        self.session.prefer(*self._preferred)
+        self.session.begin(*start)
 
     def solve(
         self,
@@ -171,7 +168,7 @@ class DragPart:
         targets = self._positions + self._shift_factors * armature_shift
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
         if self._ropes:
-            pulls = [pull_rope(self._heads[joints], point, targets[grip]) for grip, joints, point in self._ropes]
+            pulls = [pull_rope(joints, point, targets[grip]) for grip, joints, point in self._ropes]
             location = self.tree.root_location + np.asarray((1.0 + _SLACK) * np.mean(pulls, axis=0))
             self.session.prefer(self._preferred[0], location)
             self.session.go_on_from(self.session.rotations, location)
@@ -219,15 +216,6 @@ def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *
     lowest = set() if floor is None else {bone for bone, _ in floor.points}
     free = [bone for bone, name in enumerate(names) if name not in led and name in limbs | lowest]
     return sorted(set(free) - posed.locks(tree.skeleton, free, tree.rotations).keys()) if hangs or floor else []
-
-
-def _ropes(skeleton: Skeleton, grips: Sequence[Grip]) -> list[tuple[int, list[int], FloatArray]]:
-    """For each dragged point its index among the grips, the bones from the root to it, and its position."""
-    return [
-        (row, [int(bone) for bone in skeleton.path(skeleton.index(grip.effector.bone))], grip.armature_position)
-        for row, grip in enumerate(grips)
-        if grip.is_dragged
-    ]
 
 
 @dataclass(frozen=True)
@@ -285,26 +273,17 @@ class DragSetup:
             for each in enabled_effectors(armature)
             if (partner := closes(armature, each)) and each.bone in armature.pose.bones and each.bone != partner.bone
         ]
-        self._trees = {name: tree for tree in self._present_trees() for name in tree.skeleton.names}
+        kept = [*self._held, *(each for each, _ in self._loops)]
+        # The dragged bones are released before any of these.
+        self._priority = 1 + max((each.priority for each in kept), default=-1)
+        # The rig's bones at their current lengths, since dragging does not stretch them.
+        trees = [stretched(armature, tree) for tree in self._posed.trees()]
+        self._trees = {name: tree for tree in trees for name in tree.skeleton.names}
 
     def _lines(self) -> set[str]:
         """The dragged bones, and all above and below them."""
         bones = [self._armature.pose.bones[name] for name in self.dragged]
         return {each.name for bone in bones for each in (bone, *bone.parent_recursive, *bone.children_recursive)}
-
-    def _present_trees(self) -> Iterator[Tree]:
-        """The rig's bones at their current lengths, since dragging does not stretch them."""
-        return (stretched(self._armature, tree) for tree in self._posed.trees())
-
-    @property
-    def root(self) -> str | None:
-        """How the root moves; None for the rig's own setting."""
-        return self.settings.root
-
-    @property
-    def pinned(self) -> dict[str, str]:
-        """The pinned bones, with their displayed names."""
-        return {pin.bone: pin.shown_bone for pin in self._held}
 
     @cached_property
     def tops(self) -> list[str]:
@@ -353,7 +332,11 @@ class DragSetup:
         """The part of the rig from one bone down, with all dragged or pinned bones on it."""
         tree = tree_below(self._trees[top], self._posed.stands(self._trees[top]), top, self.owned, self.frozen)
         names = tree.skeleton.names
-        root = self._root_mode(top, names)
+        root = "FIXED"
+        if top not in self.frozen and self._posed.may_move_freely(top):
+            pinned = any(pin.bone in names for pin in self._held)
+            dragged = top if top in self.dragged else next(iter(self.dragged))
+            root = root_mode(self._armature, pinned=pinned, dragged=dragged, top=top, setting=self.settings.root)
         leads = top in self.dragged and root != "FIXED"
         grips = [
             self._grip(bone, turning=turning and not leads, stays=bone == top and root == "FIXED")
@@ -366,10 +349,23 @@ class DragSetup:
             grip = grips[0]
             effector = replace(grip.effector, rotation_weight=1.0, priority=grip.effector.priority - 1)
             grips.append(replace(grip, effector=effector, armature_position=np.full(3, np.nan)))
-        grips += [_pin_grip(pin) for pin in self._held if pin.bone in names]
+        grips += [
+            Grip(core_effector(pin), np.array(pin.pin_location), np.array(pin.pin_rotation))
+            for pin in self._held
+            if pin.bone in names
+        ]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
         by_ik = self._posed.held_by_ik([grip.effector.bone for grip in grips])
-        grips += [self._ik_grip(end) for end in by_ik if end in names]
+        # The limb's end stays at its IK control as far as the drag allows.
+        grips += [
+            Grip(
+                Effector(end, offset=BONE_HEAD, priority=self._priority + 1),
+                np.array(self._armature.pose.bones[end].head),
+                is_pin=False,
+            )
+            for end in by_ik
+            if end in names
+        ]
         skeleton = self._trees[top].skeleton
         ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
         way = [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
@@ -383,19 +379,6 @@ class DragSetup:
         return DragPart(
             self._armature, tree, grips, self.frozen, root, follows=follows, hangs=hangs, left=left, trunk=trunk
         )
-
-    def _root_mode(self, top: str, names: Sequence[str]) -> str:
-        """How the uppermost of the named bones moves; one that is not a root, or is locked, does not."""
-        if top in self.frozen or not self._posed.may_move_freely(top):
-            return "FIXED"
-        pinned = any(pin.bone in names for pin in self._held)
-        dragged = top if top in self.dragged else next(iter(self.dragged))
-        return root_mode(self._armature, pinned=pinned, dragged=dragged, top=top, setting=self.settings.root)
-
-    @property
-    def _kept(self) -> list[FabrikEffector]:
-        """The constraints of the dragged bones: pins and closed loops."""
-        return [*self._held, *(effector for effector, _ in self._loops)]
 
     def _loop_grips(self, effector: FabrikEffector, partner: Partner, names: Sequence[str]) -> Iterator[Grip]:
         """The grips that keep a loop closed: on both sides, or on the following side if the other one does not move."""
@@ -424,20 +407,8 @@ class DragSetup:
             bone,
             offset=None if self.point == "TAIL" else BONE_HEAD,
             rotation_weight=1.0 if turning else kept,
-            priority=1 + max((each.priority for each in self._kept), default=-1),
+            priority=self._priority,
         )
         position = np.array(armature_point(pose_bone, self.point), dtype=np.float64)
         rotation = np.array(pose_bone.matrix.to_quaternion(), dtype=np.float64)
         return Grip(effector, position, rotation, self.dragged[bone])
-
-    def _ik_grip(self, bone: str) -> Grip:
-        """A grip that keeps a limb's end at its IK control, as far as the drag allows."""
-        priority = 2 + max((each.priority for each in self._kept), default=-1)
-        place = np.array(self._armature.pose.bones[bone].head, dtype=np.float64)
-        return Grip(Effector(bone, offset=BONE_HEAD, priority=priority), place, is_pin=False)
-
-
-def _pin_grip(pin: FabrikEffector) -> Grip:
-    """The grip of a pinned bone."""
-    place, turned = (np.array(each, dtype=np.float64) for each in (pin.pin_location, pin.pin_rotation))
-    return Grip(core_effector(pin), place, turned)

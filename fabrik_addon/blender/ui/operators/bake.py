@@ -1,13 +1,12 @@
 """Bakes, with a progress bar and Esc if there is a window."""
 
 from collections.abc import Callable
-from inspect import get_annotations
 from typing import TYPE_CHECKING, Any
 
 from bpy.props import IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ...settings.bake_options import OPTIONS, KeyOptions
+from ...settings.bake_options import OPTIONS
 from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import rig_at_hand, why_no_bake
 from ..translations import told
@@ -21,10 +20,8 @@ if TYPE_CHECKING:
 class ReportsBake:
     """An operator whose steps return the result of a bake."""
 
-    frame_start: IntProperty(
-        name="Start", description="First frame. Defaults to the first frame of the range or source"
-    )
-    frame_end: IntProperty(name="End", description="Last frame. Defaults to the last frame of the range or source")
+    frame_start: IntProperty(name="Start", description="First frame. Defaults to the preview range or the source")
+    frame_end: IntProperty(name="End", description="Last frame. Defaults to the preview range or the source")
     action_name: StringProperty(
         name="Action Name", description="Name of the new action. Defaults to the rig's name", options=ASIDE
     )
@@ -39,8 +36,8 @@ class ReportsBake:
         return {"FINISHED"}
 
 
-class FABRIK_OT_bake(ReportsBake, InSteps, KeyOptions, Operator):
-    """Bake the rig's targets or markers to keyframes. Unset options use the sidebar's values"""
+class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
+    """Bake the rig's targets or markers to keyframes"""
 
     bl_idname = "fabrik.bake"
     bl_label = "Bake to Keyframes"
@@ -48,7 +45,7 @@ class FABRIK_OT_bake(ReportsBake, InSteps, KeyOptions, Operator):
     doing = "baking"
 
     def steps(self, context: Context) -> "Steps":
-        """The bake, with the rig's settings except for the keywords given."""
+        """The bake, with the rig's options."""
         from ...bake.bake import bake_steps
         from ...bake.settings import BakeSettings, chosen_range
 
@@ -57,7 +54,6 @@ class FABRIK_OT_bake(ReportsBake, InSteps, KeyOptions, Operator):
         options: dict[str, Any] = {
             name: getattr(kept.bake if hasattr(kept.bake, name) else kept.capture, name) for name in OPTIONS
         }
-        options.update(self.given(*get_annotations(KeyOptions)))
         first, last = chosen_range(context.scene, rig, options["source"])
         frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
         return bake_steps(context, rig, BakeSettings(**frames, action_name=self.action_name, **options))

@@ -9,7 +9,7 @@ from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProper
 from bpy.types import Context, Event, Operator, Timer
 from mathutils import Quaternion, Vector
 
-from ...settings.rig import ASIDE, POINTS, ROOTS, DragOptions, rig_settings
+from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, rig_settings
 from ...settings.why_not import rig_at_hand
 from ..overlays.handlers import DrawingHandlers
 from ..translations import told
@@ -27,11 +27,12 @@ _SHIFTS: Final = frozenset({"LEFT_SHIFT", "RIGHT_SHIFT", "LEFT_CTRL", "RIGHT_CTR
 _PRECISE: Final = 0.1
 # Seconds between two steps while the mouse rests and joints still catch up.
 _PAUSE: Final = 1.0 / 60.0
-# Properties that use the rig's settings unless they are given.
-_KEPT: Final = ("root", *get_annotations(DragOptions))
+# Properties that use the rig's settings unless they are given; they can be adjusted after a drag.
+_KEPT: Final = ("keep_orientation", "spread")
+_KEEP_ORIENTATION, _SPREAD = (get_annotations(FabrikDragSettings)[name] for name in _KEPT)
 
 
-class FABRIK_OT_drag(DragOptions, OnRig, Operator):
+class FABRIK_OT_drag(OnRig, Operator):
     """Drag a bone. The rig follows within its limits, and pinned bones stay in place"""
 
     bl_idname = "fabrik.drag"
@@ -63,12 +64,8 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         subtype="EULER",
         options=ASIDE,
     )
-    root: EnumProperty(
-        name="Root",
-        description="How the root bone moves. Defaults to the rig's setting",
-        items=ROOTS,
-        options=ASIDE,
-    )
+    keep_orientation: _KEEP_ORIENTATION
+    spread: _SPREAD
     frame: IntProperty(
         name="Frame", description="The frame that is dragged; this one unless given", options={*ASIDE, "HIDDEN"}
     )
@@ -167,10 +164,8 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
         """Draw the settings that can be changed afterwards."""
         layout = self.layout
         layout.use_property_split = True
-        for name in ("translation", "rotation", "point", "reach", "bones", "root", "keep_orientation", "spread"):
-            row = layout.row()
-            row.enabled = name != "bones" or self.reach == "BONES"
-            row.prop(self, name)
+        for name in ("translation", "rotation", "point", *_KEPT):
+            layout.prop(self, name)
 
     def _begin(self, context: Context) -> "AnyDrag":
         """Start dragging the chosen bone, with the settings given, else with the rig's."""
@@ -187,11 +182,11 @@ class FABRIK_OT_drag(DragOptions, OnRig, Operator):
             self.others = ",".join(name for name in chosen if name != own) if own in chosen else ""
         kept = rig_settings(rig)
         for name in set(_KEPT) - self.given(*_KEPT).keys():
-            setattr(self, name, getattr(kept if name == "root" else kept.drag, name))
+            setattr(self, name, getattr(kept.drag, name))
         others = [bone.name for bone in chosen_bones(context, rig, self.others)] if self.others else []
-        settings = DragSettings(self.reach, self.bones, self.root, self.keep_orientation, tuple(others))
+        settings = DragSettings(kept.drag.reach, kept.drag.bones, kept.root, self.keep_orientation, tuple(others))
         frame = self.given("frame").get("frame")
-        spread = Spread(self.spread, self.spread, frame, self.spread_to)
+        spread = Spread(self.spread, self.spread, frame, kept.drag.spread_to)
         return begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _given_turn(self) -> "FloatArray | None":

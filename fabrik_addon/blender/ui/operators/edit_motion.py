@@ -99,24 +99,15 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
     bl_idname = "fabrik.hold_contacts"
     bl_label = "Hold Planted Feet"
 
-    ease: IntProperty(
-        name="Ease",
-        description="Maximum number of frames to ease in and out of a contact. Defaults to half a second",
-        min=1,
-        soft_max=120,
-    )
-
     def invoke(self, context: Context, _event: Event) -> set[str]:
         """Ask before the keys change."""
-        if not self.given("ease"):
-            self.ease = max(1, round(0.5 * context.scene.render.fps / context.scene.render.fps_base))
         asked: Any = context.window_manager.invoke_props_dialog(self)
         return asked
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...edit.holds import hold_feet
 
-        said = hold_feet(context, rig, self.given("ease").get("ease"))
+        said = hold_feet(context, rig)
         return f"Holds added: {len(said)}", list(filter(None, said))
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, StringProperty
 from bpy.types import Context, Operator
 
 from ...settings.rig import ASIDE, POINTS, rig_settings
@@ -70,17 +70,10 @@ class FABRIK_OT_remove_effector(OnRig, Operator):
     bl_label = "Remove Target or Pin"
     why_not = staticmethod(_why_no_effector)
 
-    index: IntProperty(
-        name="Index",
-        description="Index of the target or pin in the list. A negative number means the active one",
-        default=-1,
-        min=-1,
-    )
-
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...goals.effectors import remove_effector
 
-        name = remove_effector(rig, rig_settings(rig).active_effector if self.index < 0 else self.index)
+        name = remove_effector(rig, rig_settings(rig).active_effector)
         return f"Removed {name!r}", []
 
 

@@ -7,7 +7,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, FloatVectorProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Operator
 
-from ...settings.limit_values import BESIDE_LIMIT, LIMIT_AXES, LIMIT_TYPES
+from ...settings.limit_values import ABOUT, BESIDE_LIMIT, LIMIT_AXES, LIMIT_TYPES
 from ...settings.why_not import rig_at_hand
 from ..translations import said, told
 from .base import Bones, Done, OnBones
@@ -28,22 +28,22 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     bl_idname = "fabrik.set_limit"
     bl_label = "Set Joint Limit"
 
-    type: EnumProperty(name="Type", description="Type of joint", items=LIMIT_TYPES, options=_ASIDE)
+    type: EnumProperty(name="Type", description=ABOUT["type"], items=LIMIT_TYPES, options=_ASIDE)
     cone: FloatVectorProperty(
         name="Swing",
-        description="Ball: maximum swing toward the bone's +X, +Z, -X and -Z",
+        description=ABOUT["cone"],
         size=4,
         unit="ROTATION",
         options=_ASIDE,
     )
     twist: FloatVectorProperty(
         name="Twist",
-        description="Ball and polygon: minimum and maximum twist about the bone",
+        description=ABOUT["twist"],
         size=2,
         unit="ROTATION",
         options=_ASIDE,
     )
-    axis: EnumProperty(name="Axis", description="Hinge: the bone's axis of rotation", items=LIMIT_AXES, options=_ASIDE)
+    axis: EnumProperty(name="Axis", description=ABOUT["axis"], items=LIMIT_AXES, options=_ASIDE)
     low: FloatProperty(
         name="Min", description="Hinge: minimum rotation about its axis", subtype="ANGLE", options=_ASIDE
     )
@@ -52,13 +52,12 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
     window: StringProperty(
         name="Outline",
-        description="Polygon: alternating X and Z swings of its points in radians, separated by commas",
+        description=f"{ABOUT['window']} in radians, separated by commas",
         options=_ASIDE,
     )
     slide: FloatVectorProperty(
         name="Stretch",
-        description="Minimum and maximum stretch as factors of the bone's length, used if targets can't be "
-        "met otherwise; 1 and 1 keep its length",
+        description=ABOUT["slide"],
         size=2,
         min=0.01,
         max=100.0,
@@ -67,8 +66,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
     stiffness: FloatProperty(
         name="Stiffness",
-        description="How strongly the bone keeps its rotation while others rotate; 0 depends only on its "
-        "mass, 1 never rotates",
+        description=ABOUT["stiffness"],
         subtype="FACTOR",
         min=0.0,
         max=1.0,
@@ -76,7 +74,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
     mass: FloatProperty(
         name="Mass",
-        description="The bone's share of the body's mass; a negative value estimates it from the bone's name or size",
+        description=ABOUT["mass"],
         min=-1.0,
         soft_max=0.5,
         options=_ASIDE,
@@ -234,19 +232,11 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
         min=0.0,
         soft_max=radians(45.0),
     )
-    hinge_tolerance: FloatProperty(
-        name="Hinge Tolerance",
-        description="Maximum rotation off a single axis for a hinge",
-        subtype="ANGLE",
-        default=radians(3.0),
-        min=0.0,
-        soft_max=radians(20.0),
-    )
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         from ...limits.from_action import limits_from_action
 
-        return limits_from_action(context, rig, bones, self.margin, self.hinge_tolerance, self.shape)
+        return limits_from_action(context, rig, bones, self.margin, self.shape)
 
 
 class FABRIK_OT_clamp_pose(OnBones, Operator):

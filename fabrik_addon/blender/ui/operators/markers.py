@@ -4,7 +4,6 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
-from inspect import get_annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,9 +12,10 @@ from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatPrope
 from bpy.types import Context, Event, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
-from ....markers.files.suffixes import LAYOUTS, POSE_SUFFIXES, SUFFIXES
+from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
-from ...settings.markers import TAKE_STATIC, CalibrationOptions
+from ...capture.import_options import ImportOptions
+from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC
 from ...settings.rig import rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_mapped, why_no_rig
 from ..folded import folded
@@ -30,19 +30,6 @@ if TYPE_CHECKING:
     from ...capture.calibrate import CalibrationResult
 
 
-_UNITS = (
-    ("AUTO", "From File", "Use the units given in the file"),
-    ("mm", "Millimeters", "Read positions as millimeters, regardless of the file's units"),
-    ("cm", "Centimeters", "Read positions as centimeters, regardless of the file's units"),
-    ("m", "Meters", "Read positions as meters, regardless of the file's units"),
-    ("in", "Inches", "Read positions as inches, regardless of the file's units"),
-    ("ft", "Feet", "Read positions as feet, regardless of the file's units"),
-)
-_UP_AXES = (
-    ("AUTO", "From File", "Use the axis given in the file, or detect it from the markers"),
-    ("Y", "Y", "The file's Y axis points up"),
-    ("Z", "Z", "The file's Z axis points up"),
-)
 _TIMINGS = (
     ("AUTO", "Automatic", "Set the scene to the recording's frame rate, unless the scene is already animated"),
     ("SET_SCENE_RATE", "Set Scene Rate", "Set the scene to the recording's frame rate, with one sample per frame"),
@@ -58,21 +45,17 @@ _HOLDS = (
     ("MARKERS", "Markers", "Import the markers or keypoints of the file as empties"),
     ("ARMATURE", "Armature", "Import the poses of the file as an armature to retarget from"),
 )
-_LAYOUTS = (
-    ("AUTO", "Automatic", "Detect the layout from the names in the file, or from the number of points and the limbs"),
-    *((key, title, "Read unnamed points in this order") for key, title in LAYOUTS.items()),
-)
 # The suffixes of all files that can be imported.
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
 # Frames per second; rates have single precision.
 _SAME_RATE: Final = 1e-3
 # Properties that the file itself can determine.
-_SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "step", "scale")
+_SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "scale")
 # Properties to pass on if the dialog must be shown again.
 _CHOSEN: Final = ("timing", "directory", "filepath", *_SELDOM)
 
 
-class FABRIK_OT_import_markers(Operator, ImportHelper):
+class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
     """Import motion capture markers as animated empties"""
 
     bl_idname = "fabrik.import_markers"
@@ -92,11 +75,6 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     holds: EnumProperty(
         name="Import", description="What to import from files that contain both markers and poses", items=_HOLDS
     )
-    units: EnumProperty(name="Units", description="Units of the positions in the file", items=_UNITS)
-    up_axis: EnumProperty(name="Up Axis", description="Which axis of the file points up", items=_UP_AXES)
-    keypoints: EnumProperty(
-        name="Layout", description="Order of keypoints that are not named in the file", items=_LAYOUTS
-    )
     rate: FloatProperty(
         name="Rate",
         description="Frames per second of the recording; 0 uses the rate in the file, or 30 if the file has none",
@@ -107,7 +85,6 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
     timing: EnumProperty(
         name="Timing", description="How to convert the recording's frame rate to the scene's", items=_TIMINGS
     )
-    start_frame: IntProperty(name="Start Frame", description="Scene frame of the first sample", default=1)
     first: IntProperty(
         name="First Sample",
         description="First frame of the recording to import, starting at 1",
@@ -122,7 +99,6 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         min=0,
         options={"SKIP_SAVE"},
     )
-    step: IntProperty(name="Step", description="Import every Nth frame of the recording", default=1, min=1)
     scale: FloatProperty(
         name="Scale", description="Scale factor for all positions", default=1.0, min=1e-6, soft_min=0.01, soft_max=100.0
     )
@@ -214,9 +190,9 @@ class FABRIK_OT_import_markers(Operator, ImportHelper):
         )
         rate = self.rate or None
         if self.holds == "ARMATURE" or (self.holds == "AUTO" and holds_poses(path)):
-            return read_recorded(path, up_axis, rate).part(self.first, self.last, self.step)
+            return read_recorded(path, up_axis, rate).part(self.first, self.last)
         clip = choose_performer(read_markers(path, units, up_axis, layout, rate), self.performer)
-        return part_of(clip, self.first, self.last, self.step)
+        return part_of(clip, self.first, self.last)
 
 
 def _choose(context: Context, take: bpy.types.Collection) -> None:
@@ -294,15 +270,11 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     preset: EnumProperty(name="Marker Set", description="The marker set that the labels belong to", items=_PRESETS)
     take: StringProperty(
         name="Take",
-        description="Collection of the markers. Defaults to the collection imported last, then the rig's "
-        "collection, then the selected empties",
-        search=lambda _self, _context, _typed: [collection.name for collection in bpy.data.collections],
-    )
-    armature: StringProperty(
-        name="Marker Armature",
-        description="Armature whose bones are the markers, if an importer created bones instead of empties",
+        description="Collection of the markers, or an armature whose bones are the markers. Defaults to the "
+        "collection imported last, then the rig's collection, then the selected empties",
         search=lambda _self, context, _typed: [
-            thing.name for thing in context.scene.objects if thing.type == "ARMATURE"
+            *bpy.data.collections.keys(),
+            *(thing.name for thing in context.scene.objects if thing.type == "ARMATURE"),
         ],
     )
     keep: BoolProperty(name="Keep Existing", description="Keep markers that already have a bone")
@@ -318,8 +290,9 @@ class FABRIK_OT_match_markers(OnRig, Operator):
         from ...capture.matching import match_markers, matching_doubts_of, of_take
         from ...capture.takes import take_name
 
-        take = named(bpy.data.collections, self.take, "collection")
-        armature = named(context.scene.objects, self.armature, "object")
+        objects, is_object = context.scene.objects, self.take not in bpy.data.collections
+        armature = named(objects, self.take, "object") if is_object and self.take in objects else None
+        take = None if armature is not None else named(bpy.data.collections, self.take, "collection")
         found = match_markers(context, rig, preset=self.preset, take=take, take_armature=armature, keep=self.keep)
         guessed = [guess.entry.marker for guess in guess_markers(context, rig)] if self.guess else []
         labels = PRESETS[found.preset].title if found.preset else "no known labels"
@@ -405,34 +378,21 @@ class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
         return f"Assigned {found} of the map's {count} markers to bones", []
 
 
-_REFINE = get_annotations(CalibrationOptions)["refine"]
-
-
 class FABRIK_OT_calibrate_markers(InSteps, Operator):
-    """Measure the marker positions on their bones and the person's size. Unset options use the sidebar's values"""
+    """Measure the marker positions on their bones and the person's size"""
 
     bl_idname = "fabrik.calibrate_markers"
     bl_label = "Calibrate Markers"
     why_not = staticmethod(why_no_mapped)
     doing = "calibrating"
 
-    refine: _REFINE
-    static: StringProperty(
-        name="Static Take",
-        description="Collection with markers of the same person standing still, used instead of the take",
-        search=lambda _self, _context, _typed: [collection.name for collection in bpy.data.collections],
-    )
-
     def steps(self, context: Context) -> "Generator[float, None, CalibrationResult]":
         """The steps of the calibration."""
         from ...capture.calibrate import calibrate_markers_steps
 
         kept = rig_settings(rig_at_hand(context)).capture
-        names = get_annotations(CalibrationOptions)
-        options: dict[str, Any] = {name: getattr(kept, name) for name in names} | self.given("refine")
-        options["reference"] = tuple(options["reference"]) if any(options["reference"]) else None
-        static = named(bpy.data.collections, self.static, "collection") or kept.static
-        return calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
+        options: dict[str, Any] = {name: getattr(kept, name) for name in CALIBRATION_OPTIONS}
+        return calibrate_markers_steps(context, rig_at_hand(context), static=kept.static, **options)
 
     def done(self, result: "CalibrationResult") -> set[str]:
         """Report the result."""

@@ -4,7 +4,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty
 from bpy.types import Context, Operator
 
-from ...settings.rig import ASIDE, KEY_BONES, rig_settings
+from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import why_no_solve
 from .base import Done, OnRig
 
@@ -51,17 +51,10 @@ class FABRIK_OT_key_pose(OnRig, Operator):
     bl_idname = "fabrik.key_pose"
     bl_label = "Keyframe Solved Bones"
 
-    bones: EnumProperty(
-        name="Bones",
-        description="Which bones get keys. Defaults to the rig's setting",
-        items=KEY_BONES,
-        options=ASIDE,
-    )
-
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...posing.key_pose import key_pose
 
-        keyed = key_pose(context, rig, self.given("bones").get("bones", rig_settings(rig).key_bones))
+        keyed = key_pose(context, rig, rig_settings(rig).key_bones)
         return f"Keyed {len(keyed)} bones on frame {context.scene.frame_current}", []
 
 

@@ -55,8 +55,8 @@ class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
         return f"{load_pairs(rig, chosen_path(self))} bones loaded", []
 
 
-class FABRIK_OT_retarget(ReportsBake, InSteps, KeyOptions, Operator):
-    """Copy another armature's motion to the rig as keyframes. Unset options use the sidebar's values"""
+class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
+    """Copy another armature's motion to the rig as keyframes"""
 
     bl_idname = "fabrik.retarget"
     bl_label = "Retarget Animation"
@@ -70,7 +70,8 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, KeyOptions, Operator):
     )
 
     def steps(self, context: Context) -> "Steps":
-        """The retargeting, with the rig's settings except for the keywords given."""
+        """The retargeting, with the rig's options."""
+        from ...bake.settings import preview_range
         from ...retarget.bones import pairs_of
         from ...retarget.door import retarget_from
 
@@ -78,10 +79,9 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, KeyOptions, Operator):
         kept = rig_settings(rig)
         how: dict[str, Any] = {name: getattr(kept.retarget, name) for name in RETARGET_OPTIONS}
         bake: dict[str, Any] = {name: getattr(kept.bake, name) for name in get_annotations(KeyOptions)}
-        bake.update(self.given(*bake))
-        chosen = {"SCENE": context.scene, "OWN": kept.bake}.get(kept.bake.frame_range)
         given = self.given("frame_start", "frame_end")
-        frames = [given.get(end, getattr(chosen, end, None)) for end in ("frame_start", "frame_end")]
+        first, last = preview_range(context.scene) or (None, None)
+        frames = given.get("frame_start", first), given.get("frame_end", last)
         source = bpy.data.objects.get(self.source) or self.source or kept.retarget.source
         # The list belongs to the rig's source.
         pairs = pairs_of(rig) if source == kept.retarget.source else ()

@@ -13,6 +13,16 @@ from ...edit.spread_drag import SpreadDrag
 from ...posing.drag.mouse import DragInput
 
 Color: TypeAlias = tuple[float, ...]
+# Red, green, blue and alpha. The colors of goals are from Okabe and Ito's palette, which color-blind people can
+# distinguish.
+COLORS: Final[dict[str, Color]] = {
+    "met": (0.34, 0.71, 0.91, 1.0),
+    "missed": (0.95, 0.40, 0.0, 1.0),
+    "pinned": (0.94, 0.89, 0.26, 1.0),
+    "bend": (0.80, 0.47, 0.65, 1.0),
+    "free": (0.30, 0.66, 1.0, 1.0),
+    "binds": (1.0, 0.25, 0.10, 1.0),
+}
 # Types for the graphics card.
 Single: TypeAlias = npt.NDArray[np.float32]
 # Maps a width in pixels to (2 L, 3) ends of lines and (2 L, 4) colors.

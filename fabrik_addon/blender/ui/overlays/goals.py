@@ -17,9 +17,8 @@ from ...rig.spaces import armature_point, length_text, meters_per_unit
 from ...settings.limit_properties import LimitPropertyError
 from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import enabled_effectors
-from ..chosen import color
 from ..translations import said, told
-from .drawing import Drawing, colored, draw_over
+from .drawing import COLORS, Drawing, colored, draw_over
 
 # Relative to the size of a mark.
 _DOT: Final = 0.35
@@ -265,7 +264,7 @@ def drawing(lines: Sequence[Lines]) -> Drawing:
     """Convert lines to arrays for the graphics card."""
     widths = {
         width: colored(
-            (each.points, each.ends, color(each.look.value)) for each in lines if _WIDTHS[each.look] == width
+            (each.points, each.ends, COLORS[each.look.value]) for each in lines if _WIDTHS[each.look] == width
         )
         for width in sorted({_WIDTHS[each.look] for each in lines})
     }
@@ -335,7 +334,7 @@ def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) ->
 
     ui_scale = context.preferences.system.ui_scale
     blf.size(0, _FONT_SIZE * ui_scale)
-    blf.color(0, *color(Look.MISSED.value))
+    blf.color(0, *COLORS[Look.MISSED.value])
     blf.enable(0, blf.SHADOW)
     blf.shadow(0, 3, 0.0, 0.0, 0.0, 1.0)
     away = _LABEL_AWAY * ui_scale

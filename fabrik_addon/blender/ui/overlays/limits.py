@@ -17,12 +17,12 @@ from ....core import Ball, Fixed, Hinge, Polygon
 from ....core.arrays import FloatArray, IntArray
 from ....core.backend import scalar
 from ....core.backend.protocol import Quaternion, Scalar
+from ....core.kernel.joint_limits import at_limit
 from ....core.limits.base import Limit
 from ....core.limits.swing_twist import lean_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
-from ..chosen import color
-from .drawing import Color, Drawing, colored, draw_lines, draw_triangles
+from .drawing import COLORS, Color, Drawing, colored, draw_lines, draw_triangles
 
 _BACKEND: Final = scalar.BACKEND
 _FULL_TURN: Final = 2.0 * pi
@@ -232,7 +232,7 @@ def _turned(shape: Shape, turn: Any) -> Shape:
 
 def _stands(limit: Limit, turn: Quaternion) -> bool:
     """Whether a rotation is at a limit, or beyond it."""
-    return _moved(limit, turn) or any(constraint.gap <= _AT_LIMIT for constraint in limit.constraints(_BACKEND, turn))
+    return _moved(limit, turn) or bool(at_limit(limit, _BACKEND.stack([turn], 1)[0], _AT_LIMIT)[0])
 
 
 def _moved(limit: Limit, turn: Quaternion) -> bool:
@@ -375,8 +375,8 @@ def _draw_now(ranges: Drawing, markers: Drawing, region: bpy.types.Region) -> No
 
 def _color(shape: Shape) -> Color:
     if shape.binds:
-        return color("binds")[:3]
-    return _WHITE if shape.kind is Kind.MARKER else color("free")[:3]
+        return COLORS["binds"][:3]
+    return _WHITE if shape.kind is Kind.MARKER else COLORS["free"][:3]
 
 
 def _width(shape: Shape) -> float:

@@ -265,8 +265,10 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
         kept = rig_settings(rig)
         layout.operator(FABRIK_OT_bake.bl_idname, icon="REC")
         has_markers = not why_no_mapped(rig)
-        for name in ("gaps", "robust", "plant_feet") if has_markers else ():
-            layout.prop(kept.capture, name)
+        if has_markers:
+            layout.prop(kept.capture, "gaps")
+            layout.prop(kept.capture, "robust")
+            layout.row().prop(kept.bake, "plant_feet", expand=True)
         output = folded(layout, "Output", "bake")
         if output is not None:
             draw_output(output, context.scene, rig)
@@ -283,7 +285,11 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
 def draw_output(layout: UILayout, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
     """Draw which keys are written, and where."""
     kept = rig_settings(rig)
-    _draw_range(layout.column(align=True), scene, kept.bake)
+    layout.prop(scene, "use_preview_range")
+    if scene.use_preview_range:
+        ends = layout.column(align=True)
+        ends.prop(scene, "frame_preview_start", text="Start")
+        ends.prop(scene, "frame_preview_end", text="End")
     layout.prop(kept.bake, "action")
     if kept.root != "FIXED":
         layout.prop(kept.bake, "root_motion")
@@ -302,17 +308,6 @@ def draw_result(layout: UILayout, rig: bpy.types.Object) -> None:
     column = layout.column(align=True)
     for line in seen(rig).last_result.splitlines():
         draw_lines(column, line, "BLANK1")
-
-
-def _draw_range(column: UILayout, scene: bpy.types.Scene, settings: FabrikBakeSettings) -> None:
-    """Draw the frames to bake: the take's, the scene's, or custom ones."""
-    column.prop(settings, "frame_range")
-    if settings.frame_range != "AUTO":
-        holder: Any = settings if settings.frame_range == "OWN" else scene
-        own = column.column(align=True)
-        own.enabled = holder == settings
-        own.prop(holder, "frame_start", text="Start")
-        own.prop(holder, "frame_end", text="End")
 
 
 class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
@@ -384,7 +379,7 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
         if kept.source is None:
             return
         layout.prop(kept, "places")
-        layout.prop(kept, "contacts")
+        layout.row().prop(rig_settings(rig).bake, "plant_feet", expand=True)
         if may_be_control_rig(rig):
             draw_lines(layout, "Constraints move the rig's bones: set up a control rig first", "ERROR")
             layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
@@ -420,9 +415,7 @@ def _draw_pairs(layout: UILayout, kept: FabrikRetarget) -> None:
 def _draw_advanced_pair(layout: UILayout, kept: FabrikRetarget) -> None:
     """Draw rarely used settings."""
     layout.prop(kept, "hands_in_world")
-    layout.prop(kept, "use_reference")
-    if kept.use_reference:
-        layout.prop(kept, "reference")
+    layout.prop(kept, "reference")
     pair = chosen_in(kept.pairs, kept.active_pair)
     if pair is not None and pair.before:
         layout.prop_search(pair, "before", kept.source.data, "bones")

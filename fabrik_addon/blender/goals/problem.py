@@ -1,0 +1,332 @@
+"""The problem that a solver is given: goals, pins, locks, limits, root, floor, support and capsules of a rig."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...core import Effector, Fixed, Solver
+from ...core.arrays import BoolArray, FloatArray
+from ...core.drag import DragSolver
+from ...core.edit import EditModel
+from ...core.kernel.hanging import HangFrom
+from ...core.limits.base import Limit
+from ...core.model.skeleton import Skeleton
+from ..control.posed_rig import posed_rig
+from ..rig.armature import RigError, Tree, check_unscaled, cut_tree, freeze
+from ..rig.locks import WithLocks
+from ..rig.posture_masses import masses_of
+from ..rig.stretch import solved_slides, stretched
+from ..settings.limit_properties import read_limits
+from ..settings.markers import FabrikMarker
+from ..settings.rig import FabrikEffector, rig_settings
+from ..settings.why_not import enabled_effectors
+from .effectors import (
+    Partner,
+    Pin,
+    Target,
+    bend_of,
+    carrying_bone,
+    close_loops,
+    closes,
+    core_effector,
+    goal_of,
+    turning_bones,
+)
+from .support import collision_of, floor_of, support_of
+
+
+@dataclass(frozen=True)
+class RigProblem:
+    """One tree of a rig to be solved: points with goals, the bones that may rotate, and what restricts them.
+
+    Everything that poses a rig makes one: Solve, Live and bakes by `find_problems`, drags, edits over time and
+    retargets by `rig_problem`.
+
+    Attributes:
+        rig: the armature object.
+        tree: the bones and their pose.
+        effectors: E points on bones, for the solver.
+        bones: the bones to be solved, as indices in the skeleton.
+        free_root: whether the root moves.
+        limits: by name, those of the bones to be solved.
+        held: bones between root and effectors that may not rotate, with the reason.
+        slides: by name, the length factors of bones that may stretch.
+        pinned: the bones that are pinned.
+        names: E effector names, to show; none if the goals are not those of a list.
+        targets: E objects, each with the name of its bone or "" for the object itself; or pins; or, for effectors that
+            close loops, the points of other bones.
+        bends: E objects, with bones as above, that are poles of limbs; None without a pole.
+        carrier: the bone to which the tree is attached and that something else moves; "" for the armature itself.
+            Positions are then in the rest space of that bone.
+    """
+
+    rig: bpy.types.Object
+    tree: Tree
+    effectors: tuple[Effector, ...]
+    bones: Sequence[int]
+    free_root: bool
+    limits: Mapping[str, Limit]
+    held: Mapping[str, str] = field(default_factory=dict)
+    slides: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    pinned: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    targets: tuple[Target | Pin | Partner, ...] = ()
+    bends: tuple[Target | None, ...] = ()
+    carrier: str = ""
+
+    @cached_property
+    def turned_by(self) -> BoolArray:
+        """(E, J) whether rotating a bone, if it may rotate, moves an effector."""
+        return _turned_by(self.tree.skeleton, self.effectors, self.held)
+
+    @property
+    def bone_names(self) -> list[str]:
+        """The names of the bones to be solved."""
+        return [self.tree.skeleton.names[bone] for bone in self.bones]
+
+    @property
+    def left_alone(self) -> list[str]:
+        """Notes on the bones between root and effectors that are not rotated."""
+        return [f"Bone {name!r} was not changed: {reason}" for name, reason in self.held.items()]
+
+    @property
+    def all_limits(self) -> dict[str, Limit]:
+        """The limits, including fixed ones for the bones that may not rotate."""
+        return {**self.limits, **{name: Fixed() for name in self.held}}
+
+    def locks(self, rotations: FloatArray) -> dict[int, WithLocks]:
+        """By index in the skeleton, the locks of the solved bones, relative to local rotations (J, 4)."""
+        return posed_rig(self.rig).locks(self.tree.skeleton, self.bones, rotations)
+
+    def around(self, tree: Tree, locked: Collection[str]) -> "RigProblem":
+        """Copy this problem for a tree in another pose; the bones in `locked` may not rotate."""
+        held = {**self.held, **dict.fromkeys(locked, "its rotation is locked")}
+        bones = [bone for bone in self.bones if tree.skeleton.names[bone] not in locked]
+        limits = {name: limit for name, limit in self.limits.items() if name not in locked}
+        return replace(self, tree=tree, bones=bones, held=held, limits=limits)
+
+    def pins_first(self) -> "RigProblem":
+        """Copy this problem so that pins are met before targets of the same priority."""
+        pairs = zip(self.effectors, self.targets, strict=True)
+        ranks = [2 * effector.priority + (not isinstance(target, Pin)) for effector, target in pairs]
+        ranked = zip(self.effectors, ranks, strict=True)
+        return replace(self, effectors=tuple(replace(effector, priority=rank) for effector, rank in ranked))
+
+    def solver(self) -> Solver:
+        """A solver for many frames, or for poses from far away: without masses."""
+        root = "FREE" if self.free_root else "FIXED"
+        return Solver(self.tree.skeleton, self.effectors, limits=self.all_limits, slides=self.slides, root=root)
+
+    def drag_solver(
+        self,
+        *,
+        locks: Mapping[int, WithLocks] | None = None,
+        hang_from: HangFrom | None = None,
+        stiff: Collection[str] = (),
+    ) -> DragSolver:
+        """A solver that continues from pose to pose, near a preferred one, which it still has to be told.
+
+        Masses, floor, balance and self-collision are those of the rig. hang_from: the pose whose limb tilts are kept by
+        limbs without goals; None: these are rigid. stiff: names of bones that move as one piece.
+        """
+        rig, skeleton = self.rig, self.tree.skeleton
+        return DragSolver(
+            skeleton,
+            self.effectors,
+            masses_of(rig, skeleton, stiff),
+            limits=self.all_limits,
+            still={*skeleton.names}.difference(self.bone_names, self.held),
+            root="FREE" if self.free_root else "FIXED",
+            floor=floor_of(rig),
+            support=support_of(rig, self.pinned),
+            locks=locks,
+            hang_from=hang_from,
+            collision=collision_of(rig, skeleton),
+        )
+
+    def edit_model(self, *, parted: bool = False) -> EditModel:
+        """The model of a change over frames; parted: of one that moves the body's own capsules apart."""
+        rig, skeleton = self.rig, self.tree.skeleton
+        collision = collision_of(rig, skeleton, always=parted)
+        masses = masses_of(rig, skeleton)
+        turning = self.bone_names
+        return EditModel(skeleton, self.effectors, masses, self.limits, turning, self.free_root, collision, parted)
+
+    def why_short(self, solver: DragSolver) -> str:
+        """What keeps effectors from their targets in a solver's pose, as a text to show; "" if nothing does."""
+        holder = solver.holding()
+        if holder is None:
+            return ""
+        pinned = {each.bone: each.shown_bone for each in enabled_effectors(self.rig) if each.kind == "PIN"}
+        is_pinned = holder.bone in pinned
+        return {
+            "LIMIT": f"{holder.bone} is at its limit",
+            "GOAL": f"{pinned[holder.bone]} is pinned" if is_pinned else f"{holder.bone} is held by its target",
+            "FLOOR": f"{holder.bone} is on the floor",
+            "BALANCE": "the body keeps its balance",
+            "BODY": f"{holder.bone} touches {holder.other}",
+            "REACH": "out of reach",
+        }[holder.kind]
+
+
+def rig_problem(
+    rig: bpy.types.Object,
+    tree: Tree,
+    effectors: Sequence[Effector],
+    bones: Sequence[int],
+    *,
+    free_root: bool,
+    baked: bool = False,
+    **more: Any,
+) -> RigProblem:
+    """A problem with the limits of the bones to be solved.
+
+    baked: for a bake, in which other limbs stay on IK than in a pose. more: further attributes. Raises
+    LimitPropertyError for an invalid limit.
+    """
+    limits = limits_of(rig, [tree.skeleton.names[bone] for bone in bones], baked=baked)
+    return RigProblem(rig, tree, tuple(effectors), bones, free_root, limits, **more)
+
+
+def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collection[str]) -> BoolArray:
+    """(E, J) whether rotating a bone that is not held moves an effector."""
+    turned = np.zeros((len(effectors), len(skeleton)), dtype=bool)
+    for row, effector in zip(turned, effectors, strict=True):
+        row[sorted(turning_bones(skeleton, effector))] = True
+    turned[:, [name in held for name in skeleton.names]] = False
+    return turned
+
+
+def find_problems(
+    rig: bpy.types.Object,
+    wanted: Sequence[FabrikEffector | FabrikMarker] | None = None,
+    *,
+    baked: bool = False,
+) -> list[RigProblem]:
+    """The problems of the enabled effectors, tree by tree; trees without any are left out. Pose and limits are current.
+
+    wanted: markers, or some of the effectors, instead of all effectors. They must have passed `check_effectors` or
+    `check_followed`. baked: the goals are those of a bake. Raises RigError if no bone can move any of them, and
+    LimitPropertyError for an invalid limit.
+    """
+    enabled = enabled_effectors(rig) if wanted is None else wanted
+    posed = posed_rig(rig)
+    owned = posed.owned
+    held = {**posed.frozen, **owned}
+    partners = [closes(rig, effector) for effector in enabled]
+    ends = {effector.bone for effector in enabled} | {each.bone for each in partners if each is not None}
+    found = []
+    for tree, carrier in (part for whole in posed.trees() for part in cut_tree(whole, owned, ends)):
+        own = [effector for effector in enabled if effector.bone in tree.skeleton.names]
+        if own:
+            found.append(_problem_of(rig, tree, carrier, own, held, baked=baked))
+    moved = [problem for problem in found if problem.bones]
+    if not moved:
+        alone = [sentence for problem in found for sentence in problem.left_alone]
+        if alone:
+            raise RigError(
+                f"No bone that can rotate moves a target or pin of {rig.name!r} ({alone[-1]}): choose other bones"
+            )
+        raise RigError(
+            f"The targets and pins of {rig.name!r} are at the root's head, which no bone can move: choose others"
+        )
+    # A target moved by bones that have targets would run away forever.
+    solved = {name for problem in moved for name in problem.bone_names}
+    for problem in moved:
+        for target in (*problem.targets, *problem.bends):
+            bone = "" if target is None or isinstance(target, (Pin, Partner)) else carrying_bone(rig, *target)
+            if bone and solved.intersection([bone, *(above.name for above in rig.pose.bones[bone].parent_recursive)]):
+                raise RigError(f"The target at bone {bone!r} moves with bones that reach for targets: choose another")
+    return moved
+
+
+def _problem_of(
+    rig: bpy.types.Object,
+    tree: Tree,
+    carrier: str,
+    own: Sequence[FabrikEffector | FabrikMarker],
+    held: Mapping[str, str],
+    *,
+    baked: bool,
+) -> RigProblem:
+    """The problem of one tree."""
+    skeleton = tree.skeleton
+    partners = [closes(rig, effector) for effector in own]
+    effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)
+    ends = {name for effector in effectors for name in (effector.bone, effector.target_bone) if name}
+    on_way = {bone for name in ends for bone in skeleton.path(skeleton.index(name))}
+    check_unscaled(rig, [skeleton.names[bone] for bone in on_way])
+    here = {name: held[name] for bone, name in enumerate(skeleton.names) if bone in on_way and name in held}
+    turned_by = _turned_by(skeleton, effectors, here)
+    # A loop needs bones that can close and open it, and cannot have a target rotation.
+    for each, effector, turned in zip(own, effectors, turned_by, strict=True):
+        if effector.target_bone is None:
+            continue
+        if effector.rotation_weight > 0.0:
+            raise RigError(
+                f"Target {each.name!r} can't copy the rotation of {effector.target_bone!r}, a bone of the "
+                "same rig: turn Rotation off"
+            )
+        if effector.target_bone == effector.bone or not turned.any():
+            raise RigError(f"Target {each.name!r}: its object moves with bone {effector.bone!r}: choose another")
+    targets = tuple(
+        partner if partner is not None and effector.target_bone is not None else goal_of(each)
+        for each, effector, partner in zip(own, effectors, partners, strict=True)
+    )
+    pinned = tuple(each.bone for each, target in zip(effectors, targets, strict=True) if isinstance(target, Pin))
+    bones = np.flatnonzero(turned_by.any(axis=0)).tolist()
+    root = skeleton.names[0]
+    may_move = root not in here and posed_rig(rig).may_move(root)
+    by_markers = any(isinstance(each, FabrikMarker) for each in own)
+    slides = {} if by_markers else solved_slides(rig, [skeleton.names[bone] for bone in bones])
+    return rig_problem(
+        rig,
+        stretched(rig, freeze(tree, here), except_for=slides),
+        effectors,
+        bones,
+        free_root=may_move and root_mode(rig, pinned=bool(pinned)) != "FIXED",
+        baked=baked,
+        held=here,
+        slides=slides,
+        pinned=pinned,
+        names=tuple(each.name for each in own),
+        targets=targets,
+        bends=tuple(bend_of(each) for each in own),
+        carrier=carrier,
+    )
+
+
+def limits_of(rig: bpy.types.Object, names: Sequence[str], *, baked: bool = False) -> dict[str, Limit]:
+    """The limits of bones by name; a free bone that is a hinge by its locks, or its limb's IK, has a hinge limit.
+
+    baked: for a bake, in which other limbs stay on IK than in a pose.
+    """
+    limits, posed = read_limits(rig, names), posed_rig(rig)
+    for name in (name for name in names if name not in limits):
+        hinge = posed.hinge(name, baked=baked)
+        if hinge is not None:
+            limits[name] = hinge
+    return limits
+
+
+def root_mode(
+    armature: bpy.types.Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None
+) -> str:
+    """How the root of a tree moves: "FIXED", "FREE", or "FOLLOW", as if pulled by a rope.
+
+    Args:
+        armature: the rig.
+        pinned: whether anything of the tree is pinned.
+        dragged: the dragged bone, "" for none.
+        top: the uppermost bone that follows it.
+        setting: instead of the rig's own.
+    """
+    chosen: str = setting or rig_settings(armature).root
+    if chosen == "AUTO":
+        return "FREE" if pinned or (dragged and dragged == top) else "FIXED"
+    # A root that follows like a rope would leave its pins.
+    return "FREE" if chosen == "FOLLOW" and (pinned or dragged in {"", top}) else chosen
