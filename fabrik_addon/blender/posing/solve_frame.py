@@ -24,7 +24,7 @@ from ..rig.posture_masses import masses_of
 from ..rig.spaces import length_text, object_scale
 from ..rig.stretch import write_stretches
 from ..settings.rig import rig_settings
-from .stored_pose import kept_pose_key, preferred_pose, read_stored, store_trees
+from .stored_pose import kept_pose_key, preferred_pose
 
 _CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3, "rotation_axis_angle": 4}
 # Radians: smaller errors of locked channels are not visible, and solving again for them would double the time.
@@ -101,7 +101,8 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     result = FrameResult(np.concatenate(errors), met, left_alone, why)
     if not np.isnan(result.errors).all():
         kept = rig_settings(armature)
-        store_trees(armature, kept.solved_from, begins)
+        rows = (row for tree in begins for row in zip(tree.skeleton.names, tree.rotations, strict=True))
+        kept.solved_from = dict(rows), {tree.skeleton.names[0]: tree.root_location for tree in begins}
         kept.solved = " ".join((_channels(armature), *asked))
     return result
 
@@ -110,8 +111,10 @@ def _begin(armature: bpy.types.Object, problem: RigProblem, start: str, *, again
     """The preferred pose of a tree; if it is solved again, the one of the first solve."""
     tree = problem.tree
     if again:
-        began = read_stored(armature, rig_settings(armature).solved_from, tree)
-        tree = replace(tree, rotations=began[0], root_location=began[1])
+        turns, heads = rig_settings(armature).solved_from
+        names = tree.skeleton.names
+        began = np.array([turns.get(name, own) for name, own in zip(names, tree.rotations, strict=True)])
+        tree = replace(tree, rotations=began, root_location=heads.get(names[0], tree.root_location))
     rotations = problem.tree.rotations.copy()
     rotations[problem.bones] = (1.0, 0.0, 0.0, 0.0) if start == "REST" else tree.rotations[problem.bones]
     location = tree.root_location if problem.free_root else problem.tree.root_location

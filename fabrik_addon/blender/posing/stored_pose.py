@@ -1,6 +1,6 @@
 """Poses stored with a rig, among them the preferred one: of all poses that meet the goals, one near it is chosen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import bpy
@@ -10,7 +10,7 @@ from ...core.arrays import FloatArray
 from ...core.rotations import IDENTITY
 from ..control.posed_rig import posed_rig
 from ..rig import keyframes
-from ..rig.armature import Tree, floats, root_location_channel, root_place
+from ..rig.armature import Tree, floats, root_place
 from ..rig.keyframes import bone_path
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.rig import rig_settings
@@ -22,18 +22,6 @@ def store_pose(rig: bpy.types.Object, stored: Any) -> None:
     for name, rotation, location in zip(*posed_rig(rig).pose(), strict=True):
         kept = stored.add()
         kept.name, kept.rotation, kept.location = name, rotation, location
-
-
-def store_trees(rig: bpy.types.Object, stored: Any, trees: Iterable[Tree]) -> None:
-    """Store the pose of some trees' bones, as if those of a control rig's body had their own channels."""
-    stored.clear()
-    for tree in trees:
-        root = tree.skeleton.names[0]
-        for name, rotation in zip(tree.skeleton.names, tree.rotations, strict=True):
-            kept = stored.add()
-            kept.name, kept.rotation = name, rotation
-            if name == root:
-                kept.location = root_location_channel(rig.pose.bones[name], tree.root_location)
 
 
 def keep_pose(rig: bpy.types.Object) -> str:

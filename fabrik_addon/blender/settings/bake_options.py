@@ -42,8 +42,8 @@ ROOT_MOTIONS = (
     ("OBJECT", "Object", "Move the armature object, and rotate the root bone"),
     ("IN_PLACE", "In Place", "Remove travel over the ground. The root bone only rotates and moves up and down"),
 )
-# Measured on five recordings: with planted feet, feet drift by at most 5 to 13 mm (8 to 24 without), but the markers'
-# RMS errors are 2.5 to 13.3 mm (2.3 to 13.1), and in one recording the largest is 46 mm (29), at a toe.
+# Measured on five recordings: with planted feet, feet drift by at most 2 to 13 mm (7 to 24 without), but the markers'
+# RMS errors are 2.5 to 13.4 mm (2.3 to 13.2), and in one recording the largest is 42 mm (29), at a toe.
 PLANTING = (
     ("AUTO", "Auto", "Plant feet when retargeting. When baking, follow the markers"),
     ("ON", "On", "Plant feet when retargeting and when baking markers"),

@@ -84,13 +84,13 @@ def note_rig(rig: bpy.types.Object) -> None:
             note(use)
 
 
-_TEXTS: Final[dict[tuple[object, ...], str]] = {}
+_MOMENTS: Final[dict[tuple[object, ...], Any]] = {}
 
 
 class Moment:
-    """A text of a property group, not saved with the file; "" at first.
+    """A value of a property group, usually a text, not saved with the file; "" at first.
 
-    per_take: whether each take of the rig has its own text.
+    per_take: whether each take of the rig has its own value.
     """
 
     def __init__(self, *, per_take: bool = False) -> None:
@@ -100,13 +100,13 @@ class Moment:
         """Store the attribute's name."""
         self._name = name
 
-    def __get__(self, group: Any, _owner: type) -> str:
-        """The text."""
-        return _TEXTS.get(self._key(group), "")
+    def __get__(self, group: Any, _owner: type) -> Any:
+        """The value."""
+        return _MOMENTS.get(self._key(group), "")
 
-    def __set__(self, group: Any, text: str) -> None:
-        """Set the text."""
-        _TEXTS[self._key(group)] = text
+    def __set__(self, group: Any, value: Any) -> None:
+        """Set the value."""
+        _MOMENTS[self._key(group)] = value
 
     def _key(self, group: Any) -> tuple[object, ...]:
         rig = group.id_data

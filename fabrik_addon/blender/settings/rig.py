@@ -203,11 +203,10 @@ class PostureSettings:
     kept_pose: CollectionProperty(
         name="Stored Pose", description="The pose stored as the preferred pose", type=FabrikStoredBone
     )
-    solved_from: CollectionProperty(
-        name="Pose before Solving", description="The pose from which the current pose was solved", type=FabrikStoredBone
-    )
-    # A key of the pose that the last solve gave.
+    # A key of the pose that the last solve gave, and the pose before it: rotations by bone, and the heads
+    # of roots.
     solved = Moment()
+    solved_from = Moment()
     balance: EnumProperty(
         name="Balance", description="Keep the center of mass over the supporting feet", items=BALANCES
     )

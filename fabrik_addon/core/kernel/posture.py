@@ -209,7 +209,7 @@ class PostureTerm:
         )
         matrix = matrix + self._joints
         for (_, row, _, stiffness), (_, extended) in zip(self._extending, self._extensions(away.turned), strict=True):
-            matrix += stiffness * np.where(extended > 0.0, 1.0, 0.0)[..., None, None] * np.outer(row, row)
+            matrix += stiffness * np.where(extended > SINGLE, 1.0, 0.0)[..., None, None] * np.outer(row, row)
         return matrix, gradient
 
     def _dense(
