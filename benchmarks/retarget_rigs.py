@@ -10,7 +10,7 @@ from support.recordings import DATA
 from benchmarks.natural_rigs import built, open_metarig
 from fabrik_addon.blender.goals.problem import limits_of
 from fabrik_addon.blender.limits.preset import apply_preset
-from fabrik_addon.blender.retarget.door import imported, source_range
+from fabrik_addon.blender.retarget.door import imported
 from fabrik_addon.blender.retarget.retarget import sample_source
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core import Effector, solve
@@ -36,7 +36,7 @@ def motion(take):
         return None
     bpy.ops.wm.read_factory_settings(use_empty=True)
     with imported(bpy.context, path) as source:
-        first, last = source_range(source, bpy.context.scene)
+        first, last = (round(end) for end in source.animation_data.action.frame_range)
         return finish(sample_source(bpy.context, source, source, np.arange(first, last + 1)))[0]
 
 

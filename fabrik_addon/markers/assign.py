@@ -115,7 +115,7 @@ class _RoughPoses:
 
     def scale(self, known: Sequence[MappedMarker], positions: FloatArray) -> float:
         """The factor that scales positions (F, M, 3) so that they fit the rig best, with rotations kept near rest."""
-        few = positions[np.unique(np.linspace(0, len(positions) - 1, _SCALED_FRAMES).astype(np.intp))]
+        few = positions[spread_places(len(positions), _SCALED_FRAMES)]
         tried = (_SCALES[:, None, None, None] * few).reshape(-1, *few.shape[1:])
         found = self.solve(known, guessed_offsets(self.skeleton, known), tried)
         angles = 2.0 * np.arccos(np.clip(np.abs(found.rotations[:, 1:, 0]), 0.0, 1.0))

@@ -1,7 +1,7 @@
 """Solves arms and legs in closed form: the elbow or knee bends until the length fits, then the limb swings.
 
 A hinge also determines the twist of the bone above it, since the limb folds about the hinge's axis. A nearly straight
-limb does not show this twist; there it follows from the neighboring frames.
+limb does not show this twist; there it is the usual one of the take.
 """
 
 from collections.abc import Mapping
@@ -30,8 +30,6 @@ from .transfer import Transfer
 _USUAL: Final = 0.2
 # Seconds around a frame over which the twist is smoothed; a person's arm does not twist faster.
 _QUICK: Final = 0.08
-# Seconds around a frame in which folds count.
-_ABOUT: Final = 0.25
 
 
 class LimbSolver:
@@ -114,7 +112,7 @@ class LimbSolver:
 
         upper, lower: (F, 4) the transferred rotations of the two bones in armature space. The twist is a complex number
         for each frame: its argument is the twist, its size how clearly the fold shows it. A limb that is nearly
-        straight, or slightly bent the wrong way, follows the take's usual twist and the neighboring frames.
+        straight, or slightly bent the wrong way, follows the take's usual twist.
         """
         count = len(upper)
         forearm = _turned(product(conjugate(upper), lower), self._forearm)
@@ -125,13 +123,9 @@ class LimbSolver:
         flat, wanted = (vector - (vector @ self._along)[:, None] * self._along for vector in (own, forearm))
         size = max(float(self._forearm @ self._forearm), ROUNDING)
         number = ((flat * wanted).sum(axis=1) + 1j * (np.cross(flat, wanted) @ self._along)) / size
-        shown = np.abs(number)
-        clear = number * np.maximum(shown - _USUAL, 0.0)
-        usual = clear.sum() + ROUNDING
+        usual = (number * np.maximum(np.abs(number) - _USUAL, 0.0)).sum() + ROUNDING
         usual = usual / abs(usual)
-        beside = max(1, round(_ABOUT * rate))
-        total = number + _smooth(clear, beside) + _USUAL * usual
-        return np.asarray(np.angle(_smooth(total, max(1, round(_QUICK / _ABOUT * beside))))), angle
+        return np.asarray(np.angle(_smooth(number + _USUAL * usual, max(1, round(_QUICK * rate))))), angle
 
     def _angle(self, axis: FloatArray, bent: FloatArray, reach: FloatArray) -> FloatArray:
         """(F,) the smallest rotation about an axis of the lower bone, after `bent`, for a limb of length `reach`.

@@ -164,7 +164,9 @@ def _clip(
     points = without_unseen(points)
     if np.isnan(points).all():
         raise MarkerFileError("no point is visible on any frame: choose another recording")
-    _check_solid(points)
+    extents = np.nanmax(points, axis=(0, 1)) - np.nanmin(points, axis=(0, 1))
+    if points.shape[1] > 1 and extents.min() <= _FLAT * extents.max():
+        raise MarkerFileError("its points lie in a plane, like those of an image: choose a file of 3D points")
     notes: list[str] = []
     if layout is not None or names is None or all(_NAMELESS.fullmatch(name) for name in names):
         own = list(names_of(points, layout))
@@ -199,13 +201,6 @@ def _rate_of(times: FloatArray) -> float | None:
     rate = rate_of_times(times)
     rates = [] if rate is None else [rate * factor for factor in (1.0, 1e3, 1e6, 1e9)]
     return next((rate for rate in rates if _SLOWEST <= rate <= _FASTEST), None)
-
-
-def _check_solid(points: FloatArray) -> None:
-    """Raise MarkerFileError if (F, N, 3) points lie in a plane, as 2D image points do."""
-    extents = np.nanmax(points, axis=(0, 1)) - np.nanmin(points, axis=(0, 1))
-    if points.shape[1] > 1 and extents.min() <= _FLAT * extents.max():
-        raise MarkerFileError("its points lie in a plane, like those of an image: choose a file of 3D points")
 
 
 def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tuple[FloatArray, UpAxis]:

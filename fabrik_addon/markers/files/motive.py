@@ -65,7 +65,11 @@ def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> C
     if bones and not np.isfinite(points).any():
         raise MarkerFileError("it has only the bones of a skeleton: export markers, or export BVH and retarget it")
     left_out = f"left out the bones of a skeleton: {first_few(bones)}; export BVH to retarget them"
-    rate = _rate(fields, numbers[:, -1] if timed is not None else np.empty(0))
+    told = (rate_in_cell(fields.get(key, "")) for key in ("exportframerate", "captureframerate"))
+    times = numbers[:, -1] if timed is not None else np.empty(0)
+    rate = next((rate for rate in told if rate), None) or rate_of_times(times)
+    if rate is None:
+        raise MarkerFileError("the frame rate is in neither the header nor the times: export it again")
     return replace(to_clip(list(markers), rate, points, "m", up_axis, "Y", [left_out] * bool(bones)), units=unit)
 
 
@@ -132,11 +136,7 @@ def _markers(
 def _of_body(body: str, name: str) -> str:
     """The name of a rigid body's marker: the body's name and the marker's number."""
     number = re.search(r"\d+$", name)
-    return (
-        f"{body.replace(':', '_')}_{int(number[0])}"
-        if number
-        else f"{body.replace(':', '_')}_{name.rpartition(':')[2]}"
-    )
+    return f"{body.replace(':', '_')}_{int(number[0]) if number else name.rpartition(':')[2]}"
 
 
 def _position(channels: Mapping[tuple[str, str], FloatArray]) -> FloatArray | None:
@@ -153,12 +153,3 @@ def _axes(quaternions: FloatArray) -> FloatArray:
         np.isfinite(unit).all(axis=1)[:, None, None], matrix_from_quaternion(np.nan_to_num(unit)), np.nan
     )
     return matrices
-
-
-def _rate(fields: Mapping[str, str], times: FloatArray) -> float:
-    """Frames a second from the header, else from the times; raises MarkerFileError if neither gives it."""
-    told = (rate_in_cell(fields.get(key, "")) for key in ("exportframerate", "captureframerate"))
-    rate = next((rate for rate in told if rate), None) or rate_of_times(times)
-    if rate is None:
-        raise MarkerFileError("the frame rate is in neither the header nor the times: export it again")
-    return rate

@@ -68,7 +68,13 @@ def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
     unit = unit_name(table.fields.get("units", "") if units is None else units)
     names = _marker_names(table)
     samples = _samples(table, len(names), cut=not text.endswith(("\n", "\r")))
-    rate = _rate(table.fields.get("datarate", ""), samples)
+    told = table.fields.get("datarate", "")
+    rate = rate_in_cell(told) or _rate_of_times(samples)
+    if rate is None:
+        raise MarkerFileError(
+            f"the frame rate is unknown; DataRate is {told or 'missing'!r} and the Time column does not increase: "
+            "fix one of them"
+        )
     start = float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0
     return to_clip(names, rate, samples.points, unit, up_axis, "Y", _lies(table, samples, rate), start)
 
@@ -192,17 +198,6 @@ def _numbers(line: _Line) -> list[float]:
             )
         numbers.append(number)
     return numbers
-
-
-def _rate(told: str, samples: _Samples) -> float:
-    """The rate in Hz from the header, else from the Time column; raises MarkerFileError if neither gives one."""
-    rate = rate_in_cell(told) or _rate_of_times(samples)
-    if rate is None:
-        raise MarkerFileError(
-            f"the frame rate is unknown; DataRate is {told or 'missing'!r} and the Time column does not increase: "
-            "fix one of them"
-        )
-    return rate
 
 
 def _rate_of_times(samples: _Samples) -> float | None:

@@ -142,7 +142,8 @@ def leave_out_flung(recording: Recording) -> None:
 def reject_outliers(recording: Recording) -> None:
     """Find samples that cannot be right, and solve their frames without them.
 
-    The weight of samples that are far off is reduced step by step (Geman and McClure's weights, graduated).
+    Over short spans the poses, which such samples displaced, are first filled from the neighboring frames. The weight
+    of samples that are far off is then reduced step by step (Geman and McClure's weights, graduated).
     """
     distances, size = recording.distances(), recording.solver.skeleton.size
     usual = _USUAL_TIMES * np.nan_to_num(usual_distances(distances))
@@ -154,7 +155,19 @@ def reject_outliers(recording: Recording) -> None:
         return
     trusted = recording.state(frames)
     recording.prior_weights[frames] = _EXPECTED * prior_weight(recording, FROM_COURSE)
-    _solve_without(recording, frames, allowed)
+    good = np.ones(len(distances), dtype=bool)
+    good[frames] = False
+    longest, short = CARRIED * recording.rate, np.zeros_like(good)
+    for first, end in true_spans(~good):
+        short[first:end] = end - first <= longest and first > 0 and end < len(good)
+    solution, filled = recording.solution, np.flatnonzero(short)
+    rotations = recording.legal(fill_rotations(solution.rotations, good, recording.rate)[filled])
+    solution.rotations[filled] = recording.expected[filled] = rotations
+    if recording.root_heads is None:
+        solution.root_location[filled] = fill_points(solution.root_location, good, recording.rate)[filled]
+    for factor in _TOLERANCES:
+        weights = outlier_weights(recording.distances(frames), factor * allowed) * recording.weights
+        recording.solve_again(frames, weights, recording.targets[frames], far=True)
     wrong = recording.distances(frames) > _OUTLYING * allowed
     left = (recording.seen[frames] & ~wrong).sum(axis=1)
     enough = left >= _LEAST_INLIERS * recording.seen[frames].sum(axis=1)
@@ -168,23 +181,3 @@ def reject_outliers(recording: Recording) -> None:
     frames = np.union1d(frames[changed], beside)
     recording.expected[frames] = recording.solution.rotations[frames]
     recording.solve_bridged(frames, far=True)
-
-
-def _solve_without(recording: Recording, frames: IntArray, allowed: FloatArray) -> None:
-    """Solve frames with less and less weight for samples farther off than `allowed` (E,).
-
-    Over short spans, poses displaced by such samples are first filled from the neighbouring frames.
-    """
-    good = np.ones(len(recording.targets), dtype=bool)
-    good[frames] = False
-    longest, short = CARRIED * recording.rate, np.zeros_like(good)
-    for first, end in true_spans(~good):
-        short[first:end] = end - first <= longest and first > 0 and end < len(good)
-    solution, filled = recording.solution, np.flatnonzero(short)
-    rotations = recording.legal(fill_rotations(solution.rotations, good, recording.rate)[filled])
-    solution.rotations[filled] = recording.expected[filled] = rotations
-    if recording.root_heads is None:
-        solution.root_location[filled] = fill_points(solution.root_location, good, recording.rate)[filled]
-    for factor in _TOLERANCES:
-        weights = outlier_weights(recording.distances(frames), factor * allowed) * recording.weights
-        recording.solve_again(frames, weights, recording.targets[frames], far=True)
