@@ -79,7 +79,9 @@ def add_hold(
     bone = solved_bone(armature, bone)
     context.view_layer.update()
     here = context.scene.frame_current_final
-    ends = frames[0] - chosen.ease, frames[1] + chosen.ease
+    # Keys at the ends do not change, so these are outside the held frames.
+    ease = max(chosen.ease, 1.0)
+    ends = frames[0] - ease, frames[1] + ease
     at = here if frames[0] <= here <= frames[1] else frames[0]
     return _add(context, armature, bone, [_Held(Stand(bone, chosen.point, *frames), at)], ends, chosen)[1]
 

@@ -57,6 +57,15 @@ def test_a_hand_stays_where_it_is_here_and_nothing_changes_beyond(walk):
     assert farthest_outside(walk, but=("toe.L", "toe.R")) < 1e-4
 
 
+def test_without_ease_all_frames_are_held_and_no_others(walk):
+    """The first and the last one moved 19 cm."""
+    was = takes.poses(walk, FRAMES)
+    assert bpy.ops.fabrik.add_hold(bone="hand.R", first=FIRST, last=LAST, ease=0) == {"FINISHED"}
+    now, hand = takes.poses(walk, FRAMES), walk.pose.bones.find("hand.R")
+    assert np.ptp(now[HELD, hand, :3, 3], axis=0).max() < 1e-4
+    assert np.array_equal(now[~HELD], was[~HELD])
+
+
 def moving_table(way):
     table = scenes.empty_at((0, 0, 0), "Table")
     for frame, x in ((1, 0.0), (101, way)):
