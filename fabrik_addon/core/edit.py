@@ -19,21 +19,23 @@ prefers poses near to a solution, its change smoothed over time: one step of a p
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from .arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, squares, times
 from .kernel.bodies import Bodies, Pose, joint_axes
 from .kernel.capsules import Capsules, SelfCollision
-from .kernel.goals import Goals, Wanted
+from .kernel.goals import LEVER, Goals, Wanted
 from .kernel.joint_limits import JointLimits
 from .kernel.posture import Masses, PostureTerm
 from .limits.base import Limit
 from .model.bodies import participants
 from .model.effector import Effector
 from .model.skeleton import Skeleton
+from .optimize.over_time import ChangeOverTime, noise_share
 from .optimize.qp import QpStep, QuadraticProgram
 from .rotations import (
     conjugate,
@@ -70,6 +72,13 @@ _MARGIN: Final = 0.2
 # A step that does not reduce the cost is shortened to this share, at most this many times; then damping grows by the
 # same factor.
 _SHORTER, _MOST_SHORTER = 0.4, 4
+# The largest number of steps of a change over time, a rotation below which it is finished, and one by which a limit is
+# exceeded, in radians.
+_MOST_TIMES, _LAST_CHANGE, _STOPPED = 12, 1e-5, 1e-5
+# The cosine above which a limit replaces one that a joint met before.
+_ALIKE: Final = 0.9
+# The share of the size by which an effector may miss its target.
+_MISSED: Final = 1e-5
 # Capsules farther apart than this share of the size do not meet in a step.
 _NEAR_CAPSULES: Final = 0.05
 # Number of frames solved together: their matrices fit the processor's cache.
@@ -116,6 +125,9 @@ class EditPoses:
     errors: FloatArray
 
 
+_Poses = TypeVar("_Poses", Pose, EditPoses)
+
+
 class EditSolver:
     """An edit of F frames, prepared once to be solved for many targets.
 
@@ -134,8 +146,8 @@ class EditSolver:
         shares: (F,) how much of a change each frame gets. Own poses beyond limits are clamped by that share, so that
         nothing jumps at the ends of the change; completely if None.
         """
-        self._own = EditPoses(rotations, roots, np.empty(0))
-        inside = np.ones(len(rotations)) if shares is None else shares
+        self._model, self._own = model, EditPoses(rotations, roots, np.empty(0))
+        self._shares = inside = np.ones(len(rotations)) if shares is None else shares
         self._parts = [slice(first, first + _BLOCK) for first in range(0, len(rotations), _BLOCK)]
         self._blocks = [_Block(model, rotations[part], roots[part], inside[part]) for part in self._parts]
         self.bones = self._blocks[0].turning
@@ -161,6 +173,35 @@ class EditSolver:
         turned = product(quaternion_from_rotation_vector(turns), self._own.rotations)
         smooth = EditPoses(turned, self._own.roots + _mean(found.roots - self._own.roots), found.errors)
         return self._solve(targets, rotations, smooth, smooth, _MOST_STEPS, cap=_CAP_NEAR)
+
+    def over_time(self, targets: FloatArray, rotations: FloatArray, frames: FloatArray, ease: float) -> EditPoses:
+        """Poses for targets on some of the frames; on the others, the change fades in and out smoothly.
+
+        It takes no account of self-collision, which would need jumps to avoid.
+
+        targets: (F, E, 3) and rotations: (F, E, 4), armature space; NaN for none. frames: (F,) their times, rising.
+        ease: over how many of these the change fades.
+        """
+        block = self._whole
+        found = block.over_time(targets, rotations, frames, ease)
+        if not block.misses(found).any():
+            return found
+        # Targets out of reach would bend limbs on other frames too, so they become the nearest points within reach.
+        reached = self.solve(targets, rotations)
+        far = block.misses(reached)
+        if far.any():
+            points, turned = block.effectors(reached)
+            seen = far[:, None, None] & ~np.isnan(targets)
+            nearer = np.where(seen, points, targets), np.where(seen[..., :1], turned, rotations)
+            found = block.over_time(*nearer, frames, ease)
+            found = replace(found, errors=lengths(targets - block.effectors(found)[0]))
+        near = self._solve(targets, rotations, found, found, _MOST_STEPS, cap=_CAP_NEAR)
+        return _chosen(block.misses(found), near, found)
+
+    @cached_property
+    def _whole(self) -> "_Block":
+        """All frames in one block."""
+        return _Block(self._model, self._own.rotations, self._own.roots, self._shares)
 
     def _solve(
         self,
@@ -194,7 +235,8 @@ class _Block:
     """F frames that are solved together."""
 
     def __init__(self, model: EditModel, rotations: FloatArray, roots: FloatArray, shares: FloatArray) -> None:
-        self._model, self._rotations, skeleton = model, rotations, model.skeleton
+        self._model, self._rotations, self._roots, skeleton = model, rotations, roots, model.skeleton
+        self._shares = shares
         self._bones = participants(skeleton, model.effectors)
         names = [skeleton.names[bone] for bone in self._bones]
         limits = [model.limits.get(name) for name in names]
@@ -214,8 +256,7 @@ class _Block:
         if not model.parted:
             self._capsules.allow(own)
         self.overlaps = np.broadcast_to(self._capsules.depths(own).max(axis=-1, initial=0.0), len(rotations))
-        self.own_points = goals.points(own)[:, : goals.count]
-        self.own_rotations = quaternion_from_matrix(own.orientations[:, goals.on[: goals.count]])
+        self.own_points, self.own_rotations = self.effectors(EditPoses(rotations, roots, np.empty(0)))
 
     def problem(
         self, targets: FloatArray, rotations: FloatArray, preferred: FloatArray, roots: FloatArray, cap: float
@@ -270,6 +311,55 @@ class _Block:
         local = self._rotations.copy()
         local[:, self._bones] = pose.local
         return local, pose.root, self._goals.points(pose)[:, : self._goals.count]
+
+    def over_time(self, targets: FloatArray, rotations: FloatArray, frames: FloatArray, ease: float) -> EditPoses:
+        """The poses of `EditSolver.over_time` for targets within reach.
+
+        Gauss-Newton steps for the change of all frames, in columns: rotation vectors relative to the frames' own poses.
+        """
+        bodies, goals, count = self._bodies, self._goals, len(frames)
+        wanted = goals.wanted(targets, rotations)
+        own = bodies.pose(self._rotations[:, self._bones], self._roots)
+        posture = PostureTerm(bodies, self._model.masses, self._rotations, self._roots)
+        mass = posture.equations(posture.away(own), own, bodies.motions(own))[0].mean(axis=0)
+        residual = goals.residual(own, wanted)
+        moves = wanted.seen & ~wanted.seen.all(axis=0)
+        rough = noise_share(np.where(moves[..., None], residual, np.nan).reshape(count, -1))
+        units = np.where(np.arange(bodies.columns) < bodies.turning, 1.0, posture.size)
+        prior = ChangeOverTime(frames, self._shares, ease, mass, rough, units)
+        pose, change, stops = own, np.zeros((count, bodies.columns)), _Stops(bodies, LEVER * posture.size)
+        for _ in range(_MOST_TIMES):
+            rows = goals.rows(pose, bodies.motions(pose), wanted).reshape(count, -1, bodies.columns)
+            rows[..., : bodies.turning] = rows[..., : bodies.turning] @ bodies.rates(change)
+            missing = residual.reshape(count, -1) + times(rows, change)
+            on, used = np.nonzero((rows != 0.0).any(axis=2))
+            step = stops.least(prior, on, rows[on, used], missing[on, used]) - change
+            if np.abs(step[:, : bodies.turning]).max(initial=0.0) < _LAST_CHANGE:
+                break
+            for _ in range(_MOST_SHORTER):
+                trial = self._moved(own, change + step)
+                left = goals.residual(trial, wanted)
+                if squares(left).sum() + stops.cost(change + step) <= squares(residual).sum() + stops.cost(change):
+                    break
+                step = _SHORTER * step
+            else:
+                break
+            pose, residual = trial, left
+            turned = rotation_vector_from_quaternion(product(pose.local, conjugate(own.local)))
+            change = stops.met(change + step, turned)
+        local = self._rotations.copy()
+        local[:, self._bones] = pose.local
+        return EditPoses(local, pose.root, lengths(targets - goals.points(pose)[:, : goals.count]))
+
+    def misses(self, found: EditPoses) -> BoolArray:
+        """(F,) whether some effector misses its target."""
+        return np.asarray((found.errors > _MISSED * self._model.skeleton.size).any(axis=1))
+
+    def effectors(self, found: EditPoses) -> tuple[FloatArray, FloatArray]:
+        """(F, E, 3) positions and (F, E, 4) rotations of the effectors in some poses."""
+        pose, goals = self._bodies.pose(found.rotations[:, self._bones], found.roots), self._goals
+        turned = quaternion_from_matrix(pose.orientations[:, goals.on[: goals.count]])
+        return goals.points(pose)[:, : goals.count], turned
 
     def _step(
         self,
@@ -355,6 +445,59 @@ class _Limits:
         return found._replace(normals=turned).rows(self._bodies, len(local))
 
 
+class _Stops:
+    """The limits that a change over time meets: equations for the joints there, in its columns."""
+
+    def __init__(self, bodies: Bodies, unit: float) -> None:
+        """unit: the length that a radian counts as."""
+        self._bodies, self._unit = bodies, unit
+        self._on: IntArray = np.zeros(0, dtype=np.int64)
+        self._rows, self._values = np.zeros((0, bodies.columns)), np.zeros(0)
+
+    def least(self, prior: ChangeOverTime, on: IntArray, rows: FloatArray, wanted: FloatArray) -> FloatArray:
+        """(F, D) the least change for rows (N, D) on frames (N,), within the limits met so far.
+
+        Drops limits that would pull.
+        """
+        for _ in range(_MOST_SHORTER):
+            change, forces = prior.least(
+                np.concatenate([on, self._on]),
+                np.concatenate([rows, self._rows]),
+                np.concatenate([wanted, self._values]),
+            )
+            pulls = forces[len(on) :] > 0.0
+            if not pulls.any():
+                break
+            self._keep(~pulls)
+        return change
+
+    def met(self, change: FloatArray, turned: FloatArray) -> FloatArray:
+        """Add the joints that limits stop; returns (F, D) what limits allow of a change: rotation vectors (F, B, 3)."""
+        bodies = self._bodies
+        allowed = change.copy()
+        allowed[:, : bodies.turning] = bodies.columns_of(turned)
+        over = change - allowed
+        for first, columns in zip(bodies.first.tolist(), bodies.counts.tolist(), strict=True):
+            part = slice(first, first + columns)
+            far = lengths(over[:, part])
+            on = np.flatnonzero(far > _STOPPED)
+            rows = np.zeros((len(on), bodies.columns))
+            rows[:, part] = self._unit * over[on, part] / far[on, None]
+            alike = (self._on[:, None] == on) & (self._rows @ rows.T > _ALIKE * self._unit**2)
+            self._keep(~alike.any(axis=1))
+            self._on = np.append(self._on, on)
+            self._rows = np.concatenate([self._rows, rows])
+            self._values = np.append(self._values, (rows * allowed[on]).sum(axis=1))
+        return allowed
+
+    def cost(self, change: FloatArray) -> float:
+        """The sum of the squared errors of the equations."""
+        return float((((self._rows * change[self._on]).sum(axis=1) - self._values) ** 2).sum())
+
+    def _keep(self, which: BoolArray) -> None:
+        self._on, self._rows, self._values = self._on[which], self._rows[which], self._values[which]
+
+
 def _positive(hessian: FloatArray, mass: FloatArray) -> FloatArray:
     """(F, D, D) Hessians, each with enough of the mass matrix added to be positive by a margin."""
     try:
@@ -366,10 +509,12 @@ def _positive(hessian: FloatArray, mass: FloatArray) -> FloatArray:
     return hessian
 
 
-def _chosen(is_better: BoolArray, trial: Pose, before: Pose) -> Pose:
-    """The trial on frames on which it is better; the pose before on the others."""
-    pairs = [(getattr(trial, name), getattr(before, name)) for name, value in vars(trial).items() if value is not None]
-    return Pose(*(np.where(is_better.reshape(-1, *[1] * (new.ndim - 1)), new, old) for new, old in pairs))
+def _chosen(is_better: BoolArray, trial: _Poses, before: _Poses) -> _Poses:
+    """The trial on frames on which it is better; the poses before on the others."""
+    pairs = [(name, value, getattr(before, name)) for name, value in vars(trial).items() if value is not None]
+    return replace(
+        before, **{name: np.where(is_better.reshape(-1, *[1] * (new.ndim - 1)), new, old) for name, new, old in pairs}
+    )
 
 
 def _mean(change: FloatArray) -> FloatArray:

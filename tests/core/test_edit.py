@@ -10,8 +10,16 @@ from fabrik_addon.core import Ball, Effector, Hinge, Skeleton, forward_kinematic
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.edit import EditModel, EditPoses, EditSolver
 from fabrik_addon.core.falloff import falloff
+from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.posture import Masses
-from fabrik_addon.core.rotations import angle_between, matrix_from_quaternion, product, quaternion_from_rotation_vector
+from fabrik_addon.core.rotations import (
+    angle_between,
+    conjugate,
+    matrix_from_quaternion,
+    product,
+    quaternion_from_rotation_vector,
+    rotation_vector_from_quaternion,
+)
 
 FRAMES = slice(100, 161)
 FEET = ("foot.L", "foot.R")
@@ -213,3 +221,36 @@ def test_the_heavier_of_two_goals_that_contradict_each_other_is_met():
         heavy, light = errors[:, np.argmax(weights)], errors[:, np.argmin(weights)]
         assert heavy.max() < 1e-4
         assert np.abs(light - 0.1).max() < 1e-3
+
+
+def test_over_time_a_hand_is_held_and_other_frames_lead_to_it():
+    """The path of the hand has no corner where the hold begins and ends, and hips hardly move."""
+    rotations, roots = take()
+    count, hand = len(rotations), Effector("hand.R")
+    feet = [Effector(foot, (0, 0, 0), rotation_weight=1.0) for foot in FEET]
+    frames, first, last = np.arange(count, dtype=float), count // 3, 2 * count // 3
+    shares = falloff(frames, first, last, first, count - 1.0 - last)
+    solver = EditSolver(model_of([hand, *feet], free_root=True), rotations, roots, shares)
+    targets, turned = solver.own_points.copy(), solver.own_rotations.copy()
+    targets[:, 0] = turned[:, 0] = np.nan
+    targets[first : last + 1, 0] = solver.own_points[first, 0]
+    found = solver.over_time(targets, turned, frames, float(first))
+    assert np.nanmax(found.errors) < 1e-5
+    posed = forward_kinematics(walker.skeleton(), found.rotations, found.roots)
+    own = forward_kinematics(walker.skeleton(), rotations, roots)
+    np.testing.assert_allclose(posed[[0, -1]], own[[0, -1]], atol=1e-12)
+    before, after = (np.linalg.norm(np.diff(each[..., :3, 3], 2, axis=0), axis=-1).max() for each in (own, posed))
+    assert after < 1.05 * before
+
+
+@pytest.mark.parametrize("angles", [(0.0, 0.0), (0.4, -0.7), (1e-5, 2.0)])
+def test_rates_of_rotation_vectors(angles):
+    """As finite differences have them."""
+    rotations, roots = take()
+    bodies = Bodies(walker.skeleton(), [0, 1], [np.eye(3), np.eye(3)], free_root=False)
+    step = np.array([[angles[0], angles[1], 0.3, angles[1], 0.1, angles[0]]])
+    by = 1e-6 * np.array([[1.0, -2.0, 0.5, 0.3, 1.5, -1.0]])
+    pose = bodies.pose(rotations[:1, [0, 1]], roots[:1])
+    before, after = (bodies.moved(pose, each)[0] for each in (step, step + by))
+    turned = rotation_vector_from_quaternion(product(after, conjugate(before))).reshape(1, 6)
+    np.testing.assert_allclose((bodies.rates(step) @ by[..., None])[..., 0], turned, atol=1e-11)

@@ -1,7 +1,7 @@
 """Holds: keys that keep a hand or a foot in place from one frame to another.
 
-An offset moves the bone. During the hold, the offset keeps the bone in place. Before and after, it starts at zero and
-fades to zero with minimum jerk. The replaced keys are stored, so that the hold can be removed again.
+During the hold the bone is in the same place. Before and after, the change fades in and out smoothly. The replaced keys
+are stored, so that the hold can be removed again.
 """
 
 from collections.abc import Sequence
@@ -12,14 +12,9 @@ import bpy
 import numpy as np
 
 from ...core import Effector
-from ...core.arrays import FloatArray
 from ...core.rotations import (
-    conjugate,
     matrix_from_quaternion,
-    product,
     quaternion_from_matrix,
-    quaternion_from_rotation_vector,
-    rotation_vector_from_quaternion,
 )
 from ...markers.steps import finish
 from ..capture.clip import scene_rate
@@ -43,13 +38,6 @@ from .take import Take, every_curve, is_animated, tree_of
 _MISSED: Final = 1e-3
 # Seconds over which a foot eases in and out of its place, unless its next contact is nearer.
 _EASE: Final = 0.5
-# The speed at the end of an offset is measured over this many frames: noise of 1 mm then gives 0.5 mm per frame.
-_BESIDE: Final = 4
-# A speed that fades out over T frames with minimum jerk has at most this many times speed / T as acceleration: the
-# maximum of |36 t - 96 t² + 60 t³| from 0 to 1.
-_PEAK: Final = 3.94
-# Frames; keys that are at most this far apart are on successive frames.
-_DENSE: Final = 1.5
 
 
 @dataclass(frozen=True)
@@ -65,10 +53,9 @@ class HoldSettings:
 
 @dataclass(frozen=True)
 class _Held:
-    """A stand that is held at its position on frame `at`; it eases in from the first of `ends` and out to the last."""
+    """A stand that is held at its position on frame `at`."""
 
     stand: Stand
-    ends: tuple[float, float]
     at: float
 
 
@@ -92,9 +79,11 @@ def add_hold(
     bone = solved_bone(armature, bone)
     context.view_layer.update()
     here = context.scene.frame_current_final
-    ends = frames[0] - chosen.ease, frames[1] + chosen.ease
+    # Keys at the ends do not change, so these are outside the held frames.
+    ease = max(chosen.ease, 1.0)
+    ends = frames[0] - ease, frames[1] + ease
     at = here if frames[0] <= here <= frames[1] else frames[0]
-    return _add(context, armature, bone, [_Held(Stand(bone, chosen.point, *frames), ends, at)], chosen)[1]
+    return _add(context, armature, bone, [_Held(Stand(bone, chosen.point, *frames), at)], ends, chosen)[1]
 
 
 def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: int) -> tuple[str, str]:
@@ -145,39 +134,44 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
     most = _EASE * scene_rate(scene) if ease is None else ease
     said = []
     for contact in contacts:
-        held = _held_contact(contact, [each for each in contacts if each.bone == contact.bone], most)
+        others = [each for each in contacts if each.bone == contact.bone]
+        before = max((each.last for each in others if each.last < contact.first), default=-np.inf)
+        after = min((each.first for each in others if each.first > contact.last), default=np.inf)
+        ends = max(contact.first - most, before), min(contact.last + most, after)
         chosen = HoldSettings(contact.stands[0].point, hold_rotation=False, ease=most)
-        hold, missed = _add(context, armature, contact.bone, held, chosen)
+        hold, missed = _add(context, armature, contact.bone, _held_contact(contact), ends, chosen)
         hold.is_contact = True
         said.append(missed)
     return said
 
 
-def _held_contact(contact: Contact, contacts: Sequence[Contact], ease: float) -> list[_Held]:
+def _held_contact(contact: Contact) -> list[_Held]:
     """The points of a foot, held at their positions while all of them are in contact, so that they fit each other.
 
-    contacts: contacts of the same foot. A point eases over at most the frames on which it is off the floor. The first
-    returned point is in contact longest, usually the ball of the foot.
+    The first returned point is in contact longest, usually the ball of the foot.
     """
     together = max(each.first for each in contact.stands), min(each.last for each in contact.stands)
     found = []
     for stand in contact.stands:
-        others = [each for other in contacts for each in other.stands if each[:2] == stand[:2]]
-        before = max((each.last for each in others if each.last < stand.first), default=-np.inf)
-        after = min((each.first for each in others if each.first > stand.last), default=np.inf)
         first, last = together if together[0] <= together[1] else (stand.first, stand.last)
-        ends = max(stand.first - ease, before), min(stand.last + ease, after)
-        found.append(_Held(stand, ends, np.floor(0.5 * (first + last))))
+        found.append(_Held(stand, np.floor(0.5 * (first + last))))
     return sorted(found, key=lambda each: each.stand.first - each.stand.last)
 
 
 def _add(
-    context: bpy.types.Context, armature: bpy.types.Object, bone: str, held: Sequence[_Held], settings: HoldSettings
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    bone: str,
+    held: Sequence[_Held],
+    ends: tuple[float, float],
+    settings: HoldSettings,
 ) -> tuple[FabrikHold, str]:
-    """Hold points of a limb that ends with a bone; returns the new hold, and a sentence about errors, or ""."""
+    """Hold points of a limb that ends with a bone; returns the new hold, and a sentence about errors, or "".
+
+    ends: the frames on which nothing changes anymore.
+    """
     scene = context.scene
     whole = min(each.stand.first for each in held), max(each.stand.last for each in held)
-    ends = min(each.ends[0] for each in held), max(each.ends[1] for each in held)
     also = tuple(dict.fromkeys(frame for each in held for frame in (each.at, each.stand.first, each.stand.last)))
     bones = armature.pose.bones
     points = [
@@ -244,73 +238,19 @@ def _held_changes(
     _, matrices = finish(sample_steps(scene, (), leads, frames))
     # From armature space to the space that the bone stays in: of the world, an object or a bone.
     into = matrices[:, 0] if settings.target is None else np.linalg.inv(matrices[:, 1]) @ matrices[:, 0]
-    targets, rotations = solver.own_points.copy(), solver.own_rotations.copy()
-    is_held, is_dense = [], bool(np.diff(frames).max() <= _DENSE)
-    base = np.zeros_like(targets[:, 0])
+    targets, rotations = np.full_like(solver.own_points, np.nan), np.full_like(solver.own_rotations, np.nan)
+    targets[:, len(held) :], rotations[:, len(held) :] = (
+        own[:, len(held) :] for own in (solver.own_points, solver.own_rotations)
+    )
     for place, each in enumerate(held):
-        row = int(np.argmin(np.abs(frames - each.at)))
-        back = np.linalg.inv(into) @ into[row]
-        whole = each.stand.first, each.stand.last
-        # Except for what keeps each of them in place, the points of a foot move alike. So their distances hardly
-        # change.
-        offsets = (back @ (*targets[row, place], 1.0))[:, :3] - targets[:, place] - base
-        most = np.linalg.norm(np.diff(targets[:, place], 2, axis=0), axis=1).max(initial=0.0) if is_dense else 0.0
-        moved = base + eased(frames, offsets, whole, each.ends, most)
-        targets[:, place] += moved
-        base = moved if place == 0 else base
+        at = int(np.argmin(np.abs(frames - each.at)))
+        rows = (frames >= each.stand.first) & (frames <= each.stand.last)
+        back = np.linalg.inv(into[rows]) @ into[at]
+        targets[rows, place] = (back @ (*solver.own_points[at, place], 1.0))[:, :3]
         if settings.hold_rotation:
-            turned = back[:, :3, :3] @ matrix_from_quaternion(rotations[row, place])
+            turned = back[:, :3, :3] @ matrix_from_quaternion(solver.own_rotations[at, place])
             turned /= np.cbrt(np.linalg.det(turned))[:, None, None]
-            own = rotations[:, place]
-            away = rotation_vector_from_quaternion(product(quaternion_from_matrix(turned), conjugate(own)))
-            rotations[:, place] = product(quaternion_from_rotation_vector(eased(frames, away, whole, each.ends)), own)
-        else:
-            rotations[:, place] = np.nan
-        is_held.append((frames >= whole[0]) & (frames <= whole[1]))
-    found = solver.solve(targets, rotations)
-    if is_dense:
-        found = solver.smoothed(targets, rotations, found)
+            rotations[rows, place] = quaternion_from_matrix(turned)
+    found = solver.over_time(targets, rotations, frames, settings.ease)
     new = new_channels(armature, span.take, span.motion, found.rotations, found.roots)
-    miss = max(float(found.errors[rows, place].max()) for place, rows in enumerate(is_held))
-    return changes_of(span.take, span.motion, new), miss
-
-
-def eased(
-    frames: FloatArray,
-    offsets: FloatArray,
-    whole: tuple[float, float],
-    ends: tuple[float, float],
-    acceleration: float = 0.0,
-) -> FloatArray:
-    """(F, n) offsets, unchanged on the frames of `whole`, and zero at the ends and beyond.
-
-    In between are minimum-jerk curves from an offset and its speed to zero (Flash and Hogan, Journal of Neuroscience 5,
-    1985). The speed fades out as fast as the acceleration allows. If it faded out over the whole time, a foot that
-    leaves slowly would move by some centimeters.
-
-    Args:
-        frames: (F,) in rising order, including those of `whole`.
-        offsets: (F, n) in any unit.
-        whole: the first and the last frame on which the offsets do not change.
-        ends: the frames at which the offsets are zero.
-        acceleration: in the offsets' unit per frame²; 0 lets the speed fade out over the whole time.
-    """
-    inside = np.flatnonzero((frames >= whole[0]) & (frames <= whole[1]))
-    found = np.zeros_like(offsets)
-    found[inside] = offsets[inside]
-    for edge, beside, end in (
-        (inside[0], inside[:_BESIDE][-1], ends[0]),
-        (inside[-1], inside[-_BESIDE:][0], ends[1]),
-    ):
-        rows = np.flatnonzero((frames - frames[edge]) * (end - frames[edge]) > 0.0)
-        if not len(rows):
-            continue
-        width = end - frames[edge]
-        speed = (offsets[beside] - offsets[edge]) / ((frames[beside] - frames[edge]) or 1.0)
-        shortest = _PEAK * float(np.linalg.norm(speed)) / acceleration if acceleration > 0.0 else np.inf
-        stops = np.sign(width) * np.clip(shortest, 1.0, abs(width))
-        time, own = (np.minimum((frames[rows] - frames[edge]) / every, 1.0)[:, None] for every in (width, stops))
-        stays = 1.0 - time**3 * (10.0 - 15.0 * time + 6.0 * time**2)
-        goes_on = own - own**3 * (6.0 - 8.0 * own + 3.0 * own**2)
-        found[rows] = stays * offsets[edge] + goes_on * stops * speed
-    return found
+    return changes_of(span.take, span.motion, new), float(np.nanmax(found.errors[:, : len(held)]))

@@ -174,10 +174,14 @@ def every_curve(armature: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
     if not is_layered(armature):
         yield from keyframes.curves(armature)
         return
-    for track in armature.animation_data.nla_tracks:
-        for strip in track.strips:
-            if not (track.mute or strip.mute) and strip.action is not None:
-                yield from keyframes.curves_of(strip.action, strip.action_slot)
+    for strip in active_strips(armature):
+        yield from keyframes.curves_of(strip.action, strip.action_slot)
+
+
+def active_strips(armature: bpy.types.Object) -> list[bpy.types.NlaStrip]:
+    """The strips of an armature that have an action and are not muted."""
+    tracks = [track for track in armature.animation_data.nla_tracks if not track.mute]
+    return [strip for track in tracks for strip in track.strips if not strip.mute and strip.action is not None]
 
 
 def cycle_of(curve: bpy.types.FCurve) -> tuple[float, float] | None:

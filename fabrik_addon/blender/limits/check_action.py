@@ -112,8 +112,8 @@ def check_action(
 ) -> list[Breach]:
     """The bones that exceed their limits in the rig's current action, on whole frames from the first to the last key.
 
-    Uses the limits of the current frame. Raises RigError if there is no action, no limit, or no curve for a limited
-    bone, and LimitPropertyError for an invalid limit.
+    Without an action, the result of the NLA strips is checked. Uses the limits of the current frame. Raises RigError if
+    there is no animation, no limit, or no curve for a limited bone, and LimitPropertyError for an invalid limit.
     """
     limits = _limits(bones)
     found = []
@@ -140,6 +140,8 @@ def mend_action(
     check_editable(rig)
     broken = check_action(context, rig, bones)
     action = rig.animation_data.action
+    if action is None:
+        raise RigError(f"{rig.name!r} only has NLA strips: enter tweak mode on one of them to fix violations")
     if not action.is_editable:
         raise RigError(f"Action {action.name!r} is linked from another file: make a copy of it first")
     if not broken:

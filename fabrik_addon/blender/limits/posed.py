@@ -1,4 +1,4 @@
-"""The rotations of bones over an action: by curves, or for a control rig as its controls pose them."""
+"""The rotations of bones over an action: by curves, or as Blender evaluates controls and NLA strips."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.rotations import angle_between
 from ..control.posed_rig import posed_rig
+from ..edit.take import active_strips, is_layered
 from ..rig.armature import RigError
 from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path, keys
 from ..rig.pose_writer import PoseKeeper
@@ -92,17 +93,20 @@ def rotations_of_action(
 ) -> list[Rotations]:
     """The rotations of bones in the rig's action, on whole frames from its first to its last key.
 
-    Subframes with keys are included, except for a control rig, which is played for this. Raises RigError if there is no
-    action, or if it rotates none of the bones.
+    Without an action, those that the NLA strips result in together. Subframes with keys are included, except for strips
+    and control rigs, which are played for this. Raises RigError if there is nothing to play, or if it rotates none of
+    the bones.
     """
     posed, names = posed_rig(rig), [bone.name for bone in bones]
-    if posed.by_channels:
+    strips = [] if not is_layered(rig) else active_strips(rig)
+    if posed.by_channels and not strips:
         found = []
         for each in rotation_curves(rig, list(bones)):
             frames = np.union1d(each.times, whole_frames(each.times))
             found.append(Rotations(each.bone, frames, each.rotations(frames)))
         return found
-    times = [keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
+    times = [np.array([strip.frame_start, strip.frame_end]) for strip in strips]
+    times += [keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
     if not times:
         raise RigError(f"{rig.name!r} has no action: assign one first")
     frames, keeper = whole_frames(np.concatenate(times)), PoseKeeper(context.scene, rig)
@@ -117,5 +121,7 @@ def rotations_of_action(
     every = [Rotations(bone, frames, np.array([pose[bone.name] for pose in poses])) for bone in bones]
     moving = [each for each in every if angle_between(each.rotations, each.rotations[:1]).max() > _STILL]
     if not moving:
+        if strips:
+            raise RigError(f"The NLA strips of {rig.name!r} don't rotate any of the bones: select others")
         raise RigError(f"Action {rig.animation_data.action.name!r} doesn't rotate any of the bones: select others")
     return moving

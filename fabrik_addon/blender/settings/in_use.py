@@ -74,7 +74,7 @@ def note_rig(rig: bpy.types.Object) -> None:
     """Report all features that a rig uses."""
     kept: Any = seen(rig)
     uses: dict[Use, bool] = {
-        "effectors": len(kept.effectors) > 0,
+        "effectors": len(kept.effectors) > 0 or kept.show_capsules,
         "markers": len(kept.capture.markers) > 0,
         "errors": kept.capture.show_errors,
         "motion": kept.show_trails,

@@ -222,7 +222,11 @@ class PostureSettings:
         description="Keep arms, legs, head and trunk of a human rig from intersecting",
         default=True,
     )
-    show_capsules: BoolProperty(name="Show Capsules", description="Draw the capsules used by Self-Collision")
+    show_capsules: BoolProperty(
+        name="Show Capsules",
+        description="Draw the capsules used by Self-Collision",
+        update=noting("effectors"),
+    )
     floor_height: FloatProperty(
         name="Floor Height",
         description="Height of the floor on the world's Z axis",

@@ -21,12 +21,16 @@ class Armatures:
 
     They are found at the first request, and again after objects may have been added or removed, which handlers report.
     As long as no rig has effectors or markers there are neither handlers nor armatures.
+
+    Attributes:
+        searches: how often the file was searched; as long as it is the same, no objects were added or removed.
     """
 
     def __init__(self) -> None:
         self._is_needed = False
         self._found: list[bpy.types.Object] | None = None
         self._count = 0
+        self.searches = 0
 
     def in_file(self) -> list[bpy.types.Object]:
         """All armatures in the file; none as long as no rig has effectors or markers."""
@@ -36,6 +40,7 @@ class Armatures:
         count = len(bpy.data.armatures)
         if self._found is None or count != self._count or not self._is_current(self._found):
             self._watch(on=True)
+            self.searches += 1
             self._found = [thing for thing in bpy.data.objects if thing.type == "ARMATURE"] if count else []
             self._count = count
         return self._found

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, lengths, times
+from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths, times
 from ..limits.base import Limit
 from ..model.kinematics import jumps
 from ..model.skeleton import Skeleton
@@ -199,6 +199,24 @@ class Bodies:
     def vectors(self, step: FloatArray) -> FloatArray:
         """(..., B, 3) rotation vectors of a step (..., D), in the frames that carry the bodies."""
         return (step[..., : self.turning] @ self._spread.T).reshape(*step.shape[:-1], len(self.bones), 3)
+
+    def rates(self, step: FloatArray) -> FloatArray:
+        """(F, turning, turning) how much joints rotate per change of the columns, at a step (F, D) from some pose.
+
+        The left Jacobian of the rotation vector: I + (1 - cos θ) [u]× + (1 - sin θ / θ) [u]×², with u of length 1 for
+        the square and 1 / θ for the first (Solà, Deray, Atchuthan, arXiv 1812.01537, eq. 145).
+        """
+        vectors = self.vectors(step)
+        angles = np.maximum(lengths(vectors), TINY)[..., None, None]
+        crossing = cross(np.eye(3), (vectors / angles[..., 0])[..., None, :])
+        rates = np.eye(3) + (1.0 - np.cos(angles)) / angles * crossing
+        rates += (1.0 - np.sin(angles) / angles) * crossing @ crossing
+        spread = self._spread.reshape(len(self.bones), 3, self.turning)
+        return np.asarray(self._spread.T @ (rates @ spread).reshape(len(step), -1, self.turning))
+
+    def columns_of(self, vectors: FloatArray) -> FloatArray:
+        """(..., turning) the columns of joints for rotation vectors (..., B, 3): the inverse of `vectors`."""
+        return np.asarray(vectors.reshape(*vectors.shape[:-2], -1) @ self._spread)
 
     def motions(self, pose: Pose) -> Motions:
         """(..., D, 3) the axis of each column and (..., D, 3) its velocity at the armature's origin."""

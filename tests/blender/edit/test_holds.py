@@ -57,6 +57,15 @@ def test_a_hand_stays_where_it_is_here_and_nothing_changes_beyond(walk):
     assert farthest_outside(walk, but=("toe.L", "toe.R")) < 1e-4
 
 
+def test_without_ease_all_frames_are_held_and_no_others(walk):
+    """The first and the last one moved 19 cm."""
+    was = takes.poses(walk, FRAMES)
+    assert bpy.ops.fabrik.add_hold(bone="hand.R", first=FIRST, last=LAST, ease=0) == {"FINISHED"}
+    now, hand = takes.poses(walk, FRAMES), walk.pose.bones.find("hand.R")
+    assert np.ptp(now[HELD, hand, :3, 3], axis=0).max() < 1e-4
+    assert np.array_equal(now[~HELD], was[~HELD])
+
+
 def moving_table(way):
     table = scenes.empty_at((0, 0, 0), "Table")
     for frame, x in ((1, 0.0), (101, way)):
@@ -300,8 +309,28 @@ def test_held_feet_leave_hips_and_head_as_calm_as_they_were(recorded):
         assert steps[1] < 1.05 * steps[0]
     was, now = (takes.accelerations(heads).max(axis=0) for heads in (before, after))
     assert now.max() < 1.01 * was.max()
-    # A single forearm swings 1.40 times as hard as it did, still less than others.
-    assert (now / was).max() < 1.45
+    # A forearm accelerated 1.40 times as much as before, because the feet's noise was passed on to it. It is 1.05 now.
+    assert (now / was).max() < 1.1
+
+
+@pytest.mark.parametrize("name", ["MACsample.c3d", "PiG_Motion3_FF.c3d"])
+def test_held_feet_of_recordings_accelerate_no_joint_more_than_before(recording, name):
+    """It was 2.7 times as much: the heads of people who walk smoothly jerked as the ball of a foot was released."""
+    rig = takes.active_human()
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.ops.fabrik.import_markers(filepath=str(recording(name)))
+    bpy.context.view_layer.objects.active = rig
+    for step in (bpy.ops.fabrik.match_markers, bpy.ops.fabrik.calibrate_markers, bpy.ops.fabrik.bake):
+        step()
+    active(rig)
+    first, last = rig.animation_data.action.frame_range
+    frames = np.arange(first, last + 1)
+    bpy.context.scene.frame_start, bpy.context.scene.frame_end = int(first), int(last)
+    was = takes.accelerations(takes.poses(rig, frames)[..., :3, 3]).max(axis=0)
+    bpy.ops.fabrik.hold_contacts()
+    now = takes.accelerations(takes.poses(rig, frames)[..., :3, 3]).max(axis=0)
+    assert len(rig.fabrik.holds) > 3
+    assert (now / was).max() < 1.15
 
 
 def test_holding_feet_again_replaces_the_holds_and_the_action_keeps_its_length(recorded):

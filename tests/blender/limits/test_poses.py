@@ -11,6 +11,7 @@ from support.limited import write_limit
 
 from fabrik_addon.blender.limits.check_action import Breach, check_action, mend_action
 from fabrik_addon.blender.rig import actions, keyframes
+from fabrik_addon.blender.rig.armature import RigError
 from fabrik_addon.blender.settings.limit_properties import read_limit
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
@@ -214,6 +215,26 @@ class TestCheckAction:
         key(bone, [Quaternion((1, 0, 0), angle) for angle in (0.5, 0.9)])
         bpy.ops.fabrik.check_action()
         assert "The action is within all limits" in "".join(capfd.readouterr())
+
+    def test_strips_of_the_nla_are_checked_as_they_are_played(self, moving_rig):
+        """It said that there is no action."""
+        before = {each.bone: each for each in check_action(bpy.context, moving_rig, moving_rig.pose.bones)}
+        animation = moving_rig.animation_data
+        action, slot = animation.action, animation.action_slot
+        animation.action = None
+        animation.nla_tracks.new().strips.new("Swings", 101, action).action_slot = slot
+        bpy.context.scene.frame_set(3)
+        found = {each.bone: each for each in check_action(bpy.context, moving_rig, moving_rig.pose.bones)}
+        assert found.keys() == before.keys()
+        for name, breach in found.items():
+            assert breach.frames.tolist() == (before[name].frames + 100).tolist()
+            assert breach.excess == pytest.approx(before[name].excess, abs=1e-4)
+        assert bpy.context.scene.frame_current == 3
+        with pytest.raises(RigError, match="only has NLA strips: enter tweak mode on one of them"):
+            mend_action(bpy.context, moving_rig, moving_rig.pose.bones)
+        animation.nla_tracks[0].mute = True
+        with pytest.raises(RigError, match="has no action: assign one first"):
+            check_action(bpy.context, moving_rig, moving_rig.pose.bones)
 
     def test_only_selected_bones(self, moving_rig, capfd):
         limited.select(moving_rig, ["forearm.L"])

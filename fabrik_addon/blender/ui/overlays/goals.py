@@ -10,6 +10,7 @@ import numpy as np
 from mathutils import Vector
 
 from ....core.arrays import TINY, FloatArray, IntArray
+from ....core.kernel.bodies import cross as cross_product
 from ...goals.support import fitted, support_of
 from ...posing.live import why_short
 from ...rig.posture_masses import centre_of_mass
@@ -25,6 +26,11 @@ _DOT: Final = 0.35
 _DASHES: Final = 12
 # The number of lines in a circle.
 _AROUND: Final = 24
+# (2, _AROUND, 1) cosine and sine around a ring, and the edges of a capsule's four closed lines.
+_ANGLES = np.linspace(0.0, 2.0 * np.pi, _AROUND, endpoint=False)[:, None]
+_CIRCLE = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
+_STARTS = np.arange(4 * _AROUND).reshape(-1, _AROUND)
+_CAPSULE_EDGES = np.stack([_STARTS, np.roll(_STARTS, -1, axis=1)], axis=-1).reshape(-1, 2)
 
 _DIAMOND: Final = ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1))
 _DIAMOND_LINES: Final = ((0, 2), (2, 1), (1, 3), (3, 0), (0, 4), (4, 1), (1, 5), (5, 0), (2, 4), (4, 3), (3, 5), (5, 2))
@@ -103,16 +109,14 @@ def capsule(look: Look, ends: FloatArray, aside: FloatArray, radius: float) -> L
     along = along / max(float(np.linalg.norm(along)), TINY)
     first = aside - (aside @ along) * along
     first /= max(float(np.linalg.norm(first)), TINY)
-    second = np.cross(along, first)
-    angle = np.linspace(0.0, 2.0 * np.pi, _AROUND, endpoint=False)[:, None]
-    cosine, sine = radius * np.cos(angle), radius * np.sin(angle)
+    second = cross_product(along, first)
+    cosine, sine = radius * _CIRCLE
     rings = [end + cosine * first + sine * second for end in ends]
     # Each outline goes along one side, over one end, back along the other side and over the other end.
     near = np.where(sine[:, :1] > 0.0, ends[1], ends[0])
     outlines = [near + cosine * side + sine * along for side in (first, second)]
     points = np.stack([*rings, *outlines])
-    starts = np.arange(points.shape[0] * _AROUND).reshape(-1, _AROUND)
-    return Lines(look, points.reshape(-1, 3), np.stack([starts, np.roll(starts, -1, axis=1)], axis=-1).reshape(-1, 2))
+    return Lines(look, points.reshape(-1, 3), _CAPSULE_EDGES)
 
 
 def _mark(
@@ -236,7 +240,7 @@ def lines_of(rig: bpy.types.Object) -> list[Lines]:
 def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
     """The lines of a rig's capsules, in world space; none if they are not shown."""
     kept = rig_settings(rig)
-    found = fitted(rig) if kept.use_self_collision and kept.show_capsules else None
+    found = fitted(rig, redraw=True) if kept.use_self_collision and kept.show_capsules else None
     world, lines = np.array(rig.matrix_world), []
     for each in () if found is None else found.capsules:
         matrix = world @ np.array(rig.pose.bones[each.bone].matrix)
