@@ -1,9 +1,9 @@
 """Limbs without goals hang: a weak pull on their bones besides the posture term, within the same limits and floor.
 
 A limb keeps its tilt from the vertical while its carrier (the bone it hangs from) tilts, and rotates about the vertical
-with it. The farther the carrier tilts, the more a limb is pulled straight down, the lower it hung: arms held away from the
-body, a shin below a raised knee. Nothing is pulled in the start pose. Animation rigs have a similar option for FK limbs
-(Rigify: "FK limb follow", off by default).
+with it. The farther the carrier tilts, and the lower a limb hung, the more it is pulled straight down: arms held away
+from the body, a shin below a raised knee. Nothing is pulled in the start pose. Animation rigs have a similar option for
+FK limbs (Rigify: "FK limb follow", off by default).
 """
 
 from collections.abc import Sequence
