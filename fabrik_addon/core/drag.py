@@ -589,11 +589,15 @@ class DragSolver:
         return found
 
     def _find_eases(self) -> list[tuple[Coupled, float, IntArray]]:
-        """The hinges that are less bent in the preferred pose, by how many radians, and the effectors on their limb."""
+        """The hinges that are less bent in the preferred pose, by how many radians, and the effectors on their limb.
+
+        A free shin is eased by its thigh's effectors: a straight leg could not begin to hang from a thigh led aside.
+        """
         found: list[tuple[Coupled, float, IntArray]] = []
         for each in self._coupled:
             bent = rotation_vector_from_quaternion(self.preferred[0][self.bodies.bones[each.hinge]]) @ each.axis
-            ends = np.flatnonzero(self.bodies.above[each.hinge, self.goals.on[: self.goals.count]])
+            limb = each.above if self._free[each.hinge] else each.hinge
+            ends = np.flatnonzero(self.bodies.above[limb, self.goals.on[: self.goals.count]])
             if bent < each.eased and len(ends):
                 found.append((each, each.eased - float(bent), ends))
         return found

@@ -1,9 +1,9 @@
 """Limbs without goals hang: a weak pull on their bones besides the posture term, within the same limits and floor.
 
 A limb keeps its tilt from the vertical while its carrier (the bone it hangs from) tilts, and rotates about the vertical
-with it. The farther the carrier tilts, the more a limb that hung down is pulled straight down: arms held away from the
-body, a shin below a raised knee. Nothing is pulled in the start pose. Animation rigs have a similar option for FK limbs
-(Rigify: "FK limb follow", off by default).
+with it. The farther the carrier tilts, and the lower a limb hung, the more it is pulled straight down: arms held away
+from the body, a shin below a raised knee. Nothing is pulled in the start pose. Animation rigs have a similar option for
+FK limbs (Rigify: "FK limb follow", off by default).
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ class HangingTerm:
         pose = bodies.pose(start.rotations[bodies.bones], start.location)
         self._back = np.swapaxes(pose.orientations[self._carriers], -1, -2)
         self._start = self._directions(pose)[0]
-        self._falls = np.maximum(-self._start @ start.up, 0.0) * start.hangs
+        self._falls = 0.5 * (1.0 - self._start @ start.up) * start.hangs
 
     def _directions(self, pose: Pose) -> tuple[FloatArray, FloatArray]:
         """(L, 3) directions of the limbs, and (L,) their lengths from end to end."""
