@@ -101,16 +101,14 @@ class HangingTerm:
         shifts = self._bodies.shifts(pose, motions, points, self._ends).reshape(2, len(along), 3, -1)
         rows = (strength / sizes)[:, None, None] * (shifts[0] - shifts[1])
         rows -= along[:, :, None] * (along[:, None] @ rows)
-        by_carrier = np.empty((len(along), 3, 3))
-        for axis, turned in enumerate(_SMALL_TURNS):
-            other, moved = self._wanted(turned @ carrying)
-            by_carrier[..., axis] = (other - strength)[:, None] * along - (moved - pulled)
-        rows += by_carrier / _DIFFERENCE @ self._bodies.turns(motions, self._carriers)
+        other, moved = self._wanted(_SMALL_TURNS[:, None] @ carrying)
+        by_carrier = (other - strength)[..., None] * along - (moved - pulled)
+        rows += by_carrier.transpose(1, 2, 0) / _DIFFERENCE @ self._bodies.turns(motions, self._carriers)
         rows = rows.reshape(-1, self._bodies.columns)
         return rows.T @ rows, rows.T @ residual.ravel()
 
     def _wanted(self, carrying: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(L,) strengths of the pull for carriers with orientations (L, 3, 3), and (L, 3) wanted directions.
+        """(..., L) strengths of the pull for carriers (..., L, 3, 3), and (..., L, 3) wanted directions.
 
         The pull vanishes for a carrier upside down, which has no heading.
         """
@@ -119,20 +117,20 @@ class HangingTerm:
         cosine = np.clip(upright @ self._up, -1.0, 1.0)
         axes = cross(np.broadcast_to(self._up, upright.shape), upright)
         sine = lengths(axes)
-        axes /= np.maximum(sine, ROUNDING)[:, None]
+        axes /= np.maximum(sine, ROUNDING)[..., None]
         tilt = np.arctan2(sine, cosine)
         # Follow the carrier's rotation about the vertical, and a share of its tilt.
         ridden = times(turned, self._start)
         kept = _rotated(ridden, axes, -self._shares * tilt)
         drawn = self._falls * np.where(cosine > 0.0, sine**2, 1.0)
-        wanted = (1.0 - drawn)[:, None] * kept - drawn[:, None] * self._up
-        wanted /= lengths(wanted)[:, None]
+        wanted = (1.0 - drawn)[..., None] * kept - drawn[..., None] * self._up
+        wanted /= lengths(wanted)[..., None]
         strength = self._strength * np.sqrt(0.5 * (1.0 + cosine))
-        return strength, strength[:, None] * wanted
+        return strength, strength[..., None] * wanted
 
 
 def _rotated(vectors: FloatArray, axes: FloatArray, angles: FloatArray) -> FloatArray:
-    """(L, 3) vectors rotated about unit axes (L, 3) by angles (L,), radians; Rodrigues' formula."""
-    sine, cosine = np.sin(angles)[:, None], np.cos(angles)[:, None]
-    along = (vectors * axes).sum(axis=1, keepdims=True)
+    """(..., 3) vectors rotated about unit axes (..., 3) by angles (...), radians; Rodrigues' formula."""
+    sine, cosine = np.sin(angles)[..., None], np.cos(angles)[..., None]
+    along = (vectors * axes).sum(axis=-1, keepdims=True)
     return np.asarray(cosine * vectors + sine * cross(axes, vectors) + (1.0 - cosine) * along * axes)

@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths, times
+from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..backend import array as many
 from ..limits.ball import Ball, nearest_on_ellipse
 from ..limits.base import Limit
 from ..limits.hinge import Hinge
 from ..limits.polygon import Polygon
-from ..limits.swing_twist import FULL_TURN, Lean, compose_arrays, lean_of, short_of_half_a_turn, twist_of
+from ..limits.swing_twist import FULL_TURN, MOST_LEAN, Lean, compose_arrays, lean_of, short_of_half_a_turn, twist_of
 from ..model.skeleton import Skeleton
 from ..rotations import IDENTITY
 from .bodies import Bodies
@@ -267,16 +267,16 @@ class _Balls:
         frames, joints = np.nonzero((own[..., 1] ** 2 + own[..., 3] ** 2 > self._sure) | (twist != turn))
         if not len(frames):
             return
-        lean, turn, twist = (
-            lean_of(many, many.quaternion(own[frames, joints])),
-            turn[frames, joints],
-            twist[frames, joints],
-        )
-        half_axes = self._half_axes(np.stack([lean.x, lean.z], axis=1)[:, None], joints)[:, 0]
-        x, z = short_of_half_a_turn(many, *nearest_on_ellipse(many, lean.x, lean.z, *half_axes.T))
-        outside = (x != lean.x) | (z != lean.z) | (twist != turn)
-        inside = compose_arrays(*(np.asarray(values)[outside] for values in (x, z, twist)))
-        local[frames[outside], self._bodies[joints[outside]]] = inside
+        lean = lean_of(many, many.quaternion(own[frames, joints]))
+        leans = np.stack([lean.x, lean.z], axis=1)
+        half_axes = self._half_axes(leans[:, None], joints)[:, 0]
+        outside = squares(leans / np.maximum(half_axes, ROUNDING)) > 1.0 + ROUNDING
+        outside |= (np.asarray(lean.angle) > MOST_LEAN) | (twist != turn)[frames, joints]
+        if not outside.any():
+            return
+        frames, joints, leans, half_axes = frames[outside], joints[outside], leans[outside], half_axes[outside]
+        x, z = short_of_half_a_turn(many, *nearest_on_ellipse(many, *leans.T, *half_axes.T))
+        local[frames, self._bodies[joints]] = compose_arrays(np.asarray(x), np.asarray(z), twist[frames, joints])
 
     def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
         frames, joints, gaps, _, _ = self._gaps(local, within)
