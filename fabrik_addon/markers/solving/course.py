@@ -238,6 +238,10 @@ def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: boo
     if len(knots) < 2:
         return np.repeat(values, len(frames), axis=0)
     after = np.clip(np.searchsorted(knots, frames, side="right"), 1, len(knots) - 1)
+    # Only the knots next to the frames count: with all of them, time would grow with the square of a take's length.
+    first = max(int(after.min(initial=1)) - 2, 0)
+    near = slice(first, int(after.max(initial=1)) + 2)
+    values, knots, after = values[near], knots[near], after - first
     before = after - 1
     share = ((frames - knots[before]) / (knots[after] - knots[before]))[:, None, None]
     slope = slopes(values)
