@@ -10,7 +10,8 @@ from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
 from ...core.model.kinematics import tails
 from ..control.posed_rig import posed_rig
-from .take import SAME_FRAME, Take, every_curve, is_layered
+from ..rig.actions import is_layered
+from .take import SAME_FRAME, Take, every_curve
 
 # The maximum number of frames before and after the current one, and the margin at which they are computed again.
 _MOST: Final = 500

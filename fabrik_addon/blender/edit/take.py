@@ -12,6 +12,7 @@ from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
 from ..control.posed_rig import posed_rig
 from ..rig import keyframes
+from ..rig.actions import active_strips, is_layered
 from ..rig.armature import RigError, Tree, root_place
 from ..rig.keyframes import bone_path
 from ..rig.pose_writer import PoseKeeper, read_channel
@@ -163,12 +164,6 @@ def is_animated(armature: bpy.types.Object) -> bool:
     return any(curve.data_path.startswith("pose.bones[") for curve in every_curve(armature))
 
 
-def is_layered(armature: bpy.types.Object) -> bool:
-    """Whether an armature has no action, but active NLA strips."""
-    animation = armature.animation_data
-    return animation is not None and animation.action is None and len(animation.nla_tracks) > 0
-
-
 def every_curve(armature: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
     """The curves of an armature's action; without an action, those of the active strips."""
     if not is_layered(armature):
@@ -176,12 +171,6 @@ def every_curve(armature: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
         return
     for strip in active_strips(armature):
         yield from keyframes.curves_of(strip.action, strip.action_slot)
-
-
-def active_strips(armature: bpy.types.Object) -> list[bpy.types.NlaStrip]:
-    """The strips of an armature that have an action and are not muted."""
-    tracks = [track for track in armature.animation_data.nla_tracks if not track.mute]
-    return [strip for track in tracks for strip in track.strips if not strip.mute and strip.action is not None]
 
 
 def cycle_of(curve: bpy.types.FCurve) -> tuple[float, float] | None:

@@ -141,7 +141,7 @@ def mend_action(
     broken = check_action(context, rig, bones)
     action = rig.animation_data.action
     if action is None:
-        raise RigError(f"{rig.name!r} only has NLA strips: enter tweak mode on one of them to fix violations")
+        raise RigError(f"{rig.name!r} only has NLA strips: select one and enter its tweak mode to fix violations")
     if not action.is_editable:
         raise RigError(f"Action {action.name!r} is linked from another file: make a copy of it first")
     if not broken:

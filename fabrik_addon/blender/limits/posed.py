@@ -10,7 +10,7 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.rotations import angle_between
 from ..control.posed_rig import posed_rig
-from ..edit.take import active_strips, is_layered
+from ..rig.actions import active_strips, is_layered
 from ..rig.armature import RigError
 from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path, keys
 from ..rig.pose_writer import PoseKeeper

@@ -171,3 +171,15 @@ def _own_slot(action: bpy.types.Action, owner: bpy.types.Object) -> bpy.types.Ac
         return animation.action_slot
     own = (slot for slot in action.slots if slot.target_id_type == owner.id_type and slot.name_display == owner.name)
     return next(own, None) or _new_slot(action, owner)
+
+
+def is_layered(armature: bpy.types.Object) -> bool:
+    """Whether an armature has no action, but active NLA strips."""
+    animation = armature.animation_data
+    return animation is not None and animation.action is None and len(animation.nla_tracks) > 0
+
+
+def active_strips(armature: bpy.types.Object) -> list[bpy.types.NlaStrip]:
+    """The strips of an armature that have an action and are not muted."""
+    tracks = [track for track in armature.animation_data.nla_tracks if not track.mute]
+    return [strip for track in tracks for strip in track.strips if not strip.mute and strip.action is not None]

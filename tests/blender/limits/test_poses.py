@@ -230,7 +230,7 @@ class TestCheckAction:
             assert breach.frames.tolist() == (before[name].frames + 100).tolist()
             assert breach.excess == pytest.approx(before[name].excess, abs=1e-4)
         assert bpy.context.scene.frame_current == 3
-        with pytest.raises(RigError, match="only has NLA strips: enter tweak mode on one of them"):
+        with pytest.raises(RigError, match="only has NLA strips: select one"):
             mend_action(bpy.context, moving_rig, moving_rig.pose.bones)
         animation.nla_tracks[0].mute = True
         with pytest.raises(RigError, match="has no action: assign one first"):
