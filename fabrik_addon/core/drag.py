@@ -88,8 +88,6 @@ _STEPS_OF_A_FRAME: Final = 15
 # Radians per step below which joints are at rest, on release and during a move. A step below this share of the distance
 # from the preferred pose is not visible.
 _AT_REST, _NEARLY_AT_REST, _REST_SHARE = 1e-5, 2e-3, 0.05
-# A step of which less than this share is accepted was too long: the next one is damped.
-_SHORT: Final = 0.3
 # In shares of the mass matrix: with more, no step gains anything.
 _MOST_DAMPING: Final = 1e4
 # A goal farther off than this share of the body's size is missed.
@@ -620,10 +618,7 @@ class DragSolver:
         return float(max(moved.max(initial=0.0), self.size * turns.max(initial=0.0)))
 
     def _step(self, state: _State, damping: float) -> tuple[_State, float, float]:
-        """The state after one quadratic program, the next damping, and how far joints are from rest.
-
-        That is the largest rotation of a joint in a whole step without damping, radians.
-        """
+        """The state after one quadratic program, the next damping, and the largest rotation of a joint, radians."""
         _, mass, gradient, rows, constraints, _ = state.model
         residual = state.residual.ravel()
         multipliers = self._active.of(constraints)
@@ -653,20 +648,18 @@ class DragSolver:
         met = found.compliance[0] <= _RIGID
         # Meeting goals more exactly than necessary costs their forces times the distance.
         least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
-        share, more = min(1.0, _LONGEST_TURN / max(longest, ROUNDING)), max(10.0 * damping, 0.3)
+        share = min(1.0, _LONGEST_TURN / max(longest, ROUNDING))
         for _ in range(4):
             trial = self._onto(state, program, found, share, found.active & firm)
             if trial.merit <= state.merit + least:
                 self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[0, ::3]
                 pushes = found.pushes[0]
                 self._active = _Active(constraints.keys[pushes > 0.0], pushes[pushes > 0.0])
-                if share == 1.0:
-                    more = 0.1 * damping if damping > 0.1 else 0.0
-                return trial, more if share == 1.0 or share < _SHORT else damping, (1.0 + damping) * longest
+                return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= 0.4
         # The forces of another pose may bend the model far too much: the next step begins without them.
         self._forces = np.zeros_like(self._forces)
-        return state, more, np.inf
+        return state, max(10.0 * damping, 0.3), np.inf
 
     def _curvature(self, state: _State, multipliers: FloatArray) -> FloatArray:
         """(D, D) how forces on goals, masses and contacts change along the columns as the bodies move."""
