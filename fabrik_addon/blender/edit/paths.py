@@ -112,7 +112,7 @@ def needs_sampling(rig: bpy.types.Object) -> bool:
 
 
 def find_paths(rig: bpy.types.Object, frame: float) -> Paths | None:
-    """The paths of a rig around a frame, from its curves; None without keys, or if strips or controls move the bones."""
+    """The paths of a rig around a frame, from its curves; None without keys, or if strips or controls move bones."""
     return None if needs_sampling(rig) else _sampled(rig, frame, _MOST)
 
 

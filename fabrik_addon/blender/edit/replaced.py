@@ -188,7 +188,7 @@ def _put_back_curve(
 
 
 def _copy(curves: Iterable[bpy.types.FCurve], record: bpy.types.Action, slot: str, ends: tuple[float, float]) -> None:
-    """Copy curves into a slot of a record: all keys if cyclic, else those in the span and the nearest ones beside it."""
+    """Copy curves into a slot of a record: all keys if cyclic, else the keys in the span and one on each side."""
     for curve in curves:
         copy = _bag(record, slot).fcurves.new(curve.data_path, index=curve.array_index)
         copy.extrapolation = curve.extrapolation
