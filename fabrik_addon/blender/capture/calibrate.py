@@ -57,7 +57,7 @@ _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
 
 # With a good static recording, the markers of a walk are usually 7 mm off before their positions are refined with the
 # take. If the error is above this share of the rig's size (12 mm for a person), and this many times as large as without
-# the static recording, the static recording must have other markers.
+# the static recording, the markers were placed differently in the two recordings.
 _FAR_OFF: Final = 0.005
 _WORSE: Final = 2.0
 # The number of frames of the take that are compared.

@@ -9,8 +9,8 @@ import numpy as np
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from .trials import Trials
 
-# Two bones coincide if their distance is below this share of their length, and the cosine between them above the second
-# number.
+# Two bones coincide if their distance is below the first number, a share of their length, and the cosine of the angle
+# between them is above the second number.
 _NEAR: Final = 1e-3
 _ALONG: Final = 1.0 - 1e-5
 # A control that rotates this share of the mesh's bones rotates the whole body.

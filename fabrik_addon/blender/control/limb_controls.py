@@ -18,8 +18,8 @@ from .switches import hand_over
 
 # Effects below this share of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3
-# A control is needed only if other controls cannot reproduce more than this share of its effect. The arcs of two trials
-# already differ by their step.
+# A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
+# may come from the curvature of the trials' arcs.
 _NEW: Final = 0.1
 # The largest share of a joint's bend about a second axis, and the least cosine between the hinge and an axis of the
 # bone, for a joint to count as a hinge.

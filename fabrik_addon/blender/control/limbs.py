@@ -50,7 +50,8 @@ _SHORTER: Final = 0.3
 # Weight of the limb's end relative to its other bones, since IK that stretches a limb cannot bring its middle to the
 # solved position.
 _END: Final = 10.0
-# Directions with an effect below this share of a trial's movement are not used, since two controls may do the same.
+# Directions with an effect below this share of a trial's movement are ignored, because two controls may have the same
+# effect.
 _SAME: Final = 0.01
 # A limb has no bend plane if its joints are closer than this share of its length to the line from root to end.
 _STRAIGHT: Final = 1e-3
@@ -146,7 +147,7 @@ class LimbOnIk:
 
     @property
     def leader(self) -> str:
-        """The IK control: the first of the controls that most bones follow."""
+        """The IK control, which is the control that the most bones follow."""
         return self.controls[int(np.argmax(self.carried.sum(axis=1)))]
 
     def hold(self, goes_by: Mapping[str, str]) -> None:

@@ -160,7 +160,7 @@ class ControlModel:
         self._frames = _back(self._carried(self._turned)) @ self._turned @ _back(self._own_turns)
 
     def pose(self, armature_matrices: FloatArray) -> ControlPose:
-        """The channels for `armature_matrices` ([F,] J, 4, 4) of the tree's bones, in armature space."""
+        """The channels for `armature_matrices` (..., J, 4, 4) of the tree's bones, in armature space."""
         wanted, heads = armature_matrices[..., :3, :3], armature_matrices[..., :3, 3]
         new = wanted[..., self._bodies, :, :] @ self._offsets
         for number in self._swinging:

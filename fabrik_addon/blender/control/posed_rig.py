@@ -356,6 +356,7 @@ class ControlRig(PlainRig):
         return found
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
+        """As in `PlainRig`, with the locks of the control; rotation: (4,) w x y z."""
         found = self._locked_control(bone)
         if found is None:
             return None
@@ -439,6 +440,7 @@ class ControlRig(PlainRig):
         return ControlWriter(update, self.rig, self._kept, skeleton, bones, known=known)
 
     def turn(self, context: bpy.types.Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
+        """As in `PlainRig`, with the controls; rotations: (4,) each, w x y z."""
         left, changed = list[str](), Changed()
         for tree in self.trees():
             names = tree.skeleton.names
@@ -512,6 +514,7 @@ class ControlRig(PlainRig):
         return moved | held | {row.control for row in kept.carriers}, _paths(turned | moved, moved) | switches
 
     def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
+        """As in `PlainRig`; frames: (F,)."""
         worst: dict[str, Deviation] = {}
         rows = np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int))
         for frame, wanted in zip(frames[rows].tolist(), solution.part(rows).matrices, strict=True):

@@ -266,7 +266,7 @@ class Places(NamedTuple):
     def solve(self, solver: Solver, start: npt.ArrayLike, start_location: npt.ArrayLike | None) -> Solution:
         """The solver's result for these targets.
 
-        start: ([F,] J, 4) rotations to start from. start_location: ([F,] 3) the root's head then; None: at rest.
+        start: (..., J, 4) local rotations of the start pose. start_location: (..., 3) its root's head; None: at rest.
         """
         return solver.solve(
             self.points,
@@ -359,8 +359,8 @@ def places_in(
 ) -> Places:
     """Convert targets from world space to the space of a tree.
 
-    space: ([F,] 4, 4) matrices from the tree's space to the world. points: ([F,] E, 3) positions. world: ([F,] E, 4, 4)
-    matrices of goals with a target rotation. bends: ([F,] E, 3) poles.
+    space: (..., 4, 4) matrices from the tree's space to the world. points: (..., E, 3) positions. world: (..., E, 4, 4)
+    matrices of goals with a target rotation. bends: (..., E, 3) poles.
     """
     stays = space.ndim > 2 and bool((space == space[0]).all())
     into = np.linalg.inv(space[:1] if stays else space)[..., None, :, :]

@@ -97,8 +97,7 @@ def _settings(bone: bpy.types.PoseBone, axes: IntArray | None) -> LimitSettings 
     if axes is None or not (has_limit(bone) or settings != LimitSettings()):
         return None
     read_limit(bone)
-    # The mirror images of the four directions in the other bone's frame; axes (2, 2) has the images of local X and Z.
-    # axes (2, 2).
+    # The mirror images of the four directions, in the other bone's frame.
     images = _WAYS @ axes.T
     cone = [settings.cone[int(np.argmax(images @ way))] for way in _WAYS]
     axis, sign = _turning(settings.axis, axes)

@@ -31,7 +31,7 @@ def excess(limit: Limit, rotations: FloatArray) -> FloatArray:
 
 
 def legal_pose(skeleton: Skeleton, limits: Mapping[str, Limit], rotations: FloatArray) -> FloatArray:
-    """(F, J, 4) the poses `rotations` (F, J, 4) with every limited bone clamped to its limit."""
+    """Clamp the limited bones of poses (F, J, 4) to their limits; returns (F, J, 4)."""
     legal = np.array(rotations)
     for name, limit in limits.items():
         bone = skeleton.index(name)

@@ -49,6 +49,6 @@ def object_scale(world_matrices: FloatArray) -> FloatArray:
 
 
 def world_to_armature(points: FloatArray, world_matrices: FloatArray) -> FloatArray:
-    """([F,] E, 3) world `points` ([F,] E, 3) in the space of an armature with `world_matrices` ([F,] 4, 4)."""
+    """Convert world `points` (..., E, 3) to the space of an armature with `world_matrices` (..., 4, 4)."""
     into = np.linalg.inv(world_matrices)
     return points @ np.swapaxes(into[..., :3, :3], -1, -2) + into[..., None, :3, 3]

@@ -193,7 +193,7 @@ class FabrikStoredBone(PropertyGroup):
 @overridable
 @poses_live_rigs
 class PostureSettings:
-    """Settings of dragging, live posing and solving besides the goals. A mixin of the rig's settings."""
+    """Settings of dragging, live posing and solving, apart from targets. A mixin for the rig's settings."""
 
     preferred_pose: EnumProperty(
         name="Preferred Pose",
