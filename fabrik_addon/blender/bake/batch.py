@@ -143,7 +143,7 @@ def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[P
 
 
 def modified(path: Path) -> int | None:
-    """When a file was last changed, in nanoseconds; None if it does not exist."""
+    """The time of a file's last change, in nanoseconds; None if the file does not exist."""
     try:
         return path.stat().st_mtime_ns
     except (FileNotFoundError, NotADirectoryError):

@@ -194,7 +194,8 @@ def find_frames(trials: Trials, written: Collection[str]) -> dict[str, Frame]:
     for column, name in enumerate(trials.controls):
         others = is_written & (np.arange(len(rows)) != column)
         first = innermost(others & full[:, column])
-        # A control that rotates both the leader and this control by the same share does so through the leader.
+        # Ignore a control that rotates the leader and this control by the same share, because it acts through the
+        # leader.
         leader = trials.controls.index(first) if first else column
         own = np.isnan(shares[:, leader]) | (np.abs(shares[:, column] - shares[:, leader]) > _NONE) | (not first)
         part = others & own & (shares[:, column] > _NONE) & (shares[:, column] < 1.0 - _NONE)

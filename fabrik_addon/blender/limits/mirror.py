@@ -55,7 +55,7 @@ def mirror_limits(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) ->
 
 
 def opposite_bone(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.PoseBone | None:
-    """The bone on the other side by Blender's naming rules, even with a prefix such as `mixamorig:`; None if none."""
+    """The bone with the mirrored name by Blender's rules, even with a prefix such as `mixamorig:`; None if missing."""
     prefix, colon, name = bone.name.rpartition(":")
     for flipped in (bpy.utils.flip_name(bone.name), prefix + colon + bpy.utils.flip_name(name)):
         if flipped != bone.name and flipped in rig.pose.bones:

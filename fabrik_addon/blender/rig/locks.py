@@ -109,14 +109,14 @@ def with_locks(bone: bpy.types.PoseBone, start: FloatArray) -> WithLocks | None:
 
 
 def _with_angles(start: FloatArray, locked: BoolArray, order: str, rotation: FloatArray) -> FloatArray:
-    """(4,) the rotation (4,) with locked Euler angles as in `start` (4,)."""
+    """Copy the locked Euler angles of `start` (4,) to `rotation` (4,); returns (4,)."""
     held = to_channels(order, start[None])[1][0]
     angles = to_channels(order, rotation[None], previous=held)[1][0]
     return from_channels(order, np.where(locked, held, angles))
 
 
 def _with_components(start: FloatArray, locked: BoolArray, rotation: FloatArray) -> FloatArray:
-    """(4,) the rotation (4,) with locked components as in `start` (4,), and the others scaled to unit length."""
+    """Copy the locked components of `start` (4,) to `rotation` (4,), and scale the others; returns a unit (4,)."""
     free = np.where(locked, 0.0, rotation if start @ rotation >= 0.0 else -rotation)
     size = np.linalg.norm(free)
     room = np.sqrt(max(0.0, 1.0 - float(np.square(start[locked]).sum())))

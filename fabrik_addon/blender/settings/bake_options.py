@@ -89,14 +89,14 @@ class KeyOptions:
 
 @overridable
 class BakeOptions:
-    """How the poses of a bake are found. A mixin like `KeyOptions`."""
+    """Options for finding the poses of a bake. A mixin like `KeyOptions`."""
 
     source: EnumProperty(name="Bake From", description="What the rig follows while baking", items=SOURCES)
 
 
 @overridable
 class MarkerOptions:
-    """How a bake handles markers that are missing, swapped or noisy. A mixin like `KeyOptions`."""
+    """Options for markers that are missing, swapped or noisy in a bake. A mixin like `KeyOptions`."""
 
     gaps: EnumProperty(name="Gaps", description="How to pose bones while their markers are not seen", items=GAPS)
     robust: BoolProperty(
@@ -116,7 +116,7 @@ class MarkerOptions:
 
 @overridable
 class RetargetOptions:
-    """How a motion is retargeted. A mixin for the rig's settings, the operator, and the command line."""
+    """Options of retargeting. A mixin for the rig's settings, the operator and the command line."""
 
     places: FloatProperty(
         name="Match Positions",
