@@ -1,4 +1,4 @@
-"""How existing keys of an armature affect a bake."""
+"""Checks and reads existing keys of an armature that affect a bake."""
 
 from collections.abc import Iterator, Sequence
 

@@ -261,7 +261,7 @@ def _opened(path: Path, name: str) -> bpy.types.Object:
 
 
 def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
-    """The armature with a name in the scene, "" for the only one; raises BakeFileError if there is none, or a choice."""
+    """The armature with a name in the scene, "" for the only one; raises BakeFileError for none, or for several."""
     # Objects of this file come last, so that they replace linked ones with the same name.
     things = sorted(scene.objects, key=lambda thing: thing.library is None)
     armatures = {found.name: found for found in things if found.type == "ARMATURE"}

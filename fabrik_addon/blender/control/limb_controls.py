@@ -42,7 +42,7 @@ def find_limb_controls(
     candidates: Sequence[str],
     after: Mapping[str, int],
 ) -> None:
-    """Store with the controls which limb they move while it is on IK. Leaves the switches on IK.
+    """Store the limb that each control moves on IK. Leaves the switches on IK.
 
     candidates: the controls that users may move or rotate. after: for each bone, the bones that may follow it, as bits.
     """

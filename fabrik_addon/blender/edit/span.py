@@ -75,7 +75,7 @@ def above_the_floor(floor: Floor, shifts: FloatArray, room: FloatArray) -> Float
 
 
 # If a contact continues beyond the span, the foot returns to its old position over this share of the spread. Over a
-# quarter of 30 frames, 10 cm is as fast as a foot that lands.
+# quarter of 30 frames, a movement of 10 cm is as fast as a foot that lands.
 _GOES_BACK: Final = 0.25
 
 

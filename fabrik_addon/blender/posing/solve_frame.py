@@ -42,7 +42,7 @@ def _told(parts: Iterable[bytes]) -> str:
 
 @dataclass(frozen=True)
 class FrameResult:
-    """How well the effectors of a rig met their targets.
+    """The result of solving a frame: errors and reasons.
 
     errors: (E,) world meters, NaN if a target is not visible. met: the number of targets met within the solver's
     tolerance. left_alone: notes on bones between root and effectors that were not rotated. why: why the worst effector

@@ -28,7 +28,7 @@ _STIFF: Final = 1000.0
 
 
 def masses_of(armature: bpy.types.Object, skeleton: Skeleton, stiff: Collection[str] = ()) -> Masses:
-    """The masses of the J bones of a tree, a human's or by size, changed by `fabrik_mass` and `fabrik_stiffness`.
+    """The masses of the J bones of a tree, by body part or size, changed by `fabrik_mass` and `fabrik_stiffness`.
 
     stiff: bones that move as one piece. Raises LimitPropertyError naming a bone with invalid properties.
     """
