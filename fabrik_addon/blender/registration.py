@@ -45,9 +45,9 @@ PARTS: Final[tuple[Any, ...]] = (
     tool,
     menus,
 )
-# Goals are drawn in Pose mode, and while targets are moved in Object mode.
+# Goals are drawn in Pose mode, and in Object mode to move targets.
 GOAL_POPOVERS = ("VIEW3D_PT_overlay_bones", "VIEW3D_PT_overlay_object")
-# Blender returns a handle that must be passed back; it is stored only while the extension is enabled.
+# The handles of registered commands, which are needed to unregister them.
 _COMMANDS: list[object] = []
 
 
@@ -119,14 +119,14 @@ def _commands() -> dict[str, Callable[[list[str]], int]]:
 
 
 def _bake_command(arguments: list[str]) -> int:
-    """Run `blender --command fabrik_bake`."""
+    """Run `blender --command fabrik_bake`; returns the exit status."""
     from .bake.command_line import run_command
 
     return run_command(arguments)
 
 
 def _retarget_command(arguments: list[str]) -> int:
-    """Run `blender --command fabrik_retarget`."""
+    """Run `blender --command fabrik_retarget`; returns the exit status."""
     from .bake.command_line import run_command
     from .retarget.command_line import COMMAND
 
@@ -134,7 +134,7 @@ def _retarget_command(arguments: list[str]) -> int:
 
 
 def _worker_command(_arguments: list[str]) -> int:
-    """`blender --command fabrik_worker`: processes takes for another process that was called with `--jobs`."""
+    """Run `blender --command fabrik_worker`, which processes takes for a process that was started with `--jobs`."""
     from .bake.command_line import BAKE, serve_takes
     from .retarget.command_line import COMMAND
 

@@ -1,4 +1,4 @@
-"""How existing keys of an armature affect a bake."""
+"""Checks and reads existing keys of an armature that affect a bake."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ _STILL = 1e-4
 
 
 def animated_limits(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray) -> Iterator[str]:
-    """A sentence for each bone whose limit is animated, or driven."""
+    """A warning for each bone whose limit is driven, or animated on frames (F,)."""
     paths = {bone_property_path(bone, name): (bone, name) for bone in bones for name in NUMBERS}
     keyed = [curve for curve in curves(armature) if curve.data_path in paths and not curve.mute]
     changing = [curve.data_path for curve in keyed if np.ptp(values_at(curve, frames)) > _STILL]
@@ -28,7 +28,7 @@ def animated_limits(armature: bpy.types.Object, bones: Sequence[str], frames: In
 
 
 def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray | FloatArray) -> None:
-    """Raise RigError, naming the bone, if a bone to rotate has an animated location or scale.
+    """Raise RigError, naming the bone, if the location or scale of a bone to rotate changes on frames (F,).
 
     The solver needs constant bone lengths. The location of a root may change, because it belongs to the pose.
     """
@@ -48,7 +48,7 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
 
 
 def root_heads(armature: bpy.types.Object, tree: Tree, frames: IntArray) -> FloatArray:
-    """(F, 3) the root's head in armature space on each frame, from the keys of its location."""
+    """(F, 3) the root's head in armature space on frames (F,), from the keys of its location."""
     root = armature.pose.bones[tree.skeleton.names[0]]
     present = root_location_channel(root, tree.root_location)
     own = curves_by_path(curves(armature)).get(bone_path(root.name, "location"), ())

@@ -1,4 +1,7 @@
-"""Bakes a take: solves it in parts, and writes its keys."""
+"""Bakes moving targets or markers to keyframes on a rig: samples, solves, writes and reports.
+
+The scene is changed only at the end, after everything has succeeded.
+"""
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -70,7 +73,7 @@ def _solve_effectors(job: Job) -> Generator[float, None, BakedTree]:
 
 
 def _baked(job: Job, solution: Solution) -> BakedTree:
-    """The tree with its rotations clamped to their limits, because interpolated poses may be outside."""
+    """The solved tree of a job. Clamps rotations to their limits, because interpolated poses may be outside."""
     solution = _others_kept(job, solution)
     names = tuple(solution.skeleton.names[bone] for bone in job.bones)
     legal = legal_pose(solution.skeleton, job.problem.limits, solution.rotations)
@@ -78,7 +81,7 @@ def _baked(job: Job, solution: Solution) -> BakedTree:
 
 
 def _others_kept(job: Job, solution: Solution) -> Solution:
-    """The solution in which bones without keys are unchanged, although the solver may have bent a straight limb."""
+    """The solution with bones without keys as they were, because the solver may have bent a straight limb."""
     rotations = np.array(solution.rotations)
     others = np.setdiff1d(np.arange(len(solution.skeleton)), job.bones)
     rotations[:, others] = job.problem.tree.rotations[others]
@@ -103,19 +106,19 @@ def fill_unseen(solution: Solution, turned_by: BoolArray, seen: BoolArray) -> So
     return replace(solution, rotations=rotations, root_location=location, lengths=lengths)
 
 
-# Frames a second, to which the time constants of fills refer.
+# Frames per second. The time constants for filling gaps refer to this rate.
 _RATE: Final = 24.0
-# Ends of limbs whose pose is kept exactly, and those whose pose is kept as far as the body allows.
+# Parts that keep their pose exactly, and parts that keep it as nearly as the surface of the body allows.
 _HELD: Final = ("foot",)
 _LED: Final = ("hand", "head")
-# Share of the body's size, 0.2 mm for a person: smaller overlaps are rounding errors.
+# Share of the body's size. Smaller overlaps, below 0.2 mm for a person, are rounding errors.
 _LEAST: Final = 1e-4
 
 
 def parted(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
-    """The poses without overlaps of a person's body; unchanged if there are none, and for other rigs.
+    """The tree with self-collisions of a person's body removed; unchanged if there are none, and for other rigs.
 
-    Feet keep their position and rotation, hands and the head keep theirs as far as the surface of the body. Changes are
+    Feet keep their position and rotation. Hands and head keep theirs up to the surface of the body. Changes are
     smoothed over time.
     """
     skeleton = tree.problem.tree.skeleton
@@ -151,13 +154,9 @@ def parted(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
     return replace(tree, solution=solution, notes=(*tree.notes, note))
 
 
-# Bakes moving targets or markers to keyframes on a rig: samples, solves, writes and reports.
-#
-# The scene is changed only at the end, after everything has succeeded.
-
 Progress = Callable[[float], bool]
 
-# The shares of the stages in the total time, for the progress bar.
+# The shares of the total time after which stages end, for the progress bar.
 _SAMPLING_ENDS: Final = 0.33
 _SOLVING_ENDS: Final = 0.9
 
@@ -167,7 +166,7 @@ class BakeStoppedError(FabrikError):
 
 
 Steps = Generator[float, None, BakeResult]
-# Finds the poses of the trees and the (F, 4, 4) world matrices of the armature in small steps, and notes their seconds.
+# Small steps that return the poses of the trees, and the (F, 4, 4) world matrices of the armature.
 FindSteps = Generator[float, None, tuple[tuple[BakedTree, ...], FloatArray]]
 Find = Callable[[bpy.types.Context, bpy.types.Object, BakeSettings, dict[str, float]], FindSteps]
 
@@ -217,7 +216,7 @@ def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings:
 def keyed_steps(
     context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, find: Find, take: str = ""
 ) -> Steps:
-    """Key the poses that `find` finds, in small steps like `bake_steps`; take: the name of the motion."""
+    """Key the poses that `find` returns, in small steps like `bake_steps`; take: the name of the motion."""
     check_rig(armature)
     check_editable(armature)
     check_action(armature, new=settings.action != "CURRENT")
@@ -250,7 +249,7 @@ def keyed_steps(
 def _found_steps(
     context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, seconds: dict[str, float]
 ) -> FindSteps:
-    """Find the poses that follow markers or the targets of effectors."""
+    """Solve the poses that follow markers or the targets of effectors, in small steps."""
     with timed(seconds, "sample"):
         jobs, matrices = yield from within(0.0, _SAMPLING_ENDS, sample(context, armature, settings))
     check_root_motion(armature, settings.root_motion, [job.problem for job in jobs])
@@ -261,7 +260,7 @@ def _found_steps(
 
 @contextmanager
 def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    """Note the seconds that the block takes, including pauses of a generator."""
+    """Store in `seconds` the time that the block takes, including the pauses of a generator."""
     began = time.perf_counter()
     yield
     seconds[stage] = time.perf_counter() - began

@@ -27,9 +27,9 @@ from ...markers.whole_files import remove_parts
 WORKER: Final = "worker"
 # Set if Ctrl-C was pressed.
 INTERRUPTED: Final = threading.Event()
-# Seconds.
+# Seconds to wait for a Dask cluster.
 _DASK_TIMEOUT: Final = 20
-# Blender prints before Python runs. Ignore everything before this line.
+# Blender prints before Python runs. The output before this line is ignored.
 _READY: Final = b"fabrik: ready for takes\n"
 
 
@@ -38,9 +38,9 @@ class BatchError(FabrikError):
 
 
 class Take(NamedTuple):
-    """One recording of a call, and the files to write for it.
+    """A recording to process, and the files to write for it.
 
-    previous: the time at which the output was last changed before the call, None if there was no such file. If a worker
+    previous: the time at which the output was last changed before the call; None if it did not exist. If a worker
     is lost, a cluster may process a take twice.
     """
 
@@ -80,7 +80,7 @@ Job = Callable[[Call], Outcome]
 
 
 def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[Take]:
-    """The takes of a call; makes their folders, and raises BatchError if a file would overwrite another of the call.
+    """The takes of a command. Makes their folders; raises BatchError if a file would overwrite another one.
 
     chosen: the arguments of all commands about files: rig, mapping, output, report, overwrite; for a bake also static.
     Output and report are folders if there are several recordings, or if they end with a slash.
@@ -114,7 +114,7 @@ def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[Take]:
 
 
 def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[Path]) -> None:
-    """Raise BatchError for a file that can't be written, or that would overwrite another file of the call."""
+    """Raise BatchError for a file that can't be written, or that would overwrite another file of the command."""
     read = [path for path in (chosen.rig, chosen.mapping, getattr(chosen, "static", None)) if path is not None]
     for path in read:
         if not path.is_file():
@@ -129,7 +129,7 @@ def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[P
         if path.parent not in folders and not path.parent.is_dir():
             raise BatchError(f"{path}: can't be written: make the folder {path.parent} first")
         place = Path(os.path.realpath(path))
-        # The name that the previous .blend is given, if there is one.
+        # The name to which a previous .blend is renamed.
         kept = [place.with_name(f"{place.name}1")] if place.suffix == ".blend" and place.exists() else []
         for written in (path, *kept):
             other = known.setdefault(identity(written), written)
@@ -143,7 +143,7 @@ def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[P
 
 
 def modified(path: Path) -> int | None:
-    """When a file was last changed, in nanoseconds; None if it does not exist."""
+    """The time of a file's last change, in nanoseconds; None if the file does not exist."""
     try:
         return path.stat().st_mtime_ns
     except (FileNotFoundError, NotADirectoryError):
@@ -151,7 +151,7 @@ def modified(path: Path) -> int | None:
 
 
 def identity(path: Path) -> object:
-    """A value that is equal for two paths of the same file, whatever links or upper and lower case they have."""
+    """A value that is equal for two paths to the same file, even if they differ by links or letter case."""
     try:
         found = path.stat()
     except OSError:
@@ -187,7 +187,7 @@ def leave(status: int) -> NoReturn:
         with suppress(OSError):
             stream.flush()
     with suppress(OSError, AttributeError, KeyError):
-        # Blender's folder for temporary files. It stays if it is not empty.
+        # Remove Blender's folder for temporary files, if it is empty.
         Path(sys.modules["bpy"].app.tempdir).rmdir()
     os._exit(status)
 
@@ -195,7 +195,7 @@ def leave(status: int) -> NoReturn:
 def serve(run: Job) -> NoReturn:
     """Read calls from standard input and write their outcomes to standard output, until the input ends.
 
-    The input ends if the other process ends or has no more calls. Then this process ends at once, whatever it is doing.
+    The input ends if the other process ends or has no more calls. Then this process ends at once, even during a call.
     """
     calls, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with Path(os.devnull).open("wb") as nowhere:
@@ -233,7 +233,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": threads},
-            # Only this process handles Ctrl-C in a terminal. On Windows a flag does this.
+            # So that only this process handles Ctrl-C in a terminal. On Windows a flag does the same.
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
@@ -250,7 +250,8 @@ class _Worker:
                 if not line:
                     raise EOFError  # noqa: TRY301
                 self._ready = line == _READY
-            # Plain tuples, because classes have other names if the extension is installed in Blender.
+            # Plain tuples, because an extension installed in Blender has other module names, so classes can't be
+            # loaded.
             pickle.dump((call.command, call.chosen, tuple(call.take)), calls)
             calls.flush()
             outcome = Outcome(*pickle.load(replies))
@@ -287,7 +288,7 @@ class _Workers:
         self._lock = threading.Lock()
 
     def run(self, call: Call) -> Outcome:
-        """Process a call in this thread's process."""
+        """Process a call in the Blender of this thread; starts it if there is none."""
         with self._lock:
             if self._stopped:
                 return Outcome("stopped")
@@ -298,25 +299,25 @@ class _Workers:
         return worker.run(call)
 
     def stop(self) -> None:
-        """End all processes, whatever they are doing."""
+        """End all processes at once."""
         with self._lock:
             self._stopped = True
         for worker in self._all:
             worker.stop()
 
 
-# The workers of this process if it belongs to a cluster. They end with it.
+# The Blender processes, if this process is a worker of a cluster. They end with it.
 _OF_THIS_PROCESS: Final = _Workers()
 
 
 def run_call(call: Call) -> Outcome:
-    """Process a call on a cluster, in a Blender next to the cluster's worker."""
+    """Process a call in a worker of a cluster, in a Blender process that the worker started."""
     return _OF_THIS_PROCESS.run(call)
 
 
 @contextmanager
 def local_executor(count: int) -> Iterator[tuple[Executor, Job]]:
-    """`count` processes on this machine, which end with the block, and the function that processes a call."""
+    """An executor with `count` processes on this machine, which end with the block, and the function for a call."""
     workers = _Workers()
     with ThreadPoolExecutor(count) as executor:
         try:
@@ -328,7 +329,7 @@ def local_executor(count: int) -> Iterator[tuple[Executor, Job]]:
 
 @contextmanager
 def dask_executor(address: str) -> Iterator[tuple[Executor, Job]]:
-    """The workers of a Dask cluster, and the function that processes a call.
+    """An executor for a Dask cluster, and the function that processes a call there.
 
     Raises BatchError if there is no cluster, or if the package `distributed` is missing.
     """
@@ -341,7 +342,7 @@ def dask_executor(address: str) -> Iterator[tuple[Executor, Job]]:
     except (OSError, ValueError, TypeError) as trouble:
         raise BatchError(f"{address}: there is no Dask scheduler ({trouble}): start one there") from None
     with client:
-        # Not pure, so that a take is baked again even if the same call was made before.
+        # Not pure, so that Dask bakes a take again even if the same call was made before.
         yield client.get_executor(pure=False), run_call
 
 

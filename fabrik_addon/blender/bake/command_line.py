@@ -38,7 +38,7 @@ from .report import BakeResult
 
 _FAILURE = 1
 _USAGE = 2
-# The exit status of shells for Ctrl-C.
+# The exit status for Ctrl-C, as in shells.
 _STOPPED = 130
 _DESCRIPTION = "Bake mocap recordings to keyframes on a rig, in new .blend files, and report the errors."
 
@@ -56,7 +56,7 @@ _TIMINGS: Final[dict[str, Timing]] = {
     "keep-time": "KEEP_TIME",
     "keep-frames": "KEEP_FRAMES",
 }
-# On the command line, a recording is always baked by its markers.
+# Without `source`: on the command line a bake always follows markers.
 _BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
 # A switch that is neither turned on nor off is automatic.
 _SWITCHED: Final = {None: "AUTO", True: "ON", False: "OFF"}
@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Command(NamedTuple):
-    """One of the commands.
+    """A command of the command line.
 
     name: the name on the command line. description: one sentence. add_arguments: adds the command's arguments to a
     parser. recordings: the argument with the recordings. work: processes one take, writes its files, and returns the
@@ -163,13 +163,13 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
         fail("stopped; complete files are kept", command.name)
         return _STOPPED
     finally:
-        # None is a handler of Blender itself, which Python can't restore.
+        # None means that the handler was Blender's own, which Python can't restore.
         signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
     return _FAILURE if failures or (chosen.strict and doubted) else 0
 
 
 def _stop(*_arguments: object) -> NoReturn:
-    """Ctrl-C: stop. If Blender swallows the exception in one of its calls of Python, nothing is written either."""
+    """Stop after Ctrl-C. The flag prevents files from being written even if Blender ignores the exception."""
     INTERRUPTED.set()
     raise KeyboardInterrupt
 
@@ -177,7 +177,7 @@ def _stop(*_arguments: object) -> NoReturn:
 def _outcomes(
     command: Command, chosen: argparse.Namespace, takes: Sequence[Take]
 ) -> Generator[tuple[Take, Outcome], None, None]:
-    """The takes with their outcomes: one after the other here, or as they end in other processes."""
+    """Yield the takes with their outcomes, processed one by one here, or in parallel in other processes."""
     count = min(chosen.jobs, len(takes))
     if count == 1 and not chosen.dask:
         for take in takes:
@@ -204,7 +204,7 @@ def _carry_out(command: Command, chosen: argparse.Namespace, take: Take) -> Outc
 
 
 def _absolute(value: Any) -> Any:
-    """An argument; paths become absolute."""
+    """Make an argument absolute if it is a path; others don't change."""
     return value.absolute() if isinstance(value, Path) else value
 
 
@@ -250,14 +250,14 @@ def add_files(parser: argparse.ArgumentParser, report: str) -> None:
 
 
 def _count(text: str) -> int:
-    """A number of processes."""
+    """Parse a number of processes."""
     if not (text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number above zero")
     return int(text)
 
 
 def _add_matching(group: Any) -> None:
-    """Markers on bones."""
+    """Add the arguments for markers and their bones."""
     text = "map of the markers to bones; without it, markers are matched by their labels and calibrated"
     group.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
     text = f"the marker set: {', '.join(PRESETS)} (default: the one that fits best)"
@@ -272,7 +272,7 @@ def _add_matching(group: Any) -> None:
 
 
 def _add_frames(group: Any) -> None:
-    """Frames and frame rates."""
+    """Add the arguments for frames and frame rates."""
     add_options(group, {"start_frame": IMPORT_OPTIONS["start_frame"]})
     text = "first and last frame of the recording, counted from 1 (default: all)"
     group.add_argument("--samples", type=int, nargs=2, metavar=("A", "B"), help=text)
@@ -283,7 +283,7 @@ def _add_frames(group: Any) -> None:
 
 
 def _add_positions(group: Any) -> None:
-    """Positions in the file."""
+    """Add the arguments for the positions in the file."""
     add_options(group, {name: declared for name, declared in IMPORT_OPTIONS.items() if name != "start_frame"})
     add_rate(group)
     text = "scale factor for positions, or auto to scale the person to the size of the rig (default: 1)"
@@ -297,7 +297,7 @@ def add_rate(group: Any) -> None:
 
 
 def _add_options(group: Any) -> None:
-    """Poses and keys."""
+    """Add the arguments for poses and keys."""
     add_options(group, _BAKED)
     roots = ("fixed", "free")
     group.add_argument("--root", choices=roots, default="free", help="whether the root bone moves (default: free)")
@@ -332,12 +332,12 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
 
 
 def _word(identifier: str) -> str:
-    """A choice of an option on the command line."""
+    """The spelling of a Blender enum identifier on the command line, such as "keep-frames"."""
     return identifier.lower().replace("_", "-")
 
 
 def _rate(text: str, wanted: str = "a number above zero") -> float:
-    """Parse a positive number; wanted: what the error message asks for."""
+    """Parse a positive number; wanted: its description in the error message."""
     try:
         rate = float(text)
     except ValueError:

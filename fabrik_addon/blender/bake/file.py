@@ -65,7 +65,7 @@ ADVICE: Final = {
     ".x1d": "has raw Vicon data: process it in Nexus or Shogun, and export it as .c3d",
     ".x2d": "has raw Vicon data: process it in Nexus or Shogun, and export it as .c3d",
 }
-# Look for controls only if constraints move one of these bones, not for fingers, twist bones or eyes.
+# Look for controls only if constraints move one of these bones. Constraints on fingers or eyes don't matter.
 _PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "shin", "foot", "upper_arm", "forearm"})
 
 
@@ -89,7 +89,7 @@ class BakeFileRequest:
     the recording to import, counted from 1, None for all. frame_range: first and last scene frame to bake, None for all
     imported frames. up_axis, units, keypoints, rate: as for `read_markers` (keypoints: its layout). scale: factor for
     marker positions, None to measure it on the rig. preset: the marker set, as in `match_markers`. calibrate:
-    measure the positions of the markers on the rig; None: only if there is no map. static: a recording to calibrate
+    measure the positions of the markers on the rig; None: if there is no map. static: a recording to calibrate
     from, or None. calibration: keywords of `calibrate_markers`. options: those of `BakeSettings`. The rest is as in
     `import_clip` and `bake`.
     """
@@ -198,7 +198,7 @@ def _put_on_bones(
 ) -> Matched | None:
     """List the markers on the rig, by the map or by their labels; raises BakeFileError if none gets a bone."""
     if entries is not None:
-        # The map's markers, with offsets in meters, replace those of the rig.
+        # The map's markers replace those of the rig. Its offsets are in meters.
         targets, meter = {empty[MARKER_NAME]: empty for empty in take.objects}, 1.0 / meters_per_unit(rig)
         capture = rig_settings(rig).capture
         capture.markers.clear()
@@ -231,7 +231,7 @@ def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:
         )
     if not may_be_control_rig(rig):
         return rig, notes
-    # The bones of trunk, arms and legs that constraints move, in a rig that is not set up as a control rig.
+    # The trunk, arm and leg bones that constraints move, if the rig is not set up as a control rig.
     deform = [bone.name for bone in rig.data.bones if bone.use_deform]
     parts = [name for name, role in match(deform).items() if role.part in _PARTS]
     owned = constrained_bones(rig).keys() & set(parts or deform)
@@ -241,7 +241,7 @@ def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:
             line, left = use_control_rig(bpy.context, rig)
         if not owned.isdisjoint(rig_settings(rig).control.carriers.keys()):
             return rig, [*notes, line, *left]
-        # No control moves the constrained bones, such as legs on IK that follow an empty. The bones are posed directly.
+        # No control moves the constrained bones; IK legs may follow an empty, for example. Pose the bones directly.
         rig = _opened(path, name)
     return rig, notes
 
@@ -261,8 +261,8 @@ def _opened(path: Path, name: str) -> bpy.types.Object:
 
 
 def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
-    """The armature with that name in the scene, or the only one; raises BakeFileError if there is not exactly one."""
-    # Objects of this file come last, so they replace linked ones with the same name.
+    """The armature with a name in the scene, "" for the only one; raises BakeFileError for none, or for several."""
+    # Objects of this file come last, so that they replace linked ones with the same name.
     things = sorted(scene.objects, key=lambda thing: thing.library is None)
     armatures = {found.name: found for found in things if found.type == "ARMATURE"}
     listed = ", ".join(repr(found) for found in armatures)
@@ -294,7 +294,7 @@ def _measured_scale(rig: bpy.types.Object, entries: Sequence[MappedMarker], clip
 
 
 def show_range(scene: bpy.types.Scene, first: int, last: int) -> None:
-    """Set the scene's range to the baked frames, and go to the first one."""
+    """Set the scene's range to the baked frames, and go to the first frame."""
     scene.frame_start, scene.frame_end = first, last
     scene.frame_set(first)
 

@@ -27,10 +27,10 @@ from .settings import BakeError, BakeSettings
 class Job:
     """One tree to solve.
 
-    goals: effectors and their targets. places: the positions of the targets on F frames, NaN if not seen. bones:
-    indices of the bones with a target that is ever seen. root_heads: (F, 3) the head of a pinned root; None if it is
-    free. scale: (F,) as for a baked tree. factors: (J,) the person's bone lengths relative to the rig's; None if they
-    are not used. take: settings for markers; None if effectors are followed.
+    goals: effectors and their targets. places: the positions of the targets on F frames, NaN if not visible. bones:
+    indices of the bones that move the visible targets' points. root_heads: (F, 3) the head of a pinned root; None if it
+    is free. scale: as in `BakedTree`. factors: (J,) the person's bone lengths relative to the rig's; None if they are
+    not used. take: settings for markers; None for effectors.
     """
 
     problem: RigProblem
@@ -60,13 +60,13 @@ class BakedTree:
     Attributes:
         goals: the bones, the effectors and their targets.
         bones: names of the bones that got keys.
-        solution: the poses written, F frames in the space of the tree.
+        solution: the poses to write, on F frames in the space of the tree.
         scale: (F,) world meters per unit of that space.
         keyed: (F, J) whether a bone gets a key on a frame; None if all do.
-        travels: whether the location of a free root gets keys too.
+        travels: whether the location of a free root gets keys.
         filled: spans without markers for a bone, and how they were filled.
-        outliers: (F, E) markers that were seen but rejected; None if outliers are not rejected.
-        stances: spans on which planted feet were kept from sliding.
+        outliers: (F, E) whether a visible marker was rejected; None if outliers are not rejected.
+        stances: spans on which planted feet were prevented from sliding.
         turned_off: for each bone with a source, (F,) radians by which its rotation differs from the source.
         notes: short lines about how the poses were found.
         doubts: sentences about why the poses may be wrong.
@@ -91,7 +91,7 @@ def sample(
 ) -> Generator[float, None, tuple[list[Job], FloatArray]]:
     """The trees to solve, and (F, 4, 4) world matrices of the armature; yields the share done."""
     scene, frames, by_markers = context.scene, settings.frames, follows_markers(armature, settings.source)
-    # The bones are as on the first frame.
+    # Bones that are not solved have their pose on the first frame.
     if armature.animation_data is not None and scene.frame_current_final != settings.frame_start:
         scene.frame_set(settings.frame_start)
     else:
@@ -138,7 +138,7 @@ def _job(
         check_still(armature, names, frames)
         heads = None if heads is None else root_heads(armature, problem.tree, frames)
     if heads is not None and problem.carrier:
-        # A root with a parent stays at the same position in its space.
+        # A root with a parent stays at the same position in its parent's space.
         heads = np.tile(problem.tree.root_location, (len(frames), 1))
     factors = None if take is None else kept_factors(armature, problem.tree.skeleton.names)
     return Job(problem, places, bones, heads, object_scale(space), factors, take)

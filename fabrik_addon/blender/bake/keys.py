@@ -1,4 +1,4 @@
-"""Removes keys so that straight lines between the remaining ones stay within a tolerance on every frame."""
+"""Writes the keys of a bake. Reduces them so that lines between the remaining keys stay within a tolerance."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -40,15 +40,15 @@ def rotation_keys(rotation_mode: str, values: FloatArray, angle: float) -> IntAr
 
 
 def location_keys(values: FloatArray, distance: float) -> IntArray:
-    """(K,) indices of the (F, 3) keys of a location to keep, so that the error is at most a distance."""
+    """(K,) indices of the keys of a location to keep, for `values` (F, 3) and a maximum error `distance`."""
     return _kept(values, lambda interpolated, frames: np.linalg.norm(interpolated - values[frames], axis=1), distance)
 
 
 def _kept(values: FloatArray, off: Callable[[FloatArray, IntArray], FloatArray], most: float) -> IntArray:
-    """Indices of the keys to keep: the first, the last, and the worst key of each interval whose error is too large.
+    """(K,) indices of the keys to keep: the first, the last, and the worst of each interval with too large an error.
 
-    Repeats until no error is too large, for all intervals at once (Douglas and Peucker 1973). Intervals whose error is
-    small enough are not checked again. off: the (K,) errors of (K, n) interpolated values on (K,) frames.
+    Processes all intervals at once until no error is too large (Douglas and Peucker 1973). Intervals whose error is
+    small enough are not checked again. off: returns the (K,) errors of (K, n) interpolated values on (K,) frames.
     """
     kept = np.unique([0, len(values) - 1])
     open_frames = np.arange(len(values))
@@ -95,7 +95,7 @@ class Writing:
 
     @property
     def posed(self) -> PosedRig:
-        """The rig as plain or control rig."""
+        """The rig, as a `PlainRig` or a `ControlRig`."""
         return posed_rig(self.armature)
 
     def moves(self, tree: BakedTree) -> bool:
@@ -104,7 +104,7 @@ class Writing:
 
 
 def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Sequence[RigProblem]) -> None:
-    """Raise BakeError if an armature's object can't carry the motion of its root."""
+    """Raise BakeError if an armature's object can't get the motion of its root."""
     if root_motion == "BONE" or not any(problem.free_root for problem in trees):
         return
     if len(trees) > 1:
@@ -120,7 +120,7 @@ def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Seque
 def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
     """Key the solved bones; returns sentences about locked curves, and about limbs that could not stay on IK.
 
-    The steps place limbs on IK. Nothing is written before the last step.
+    The steps place the IK controls of limbs. Nothing is written before the last step.
     """
     armature, settings = writing.armature, writing.settings
     tracks, left, switches = list[_Track](), list[str](), set[str]()
@@ -138,7 +138,7 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
     if settings.action == "NLA":
         action = new_strip_action(armature, name)
     elif settings.action == "NEW":
-        # What the bake replaces is not copied from the current action.
+        # Curves that the bake replaces are not copied from the current action.
         paths = {path for tree in writing.trees for path in _written(writing, tree)[1]}
         paths |= {
             bone_path(bone, "scale") for each in writing.trees for bone in each.bones if bone in each.problem.slides
@@ -167,7 +167,7 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
 
 
 def _tracks(writing: Writing, tree: BakedTree, take: TakeChannels) -> Iterator[_Track]:
-    """The keys of the bones or controls of a tree, of what moves it, and of IK/FK switches."""
+    """The keys of a tree: of bones or controls, the root or the object, and IK/FK switches."""
     for holder, turned in take.rotations.items():
         bone = take.bodies.get(holder, "")
         if bone in tree.bones or writing.settings.bones == "SOLVED":
@@ -191,7 +191,7 @@ def _tracks(writing: Writing, tree: BakedTree, take: TakeChannels) -> Iterator[_
 
 
 def _turned(writing: Writing, bone: str, rotations: FloatArray, rows: IntArray) -> Iterator[_Track]:
-    """The keys of (F, 4) local rotations of a bone, on the frames with these indices."""
+    """The keys of local rotations (F, 4) of a bone, on the frames with indices `rows` (K,)."""
     pose_bone = writing.armature.pose.bones[bone]
     mode = pose_bone.rotation_mode
     channel, values = to_channels(mode, rotations)
@@ -203,12 +203,12 @@ def _turned(writing: Writing, bone: str, rotations: FloatArray, rows: IntArray) 
 
 
 def _travelling(writing: Writing, tree: BakedTree) -> tuple[FloatArray, list[_Track]]:
-    """(F, 3) root heads, and the keys of the object if it carries the motion of the root."""
+    """(F, 3) root heads, and the keys of the object if it gets the motion of the root."""
     heads, settings = tree.solution.root_location, writing.settings
     if settings.root_motion == "BONE":
         return heads, []
     rest = writing.armature.data.bones[tree.problem.tree.skeleton.names[0]].head_local
-    # The travel, in world space, is left out of the heads.
+    # Subtract the motion in world space from the heads.
     axes = writing.matrices[:, :3, :3]
     shift = times(axes, heads - np.array(rest))
     if settings.root_motion == "IN_PLACE":
@@ -224,7 +224,7 @@ def _travelling(writing: Writing, tree: BakedTree) -> tuple[FloatArray, list[_Tr
 def _reduced(
     writing: Writing, path: str, group: str, values: FloatArray, distance: float, components: tuple[int, ...] | None
 ) -> _Track:
-    """The keys of a location or a scale, reduced if wanted: then at most `distance` off."""
+    """The keys of a location or scale. If keys are reduced, the error is at most `distance`."""
     rows = location_keys(values, distance) if writing.settings.key_angle > 0.0 else np.arange(len(values))
     return _Track(path, group, writing.settings.frames[rows], values[rows], components)
 
@@ -242,7 +242,7 @@ def _written(writing: Writing, tree: BakedTree) -> tuple[set[str], set[str]]:
 def off_their_keys(writing: Writing) -> list[str]:
     """Warnings on bones of a control rig that differ from the solved pose; changes the scene's frame.
 
-    Bones may differ if keys are reduced or only some bones get keys.
+    Bones differ if keys are reduced, or if only some bones get keys.
     """
     settings = writing.settings
     if settings.key_angle > 0.0 or settings.bones != "SOLVED" or settings.root_motion != "BONE":

@@ -1,4 +1,4 @@
-"""The report of a bake, and the part of it that is stored with the rig."""
+"""Makes the report of a bake, and stores a part of it with the rig."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ _WORST_FIRST: Final = (
 
 
 def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
-    """The errors of the effectors or markers of all trees, in world meters."""
+    """The errors of the effectors or markers of all trees, in world meters, on frames (F,)."""
     errors = np.concatenate([tree.solution.errors * tree.scale[:, None] for tree in trees], axis=1)
     status = np.stack([tree.solution.status for tree in trees])
     rank = np.array([_WORST_FIRST.index(each) for each in sorted(Status)])
@@ -62,7 +62,7 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
             for bone, share in enumerate(tree.solution.binding.mean(axis=0).tolist())
             if share
         },
-        # None are rejected if effectors were followed.
+        # Targets of effectors are never rejected.
         outliers=np.concatenate(
             [np.zeros(tree.solution.errors.shape, bool) if tree.outliers is None else tree.outliers for tree in trees],
             axis=1,
@@ -104,7 +104,7 @@ class BakeResult:
         report: the error of each effector, in world meters.
         frames: (F,) the frames with keys.
         trees: the result for each tree of bones.
-        warnings: sentences about what may keep the rig from showing the result.
+        warnings: sentences about reasons why the rig may not show the result.
         timings: seconds for "sample", "solve" and "write".
         notes: lines about gaps and feet.
         take: the name of the recording or the source; "" for effectors, or for markers that were selected one by one.
@@ -155,7 +155,7 @@ def tell(
 ) -> BakeResult:
     """Make the result of a bake, and store the part that the sidebar shows with the rig.
 
-    take: the name of a motion without markers.
+    matrices: (F, 4, 4) world matrices of the armature. take: the name of a motion without markers.
     """
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.problem.left_alone)
@@ -171,7 +171,7 @@ def tell(
     by_markers = not take and follows_markers(armature, settings.source)
     if by_markers:
         size = max(tree.problem.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)
-        # The bones that constraints move, out of the bones with markers and their parents.
+        # Bones that constraints move, among the bones with markers and their parents.
         bones = armature.pose.bones
         carrying = [bones[marker.bone] for marker in mapped_markers(armature) if marker.bone in bones]
         chains = {each.name for bone in carrying for each in (bone, *bone.parent_recursive)}
@@ -184,7 +184,7 @@ def tell(
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
     rig_settings(armature).capture.doubts = "\n".join(report.doubts)
     if by_markers or take:
-        # Its figures are stored in the list of markers, and all of it as text.
+        # Store the errors in the list of markers, and the whole report as text.
         capture = rig_settings(armature).capture
         for row in report.per_marker():
             entry = capture.markers.get(row.name)
@@ -198,13 +198,13 @@ def tell(
         capture.report = text
     if by_markers:
         animated = armature.animation_data
-        # That of the topmost NLA strip if there is no current one.
+        # The action of the topmost NLA strip, if there is no current action.
         new_record_of(armature).action = animated.action or animated.nla_tracks[-1].strips[-1].action
     return result
 
 
 def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]:
-    """Sentences about what keeps the rig from showing its new keys."""
+    """Sentences about reasons why the rig does not show its new keys."""
     if armature.data.pose_position == "REST":
         yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"
     for bone in bones if posed_rig(armature).by_channels else ():

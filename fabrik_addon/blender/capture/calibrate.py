@@ -37,13 +37,13 @@ from .takes import new_record_of, take_name
 
 Frames: TypeAlias = tuple[int, int]
 
-# The scale that each choice of proportions uses in a calibration.
+# The scale model for each choice of proportions.
 _SCALES: Final[Mapping[str, Scale]] = MappingProxyType(
     {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
 )
 
 
-# The detected pose on the reference frames.
+# How messages name the detected pose on the reference frames.
 _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
     {
         "REST": "standing in the rig's rest pose",
@@ -56,18 +56,18 @@ _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
 
 
 # With a good static recording, the markers of a walk are usually 7 mm off before their positions are refined with the
-# take. With an error above this share of the rig's size (12 mm for a person), and this many times as large as without
-# the static recording, it shows other markers.
+# take. If the error is above this share of the rig's size (12 mm for a person), and this many times as large as without
+# the static recording, the markers were placed differently in the two recordings.
 _FAR_OFF: Final = 0.005
 _WORSE: Final = 2.0
-# The number of frames of the take that are used for this comparison.
+# The number of frames of the take that are compared.
 _TRIED: Final = 20
 
 
 def fit_rest(context: bpy.types.Context, rig: bpy.types.Object, skeletons: Sequence[tuple[Skeleton, float]]) -> None:
-    """Move the heads and tails of a rig's bones to those of skeletons, each divided by a scale; roll does not change.
+    """Move the heads and tails of a rig's bones to those of skeletons, divided by their scales; roll does not change.
 
-    Bones that no skeleton has do not change. Mode, selection and active object are restored.
+    Other bones do not change. Mode, selection and active object are restored.
     """
     with in_object_mode(context):
         context.view_layer.objects.active = rig
@@ -143,10 +143,10 @@ def calibrate_markers_steps(
         on_floor: move the markers up or down so that the feet are on the rig's floor; ignored with "NONE".
 
     Raises:
-        FabrikError: names what is missing or does not fit; nothing is changed.
+        FabrikError: says what is missing or does not fit; nothing is changed.
     """
     scene, capture = context.scene, rig_settings(rig).capture
-    # The markers of the list that have an object, with or without a bone.
+    # All listed markers that have an object, with or without a bone.
     take = [
         SceneMarker(each.name, each.target, each.target_bone) for each in capture.markers if each.target is not None
     ]
@@ -166,7 +166,7 @@ def calibrate_markers_steps(
     lift = _lift(rig, found, proportions) if on_floor else np.zeros(3)
     factor = found[0].scale
     if proportions == "REST":
-        # The markers must not change: the rig is fitted to the person.
+        # The rig is fitted to the person, so the markers don't change.
         fit_rest(context, rig, [(each.skeleton, each.scale) for each in found])
         factor = 1.0
     scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
@@ -208,8 +208,8 @@ def _calibrations(
 ) -> Generator[float, None, tuple[list[Calibration], tuple[float, float] | None]]:
     """A calibration for each tree of bones with markers; yields the share done.
 
-    Also returns the errors of the take's markers with and without a static recording that was not used; None if there
-    is no such recording.
+    Also returns the errors of the take's markers with and without a static recording, if it was rejected; None if there
+    is no such recording, or it is used.
     """
     measured = other or take
     span = recorded_range(scene, targets_of(measured))
@@ -250,7 +250,7 @@ def _calibrated(
 ) -> Generator[float, None, tuple[Calibration, tuple[float, float] | None]]:
     """The calibration of one tree, with the markers of the mapping; yields the share done.
 
-    If the take fits clearly worse with a static recording than without it, the recording is not used. Then the median
+    If the take fits clearly worse with a static recording than without it, the recording is rejected. Then the median
     errors of both are returned too, in the rig's units.
     """
     limits = read_limits(rig, tree.skeleton.names)
@@ -326,7 +326,7 @@ def _within(reference: Frames | None, span: Frames) -> Frames | None:
 
 
 def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> None:
-    """Store the positions of the markers, and the lengths of the limbs if the rig itself does not change."""
+    """Store the positions of the markers, and the bone lengths of the person if the rig's do not change."""
     kept = rig_settings(rig)
     kept.root = "FREE"
     capture = kept.capture
@@ -345,7 +345,7 @@ def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str)
 
 
 def _lift(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> FloatArray:
-    """(3,) world displacement of the scaled markers that puts the feet on the rig's floor."""
+    """(3,) world displacement that moves the scaled markers so that the feet are on the rig's floor."""
     if proportions == "NONE":
         return np.zeros(3)
     size = 1.0 / found[0].scale if proportions == "REST" else 1.0

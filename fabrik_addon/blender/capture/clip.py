@@ -19,7 +19,7 @@ from ..settings.markers import TAKE_RATE
 from ..settings.rig import rig_settings
 from .matching import MarkerError, SceneMarker
 
-# Frames per second; Blender stores rates in single precision.
+# Frames per second. Smaller differences are ignored, because Blender stores rates in single precision.
 _SAME_RATE: Final = 1e-3
 # Factors that differ from 1 by less than this are ignored.
 _SAME: Final = 1e-9
@@ -44,7 +44,7 @@ def recorded_range(scene: bpy.types.Scene, targets: Iterable[Target]) -> tuple[i
 
 
 def targets_of(markers: Iterable[SceneMarker]) -> list[Target]:
-    """The targets as which markers are sampled."""
+    """The targets from which the markers are sampled."""
     return [(marker.holder, marker.bone) for marker in markers]
 
 
@@ -78,7 +78,7 @@ def check_scalable(markers: Iterable[SceneMarker]) -> None:
 
 
 def scale_markers(markers: Iterable[SceneMarker], centre: FloatArray, factor: float, lift: FloatArray) -> None:
-    """Scale markers that have passed `check_scalable` about a point (3,), then move them by (3,), in world space."""
+    """Scale checked markers about a point `centre` (3,), then move them by `lift` (3,), both in world space."""
     if abs(factor - 1.0) < _SAME and np.abs(lift).max() < _SAME:
         return
     for holder in _holders(markers):
@@ -92,12 +92,12 @@ def scale_markers(markers: Iterable[SceneMarker], centre: FloatArray, factor: fl
 
 
 def _holders(markers: Iterable[SceneMarker]) -> list[bpy.types.Object]:
-    """The objects that carry the markers, without duplicates."""
+    """The objects of the markers, without duplicates."""
     return list(dict.fromkeys(marker.holder for marker in markers))
 
 
 def why_another_speed(scene: bpy.types.Scene, rig: bpy.types.Object) -> str:
-    """Why the rig's take plays at another speed than it was recorded at; "" if it does not."""
+    """Why the rig's take does not play at its recorded speed; "" if it does."""
     take = rig_settings(rig).capture.take
     rate, now = None if take is None else take.get(TAKE_RATE), scene_rate(scene)
     if take is None or rate is None or abs(now - rate) < _SAME_RATE:

@@ -15,11 +15,11 @@ from .matching import SceneMarker, mapping_of, set_entry
 
 
 def guess_markers(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Guess, ...]:
-    """Assign markers without a bone to the bones that they move with, marked as guesses; returns the guesses.
+    """Assign markers without a bone to the bones with which they move, and mark them as guesses; returns the guesses.
 
-    Markers that were assigned by their label or by hand keep their bone. Former guesses are repeated. There are no
-    guesses if few markers are assigned, if the names of the rig's bones are unknown, or for markers that move with no
-    bone.
+    Markers that were assigned by their label or by hand keep their bone. Earlier guesses are made again. There are no
+    guesses if too few markers are assigned, if the names of the rig's bones are unknown, or for markers that move with
+    no bone.
     """
     capture = rig_settings(rig).capture
     for entry in capture.markers:

@@ -22,10 +22,11 @@ Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
 
 # The radius of the empties in scene units, similar to that of a real marker.
 _EMPTY_SIZE: Final = 0.02
-# Meters along an axis, upper quartile of the markers. Measured: 0.007 in gait2354's static trial (worst marker: 0.056),
-# and 0.75 to 3.6 in six recordings of motion, including a treadmill walk of the same person.
+# A recording is static if the upper quartile of its markers' ranges along an axis is below this many meters. Measured:
+# 0.007 in gait2354's static trial (worst marker: 0.056), and 0.75 to 3.6 in six recordings of motion, including a
+# treadmill walk of the same person.
 _STANDS_WITHIN: Final = 0.1
-# Blender's limits for times and rates.
+# Blender's limits for frames and rates.
 LAST_FRAME: Final = 1_048_574
 FASTEST_RATE: Final = 32_767
 
@@ -63,7 +64,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:
-    """The frames of a recording from `first` to `last`, counted from 1 (0: to the end), every `step`-th of them.
+    """Every `step`-th frame of a recording from `first` to `last`, counted from 1; last 0 means the end.
 
     Raises ImportMarkersError, naming the file, for a range outside of it.
     """
@@ -89,10 +90,10 @@ def import_clip(
     start_frame: int = 1,
     scale: float = 1.0,
 ) -> bpy.types.Collection:
-    """Make an animated empty of every marker of a clip, in a new collection named after the clip's file.
+    """Make an animated empty for each marker of a clip, in a new collection named after the clip's file.
 
-    Keys the locations, with Z up, on the frames on which the marker is seen. Extends the scene's range to include the
-    clip. If an error is raised, nothing is changed.
+    Keys the locations, with Z up, on the frames on which the marker is visible. Extends the scene's range to include
+    the clip. If an error is raised, nothing is changed.
 
     Args:
         context: its scene receives the markers.
@@ -168,6 +169,6 @@ def set_rate(scene: bpy.types.Scene, rate: float) -> None:
 
 
 def widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
-    """Extend the scene's range to include the first and the last of the frames."""
+    """Extend the scene's range to include all frames (F,)."""
     scene.frame_start = min(scene.frame_start, max(0, math.floor(frames[0])))
     scene.frame_end = max(scene.frame_end, math.ceil(frames[-1]))

@@ -1,4 +1,4 @@
-"""How marker files are read: options of the import operator and of the command line, declared once."""
+"""Options for reading marker files, declared once for the import operator and the command line."""
 
 from inspect import get_annotations
 from typing import Any, Final
@@ -27,7 +27,7 @@ _LAYOUTS = (
 
 
 class ImportOptions:
-    """Options of an import. A mixin of the operator."""
+    """Options of an import; a mixin for the operator."""
 
     units: EnumProperty(name="Units", description="Units of the positions in the file", items=_UNITS)
     up_axis: EnumProperty(name="Up Axis", description="Which axis of the file points up", items=_UP_AXES)

@@ -43,14 +43,14 @@ def match_markers(
     take_armature: bpy.types.Object | None = None,
     keep: bool = False,
 ) -> Matched:
-    """List the scene's markers on the rig, each with the bone for its label if there is one.
+    """Add the scene's markers to the rig's list, each with the bone for its label if there is one.
 
     Args:
-        context: its selected empties are the markers if nothing else names them.
+        context: its selected empties are the markers if no others are found.
         rig: an armature with a known naming scheme.
         preset: a key of `naming.PRESETS`, or "AUTO" for the one that fits.
         take: the collection of the markers.
-        take_armature: the armature whose bones are the markers, as created by io_anim_c3d.
+        take_armature: the armature whose bones are the markers, as io_anim_c3d imports them.
         keep: do not change markers that already have a bone.
 
     Raises:
@@ -84,7 +84,7 @@ def find_markers(
 ) -> list[SceneMarker]:
     """The markers of a rig: the given ones, else newly imported ones, else the previous ones, else selected empties.
 
-    Newly imported: the last imported take since the last match in which somebody moves, so not a static trial.
+    Newly imported markers are those of the last take imported since the last match, except static trials.
     Raises MarkerError if there are no markers.
     """
     capture = rig_settings(rig).capture
@@ -147,7 +147,7 @@ _KEPT = ("bone", "point", "weight", "enabled")
 
 
 def _certain(markers: Iterable[FabrikMarker]) -> dict[str, dict[str, object]]:
-    """The properties to preserve of markers with bones that are not guesses, by name."""
+    """The properties to preserve, by marker name, of markers with a bone that is not a guess."""
     return {
         entry.name: {"offset": tuple(entry.offset), **{name: getattr(entry, name) for name in _KEPT}}
         for entry in markers
@@ -178,9 +178,9 @@ def _fill(
 
 
 def matching_doubts_of(rig: bpy.types.Object, unseen: Collection[str] = ()) -> tuple[str, ...]:
-    """Sentences about why markers may be on wrong bones, or at wrong positions.
+    """Warnings that markers may be on wrong bones, or at wrong positions.
 
-    unseen: labels of markers that are never seen.
+    unseen: labels of markers that are never visible.
     """
     capture, rest = rig_settings(rig).capture, read_rest(rig)
     labels, roles = [entry.name for entry in capture.markers], match_bones(rest)
@@ -190,7 +190,7 @@ def matching_doubts_of(rig: bpy.types.Object, unseen: Collection[str] = ()) -> t
     if capture.calibrated and rest:
         matched = match(labels, parts_of(roles), rest, capture.preset or None).markers
         height = float(np.ptp([bone.head for bone in rest.values()], axis=0).max())
-        # Distances of markers from the positions of their labels on the same bone, in the armature's units.
+        # Compare the markers with the usual positions for their labels on the same bone, in the armature's units.
         guesses = {entry.marker: entry for entry in matched}
         moved = {
             entry.marker: float(np.linalg.norm(np.subtract(_place(entry, rest), _place(guess, rest))))
@@ -245,10 +245,10 @@ def save_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
 
 
 def load_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Assign the rig's markers to the bones in a map; returns the numbers of assigned markers and of the map's markers.
+    """Assign the rig's markers to the bones in a map; returns the number of assigned markers and of markers in the map.
 
-    Markers of the map that are not listed are added without an object. Raises MapError for a file that is not a map,
-    and MarkerError for a bone that the rig does not have; then nothing is changed.
+    Markers that are only in the map are added to the list without an object. Raises MapError for a file that is not a
+    map, and MarkerError for a bone that the rig does not have; then nothing is changed.
     """
     entries = read_map(path)
     missing = next((entry for entry in entries if entry.bone not in rig.data.bones), None)

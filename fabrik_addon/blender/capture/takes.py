@@ -1,4 +1,4 @@
-"""The takes of a scene, and the state of each on a rig: matched, calibrated, baked."""
+"""Finds the takes of a scene, and stores the state of each on a rig: matched, calibrated, baked."""
 
 from collections.abc import Mapping
 from inspect import get_annotations
@@ -48,7 +48,7 @@ def follow_take(
 
 
 def _values(capture: FabrikCapture) -> dict[str, Any]:
-    """The data of the current take as values of ID properties, without those that are empty."""
+    """The data of the current take as values of ID properties, without empty ones."""
     found = {name: getattr(capture, name) for name in get_annotations(OfATake)}
     for name, rows in found.items():
         if hasattr(rows, "add"):
@@ -64,7 +64,7 @@ def _values(capture: FabrikCapture) -> dict[str, Any]:
 
 
 def _restore(capture: FabrikCapture, kept: Mapping[str, Any]) -> None:
-    """Replace the data of the current take by such values."""
+    """Replace the data of the current take with values from `_values`."""
     for name in get_annotations(OfATake):
         capture.property_unset(name)
     for name, value in kept.items():
@@ -86,9 +86,9 @@ def new_record_of(rig: bpy.types.Object) -> FabrikTake:
 
 
 def note_matched(scene: bpy.types.Scene, rig: bpy.types.Object, *, keep: bool) -> None:
-    """Note that markers were matched: the rig must be calibrated again, unless the former markers are kept.
+    """Record that markers were matched: the rig must be calibrated again, unless the former markers are kept.
 
-    Takes that are imported after this count as new.
+    Takes that are imported later count as new.
     """
     new_record_of(rig).calibrated &= keep
     for each in imported_takes(scene):

@@ -1,1 +1,1 @@
-"""Control rigs: the controls of a body's bones, found by trying them, and posing that body through them."""
+"""Control rigs: finds the controls of the body's bones by trying them, and poses the body with them."""

@@ -1,4 +1,4 @@
-"""Finds the bones of a body, their controls, and what the controls follow, from trials of the controls."""
+"""Finds the bones of a body, their controls, and the bones that the controls follow, from trials of the controls."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ import numpy as np
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from .trials import Trials
 
-# Two bones coincide if their distance is below this share of their length, and the cosine of their directions above the
-# second number.
+# Two bones coincide if their distance is below the first number, a share of their length, and the cosine of the angle
+# between them is above the second number.
 _NEAR: Final = 1e-3
 _ALONG: Final = 1.0 - 1e-5
 # A control that rotates this share of the mesh's bones rotates the whole body.
 _MOST: Final = 0.9
-# A bone whose rotation falls short of its control's by more than this share is also twisted by others.
+# A bone whose rotation differs from its control's by more than this share is also twisted by other bones.
 _LOOSE: Final = 0.01
-# Shares of a rotation: closer to 0 or 1 than this counts as 0 or 1.
+# Shares of a rotation that are closer to 0 or 1 than this count as 0 or 1.
 _NONE: Final = 0.02
-# Meters per radian, as a share of the rig's size: with a shorter lever a rotation moves nothing measurably.
+# Share of the rig's size. With a shorter lever, the effect of a rotation is too small to measure.
 _NO_ARM: Final = 1e-4
 
 
@@ -44,7 +44,7 @@ class RigBones:
     controls: frozenset[str] = field(default_factory=frozenset)
 
     def above(self, place: int) -> list[int]:
-        """The indices of the bones above one, the nearest first."""
+        """The indices of the bones above the bone at an index, the nearest first."""
         found = []
         while (place := int(self.parents[place])) >= 0:
             found.append(place)
@@ -68,7 +68,8 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
     parents = _parents(trials, bones, owners, chosen)
     everywhere = trials.follows[:, bones.deform].mean(axis=1) > _MOST
     for control, bone in list(chosen.items()):
-        # A bone between others that only the whole body's control rotates fully is not part of the body; it follows.
+        # Leave out a bone inside the body that only the control of the whole body rotates fully. It follows other
+        # bones.
         if everywhere[control] and parents[bone] >= 0:
             del chosen[control]
             above = parents.pop(bone)
@@ -81,7 +82,7 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
     controls = {bone: control for control, bone in chosen.items()}
     for bone in sorted(parents, key=lambda each: (depth(each), each)):
         control = controls[bone]
-        # Whether the bone follows its control in swing and twist, whichever other control is rotated.
+        # Whether the bone follows its control in swing and twist when any control is rotated.
         column = trials.bones.index(trials.controls[control])
         apart = np.linalg.norm(trials.turned[written, bone] - trials.turned[written, column], axis=-1)
         alike = apart < _LOOSE * np.linalg.norm(trials.turns[written], axis=-1)
@@ -94,13 +95,13 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
 def _owners(trials: Trials, bones: RigBones) -> IntArray:
     """(N,) the control of each bone; -1 if none rotates it.
 
-    Of several controls that rotate a bone about its own head, its control is the one that rotates most of the mesh;
-    controls that do not move the bones below only bend the mesh of a limb. If no control rotates it about its own head,
-    the innermost that rotates it.
+    If several controls rotate a bone about its own head, its control is the one that rotates most of the mesh;
+    controls that do not move the bones below only bend the mesh of a limb. If no control rotates the bone about its own
+    head, its control is the innermost one that rotates it.
     """
     turned = trials.follows
     rows = [trials.bones.index(name) for name in trials.controls]
-    # Of two that rotate the same mesh bones, the outer one is the one that also rotates the other.
+    # If two controls rotate the same mesh bones, the outer one also rotates the other.
     deform, others = turned[:, bones.deform].sum(axis=1), turned[:, rows].sum(axis=1) / (len(turned) + 1.0)
     stays = np.linalg.norm(trials.moved, axis=-1) < _NEAR * bones.lengths
     carried, leaves = trials.carried, np.zeros(trials.full.shape, dtype=bool)
@@ -118,19 +119,19 @@ def _representative(
 ) -> int:
     """The bone that represents all bones that a control rotates.
 
-    In order of preference: one rotated about its own head, the topmost, one that also follows twist, the longest, one
-    below a bone of the body, one of the mesh.
+    In order of preference: a bone rotated about its own head, the topmost, a bone that also follows twist, the longest,
+    a bone below one of the body, a bone of the mesh.
     """
     head = trials.rest[trials.bones.index(trials.controls[control]), :3, 3]
     full = trials.full[control]
     own = [int(bone) for bone in np.flatnonzero(owners == control) if bones.names[int(bone)] not in bones.controls]
-    # Bones that coincide with one of the mesh count too.
+    # Include bones that coincide with a bone of the mesh.
     heads, axes = trials.rest[:, :3, 3], trials.rest[:, :3, 1]
     apart = np.linalg.norm(heads[own][:, None] - heads[members], axis=-1)
     along = axes[own] @ axes[members].T
     alike = ((apart < _NEAR * bones.lengths[own][:, None]) & (along > _ALONG)).any(axis=1)
     candidates = [bone for bone, coincides in zip(own, alike, strict=True) if coincides or bone in members]
-    # If the mesh follows controls directly, they form the body.
+    # If the mesh follows controls directly, the controls form the body.
     candidates = candidates or list(members)
 
     def worth(bone: int) -> tuple[bool, int, bool, float, bool, bool, int]:
@@ -143,7 +144,7 @@ def _representative(
 
 
 def _parents(trials: Trials, bones: RigBones, owners: IntArray, chosen: Mapping[int, int]) -> dict[int, int]:
-    """The parent of each bone of the body: the next one above it in the armature, or else the one that rotates it."""
+    """The parent of each bone of the body: the next body bone above it, or else the one that rotates it."""
     parents = dict.fromkeys(chosen.values(), -1)
     turned = trials.follows
     over = {control: [int(owners[up]) for up in bones.above(bone)] for control, bone in chosen.items()}
@@ -164,9 +165,9 @@ def _parents(trials: Trials, bones: RigBones, owners: IntArray, chosen: Mapping[
 
 @dataclass(frozen=True)
 class Frame:
-    """The controls that a control's frame follows, by name, "" for none.
+    """The names of the controls that a control's frame follows; "" for none.
 
-    The frame rotates with the first, and by a `share` with the second; its head is fixed to the third.
+    The frame rotates with the first one, and by a `share` with the second. Its head is fixed to the third.
     """
 
     turns_with: str = ""
@@ -182,7 +183,7 @@ def find_frames(trials: Trials, written: Collection[str]) -> dict[str, Frame]:
     full, shares, carried = trials.full[:, rows], trials.shares[:, rows], trials.carried[:, rows]
     heads = trials.rest[rows, :3, 3]
     apart = np.linalg.norm(heads[:, None] - heads[None], axis=-1) > _NO_ARM * np.ptp(heads, axis=0).max()
-    # Outer controls rotate more of the others; of two that rotate the same ones, the outer one rotates more bones.
+    # Outer controls rotate more other controls; if two rotate the same ones, the outer one rotates more bones.
     sizes = full.sum(axis=1) + trials.full.sum(axis=1) / (1.0 + len(trials.bones))
 
     def innermost(chosen: BoolArray) -> str:
@@ -193,7 +194,8 @@ def find_frames(trials: Trials, written: Collection[str]) -> dict[str, Frame]:
     for column, name in enumerate(trials.controls):
         others = is_written & (np.arange(len(rows)) != column)
         first = innermost(others & full[:, column])
-        # A control that rotates the leader equally affects this control only through the leader.
+        # Ignore a control that rotates the leader and this control by the same share, because it acts through the
+        # leader.
         leader = trials.controls.index(first) if first else column
         own = np.isnan(shares[:, leader]) | (np.abs(shares[:, column] - shares[:, leader]) > _NONE) | (not first)
         part = others & own & (shares[:, column] > _NONE) & (shares[:, column] < 1.0 - _NONE)
@@ -201,7 +203,7 @@ def find_frames(trials: Trials, written: Collection[str]) -> dict[str, Frame]:
         share = float(shares[trials.controls.index(second), column]) if second else 0.0
         rest = np.abs(shares[:, column] - (1.0 - share)) < _NONE
         if second:
-            # Two that do not rotate one another share the rotation; a control that rotates both is further out.
+            # Two controls that do not rotate each other share the rotation; a control that rotates both is further out.
             row = trials.controls.index(second)
             first = innermost(part & rest & ~full[row] & ~full[:, row]) or first
         moving = others & carried[:, column] & (apart[:, column] | full[:, column])

@@ -1,4 +1,4 @@
-"""Finds the controls of limbs on IK, by trials: controls that move the limb on IK, and do nothing on FK."""
+"""Finds the controls of limbs on IK by trials: they move the limb on IK, and have no effect on FK."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -18,19 +18,19 @@ from .switches import hand_over
 
 # Effects below this share of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3
-# A control adds something only if more than this share of its effect cannot be reproduced by other controls. Arcs of
-# two trials already differ by their step.
+# A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
+# may come from the curvature of the trials' arcs.
 _NEW: Final = 0.1
 # The largest share of a joint's bend about a second axis, and the least cosine between the hinge and an axis of the
 # bone, for a joint to count as a hinge.
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
-# Radians from straight, or half of a limb's bend at rest: Blender's IK has an error of 0.01 mm, which rotates a limb of
-# half a meter that is bent by 1 degree by 0.2 degrees. It shortens the limb by 0.6 mm.
+# Radians from straight, or half of a limb's bend at rest. Blender's IK has an error of 0.01 mm, which rotates a limb of
+# half a meter with a bend of 1 degree by 0.2 degrees. This bend shortens the limb by 0.6 mm.
 _STRAIGHT: Final = 0.1
-# Share of a trial's movement: a bone whose length changes by more is stretched (Rigify's by a tenth to a fifth).
+# Share of a trial's movement. A bone whose length changes by more is stretched (Rigify's by a tenth to a fifth).
 _STRETCH: Final = 0.03
-# Share of a trial's angle: a bone whose rotation differs by less is rotated rigidly.
+# Share of a trial's angle. A bone whose rotation differs by less from the control's follows it rigidly.
 _RIGID: Final = 0.02
 _AXES: Final = 3
 
@@ -42,9 +42,9 @@ def find_limb_controls(
     candidates: Sequence[str],
     after: Mapping[str, int],
 ) -> None:
-    """Store on the controls which limb they move while it is on IK. The switches are left on IK.
+    """Store the limb that each control moves on IK. Leaves the switches on IK.
 
-    candidates: the controls that people may move or rotate. after: for each bone, bits of those that may follow it.
+    candidates: the controls that users may move or rotate. after: for each bone, the bones that may follow it, as bits.
     """
     limbs: dict[str, list[str]] = {}
     for row in kept.carriers:
@@ -76,10 +76,10 @@ def find_limb_controls(
 def _stop_stretching(
     context: bpy.types.Context, kept: FabrikControlRig, limbs: Mapping[str, LimbOnIk], after: Mapping[str, int]
 ) -> None:
-    """Record which bones let IK stretch their limb, if they keep their lengths without that.
+    """Store the bones whose IK Stretch is turned off, if this keeps the limb's lengths constant.
 
-    This is Blender's bone setting IK Stretch, not a setting of the rig. Some limbs stretch only when they are bent more
-    than in a trial.
+    IK Stretch is Blender's bone setting, not a setting of the rig. Some limbs stretch only when they are bent more than
+    in a trial.
     """
     stretching = _stretching(next(iter(limbs.values())).rig) if limbs else []
     for path, limb in limbs.items():
@@ -91,7 +91,7 @@ def _stop_stretching(
                 row.fk, row.ik = bone.ik_stretch, 0.0
         kept.switches[path].stretches = False
         hand_over(limb.rig, kept, {path: kept.switches[path].ik})
-    # A paw's rest pose may differ from that of its controls: Rigify rotates the heel to match.
+    # A paw's rest pose may differ from its controls', since Rigify rotates the heel to match.
     rests = [np.array([limb.rig.data.bones[name].matrix_local for name in limb.bones]) for limb in limbs.values()]
     bring_limbs(context.view_layer.update, list(limbs.values()), rests)
     context.view_layer.update()
@@ -103,7 +103,7 @@ def _stop_stretching(
 
 
 def _stretching(rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
-    """The bones that some IK may stretch."""
+    """The bones that IK may stretch."""
     iks: list[tuple[bpy.types.PoseBone, Any]] = [(bone, each) for bone in rig.pose.bones for each in bone.constraints]
     names = {each.name for bone, ik in iks if ik.type == "IK" and ik.use_stretch for each in moved_by(bone, ik)}
     return [bone for bone in rig.pose.bones if bone.name in names and bone.ik_stretch > 0.0]
@@ -154,15 +154,15 @@ def _moving(
 
 
 def _chosen(limb: LimbOnIk) -> list[str]:
-    """The controls that are needed: the IK control, then, from the innermost, those that add an effect.
+    """The needed controls: the IK control, then those that add an effect, from the innermost.
 
-    A control without effect is, for example, a pole that the rig's IK only uses on request.
+    An example of a control without an effect is a pole that the rig's IK uses only on request.
     """
     chosen, known = [], np.zeros((len(limb.jacobian), 0))
     for name in (limb.leader, *(name for name in reversed(limb.controls) if name != limb.leader)):
         own = [column for column, (place, _) in enumerate(limb.columns) if limb.controls[place] == name]
         does = limb.jacobian[:, own]
-        # It adds something if some column is not a linear combination of the known columns.
+        # A control adds an effect if one of its columns is not a linear combination of the known columns.
         rest = does - known @ (np.linalg.pinv(known, rcond=_NOTHING) @ does) if known.size else does
         sizes = np.linalg.norm(does, axis=0)
         adds = (np.linalg.norm(rest, axis=0) > _NEW * np.maximum(sizes, _NEW * sizes.max())).any()
@@ -190,7 +190,7 @@ def _note(kept: FabrikControlRig, limb: LimbOnIk, control: str, path: str) -> No
 
 
 def _note_heel(kept: FabrikControlRig, limb: LimbOnIk, end: int) -> None:
-    """Store the control that rotates the bone above a limb's end alone, about all axes, as the heel of a paw does."""
+    """Store the control, such as a paw's heel, that rotates only the bone above a limb's end, about all axes."""
     above = limb.bones.index(kept.carriers[limb.bones[end]].parent) if end else 0
     turned = limb.jacobian.reshape(len(limb.bones), 6, -1)[:, 3:] / limb.lengths[:, None, None]
     for place, name in enumerate(limb.controls if above else ()):
@@ -203,7 +203,7 @@ def _note_heel(kept: FabrikControlRig, limb: LimbOnIk, end: int) -> None:
 def _look_at_joints(kept: FabrikControlRig, limb: LimbOnIk, path: str) -> None:
     """Store how a limb's IK bends the joints between its first bone and its end, and whether it stretches the limb.
 
-    The limb need not be exactly at rest.
+    The limb need not be exactly in its rest pose.
     """
     leader, end = limb.controls.index(limb.leader), limb.carried.any(axis=0)
     own = [column for column, (place, axis) in enumerate(limb.columns) if place == leader and axis < 3]
@@ -225,14 +225,14 @@ def _look_at_joints(kept: FabrikControlRig, limb: LimbOnIk, path: str) -> None:
 
 
 def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float, float]:
-    """Axis ("" for several) and range of a joint's bend, from rotations `turned` (3, T) of T trials."""
+    """The axis ("" for several) and the range of a joint's bend, from rotation vectors `turned` (3, T) of T trials."""
     axes, sizes, _ = np.linalg.svd(turned)
     local = np.array(lower.to_3x3()).T @ axes[:, 0]
     along = int(np.argmax(np.abs(local)))
     if sizes[1] > _ONE_AXIS * sizes[0] or abs(local[along]) < _ALONG or along == 1:
         return "", 0.0, 0.0
     above, below = (each.col[1].to_3d() for each in (upper, lower))
-    # Measured from straight, so this is the joint's bend at rest.
+    # The joint's bend at rest, measured from straight.
     bend = float(np.arctan2(above.cross(below).dot(lower.col[along].to_3d()), above.dot(below)))
     least = min(_STRAIGHT, 0.5 * abs(bend))
     low, high = (least - bend, np.pi - bend) if bend > 0.0 else (-np.pi - bend, -bend - least)

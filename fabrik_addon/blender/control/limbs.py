@@ -24,49 +24,50 @@ from ..settings.control import FabrikControlRig, moves
 from ..settings.rig import rig_settings
 from .model import add_to_channels, free_channels
 
-# A trial's step, in radians or shares of a limb's length. Errors of single precision are a thousandth of it, and it
-# does not pull straight a limb at 99.7 % of its length.
+# A trial's step, in radians or shares of a limb's length. Errors of single precision are a thousandth of it. It does
+# not straighten a limb at 99.7 % of its length.
 _TRIED: Final = 0.003
-# A limb is in place if its errors are below this share of its length: distances, and angles times bone lengths.
+# A limb is in place if its errors (distances, and angles times bone lengths) are below this share of its length.
 _PLACED: Final = 4e-5
-# A limb with an error above this share of its length is placed from scratch.
+# A limb with an error above this share of its length is placed from the beginning.
 _FAR: Final = 0.03
-# Channels are tried again if a step leaves more than this share of the error.
+# A step is poor if it leaves more than this share of the error.
 _GOOD_STEP: Final = 0.5
-# The number of poor steps before channels are tried again. Each step improves the known effects, while trials take one
-# evaluation for each channel.
+# The number of poor steps after which the effects of channels are measured again. That takes one evaluation per
+# channel, while each step improves the known effects without it.
 _POOR_STEPS: Final = 2
 # Effects below this share of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3
 # Effects below this share of a trial's step are lost in single precision.
 _TELLING: Final = 0.02
-# The largest step, in radians and shares of a limb's length, for which the trials are valid.
+# The largest step, in radians and shares of a limb's length, for which the measured effects are valid.
 _MOST: Final = 0.8
-# A step gains if it leaves less than this share of the error. After this many steps without gain, a limb is as near as
-# possible.
+# A step succeeds if it leaves less than this share of the error. After this many steps without success, the limb is as
+# near as possible.
 _GAIN: Final = 0.9
 _MOST_IDLE: Final = 4
 _SHORTER: Final = 0.3
-# Weight of the limb's end relative to the rest, since IK that stretches a limb cannot bring its middle to the solved
-# position.
+# Weight of the limb's end relative to its other bones, since IK that stretches a limb cannot bring its middle to the
+# solved position.
 _END: Final = 10.0
-# Directions with an effect below this share of a trial's movement are not used, since two controls may do the same.
+# Directions with an effect below this share of a trial's movement are ignored, because two controls may have the same
+# effect.
 _SAME: Final = 0.01
 # A limb has no bend plane if its joints are closer than this share of its length to the line from root to end.
 _STRAIGHT: Final = 1e-3
-# An IK control holds the limb if moving it with the end leaves at most this share of the error.
+# An IK control holds the limb's end if moving both together leaves at most this share of the error.
 _NEARER: Final = 0.1
 _MOST_LEADS: Final = 3
 # The index of a limb's end bone if the limb bends at one joint.
 _ONE_JOINT: Final = 2
-# Radians: half of this is the error of single precision at the smallest bend.
+# Radians. Half of this is the error of single precision at the smallest bend.
 _IN_PLANE: Final = 3e-4
-# A pole is the right one if rotating it leaves less than this share of the angle.
+# A control is the pole if rotating it leaves less than this share of the angle.
 _FOLLOWS: Final = 0.5
 _MOST_TURNS: Final = 3
-# Shares of a control's movement: bones that follow it this far along all axes are the limb's end, and so are those that
-# it does not rotate (by less times their length). An almost straight leg lags by 6 %, though. The bone above a paw lags
-# by 3 % and is rotated by 10 %.
+# Shares of a control's movement. Bones that move by at least the first share along all axes belong to the limb's end.
+# From the second share on, so do bones that rotate by less than the third times their length, since an almost straight
+# leg lags by 6 %. The bone above a paw lags by 3 % and rotates by 10 %.
 _CARRIED: Final = 0.99
 _LAGGING: Final = 0.9
 _ROTATED: Final = 0.01
@@ -80,16 +81,16 @@ class LimbOnIk:
 
     Attributes:
         bones, controls: their names.
-        columns: for each free channel the index of its control, and which of the control's six channels it is.
+        columns: for each free channel, the index of its control, and its index among the control's six channels.
         goes_by: by bone name, the control that it follows. end: (B,) whether bones belong to the limb's end.
         heels: by name of a bone above the end, the control that rotates it, such as a paw's heel.
-        lengths: (B,) of the bones. size: of the limb. units: (6,) the steps of a trial.
-        jacobian: (6 B, C) effects of a trial's step of C channels on B bones, as `differences`.
+        lengths: (B,) bone lengths. size: length of the limb. units: (6,) the steps of a trial.
+        jacobian: (6 B, C) effects of a trial's step of C channels on B bones, in the units of `differences`.
         pole: the control that rotates the limb about the line from its root to its end, "" while unknown.
     """
 
     def __init__(self, rig: bpy.types.Object, bones: Sequence[str], controls: Sequence[str]) -> None:
-        """Nothing is tried yet."""
+        """Read the bones and the channels; does not try any control yet."""
         self.rig, self.bones, self.controls = rig, list(bones), list(controls)
         self.lengths = np.array([rig.data.bones[name].length for name in bones])
         self.size = float(self.lengths.sum())
@@ -115,12 +116,12 @@ class LimbOnIk:
         return np.concatenate([there[:, :3, 3] - here[:, :3, 3], vectors], axis=1).ravel()
 
     def error(self, differences: FloatArray) -> float:
-        """The largest of differences (6 B,), as a length; those of the limb's end have a larger weight."""
+        """The largest of the differences (6 B,), as a length; those of the limb's end have a larger weight."""
         off = np.abs(differences).reshape(len(self.bones), 6).max(axis=1)
         return float((off * np.where(self.end, _END, 1.0)).max())
 
     def is_far(self, wanted: FloatArray) -> bool:
-        """Whether no Jacobian is known, or the limb is too far from matrices (B, 4, 4) for it to be valid."""
+        """Whether the Jacobian is unknown, or not valid because the limb is too far from matrices (B, 4, 4)."""
         return not self.jacobian.any() or self.error(self.differences(wanted, self.stands())) > _FAR * self.size
 
     def step(self, column: int) -> None:
@@ -131,7 +132,7 @@ class LimbOnIk:
 
     @property
     def carried(self) -> BoolArray:
-        """(N, B) whether bones move as far as each translating control, along all axes: the limb's end."""
+        """(N, B) whether bones move as far as each translating control along all axes, like the limb's end."""
         ways, turns = np.linalg.norm(self.jacobian.reshape(len(self.bones), 2, 3, -1), axis=2).swapaxes(0, 1)
         lagging = (ways > _LAGGING * self.units[0]) & (turns < _ROTATED * self.units[0])
         moved = lagging | (ways > _CARRIED * self.units[0])
@@ -146,7 +147,7 @@ class LimbOnIk:
 
     @property
     def leader(self) -> str:
-        """The IK control: the first of the controls that most bones follow."""
+        """The IK control, which is the control that the most bones follow."""
         return self.controls[int(np.argmax(self.carried.sum(axis=1)))]
 
     def hold(self, goes_by: Mapping[str, str]) -> None:
@@ -163,12 +164,12 @@ class LimbOnIk:
     def end_error(self, wanted: FloatArray) -> float:
         """The largest difference of bones held by IK controls and heels from their matrices (B, 4, 4), as a length."""
         off = np.abs(self.differences(wanted, self.stands()).reshape(len(self.bones), 6))
-        # The position of a heel's bone depends on the length that IK gives it.
+        # Only rotations of heels' bones, because their positions depend on lengths that IK changes.
         turned = [off[self.bones.index(bone), 3:] for bone in self.heels]
         return float(np.concatenate([*turned, *(off[self.bones.index(bone)] for bone in self.goes_by), [0.0]]).max())
 
     def is_held(self, wanted: FloatArray) -> bool:
-        """Whether the IK controls hold the limb's end in its wanted position."""
+        """Whether the IK controls hold the limb's end at its matrices among `wanted` (B, 4, 4), armature space."""
         return self.end_error(wanted) <= _PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
@@ -182,7 +183,7 @@ class LimbOnIk:
             self._move_to(control, there)
 
     def plane_angle(self, wanted: FloatArray) -> float:
-        """Radians about the line from root to end, from the limb's bend plane to that of matrices (B, 4, 4).
+        """Radians about the line from root to end, from the limb's bend plane to the plane of matrices (B, 4, 4).
 
         Zero if the limb is straight, or the angle is negligible.
         """
@@ -208,7 +209,7 @@ class LimbOnIk:
 
     @property
     def is_simple(self) -> bool:
-        """Whether the IK control, heels and pole determine the whole limb: it bends at only one joint, as arms do."""
+        """Whether IK control, heels and pole determine the whole limb: it bends at only one joint, like an arm."""
         return bool(self.goes_by) and self._first_held <= _ONE_JOINT
 
     @property
@@ -218,7 +219,7 @@ class LimbOnIk:
 
     @cached_property
     def _in_chains(self) -> set[str]:
-        """The controls that IK rotates, so that their matrices are a result of the IK."""
+        """The controls that are rotated by IK, so that their matrices are results of the IK."""
         chained = (
             each.name
             for bone in self.rig.pose.bones
@@ -229,12 +230,12 @@ class LimbOnIk:
         return set(chained).intersection(self.controls)
 
     def _move_to(self, control: bpy.types.PoseBone, there: Matrix) -> None:
-        """Set a control's channels, as far as locks allow, to bring it to a matrix in armature space.
+        """Set a control's unlocked channels to bring it to a matrix in armature space.
 
-        For a control that IK rotates itself, without that rotation.
+        For a control that is rotated by IK, ignores that rotation.
         """
         if control.name not in self._in_chains:
-            # The effect of its constraints, such as another parent, stays.
+            # Keep the effect of its constraints, such as another parent.
             there = _by_channels(control) @ control.matrix.inverted() @ there
         basis = _by_channels(control, there)
         turn = np.array((control.matrix_basis.inverted() @ basis).to_quaternion())
@@ -243,7 +244,7 @@ class LimbOnIk:
         add_to_channels(control, np.where(free_channels(control), steps, 0.0))
 
     def move(self, off: FloatArray, share: float) -> FloatArray:
-        """Take a share of a Gauss-Newton step for differences (6 B,); returns (C,) steps in trial steps."""
+        """Take a share of a Gauss-Newton step for differences `off` (6 B,); returns it as (C,) trial steps."""
         units = self.units[[axis for _, axis in self.columns]]
         found = self._least_steps(off) * units * share
         steps = np.zeros((len(self.controls), 6))
@@ -256,13 +257,13 @@ class LimbOnIk:
         return np.array([steps[place, axis] for place, axis in self.columns]) / units
 
     def learn(self, steps: FloatArray, change: FloatArray) -> None:
-        """Update the Jacobian (Broyden) after steps (C,) of the channels changed the differences by (6 B,)."""
+        """Update the Jacobian (Broyden 1965) after `steps` (C,) of the channels caused a `change` (6 B,)."""
         square = float(steps @ steps)
         if square > _TELLING**2:
             self.jacobian += np.outer(change - self.jacobian @ steps, steps) / square
 
     def _least_steps(self, off: FloatArray) -> FloatArray:
-        """(C,) least-norm steps, in trial steps, that remove differences (6 B,), the limb's end first."""
+        """(C,) least-norm step, in units of trial steps, that removes differences (6 B,), the limb's end first."""
         end, telling = np.repeat(self.end, 6), self.telling
         jacobian, least = self.jacobian[:, telling], _SAME * self.units[0]
         steps, others = _solved(jacobian[end], off[end], least)
@@ -273,7 +274,7 @@ class LimbOnIk:
 
 
 def _by_channels(control: bpy.types.PoseBone, there: Matrix | None = None) -> Matrix:
-    """A control's matrix in armature space without its constraints, or the basis matrix that results in a given one."""
+    """A control's matrix in armature space without its constraints; if `there` is given, the basis matrix for it."""
     bone, above = control.bone, control.parent
     parents = () if above is None else (above.matrix, above.bone.matrix_local)
     held = dict(zip(("parent_matrix", "parent_matrix_local"), parents, strict=False))
@@ -283,7 +284,7 @@ def _by_channels(control: bpy.types.PoseBone, there: Matrix | None = None) -> Ma
 
 
 def _solved(matrix: FloatArray, values: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
-    """(C,) the least-norm solution for (R,), and (C, N) the null space (singular values below `least`)."""
+    """(C,) the least-norm solution for `values` (R,), and (C, N) the null space (singular values below `least`)."""
     left, sizes, right = np.linalg.svd(matrix)
     count = np.count_nonzero(sizes > least)
     return right[:count].T @ ((left[:, :count].T @ values) / sizes[:count]), right[count:].T
@@ -297,9 +298,9 @@ def limbs_that_stay(
     *,
     baked: bool = False,
 ) -> dict[str, LimbOnIk]:
-    """The limbs that are on IK and stay on it, by switch.
+    """The limbs that are on IK and stay on IK, by switch.
 
-    known: limbs that were placed before. baked: whether over frames; then limbs only stay on IK if they have a pin.
+    known: limbs that were placed before. baked: for a bake, in which limbs only stay on IK if they have a pin.
     """
     found = {}
     for path, controls in stay_on_ik(rig, kept, paths, baked=baked):
@@ -330,8 +331,8 @@ def stay_on_ik(
 def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
     """Place the controls of limbs in closed form, so that the limbs' bones get matrices (B, 4, 4).
 
-    The limb's end gets there as far as its IK reaches, and the limb bends in the plane of the wanted pose; the rig
-    determines the lengths of the bones. Channels that need no change are not written.
+    The limb's end gets there if IK can reach it, and the limb bends in the plane of the wanted pose. The rig determines
+    the lengths of the bones. Channels that need no change are not written.
     """
     update()
     pairs = list(zip(limbs, wanted, strict=True))
@@ -356,7 +357,7 @@ def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
 
 
 def _lead_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
-    """Move IK controls and heels until they hold the limbs' ends at their (B, 4, 4) matrices, or gain nothing."""
+    """Move IK controls and heels until they hold the limbs' ends at their (B, 4, 4) matrices, or stop improving."""
     torn, done = set[int](), set[int]()
     for _ in range(_MOST_LEADS):
         off = [(limb, each) for limb, each in pairs if id(limb) not in done and not limb.is_held(each)]
@@ -372,7 +373,7 @@ def _lead_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> 
             if id(limb) in torn and left > _GAIN * error:
                 done.add(id(limb))
             if left > _NEARER * error and not limb.is_held(each):
-                # The limb's end does not follow its control, so both return to their rest relation.
+                # The limb's end does not follow its control, so place both relative to each other as at rest.
                 torn.add(id(limb))
             if left >= error:
                 held.put_back()
@@ -401,7 +402,7 @@ def place_limbs(
     """Place several limbs together, as near as possible to matrices (B, 4, 4) of their bones.
 
     Limbs that were placed before continue from there, with their Jacobian. update: evaluates the rig. most: maximum
-    number of Gauss-Newton steps; None: until they gain nothing.
+    number of Gauss-Newton steps; None: until the error stops decreasing.
     """
     update()
     far = [(limb, each) for limb, each in zip(limbs, wanted, strict=True) if limb.is_far(each)]
@@ -424,7 +425,7 @@ def place_limbs(
 
 
 def _moving(searches: Sequence["_Search"]) -> list["_Search"]:
-    """The searches that continue after the results of their last steps have been checked."""
+    """Check the results of the last steps; returns the searches that continue."""
     for search in searches:
         search.look()
     return [search for search in searches if search.goes_on]
@@ -434,12 +435,12 @@ class _Search:
     """The search for one limb's placement, with the best state and the step length.
 
     Attributes:
-        is_poor: whether the last steps gained little, so that channels are tried again.
-        went_back: whether the last step was undone. goes_on: whether another step may gain.
+        is_poor: whether the last steps improved little, so that channels are tried again.
+        went_back: whether the last step was undone. goes_on: whether another step may help.
     """
 
     def __init__(self, limb: LimbOnIk, wanted: FloatArray) -> None:
-        """Begin at the limb's current pose."""
+        """Start at the limb's current pose."""
         self.limb, self._wanted = limb, wanted
         self._held, self._best, self._left = HeldChannels(limb.rig, limb.controls), np.inf, _MOST_IDLE
         self._off, self._steps, self._share = np.zeros(6 * len(limb.bones)), np.zeros(len(limb.columns)), 1.0
@@ -447,7 +448,7 @@ class _Search:
         self._poor_steps, self._tries = 0, 0
 
     def look(self) -> None:
-        """Check the result of the last step; a step without gain is undone, and the next is shorter."""
+        """Check the result of the last step. If it did not help, undo it and shorten the next one."""
         off = self.limb.differences(self._wanted, self.limb.stands())
         self.limb.learn(self._steps, self._off - off)
         size = self.limb.error(off) / self.limb.size
@@ -468,7 +469,7 @@ class _Search:
         self.goes_on = self._left > 0 and self._best > _PLACED
 
     def columns(self) -> list[int]:
-        """The channels to try again: a pole's, then all with a known effect, finally all."""
+        """The channels to try again: first the pole's, then all with a known effect, finally all."""
         telling, leader = self.limb.telling, self.limb.controls.index(self.limb.leader)
         aside = [column for column in telling if self.limb.columns[column][0] != leader]
         every = [*range(len(self.limb.columns))]
@@ -483,7 +484,7 @@ class _Search:
 def try_channels(update: Update, limbs: Sequence[LimbOnIk], columns: Sequence[Sequence[int]] | None = None) -> None:
     """Measure the effects of the limbs' control channels on their bones, one channel of each limb at a time.
 
-    columns: the channels to try, by limb, None for all; the others keep their known effects.
+    columns: for each limb the channels to try; None for all. The others keep their known effects.
     """
     held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
     here = [limb.stands() for limb in limbs]

@@ -1,4 +1,4 @@
-"""The channels of controls, and their values for poses of a body, a single pose or many."""
+"""Converts poses of a body to channels of its controls, for one pose or many."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ from ..settings.control import FabrikControlRig
 
 
 def free_channels(bone: bpy.types.PoseBone) -> BoolArray:
-    """(6,) the axes along and about which a control is not locked."""
+    """(6,) whether a control can move along, and rotate about, each axis of its channels."""
     return ~np.array([*bone.lock_location, *bone.lock_rotation])
 
 
 def adds_up(bone: bpy.types.PoseBone) -> bool:
     """Whether constraints add to a bone's own channels instead of replacing them.
 
-    They do for a tail that follows or a curling finger, and for a control with a custom shape whose parent can be
-    switched. Among the bones moved by an IK below them, they do for the controls that rotate the limb, and not for the
-    bones of the mesh.
+    They do for a following tail or a curling finger, and for a control with a custom shape whose parent can be
+    switched. Among the bones that an IK further down moves, they do for the controls that rotate the limb, and not for
+    the bones of the mesh.
     """
     if not bone.constraints and bone.bone.use_deform:
         return False
@@ -46,7 +46,7 @@ def adds_up(bone: bpy.types.PoseBone) -> bool:
 
 
 def add_to_channels(bone: bpy.types.PoseBone, steps: FloatArray) -> None:
-    """Move and rotate a control by (6,): lengths along, and radians about, the axes of its channels."""
+    """Move and rotate a control by `steps` (6,): lengths along, then radians about, the axes of its channels."""
     if steps[:3].any():
         bone.location = (np.array(bone.location) + steps[:3]).tolist()
     if not steps[3:].any():
@@ -117,7 +117,7 @@ class ControlModel:
             for row in frames
         ]
         leaders = list(dict.fromkeys(name for way in ways for name in way[:2] if name in bones and name not in body))
-        # The leaders of controls: other controls, bones that are not written, or none, which is the last index.
+        # The leaders of controls: other controls, or bones that are not written. The last index means none.
         numbers = {name: number for number, name in enumerate((*self.controls, *leaders))}
         self._first = [numbers.get(first, -1) for first, *_ in ways]
         self._second = [numbers.get(second, -1) for _, second, *_ in ways]
@@ -137,11 +137,11 @@ class ControlModel:
             axes = self._carried(self._turned)[..., self._own, :, :] @ self._frames[..., self._own, :, :]
             self._axes = axes if bone.bone.use_local_location else axes @ self._at_rest[self._own].T
             posed = as_array(bone.matrix) if over is None else over.matrices[self.place]
-            # The parent may be scaled, and the location with it.
+            # A scaled parent also scales the location.
             self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
 
     def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: Stands | None) -> None:
-        """Read the matrices of controls, of what they follow, and of the bones that follow them."""
+        """Read the matrices of controls, of their leaders, and of the bones that follow them."""
         turned, self._heads, at_rest = _stands(rig, (*self.controls, *leaders), over)
         stands, self._bone_heads, _ = _stands(rig, skeleton.names, over)
         count = len(self.controls)
@@ -160,11 +160,11 @@ class ControlModel:
         self._frames = _back(self._carried(self._turned)) @ self._turned @ _back(self._own_turns)
 
     def pose(self, armature_matrices: FloatArray) -> ControlPose:
-        """The channels for matrices ([F,] J, 4, 4) of the tree's bones, armature space."""
+        """The channels for `armature_matrices` (..., J, 4, 4) of the tree's bones, in armature space."""
         wanted, heads = armature_matrices[..., :3, :3], armature_matrices[..., :3, 3]
         new = wanted[..., self._bodies, :, :] @ self._offsets
         for number in self._swinging:
-            # Keep its twist, which does not rotate the bone: otherwise the twist would grow with every pose.
+            # Keep the control's twist, which does not rotate the bone. Otherwise the twist would grow with every pose.
             kept = self._carried(new)[..., number, :, :] @ (self._frames @ self._own_turns)[..., number, :, :]
             axis = (kept @ _back(self._offsets[..., number, :, :]))[..., 1]
             swing = rotation_between(axis.reshape(-1, 3), wanted[..., self._bodies[number], :, 1].reshape(-1, 3))
@@ -173,7 +173,7 @@ class ControlModel:
         return ControlPose(rotations, self._placed(wanted, heads, new) if self.place else None)
 
     def _carried(self, new: FloatArray) -> FloatArray:
-        """([F,] C, 3, 3) rotations from rest of what the controls follow, with the controls at ([F,] C, 3, 3)."""
+        """([F,] C, 3, 3) rotations from rest of the controls' leaders, for controls at `new` ([F,] C, 3, 3)."""
         turned = new @ _back(self._at_rest)
         still = np.broadcast_to(self._leaders, (*new.shape[:-3], *self._leaders.shape[-3:]))
         every = np.concatenate([turned, still], axis=-3)
@@ -187,7 +187,7 @@ class ControlModel:
         return carried
 
     def _placed(self, wanted: FloatArray, heads: FloatArray, new: FloatArray) -> FloatArray:
-        """([F,] 3) location of the root control that brings the heads fixed to it to the wanted ones."""
+        """([F,] 3) location of the root control that brings `heads`, which are fixed to it, to `wanted`."""
         bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
         from_bone = times(self._back[..., bone, :, :], point - self._bone_heads[..., bone, :])
         there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)

@@ -1,6 +1,6 @@
-"""One interface for posing plain rigs, by channels of bones, and control rigs, by controls of their body.
+"""One interface for posing plain rigs, by their bones' channels, and control rigs, by their controls.
 
-`posed_rig` finds out which of the two a rig is, so that code that reads and writes poses need not.
+`posed_rig` chooses the class for a rig, so that code that reads and writes poses works with both.
 """
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -36,19 +36,19 @@ from .switches import bone_in_path, keyed_switches, set_along
 from .writer import ControlWriter, Deviation, TakeChannels, deviations, said
 
 _NO_CONTROL = "no control carries it"
-# Least cosine between a control's axis and its bone's for the two to be the same.
+# A control's axis equals its bone's if the cosine between them is at least this.
 _ALONG: Final = 0.9994
-# Radians by which a control's axes may differ from a bone's for both to have one limit.
+# Radians. A control and its bone share one limit if their axes differ by at most this.
 _OTHER_AXES: Final = 1e-3
-# Radians: smaller rotations of a control without keys are ignored.
+# Radians. Smaller rotations of a control without keys are ignored.
 _UNKEYED: Final = 1e-4
-# Radians: a control that rotates by less does not change in a bake.
+# Radians. A control that rotates by less is not changed by a bake.
 _STILL: Final = 1e-5
-# Number of frames on which the result of a bake is checked.
+# The number of frames on which the result of a bake is checked.
 _LOOKED_AT: Final = 9
 
 _Pair: TypeAlias = tuple[str, str]
-# By (bone, property), the former values.
+# Former values, by (bone, property).
 Changed: TypeAlias = dict[_Pair, tuple[float, ...]]
 # (F, J, 4) local rotations and (F, 3) root heads.
 _Poses: TypeAlias = tuple[FloatArray, FloatArray]
@@ -59,8 +59,8 @@ class PlainRig:
 
     Attributes:
         rig: the armature object.
-        by_channels: whether the bones' channels, and so their curves, determine the pose. Otherwise frames have to be
-            evaluated.
+        by_channels: whether the bones' channels, and so their curves, determine the pose. Otherwise Blender must
+            evaluate each frame.
     """
 
     by_channels: ClassVar[bool] = True
@@ -76,7 +76,7 @@ class PlainRig:
         return plain.read_trees(self.rig, at_rest=at_rest)
 
     def pose(self) -> Channels:
-        """The current pose as channels; bones of a body get the channels that they would have without controls."""
+        """The current pose as channels; for a control rig, the channels that body bones would have without controls."""
         return plain.read_channels(self.rig)
 
     def local(self, bones: Iterable[str]) -> dict[str, FloatArray]:
@@ -86,7 +86,7 @@ class PlainRig:
         return {name: posed[name] if name in posed else local_rotation(self.rig.pose.bones[name]) for name in bones}
 
     def stands(self, tree: Tree) -> FloatArray:
-        """(J, 4, 4) current matrices of a tree's bones, armature space, without scale."""
+        """(J, 4, 4) current matrices of a tree's bones in armature space, without scale."""
         posed = np.array([as_array(self.rig.pose.bones[name].matrix) for name in tree.skeleton.names])
         posed[:, :3, :3] = nearest_rotations(posed[:, :3, :3])
         return posed
@@ -95,7 +95,7 @@ class PlainRig:
     def owned(self) -> dict[str, str]:
         """The bones that constraints move, each with the name of the reason.
 
-        Without a body's bones, which have controls.
+        Excludes the bones of a control rig's body, which have controls.
         """
         return constrained_bones(self.rig)
 
@@ -117,17 +117,17 @@ class PlainRig:
     def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
         """The bones of each limb on IK without a goal, by the bone whose head its IK control holds.
 
-        Without limbs that IK stretches, since their ends stay wherever the body is, and without limbs whose IK controls
-        move with the body.
+        Excludes limbs that IK stretches, since their ends stay in place anyway, and limbs whose IK controls move with
+        the body.
         """
         return {}
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
-        """The locks on a bone's rotation (4,): its own, or those of its control."""
+        """The locks on a bone's rotation, its own or its control's, relative to `rotation` (4,); None without locks."""
         return with_locks(self.rig.pose.bones[bone], rotation)
 
     def locks(self, skeleton: Skeleton, bones: Iterable[int], rotations: FloatArray) -> dict[int, WithLocks]:
-        """By index in the skeleton, the locks on bones' rotations, relative to rotations (J, 4)."""
+        """The locks on bones' rotations, by index in the skeleton, relative to rotations (J, 4)."""
         locked = self._with_locks()
         names = {bone: skeleton.names[bone] for bone in bones if skeleton.names[bone] in locked}
         locks = {bone: self.lock(name, rotations[bone]) for bone, name in names.items()}
@@ -144,7 +144,7 @@ class PlainRig:
         return hinge_of_locks(self.rig.pose.bones[bone])
 
     def limited(self, bone: str) -> bpy.types.PoseBone | None:
-        """The bone that stores a limit of hand posing: the bone itself, or its control if both have the same axes."""
+        """The bone that stores a limit for posing by hand: itself, or its control if both have the same axes."""
         return self.rig.pose.bones[bone]
 
     def may_move(self, root: str) -> bool:
@@ -165,10 +165,10 @@ class PlainRig:
         moves_root: bool,
         known: Mapping[str, LimbOnIk] = MappingProxyType({}),
     ) -> PoseWriter | ControlWriter:
-        """A writer for many poses of a tree, each written as if it followed the pose at the start.
+        """A writer for many poses of a tree; each result depends only on the pose and the rig's state at the start.
 
-        update: evaluates the rig. bones: posed ones, as indices in the skeleton. known: limbs that were placed on IK
-        before.
+        update: evaluates the rig. bones: the posed bones, as indices in the skeleton. known: limbs that were placed on
+        IK before.
         """
         return PoseWriter(self.rig, skeleton, bones, moves_root=moves_root)
 
@@ -180,7 +180,7 @@ class PlainRig:
         root_location: FloatArray | None = None,
         bones: Sequence[int] | None = None,
     ) -> list[str]:
-        """Pose bones once, each in its own rotation mode; sentences about those that their controls can't bring there.
+        """Pose bones once, each in its own rotation mode; returns warnings on bones that their controls can't pose.
 
         Args:
             context: used to evaluate the rig and check the result.
@@ -190,7 +190,7 @@ class PlainRig:
             bones: indices in the skeleton of the bones to rotate; None for all.
 
         Raises:
-            RigError: naming what cannot be written: a linked armature, or a bone that does not exist.
+            RigError: for a linked armature, or a bone that does not exist.
         """
         check_editable(self.rig)
         check_bones(self.rig, *skeleton.names)
@@ -201,7 +201,7 @@ class PlainRig:
         return writer.settle()
 
     def turn(self, context: bpy.types.Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
-        """Pose bones by local rotations (4,), by name; returns warnings like `write`, and former channel values."""
+        """Set local rotations (4,) of bones, by name; returns warnings like `write`, and the former channel values."""
         held = HeldChannels(self.rig, rotations)
         for name, rotation in rotations.items():
             bone = self.rig.pose.bones[name]
@@ -234,9 +234,9 @@ class PlainRig:
         return {*bones}, _paths(bones, moved)
 
     def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
-        """Check on some of F frames whether bones are as solved; returns a warning on each that is not.
+        """Check on some of the frames (F,) whether bones match the solution; returns a warning on each that does not.
 
-        Leaves the scene on another frame.
+        Changes the scene's current frame.
         """
         return []
 
@@ -266,7 +266,7 @@ class PlainRig:
         return {name: new[0][:, skeleton.index(name)] for name in over.rotations}, shift, ()
 
     def keyed(self, bones: Sequence[str], roots: Sequence[str]) -> Iterator[_Pair]:
-        """The (bone, property) pairs to key for a pose of some bones, and of roots that move."""
+        """The (bone, property) pairs to key for a pose of some bones and of moved roots."""
         turned, moved = self._holders(bones, roots)
         there = [self.rig.pose.bones[name] for name in turned if name in self.rig.pose.bones]
         yield from ((bone.name, property_name(bone.rotation_mode)) for bone in there)
@@ -283,12 +283,12 @@ class PlainRig:
 
 
 class ControlRig(PlainRig):
-    """A control rig: its body is posed through its controls."""
+    """A control rig, whose body is posed by its controls."""
 
     by_channels = False
 
     def __init__(self, rig: bpy.types.Object, kept: FabrikControlRig) -> None:
-        """kept: the stored set-up of the control rig."""
+        """Read the stored set-up `kept` of the control rig."""
         super().__init__(rig)
         self._kept = kept
 
@@ -301,7 +301,7 @@ class ControlRig(PlainRig):
             raise plain.RigError(
                 f"{rig.name!r} no longer has {gone!r} (was a bone renamed?): press Set Up Control Rig again"
             )
-        # One list of rows for each root, parents first.
+        # For each root a list of rows, parents first.
         members: dict[str, list[FabrikCarrier]] = {}
         for row in kept.carriers:
             members[row.name] = members.get(row.parent, [])
@@ -321,7 +321,7 @@ class ControlRig(PlainRig):
         return Channels(names, np.concatenate(rotations), np.concatenate(locations))
 
     def stands(self, tree: Tree) -> FloatArray:
-        """As in `PlainRig`; from the tree's pose, since limbs on IK may be stretched."""
+        """As in `PlainRig`, but from the tree's pose, because limbs on IK may be stretched."""
         return forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)
 
     @property
@@ -345,7 +345,7 @@ class ControlRig(PlainRig):
         kept, found = self._kept, dict[str, list[str]]()
         for switch in kept.switches:
             rows = [row for row in kept.carriers if row.switch == switch.name]
-            # The last one, since the heel of a paw rotates the bone above it.
+            # Use the last row, because the heel of a paw rotates the bone above it.
             end = next((row for row in reversed(rows) if row.goes_by in self.rig.pose.bones), None)
             stretches = any(row.switch == switch.name and row.name.endswith(".ik_stretch") for row in kept.along)
             if end is None or switch.stretches or stretches or any(row.name in led for row in rows):
@@ -356,6 +356,7 @@ class ControlRig(PlainRig):
         return found
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
+        """As in `PlainRig`, with the locks of the control; rotation: (4,) w x y z."""
         found = self._locked_control(bone)
         if found is None:
             return None
@@ -386,7 +387,7 @@ class ControlRig(PlainRig):
         return Hinge(own, row.hinge_low, row.hinge_high)
 
     def _stays_on_ik(self, row: FabrikCarrier, *, baked: bool = False) -> bool:
-        """Whether a bone's limb is on IK, and stays on it when the body is posed or baked."""
+        """Whether a bone's limb is on IK, and stays on IK when the body is posed or baked."""
         return bool(row.switch) and any(stay_on_ik(self.rig, self._kept, (row.switch,), baked=baked))
 
     def _locked_control(self, bone: str, *, baked: bool = False) -> tuple[bpy.types.PoseBone, FloatArray] | None:
@@ -397,9 +398,9 @@ class ControlRig(PlainRig):
         return None if self._stays_on_ik(self._kept.carriers[bone], baked=baked) else found
 
     def _control_of(self, bone: str) -> tuple[bpy.types.PoseBone, FloatArray] | None:
-        """The control that rotates relative to its parent as a body bone does; (4,) its axes in the bone's frame.
+        """The control that rotates relative to its parent like a body bone, and (4,) its axes in the bone's frame.
 
-        None if there is none, or if the two follow different bones, so that channels have another meaning.
+        None if it does not exist, or if bone and control follow different bones, so that channels have another meaning.
         """
         rig, kept = self.rig, self._kept
         row = kept.carriers.get(bone)
@@ -439,6 +440,7 @@ class ControlRig(PlainRig):
         return ControlWriter(update, self.rig, self._kept, skeleton, bones, known=known)
 
     def turn(self, context: bpy.types.Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
+        """As in `PlainRig`, with the controls; rotations: (4,) each, w x y z."""
         left, changed = list[str](), Changed()
         for tree in self.trees():
             names = tree.skeleton.names
@@ -463,9 +465,9 @@ class ControlRig(PlainRig):
     ) -> Generator[float, None, TakeChannels]:
         """As in `PlainRig`; limbs go to FK, except those that stay on IK.
 
-        The steps place the IK controls of these, frame by frame, and those of limbs that leave it, so that they can be
-        switched back. A limb that misses its pose on some frame goes to FK on all of them. Controls without a solved
-        bone are included if they must move for the body's pose. The rig stays posed as on the last frame.
+        The steps place the IK controls frame by frame, also of limbs that leave IK, so that they can be switched back.
+        A limb that misses its pose on any frame is on FK on all frames. Controls without a solved bone are included if
+        the body's pose needs them. The rig keeps the pose of the last frame.
         """
         rig, kept, (rotations, heads) = self.rig, self._kept, poses
         on_ik = ControlWriter(context.view_layer.update, rig, kept, skeleton).limbs
@@ -478,7 +480,7 @@ class ControlRig(PlainRig):
             turned = pose.rotations[:, place]
             if angle_between(turned, local_rotation(rig.pose.bones[name])).max() > _STILL:
                 moved[name] = turned
-        # By IK control (F, 7) its location and rotation over the frames.
+        # (F, 7) location and rotation on the frames, by IK control.
         every = (writer.limbs | writer.leaving).values()
         placed = {name: np.empty((len(heads), 7)) for limb in every for name in limb.controls}
         left = list[str]()
@@ -512,6 +514,7 @@ class ControlRig(PlainRig):
         return moved | held | {row.control for row in kept.carriers}, _paths(turned | moved, moved) | switches
 
     def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
+        """As in `PlainRig`; frames: (F,)."""
         worst: dict[str, Deviation] = {}
         rows = np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int))
         for frame, wanted in zip(frames[rows].tolist(), solution.part(rows).matrices, strict=True):
@@ -540,9 +543,9 @@ class ControlRig(PlainRig):
     def edited(
         self, skeleton: Skeleton, old: _Poses, new: _Poses, over: Stands
     ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
-        """As in `PlainRig`: each control rotates, in its own frame, by the change of the body's pose.
+        """As in `PlainRig`. Each control rotates, in its own frame, by the change of the body's pose.
 
-        Rounding errors are the same in both poses, so that they leave keys unchanged.
+        Rounding errors are the same in both poses, so they don't change keys.
         """
         moves = not self._kept.carriers[skeleton.names[0]].parent
         model = ControlModel(self.rig, self._kept, skeleton, moves=moves, over=over)
@@ -560,9 +563,9 @@ class ControlRig(PlainRig):
         return found, shift, tuple(unkeyed)
 
     def _holders(self, bones: Sequence[str], roots: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-        """As in `PlainRig`: controls of limbs on FK or IK.
+        """As in `PlainRig`, with the controls of limbs on FK or IK.
 
-        Also the root control's rotation if it carries solved bones.
+        Includes the root control's rotation if solved bones follow it.
         """
         kept, on_ik = self._kept, self.on_ik
         limbs = {kept.carriers[name].switch for name in bones if name in on_ik}
@@ -579,7 +582,7 @@ PosedRig: TypeAlias = PlainRig
 
 
 def posed_rig(rig: bpy.types.Object) -> PosedRig:
-    """A rig as plain or control rig."""
+    """A rig as a `PlainRig` or a `ControlRig`."""
     kept = control_rig(rig)
     return PlainRig(rig) if kept is None else ControlRig(rig, kept)
 
@@ -597,7 +600,7 @@ def _tree(rig: bpy.types.Object, rows: Sequence[FabrikCarrier], on_ik: set[str],
     places = {name: place for place, name in enumerate(names)}
     parents = [places.get(row.parent, -1) for row in rows]
     rest = np.array([as_array(bone.bone.matrix_local) for bone in bones])
-    # Controls above may be scaled. Measured at the root, since IK scales the bones that it stretches.
+    # Controls above may be scaled. Measure the scale at the root, because IK scales the bones that it stretches.
     size = float(object_scale(as_array(bones[0].matrix)))
     posed = rest * size if at_rest else np.array([as_array(bone.matrix) for bone in bones])
     rest[:, :3, :3], posed[:, :3, :3] = nearest_rotations(rest[:, :3, :3]), nearest_rotations(posed[:, :3, :3])
@@ -609,7 +612,7 @@ def _tree(rig: bpy.types.Object, rows: Sequence[FabrikCarrier], on_ik: set[str],
         if parent < 0:
             rest[place, :3, 3] = posed[place, :3, 3]
         elif names[place] in on_ik:
-            # IK may stretch the limb; FK, to which it is written, does not.
+            # IK may stretch the limb. Use its length on FK, to which the pose is written.
             arm = bones[place].bone.head_local - bones[parent].bone.head_local
             rest[place, :3, 3] = rest[parent, :3, 3] + size * np.array(arm)
         else:

@@ -1,4 +1,4 @@
-"""Finds out how a control rig works by trying it, and stores that on the armature."""
+"""Tries the controls of a control rig to find out how it works, and stores the result with the armature."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ from .switches import Switch, batches, custom_numbers, dependents, lone_iks, pos
 from .trials import TRIED_AXIS, Trials, swings, try_controls
 from .writer import ControlWriter
 
-# Radians: large enough to reveal movements that are not rigid.
+# Radians. Large enough to detect movements that are not rigid.
 _TURN: Final = 0.4
 # The stored lists of a control rig.
 _LISTS: Final = ("carriers", "controls", "switches", "along")
@@ -36,7 +36,7 @@ _MOST: Final = 0.9
 def leave_out_unruly(
     context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: dict[str, int]
 ) -> None:
-    """Remove bones from the body until all others reach their pose when any is rotated, at rest and on FK."""
+    """Remove bones from the body until rotating any bone leaves the others in their poses, at rest and on FK."""
     doubted = {row.name for row in kept.carriers}
     while doubted:
         blamed, doubted = _unruly(context, rig, kept, after, doubted)
@@ -45,7 +45,7 @@ def leave_out_unruly(
         if not blamed:
             break
         for name in blamed:
-            # Test its children again, since they get another parent.
+            # Test its children again, because their parent changes.
             doubted |= {row.name for row in kept.carriers if row.parent == name} | set(_above(kept, name))
             # Remove a bone from the body; its children get its parent.
             parent, control = kept.carriers[name].parent, kept.carriers[name].control
@@ -69,7 +69,7 @@ def _unruly(
     after: dict[str, int],
     doubted: set[str],
 ) -> tuple[set[str], set[str]]:
-    """Test the bones in `doubted`: return those to remove from the body, and those to test again without them."""
+    """Test the bones in `doubted`; returns the bones to remove from the body, and the bones to test again then."""
     blamed: set[str] = set()
     again: set[str] = set()
     places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
@@ -87,10 +87,10 @@ def _unruly(
                 name = by_control[control]
                 limbs = any(kept.carriers[each].switch for each in mine)
                 if name in mine or limbs or any(name not in _above(kept, each) for each in mine):
-                    # A bone that moves a limb in its own way is removed, in favour of the limb.
+                    # Remove a bone that moves a limb in an unexpected way, rather than the limb.
                     found = {name}
                 else:
-                    # Children of a bone that misses its pose may be right once it is removed.
+                    # If a bone misses its pose, its children may be right once it is removed.
                     found = {each for each in mine if not set(mine) & set(_above(kept, each))}
                 blamed |= found
                 again |= {name} if found else set()
@@ -108,7 +108,7 @@ def _above(kept: FabrikControlRig, name: str) -> list[str]:
 
 
 def _let_go(kept: FabrikControlRig, control: str) -> None:
-    """Let the followers of a control that is no longer written follow that control's leader instead."""
+    """Make the followers of a control that is no longer written follow its leader instead."""
     if control not in kept.controls:
         return
     left = kept.controls[control]
@@ -131,7 +131,7 @@ def _with_turned(rig: bpy.types.Object, kept: FabrikControlRig, tree: Tree, bone
         control = rig.pose.bones[kept.carriers[name].control]
         free = np.array(TRIED_AXIS)
         free[np.array(control.lock_rotation)] = 0.0
-        # About the control's axes, in the bone's own frame.
+        # Rotate about the control's axes, in the bone's own frame.
         axes = np.array((rig.pose.bones[name].matrix.inverted() @ control.matrix).to_3x3(), dtype=np.float64)
         turn = quaternion_from_rotation_vector(axes @ free * (_TURN / np.linalg.norm(free)))
         rotations[row] = product(rotations[row], turn)
@@ -154,8 +154,8 @@ class _Found:
 def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[str, list[str]]:
     """Find the bones of a rig's body and their controls, and store them on the armature.
 
-    Controls chosen by hand before are kept. Pose, keys and properties of the rig are restored. Returns a line to show,
-    and a warning on bones that no control moves, or moves correctly.
+    Controls that were chosen by hand are kept. Pose, keys and properties of the rig are restored. Returns a line to
+    show, and a warning on bones that no control moves, or moves correctly.
 
     Raises RigError, with nothing changed, if the rig has no bones that constraints move, or no control.
     """
@@ -222,7 +222,7 @@ def _kept_if_failing(kept: FabrikControlRig) -> Iterator[None]:
 
 @contextmanager
 def _unlocked(rig: bpy.types.Object, place: str) -> Iterator[None]:
-    """Unlock the location of the control that moves the body, if there is one, to see which bones it moves."""
+    """Unlock the location of the root control, if there is one, while trials find the bones that it moves."""
     bone: bpy.types.PoseBone | None = rig.pose.bones.get(place)
     locks = None if bone is None else bone.lock_location[:]
     try:
@@ -237,13 +237,13 @@ def _unlocked(rig: bpy.types.Object, place: str) -> Iterator[None]:
 def _try(
     context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str], after: dict[str, int]
 ) -> _Found:
-    """Try all controls, with limbs on FK and on IK; if IK is always on, also without it."""
+    """Try all controls, with limbs on FK and on IK; if IK is always on, also with IK turned off."""
     switches = possible_switches(context, rig)
     controls = [name for name in _movable(rig, _owned(context, rig, switches)) if _turns(rig, name)]
     if not controls:
         raise RigError(f"{rig.name!r} has no control that can be rotated: drag its bones directly")
     found = _tried(context, rig, controls, switches, by_hand, after)
-    # Bones that only a control of the whole body rotates.
+    # The bones that only a control of the whole body rotates.
     follows = found.on_fk.follows
     has_own = follows[follows[:, found.bones.deform].mean(axis=1) <= _MOST].any(axis=0)
     left = sum(1 << int(place) for place in np.flatnonzero(found.bones.deform & ~has_own))
@@ -270,7 +270,7 @@ def _tried(
         list(places),
         np.array([places[bone.parent.name] if bone.parent else -1 for bone in every]),
         np.array([bone.bone.length for bone in every]),
-        # If none deforms the mesh, any may.
+        # If no bone deforms the mesh, use all bones.
         deform if deform.any() else np.ones_like(deform),
         frozenset(bone.name for bone in every if bone.custom_shape),
     )
@@ -283,8 +283,8 @@ def _tried(
         return tables[key]
 
     present = try_controls(context, rig, controls, after)
-    # A switch counts if it makes bones follow others, and no control currently rotates any of those in the mesh. A bone
-    # that the switch only releases must be a control.
+    # A switch is used if it makes bones follow other bones, and no control with an effect on the mesh is among these.
+    # If the switch only releases its bones, they must be controls.
     turning = (present.follows & bones.deform).any(axis=1)
     moving = {control for control, is_turning in zip(present.controls, turning, strict=True) if is_turning}
     idle = {*present.controls}
@@ -297,13 +297,13 @@ def _tried(
         each: 1.0 - value if _pivoting(other, each) > _pivoting(present, each) else value
         for each, value in values.items()
     }
-    # Controls that move no bone of the body, such as a chosen pole, are not changed.
+    # Switches without an effect on the body, such as one that chooses a pole, are not changed.
     body = find_carriers(table(on_fk), bones, by_hand)
     mine = {each: value for each, value in on_fk.items() if any(_has(each, carrier) for carrier in body)}
     fk, ik = table({**values, **mine}), table({**values, **{each: 1.0 - value for each, value in mine.items()}})
     _set(rig, values)
     carriers = find_carriers(fk, bones, by_hand)
-    # The innermost control that rotates the whole body moves it.
+    # The root control is the innermost control that rotates the whole body.
     turned = fk.follows
     columns = [fk.bones.index(carrier.bone) for carrier in carriers]
     whole = [row for row in range(len(fk.controls)) if turned[row, columns].mean() > _MOST] if columns else []
@@ -319,13 +319,13 @@ def _set(rig: bpy.types.Object, values: Mapping[Switch, float]) -> None:
 
 
 def _turns(rig: bpy.types.Object, name: str) -> bool:
-    """Whether people can rotate a bone."""
+    """Whether users can rotate a bone."""
     bone = rig.pose.bones[name]
     return swings(bone) and not is_locked(bone)
 
 
 def _owned(context: bpy.types.Context, rig: bpy.types.Object, switches: Sequence[Switch]) -> set[str]:
-    """The bones that constraints move at every setting of the switches."""
+    """The bones that constraints move with any values of the switches."""
     values = {each: read_switch(rig, each.path) for each in switches}
     found = set(constrained_bones(rig))
     _set(rig, {each: 1.0 - round(value) for each, value in values.items()})
@@ -337,7 +337,7 @@ def _owned(context: bpy.types.Context, rig: bpy.types.Object, switches: Sequence
 
 
 def _movable(rig: bpy.types.Object, owned: Collection[str]) -> list[str]:
-    """The bones that people move or rotate: those with a custom shape, or all if no bone has one.
+    """The bones that users move or rotate: those with a custom shape, or all if no bone has one.
 
     owned: bones that constraints move.
     """
@@ -357,7 +357,7 @@ def _pivoting(trials: Trials, switch: Switch) -> int:
 
 
 def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None:
-    """Store the result on the armature, replacing the former one."""
+    """Store the result with the armature; replaces an earlier one."""
     for name in _LISTS:
         getattr(kept, name).clear()
     for carrier in found.carriers:
@@ -381,12 +381,12 @@ def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None
 
 
 def _has(switch: Switch, carrier: Carrier) -> bool:
-    """Whether a switch makes a bone follow its carrier."""
+    """Whether a switch makes a carrier's bone follow others, or bones follow the carrier's control."""
     return carrier.control in switch.takes_over or carrier.bone in switch.bones
 
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
-    """The path of the switch for a bone, or of the switch for its control's parent, as for the toes of a paw."""
+    """The path of the switch for a bone, or else for its control's parents, as for the toes of a paw; "" for none."""
     names, parents = found.bones.names, found.bones.parents
     body = {name for each in found.carriers for name in (each.bone, each.control)}
     above, bone = [], parents[names.index(carrier.control)]
@@ -400,7 +400,7 @@ def _switch_of(found: _Found, carrier: Carrier) -> str:
 
 
 def _stands_for(found: _Found, control: str) -> str:
-    """The bone of the body that a control represents: its own, else the uppermost that it rotates."""
+    """The bone of the body that belongs to a control, or else the uppermost bone that it rotates."""
     own = next((carrier.bone for carrier in found.carriers if carrier.control == control), "")
     if own:
         return own

@@ -1,4 +1,4 @@
-"""Finds and sets IK/FK switches: drivers show which custom properties may be switches, and trials show which are."""
+"""Finds and sets IK/FK switches. Drivers give the custom properties that may be switches; trials show which are."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,13 @@ _BONE: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 # A constraint of at least this influence overrides those before it.
 _ON: Final = 0.9
 _COPIES: Final = ("COPY_TRANSFORMS", "COPY_ROTATION")
-# The end of the path of an influence that is used as a switch if IK is always on.
+# The end of an influence's data path. It is used as a switch if IK is always on.
 _INFLUENCE: Final = ".influence"
 _TAKES_OVER: Final = ("COPY_TRANSFORMS", "COPY_ROTATION", "ARMATURE", "CHILD_OF", "IK")
 
 
 def dependents(rig: bpy.types.Object) -> dict[str, int]:
-    """For each bone the set of those that may follow it, itself included, as bits by index among the pose bones."""
+    """For each bone, the bones that may follow it and itself, as bits at their indices among the pose bones."""
     places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
     after: dict[str, set[str]] = {name: set() for name in places}
     pairs = [(bone.parent.name, bone.name) for bone in rig.data.bones if bone.parent]
@@ -52,7 +52,7 @@ def dependents(rig: bpy.types.Object) -> dict[str, int]:
 
 
 def batches(controls: Sequence[str], after: dict[str, int]) -> list[list[str]]:
-    """The controls in groups such that no bone follows two of a group."""
+    """The controls in groups, such that no bone follows two controls of a group."""
     made: list[list[str]] = []
     taken: list[int] = []
     for control in sorted(controls, key=lambda name: (-after[name].bit_count(), name)):
@@ -87,9 +87,9 @@ class Switch:
 
     It is identified by its path from the armature object.
 
-    bones: the bones whose constraints it drives. takes_over: the bones that they follow at the switch's other end.
-    along: paths that are set to the same value. only_ik: whether the rig has no FK for these bones; then they are on FK
-    only while they are posed.
+    bones: the bones whose constraints it drives. takes_over: the bones that they follow at the switch's other value.
+    along: paths that are set to the same value. only_ik: whether the rig has no FK for these bones, so that they are on
+    FK only while they are posed.
     """
 
     path: str
@@ -104,7 +104,7 @@ class Switch:
 
 
 def possible_switches(context: bpy.types.Context, rig: bpy.types.Object) -> list[Switch]:
-    """The properties that make bones follow other bones at their other end."""
+    """The properties that make bones follow other bones if they are set to their other value, 0 or 1."""
     driving = _driving(rig)
     values = {path: read_switch(rig, path) for path in driving}
     for path, value in values.items():
@@ -126,9 +126,9 @@ def possible_switches(context: bpy.types.Context, rig: bpy.types.Object) -> list
 
 
 def lone_iks(rig: bpy.types.Object) -> list[Switch]:
-    """IK constraints that are always on, as switches: their influence can release the bones of the chain.
+    """The IK constraints that are always on, as switches, because their influence can release the bones of the chain.
 
-    Each includes the influence of the constraint that lets the limb's end copy the same bone.
+    Each switch includes the influence of a constraint by which the limb's end copies the same bone.
     """
     driven = {curve.data_path for curve in rig.animation_data.drivers} if rig.animation_data else set()
     lone: list[tuple[bpy.types.PoseBone, Any, str]] = []
@@ -153,7 +153,7 @@ def custom_numbers(rig: bpy.types.Object) -> list[str]:
 
 
 def set_along(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
-    """By path, the values of some limbs' switches and of what is set with them."""
+    """The values of some limbs' switches, and of the properties that are set with them, by path."""
     found = dict(values)
     for row in kept.along:
         if row.switch in values:
@@ -162,7 +162,7 @@ def set_along(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, 
 
 
 def keyed_switches(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
-    """The switches that are keyed, so that limbs are on the same controls when the animation is played.
+    """The switches to key, so that limbs are on the same controls when the animation is played.
 
     A limb without FK is always on IK, and values set along with a switch have no effect on FK.
     """
@@ -171,12 +171,12 @@ def keyed_switches(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[
 
 
 def hand_over(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> None:
-    """Put limbs on FK or on IK by the values of their switches, including what is set with them."""
+    """Switch limbs to FK or IK by setting their switches, and the properties that are set with them."""
     write_switches(rig, set_along(kept, values))
 
 
 def _driving(rig: bpy.types.Object) -> dict[str, set[str]]:
-    """By path of a custom property from 0 to 1, the bones whose constraints it drives."""
+    """The bones whose constraints a custom property from 0 to 1 drives, by path of the property."""
     found: dict[str, set[str]] = {}
     for curve in rig.animation_data.drivers if rig.animation_data else ():
         name, _, number = curve.data_path.rpartition(".")
@@ -197,7 +197,7 @@ def _driving(rig: bpy.types.Object) -> dict[str, set[str]]:
 
 
 def _is_switch(rig: bpy.types.Object, path: str) -> bool:
-    """Whether a path leads to a number between 0 and 1."""
+    """Whether a data path is that of a number between 0 and 1."""
     try:
         value = read_switch(rig, path)
     except (KeyError, ValueError):

@@ -16,7 +16,7 @@ from ..rig.pose_writer import HeldChannels
 from .model import add_to_channels, adds_up, free_channels
 from .switches import batches
 
-# Radians. Matrices are in single precision, which leaves a thousandth of this for comparing rotations.
+# Radians. Matrices are in single precision, so rotations can be compared to a thousandth of this.
 _TURN: Final = 0.02
 # Two rotations are equal if they differ by less than this share. A bone is in place if it moves by less than this share
 # of the movement that the control's rotation causes at a distance of a tenth of the rig's size.
@@ -33,8 +33,9 @@ class Trials:
 
     Attributes:
         bones, controls: their names.
-        rest: (N, 4, 4) matrices of the bones without trials, armature space, without scale.
-        turns: (C, 3) rotation vectors of the controls. turned: (C, N, 3) those of the bones, armature space.
+        rest: (N, 4, 4) matrices of the bones before the trials, in armature space, without scale.
+        turns: (C, 3) rotation vectors of the controls. turned: (C, N, 3) rotation vectors of the bones. In armature
+        space.
         moved: (C, N, 3) movements of the bones' heads.
     """
 
@@ -47,14 +48,14 @@ class Trials:
 
     @cached_property
     def full(self) -> BoolArray:
-        """(C, N) whether a bone rotated as much as the control."""
+        """(C, N) whether a bone had the same rotation as the control."""
         sizes = np.linalg.norm(self.turns, axis=-1)[:, None]
         alike = np.linalg.norm(self.turned - self.turns[:, None], axis=-1) < _SAME * sizes
         return np.asarray(alike & (sizes > _TELLING * _TURN))
 
     @cached_property
     def swung(self) -> BoolArray:
-        """(C, N) whether a bone rotated as far as the control, apart from twist about the bone's Y."""
+        """(C, N) whether a bone had the same rotation as the control, apart from twist about the bone's Y."""
         along = self.rest[:, :3, 1]
         missing, whole = (
             np.asarray(turns - np.sum(turns * along, axis=-1, keepdims=True) * along)
@@ -65,7 +66,7 @@ class Trials:
 
     @cached_property
     def follows(self) -> BoolArray:
-        """(C, N) whether a bone rotated as far as the control, with or without twist."""
+        """(C, N) whether a bone had the same rotation as the control, with or without twist."""
         return self.full | self.swung
 
     @cached_property
@@ -82,7 +83,7 @@ class Trials:
         rows = [self.bones.index(name) for name in self.controls]
         arms = self.rest[None, :, :3, 3] - self.rest[rows, None, :3, 3]
         wanted = np.cross(self.turns[:, None], arms)
-        # The rotation is not infinitesimal, so this much deviation of the arc from its tangent is allowed.
+        # The rotation is not infinitesimal, so the arc may deviate from its tangent by this much.
         loose = (
             _TURN * np.linalg.norm(wanted, axis=-1) + _SAME * _TURN * 0.1 * np.ptp(self.rest[:, :3, 3], axis=0).max()
         )
@@ -94,7 +95,7 @@ def try_controls(
 ) -> Trials:
     """Rotate each control slightly from the current pose, and put it back.
 
-    Controls that constraints move have no effect. after: for each bone, bits of those that may follow it.
+    Controls that constraints move have no effect. after: for each bone, the bones that may follow it, as bits.
     """
     bones = list(rig.pose.bones.keys())
     rest = _matrices(context, rig)
@@ -121,12 +122,12 @@ def try_controls(
 
 
 def swings(bone: bpy.types.PoseBone) -> bool:
-    """Whether locks let a bone rotate about more than its own Y."""
+    """Whether locks allow a bone to rotate about other axes than its own Y."""
     return not (bone.lock_rotation[0] and bone.lock_rotation[2])
 
 
 def _matrices(context: bpy.types.Context, rig: bpy.types.Object) -> FloatArray:
-    """(N, 4, 4) matrices of the bones, armature space, without scale."""
+    """(N, 4, 4) current matrices of the bones in armature space, without scale."""
     context.view_layer.update()
     values = np.empty(16 * len(rig.pose.bones), dtype=np.float32)
     rig.pose.bones.foreach_get("matrix", values)

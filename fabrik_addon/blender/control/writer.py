@@ -1,4 +1,4 @@
-"""Writes poses of a body to its controls, repeatedly as in a drag, or over frames; limbs stay on IK or FK."""
+"""Writes poses of a body to its controls, again and again in a drag, or on many frames. Limbs stay on IK or FK."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
 from .model import ControlModel
 from .switches import hand_over, keyed_switches, set_along
 
-# Share of a meter: if a location changes by less, its value is kept exactly.
+# Meters. If a location changes by less, its value is not changed.
 _LEAST_MOVE: Final = 1e-7
-# Rounds of correction: once the body is nearly right, the controls' parents are read again and the rest is corrected.
+# Rounds of correction. Each one reads the controls' parents again and corrects the remaining error.
 _MENDS: Final = 3
-# Gauss-Newton steps for limbs that bend at several joints, in a move of the mouse; on release there are more.
+# Gauss-Newton steps per mouse move for limbs that bend at several joints. On release there are more.
 _STEPS_OF_A_MOVE: Final = 3
 # The largest error of a bone without a warning, in meters and radians (0.05 degrees).
 MOST_OFF: Final = (1e-4, 8.7e-4)
-# The same as a share of the body's size, since rigs in other units are in single precision too.
+# The same as a share of the body's size, because the precision of large rigs is lower.
 _MOST_OFF_OF_SIZE: Final = 6e-5
 
 
 class Deviation(NamedTuple):
-    """A bone that misses its pose, by meters and radians."""
+    """A bone that misses its pose, and its errors in meters and radians."""
 
     bone: str
     distance: float
@@ -50,7 +50,7 @@ class ControlWriter:
     Attributes:
         limbs: by switch, the posed limbs that are on IK and stay on it.
         on_fk: by switch, its value on FK, for limbs that are on FK or are switched to it.
-        leaving: by switch, limbs that a bake takes off IK, if their IK controls are placed as well.
+        leaving: by switch, limbs that a bake switches to FK, if their IK controls are placed as well.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ControlWriter:
             skeleton: the bones of the tree.
             bones: the posed bones, as indices in the skeleton; None: all.
             known: limbs that were placed on IK before.
-            baked: poses are those of frames that all get keys. All limbs are first read on FK.
+            baked: for a bake, which keys each written pose. All limbs are first read on FK.
         """
         self._update, self._rig, self._kept, self._skeleton = update, armature, kept, skeleton
         rows = [kept.carriers[name] for name in skeleton.names]
@@ -82,7 +82,7 @@ class ControlWriter:
         self.limbs = limbs_that_stay(armature, kept, led, known, baked=baked)
         self.on_fk = {path: kept.switches[path].fk for path in led if baked or path not in self.limbs}
         self.leaving: dict[str, LimbOnIk] = {}
-        # The rig decides about limbs without a posed bone, and bones below them.
+        # Limbs without a posed bone, and bones below them, are left to the rig.
         names, self._left = {row.name for row in posed}, set[str]()
         for row in rows:
             if row.name not in names and ((row.switch and row.switch not in led) or row.parent in self._left):
@@ -97,14 +97,14 @@ class ControlWriter:
 
     @property
     def leaving_ik(self) -> list[str]:
-        """The first bone of each limb that is on IK now and goes to FK once the body is posed."""
+        """The first bone of each limb that is on IK now, and is switched to FK when the body is posed."""
         paths = [path for path, value in self.on_fk.items() if self._before_switches[path] != value]
         return [next(row.name for row in self._kept.carriers if row.switch == path) for path in paths]
 
     def write(self, rotations: FloatArray, head: FloatArray | None, *, exactly: bool = False) -> None:
-        """Pose the body by local rotations (J, 4) and its root's head (3,), armature space (None: at rest).
+        """Pose the body by local rotations (J, 4) and the root's head (3,) in armature space; None: the head at rest.
 
-        exactly: bring all bones of limbs on IK as near as their controls can.
+        exactly: bring all bones of limbs on IK as near to their poses as their controls can.
         """
         model = self.made_ready()
         self._wanted = forward_kinematics(self._skeleton, rotations, head)
@@ -119,7 +119,7 @@ class ControlWriter:
         if self._wanted is None or self._model is None:
             return []
         if not self.changed() and not self.switched():
-            # Everything has been restored: the drag returned to its start.
+            # The drag has returned to its start, and everything has been restored.
             return []
         for mended in range(_MENDS):
             self._update()
@@ -152,7 +152,7 @@ class ControlWriter:
             bring_limbs(self._update, at_once, [self._wanted_of(limb) for limb in at_once])
 
     def _wanted_of(self, limb: LimbOnIk) -> FloatArray:
-        """(B, 4, 4) wanted matrices of a limb's bones; bones that do not follow stay."""
+        """(B, 4, 4) wanted matrices of a limb's bones; bones outside the tree keep their current ones."""
         assert self._wanted is not None
         rows = {name: row for row, name in enumerate(self._skeleton.names)}
         wanted, here = self._wanted, limb.stands()
@@ -161,7 +161,7 @@ class ControlWriter:
         )
 
     def leave_ik(self) -> list[str]:
-        """Switch limbs that miss their pose on some frame of a bake to FK, if allowed; returns a warning on each."""
+        """Switch limbs that miss their pose on any frame of a bake to FK, if allowed; returns a warning on each."""
         off = {
             self._kept.carriers[each.bone].switch: each
             for each in sorted(self.deviations(), key=lambda one: one.distance)
@@ -177,7 +177,7 @@ class ControlWriter:
         return left
 
     def switch(self, paths: Iterable[str], *, to_ik: bool) -> None:
-        """Put limbs on IK, unstretched, or on FK."""
+        """Switch limbs to IK without stretch, or to FK."""
         switches = {path: self._kept.switches[path] for path in paths}
         hand_over(self._rig, self._kept, {path: each.ik if to_ik else each.fk for path, each in switches.items()})
 
@@ -189,8 +189,8 @@ class ControlWriter:
     def deviations(self) -> list[Deviation]:
         """The bones that miss their written pose.
 
-        For a limb that stays on IK only its end is checked, except in a bake, since the rig decides how long IK makes
-        the others. Limbs that are not written are not checked.
+        For a limb that stays on IK only the end is checked, except in a bake, because IK may change the lengths of the
+        other bones. Limbs that are not written are not checked.
         """
         if self._wanted is None:
             return []
@@ -201,16 +201,16 @@ class ControlWriter:
         return deviations(self._rig, self._kept, [self._skeleton.names[row] for row in rows], self._wanted[rows])
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
-        """The former values of all changed channels, by (bone, channel)."""
+        """Former values of all changed channels, by (bone, channel)."""
         return {key: values for held in self._held for key, values in held.changed().items()}
 
     def switched(self) -> dict[str, float]:
-        """By path, the switches whose values have changed since the start."""
+        """Current values of the switches that have changed since the start, by path."""
         present = {path: read_switch(self._rig, path) for path in self._before_switches}
         return {path: value for path, value in present.items() if value != self._before_switches[path]}
 
     def key_switches(self, frame: float) -> None:
-        """Key the changed switches."""
+        """Insert keys for the changed switches on a frame."""
         for path in keyed_switches(self._kept, self.switched()):
             key_in_steps(self._rig, path, frame, self._before_switches[path])
 
@@ -232,7 +232,7 @@ class ControlWriter:
         return ControlModel(self._rig, self._kept, self._skeleton, moves=self._is_root)
 
     def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
-        """Set the channels for matrices (J, 4, 4) of the tree's bones, except those that limbs on IK do not follow."""
+        """Set the channels for matrices (J, 4, 4) of the tree's bones, except for limbs on IK or left to the rig."""
         pose = model.pose(wanted)
         idle = {row.control for row in self._kept.carriers if row.switch in self.limbs or row.name in self._left}
         for group in self._groups:
@@ -246,7 +246,7 @@ class ControlWriter:
 def deviations(
     rig: bpy.types.Object, kept: FabrikControlRig, names: Sequence[str], wanted: FloatArray
 ) -> list[Deviation]:
-    """The bones of a body that miss their matrices (J, 4, 4), armature space."""
+    """The bones of a body that miss their wanted matrices (J, 4, 4) in armature space."""
     posed = np.array([as_array(rig.pose.bones[name].matrix) for name in names])
     distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)
     turns = np.swapaxes(nearest_rotations(posed[:, :3, :3]), 1, 2) @ wanted[:, :3, :3]
@@ -257,7 +257,7 @@ def deviations(
     found = []
     for row in np.flatnonzero((distances > most) | (angles > MOST_OFF[1])).tolist():
         carrier = kept.carriers[names[row]]
-        # If the rig makes the twist itself, it is not compared.
+        # If the rig determines the twist, compare only the swing.
         angle = float((leans if carrier.found == "SWINGS" else angles)[row])
         if carrier.control in rig.pose.bones and (distances[row] > most or angle > MOST_OFF[1]):
             found.append(Deviation(names[row], meters * float(distances[row]), angle))
@@ -265,7 +265,7 @@ def deviations(
 
 
 def said(kept: FabrikControlRig, deviation: Deviation, on_ik: Collection[str] = ()) -> str:
-    """A warning on a bone that its control cannot pose.
+    """A warning on a bone that its control cannot bring to its pose.
 
     on_ik: the switches of limbs on IK.
     """
@@ -282,9 +282,8 @@ def _apart(deviation: Deviation) -> str:
 class TakeChannels:
     """Channels over F frames, of bones or of a control rig's controls.
 
-    rotations: by bone or control (F, 4) local rotations. bodies: the solved bone of each. locations: by bone or control
-    (F, 3) locations. switches: by path, the values of IK/FK switches. left: warnings on limbs that could not stay on
-    IK.
+    rotations: (F, 4) local rotations, by bone or control. bodies: the solved bone of each. locations: (F, 3) locations,
+    by bone or control. switches: values of IK/FK switches, by path. left: warnings on limbs that could not stay on IK.
     """
 
     rotations: Mapping[str, FloatArray]

@@ -14,11 +14,11 @@ from ...markers.feet import FootPoint, find_stances, foot_points
 from ..capture.clip import scene_rate
 from .take import Take
 
-# Meters. A point of a foot lands or leaves if it is higher or lower than in the middle of its contact by more than
-# this. The noise of markers is 1 to 2 mm. When the heel of the sample walk leaves, it rises by 5 mm within three frames
-# of a hundredth of a second.
+# Meters. A contact ends if a point of the foot is higher or lower than in the middle of its contact by more than
+# this. The noise of markers is 1 to 2 mm. The heel of the sample walk rises by 5 mm within three frames
+# of a hundredth of a second when it leaves the floor.
 _LIFT = 0.005
-# Seconds before and after a frame that are examined: they include a foot's lowest position and its steps.
+# Seconds to examine before and after a frame: enough for a foot's lowest position and a few steps.
 _LOOK = 3.0
 
 
@@ -32,7 +32,7 @@ class Stand(NamedTuple):
 
 
 class Contact(NamedTuple):
-    """A foot's bone, the first and last frame on which a point of the foot is in contact, and those of ankle and ball.
+    """A foot's bone, the first and last frame of its contact with the floor, and those of its ankle and ball.
 
     The ankle is in contact while the foot is flat, and the ball for longer. The tip of the toes leaves last, because
     toes may bend.
@@ -45,7 +45,7 @@ class Contact(NamedTuple):
 
 
 def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, frames: FloatArray) -> list[Contact]:
-    """The contacts of a human's feet with the floor on (F,) frames, by foot; empty if no bone is a foot."""
+    """The contacts of a human's feet with the floor on frames (F,), sorted by foot; empty if no bone is a foot."""
     skeleton, world = take.skeleton, np.array(armature.matrix_world, dtype=np.float64)
     points = list(foot_points(skeleton, (), int(np.argmax(np.abs(world[2, :3])))))
     if not points or len(frames) < 2:
@@ -55,7 +55,7 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
     rate = scene_rate(scene) / float(frames[1] - frames[0])
     found: dict[str, list[Stand]] = {}
     heights: dict[tuple[str, str], FloatArray] = {}
-    # The ball of a foot, where the toe begins, has a fixed distance to the ankle. The tip of the toe does not.
+    # The distance between the ball, where the toe begins, and the ankle is constant. The tip of the toe moves.
     balls = [FootPoint(each.bone, (0.0, 0.0, 0.0)) for each in points if roles[each.bone].part == "toe"]
     for point in points + balls:
         bone = skeleton.index(point.bone)
@@ -70,7 +70,7 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
     step = float(frames[1] - frames[0])
     contacts = []
     for foot, every in found.items():
-        # Stands that overlap, or follow each other without a free frame, are one contact.
+        # Contacts of points that overlap, or follow each other directly, are one contact.
         groups: list[list[Stand]] = []
         for stand in sorted(every, key=lambda each: each.first):
             if groups and stand.first <= max(each.last for each in groups[-1]) + step:
@@ -82,7 +82,7 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
 
 
 def foot_of(roles: Mapping[str, Role], bone: str) -> str:
-    """The foot for a bone that is a foot or a toe, by the roles of the bones; "" for other bones."""
+    """The foot that a foot or toe bone belongs to, by the roles of the bones; "" for other bones."""
     if bone not in roles or roles[bone].part not in {"foot", "toe"}:
         return ""
     feet = (name for name, role in roles.items() if role.part == "foot" and role.side == roles[bone].side)
@@ -96,7 +96,7 @@ def standing(contacts: Iterable[Contact], foot: str, frame: float) -> tuple[floa
 
 
 def contacts_about(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, frame: float) -> list[Contact]:
-    """The contacts of the feet, some seconds before and after a frame."""
+    """The contacts of the feet within some seconds before and after a frame."""
     about = np.ceil(_LOOK * scene_rate(scene))
     keys = take.key_frames(take.skeleton.names)
     if not len(keys):
@@ -108,9 +108,9 @@ def contacts_about(scene: bpy.types.Scene, armature: bpy.types.Object, take: Tak
 def _contact(
     foot: str, stands: list[Stand], frames: FloatArray, heights: Mapping[tuple[str, str], FloatArray]
 ) -> Contact:
-    """The contact of a foot, with the stands of its ankle and its ball.
+    """Combine contacts of a foot's points into one, with those of its ankle and its ball.
 
-    heights: (F,) of each point, by bone and end.
+    heights: (F,) height of each point, by bone and end.
     """
     points, ends = [], dict.fromkeys(each[:2] for each in stands)
     for point in [each for each in ends if each[0] == foot or each[1] == "HEAD" or (each[0], "HEAD") not in ends]:

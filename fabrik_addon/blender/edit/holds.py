@@ -1,6 +1,6 @@
 """Holds: keys that keep a hand or a foot in place from one frame to another.
 
-During the hold the bone is in the same place. Before and after, the change fades in and out smoothly. The replaced keys
+During the hold the bone stays in the same place. The change fades in before it and out after it. The replaced keys
 are stored, so that the hold can be removed again.
 """
 
@@ -34,7 +34,7 @@ from .replaced import keep_before, keep_written, put_back
 from .span import Extent, Span, check_on_fk, span_over
 from .take import Take, every_curve, is_animated, tree_of
 
-# Share of the rig's size. A human's foot that is more than a millimeter or two off visibly slides.
+# Share of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.
 _MISSED: Final = 1e-3
 # Seconds over which a foot eases in and out of its place, unless its next contact is nearer.
 _EASE: Final = 0.5
@@ -42,7 +42,7 @@ _EASE: Final = 0.5
 
 @dataclass(frozen=True)
 class HoldSettings:
-    """The settings of a hold: the end of the bone, rotation or not, ease frames, and the object to stay with."""
+    """The settings of a hold: head or tail, whether to keep the rotation, ease frames, and the object to stay with."""
 
     point: str = "TAIL"
     hold_rotation: bool = True
@@ -53,7 +53,7 @@ class HoldSettings:
 
 @dataclass(frozen=True)
 class _Held:
-    """A stand that is held at its position on frame `at`."""
+    """A bone's head or tail that is held at its position on frame `at`."""
 
     stand: Stand
     at: float
@@ -66,20 +66,20 @@ def add_hold(
     frames: tuple[float, float],
     settings: HoldSettings | None = None,
 ) -> str:
-    """Hold a bone from the first frame to the last, at its position on the current frame, or else on the first.
+    """Hold a bone from the first frame to the last, at its position on the current frame, or on the first if outside.
 
     Also changes keys on the ease frames before and after. Returns a sentence if the bone could not be held exactly,
     else "".
 
     Raises:
-        FabrikError: names why the bone can't be held; nothing is changed.
+        FabrikError: says why the bone can't be held; nothing is changed.
     """
     chosen = settings or HoldSettings()
     _check(armature, bone, frames, chosen)
     bone = solved_bone(armature, bone)
     context.view_layer.update()
     here = context.scene.frame_current_final
-    # Keys at the ends do not change, so these are outside the held frames.
+    # Keys at the ends do not change, so the ends must be outside the held frames.
     ease = max(chosen.ease, 1.0)
     ends = frames[0] - ease, frames[1] + ease
     at = here if frames[0] <= here <= frames[1] else frames[0]
@@ -89,8 +89,8 @@ def add_hold(
 def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: int) -> tuple[str, str]:
     """Remove a hold from the list, and restore the keys that it replaced.
 
-    Keys that were inserted or changed since are kept. Returns its name, and a sentence about keys that could not be
-    restored, or "".
+    Keys that were inserted or changed since are kept. Returns the hold's name, and a sentence about keys that could not
+    be restored, or "".
     """
     holds = rig_settings(armature).holds
     if not 0 <= number < len(holds):
@@ -146,9 +146,9 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
 
 
 def _held_contact(contact: Contact) -> list[_Held]:
-    """The points of a foot, held at their positions while all of them are in contact, so that they fit each other.
+    """The points of a foot to hold, at their positions on a frame on which all are in contact, so that they match.
 
-    The first returned point is in contact longest, usually the ball of the foot.
+    The first point has the longest contact. It is usually the ball of the foot.
     """
     together = max(each.first for each in contact.stands), min(each.last for each in contact.stands)
     found = []
@@ -166,9 +166,9 @@ def _add(
     ends: tuple[float, float],
     settings: HoldSettings,
 ) -> tuple[FabrikHold, str]:
-    """Hold points of a limb that ends with a bone; returns the new hold, and a sentence about errors, or "".
+    """Hold points of a bone at the end of a limb; returns the new hold, and a sentence about errors, or "".
 
-    ends: the frames on which nothing changes anymore.
+    ends: the first and last frame, on which nothing changes.
     """
     scene = context.scene
     whole = min(each.stand.first for each in held), max(each.stand.last for each in held)
@@ -183,7 +183,7 @@ def _add(
     names = take.skeleton.names
     keys = take.key_frames(names)
     if len(keys) and np.isinf(take.round_length(names)):
-        # No ease is needed before the first key and after the last one.
+        # No easing is needed before the first key and after the last one.
         ends = max(ends[0], min(keys[0], whole[0]) - 1.0), min(ends[1], max(keys[-1], whole[1]) + 1.0)
     span = span_over(armature, setup, settings.point, take, Extent(whole, ends), also=also, held=points)
     keeper = PoseKeeper(scene, armature)
@@ -209,7 +209,7 @@ def _add(
 
 
 def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], settings: HoldSettings) -> None:
-    """Raise RigError if there is nothing to hold."""
+    """Raise RigError if the bone can't be held on these frames."""
     check_rig(armature)
     check_editable(armature)
     check_action(armature, new=False)
@@ -232,11 +232,11 @@ def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], s
 def _held_changes(
     scene: bpy.types.Scene, armature: bpy.types.Object, span: Span, held: Sequence[_Held], settings: HoldSettings
 ) -> tuple[list[Change], float]:
-    """The changes of the keys, and the maximum distance of a held point from its place."""
+    """The changes of the keys, and the maximum distance of a held point from its held position."""
     frames, solver = span.motion.frames, span.solver(slice(None))
     leads = [(armature, ""), *([(settings.target, settings.target_bone)] if settings.target is not None else [])]
     _, matrices = finish(sample_steps(scene, (), leads, frames))
-    # From armature space to the space that the bone stays in: of the world, an object or a bone.
+    # From armature space to the space in which the bone stays: the world's, an object's or a bone's.
     into = matrices[:, 0] if settings.target is None else np.linalg.inv(matrices[:, 1]) @ matrices[:, 0]
     targets, rotations = np.full_like(solver.own_points, np.nan), np.full_like(solver.own_rotations, np.nan)
     targets[:, len(held) :], rotations[:, len(held) :] = (

@@ -1,4 +1,4 @@
-"""Writes changes of a motion to its keys inside the span, or to a new layer."""
+"""Writes changes of a motion to its keys inside the span, or to an NLA layer."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,16 +22,16 @@ from ..rig.rotation_modes import from_channels, property_name, to_channels
 from .replaced import Shift, follow, followers, shift_keys
 from .take import SAME_FRAME, Motion, Take, cycle_of, in_cycle
 
-# Radians, and units of a location: smaller changes leave keys unchanged.
+# Radians, or units of location. Smaller changes are not written.
 LEAST_TURN = 1e-6
 LEAST_MOVE = 1e-6
-# In this blend mode Blender multiplies a layer's quaternion onto the result below, and adds angles and locations.
+# This blend mode multiplies the layer's quaternion with the result below, and adds angles and locations.
 _BLEND: Final = "COMBINE"
 
 
 @dataclass(frozen=True)
 class Turned:
-    """A bone with keys whose rotation changes: (F, 4) before and after, and its channel's values, (F, 3 or 4)."""
+    """A bone with keys whose rotation changes: (F, 4) before and after, and its channel's values (F, 3 or 4)."""
 
     bone: bpy.types.PoseBone
     before: FloatArray
@@ -41,9 +41,9 @@ class Turned:
 
 @dataclass(frozen=True)
 class NewChannels:
-    """Changes over F frames: the bones that rotate, and the root's location from (F, 3) to (F, 3); None: no change.
+    """Changes over F frames: the bones that rotate, and the root's old and new location (F, 3); None if unchanged.
 
-    unkeyed: the names of controls that would rotate too, but have no keys.
+    unkeyed: the names of controls that are not changed because they have no keys.
     """
 
     turned: list[Turned]
@@ -89,7 +89,7 @@ def changes_of(take: Take, old: Motion, new: NewChannels) -> list[Change]:
                 found.append(Change(curve, old.frames, new.moved[:, curve.array_index], before))
     for turned in new.turned:
         bone, before = turned.bone, turned.channel
-        # All frames at once, not one after the other: each depends on the value of its own frame.
+        # All frames at once: each new value depends only on the old value of its own frame.
         values = to_channels(bone.rotation_mode, turned.after[None], previous=before)[1][0]
         values = np.where(angle_between(turned.before, turned.after)[:, None] > LEAST_TURN, values, before)
         free = unlocked_rotation(bone)
@@ -106,8 +106,8 @@ def write_changes(
 ) -> None:
     """Move the keys of curves between the ends, and insert keys on some frames and at the ends.
 
-    An end outside a curve's keys and the frames gets no key, so the motion does not become longer. The records of holds
-    change as well.
+    An end outside a curve's keys and the frames gets no key, so that the motion doesn't get longer. The records of
+    holds are updated as well.
     """
     shifts = [shift_of(change, ends) for change in changes]
     follow(followers(armature), shifts)
@@ -116,7 +116,7 @@ def write_changes(
 
 
 def shift_of(change: Change, ends: tuple[float, float]) -> Shift:
-    """The shifts of the keys of a curve between the ends. Beyond the seam of a cycle, these are the keys before it."""
+    """The shifts of a curve's keys between the ends. Frames after the end of a cycle are mapped to its keys."""
     curve, cycle = change.curve, cycle_of(change.curve)
     inside = (change.frames > ends[0] + SAME_FRAME) & (change.frames < ends[1] - SAME_FRAME)
     times, by = change.frames[inside], (change.values - change.before)[inside]
@@ -128,13 +128,13 @@ def shift_of(change: Change, ends: tuple[float, float]) -> Shift:
 
 
 def _write(change: Change, shift: Shift, frames: Sequence[float], ends: tuple[float, float]) -> None:
-    """Write one curve."""
+    """Shift the keys of one curve, and insert keys on the frames and at the ends."""
     curve, cycle = change.curve, cycle_of(change.curve)
     own, edges = np.array(frames, dtype=np.float64), np.array(ends)
     if cycle is not None:
         own, edges = in_cycle(cycle, own), in_cycle(cycle, edges)
     times = np.append(keyframes.keys(curve)[:, 0], own)
-    # There is a key at each end, and its outer side keeps its shape. So nothing changes outside the ends.
+    # A key at each end, with fixed outer handles, keeps the curve unchanged outside the ends.
     for end in edges[(edges > times.min()) & (edges < times.max())].tolist():
         _keep_shape_beside(curve, end)
         _insert(curve, end)
@@ -153,7 +153,7 @@ def _insert(curve: bpy.types.FCurve, frame: float) -> None:
 
 
 def _keep_shape_beside(curve: bpy.types.FCurve, frame: float) -> None:
-    """Fix the handles next to a frame, because Blender fits automatic handles to the neighboring values."""
+    """Make the handles next to a frame free, because Blender fits automatic handles to the neighboring values."""
     points: Any = curve.keyframe_points
     place = _place_of(points, frame)
     for each in points[max(place - 1, 0) : place + 2]:
@@ -167,7 +167,7 @@ def _place_of(points: Any, frame: float) -> int:
 
 
 def write_layer(armature: bpy.types.Object, old: Motion, new: NewChannels) -> int:
-    """Add the changes of a motion to the layer of earlier edits; returns how many bones have changed.
+    """Add the changes of a motion to the layer of earlier edits; returns the number of changed bones.
 
     This layer is the topmost NLA track, if `write_layer` made it and nothing has changed it since. Otherwise a new
     track is added above all others, and the current action becomes a strip below it.
@@ -184,7 +184,7 @@ def write_layer(armature: bpy.types.Object, old: Motion, new: NewChannels) -> in
             write_curves(action, armature, path, old.frames, values, bone, components=free)
         strip = add_strip(armature, action)
         strip.blend_type, strip.extrapolation = _BLEND, "NOTHING"
-        # A strip has an influence of its own only if that is animated; then its single key holds the value.
+        # A strip uses its own influence only if the influence is animated. A single key is enough.
         strip.influence = 1.0
         strip.use_animated_influence = True
     return len({bone for _, bone, _, _ in layers})
@@ -195,7 +195,7 @@ def _layer_name(armature: bpy.types.Object) -> str:
 
 
 def _own_layer(armature: bpy.types.Object) -> bpy.types.NlaStrip | None:
-    """The strip of earlier edits if it is topmost and has not been renamed, muted, moved, weighted or locked."""
+    """The strip of earlier edits, if it is topmost, and not renamed, muted, moved, locked or given an influence."""
     animation = armature.animation_data
     if animation is None or animation.action is not None or not animation.nla_tracks:
         return None
@@ -221,7 +221,7 @@ def _add_to_layer(
 ) -> None:
     """Combine a layer's values with further changes.
 
-    Layers: by data path, a bone, (F, n) values, and which of them are free.
+    layers: by data path, the bone, (F, n) values, and the indices of the unlocked components.
     """
     curves: dict[str, dict[int, bpy.types.FCurve]] = {}
     for curve in channels_of(strip.action, armature).fcurves:
@@ -231,7 +231,7 @@ def _add_to_layer(
     both = np.concatenate([own, frames, [first - 1.0, last + 1.0]])
     ends = min(first, frames[0]), max(last, frames[-1])
     times = np.unique(both[(both >= ends[0]) & (both <= ends[1])])
-    # Outside its own frames, neither of the two layers changes anything.
+    # Neither layer changes anything outside its own frames.
     old, new = ((times >= start) & (times <= end) for start, end in ((first, last), (frames[0], frames[-1])))
     for path in dict.fromkeys([*curves, *layers]):
         present, turned = curves.get(path, {}), path.endswith("rotation_quaternion")
@@ -250,7 +250,7 @@ def _add_to_layer(
 
 
 def _layers(old: Motion, new: NewChannels) -> Iterator[tuple[str, str, FloatArray, tuple[int, ...]]]:
-    """The curves to layer, each with its data path, bone, (F, n) values, and which components are free."""
+    """The curves of the layer: data path, bone, (F, n) values, and the indices of the unlocked components."""
     if new.place is not None:
         free = unlocked_location(new.place)
         yield bone_path(new.place.name, "location"), new.place.name, new.moved - old.location, free

@@ -1,8 +1,8 @@
-"""Stores the keys that a hold replaces in an action that nothing uses, and restores them.
+"""Stores the keys that a hold replaces in an unused action, and restores them.
 
 The action has two slots: the keys before the hold, and the keys that the hold has written. A key that still has the
-written value is restored. A key that was inserted or changed since is kept. For this, every other edit of the same keys
-also changes both slots, and keys that were moved in time are found again by their values.
+written value is restored. A key that was inserted or changed since is kept. Therefore other edits of the same keys
+also change both slots. Keys that were moved in time are found again by their values.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,12 +21,12 @@ Curves: TypeAlias = Mapping[tuple[str, int], bpy.types.FCurve]
 _BEFORE, _WRITTEN = "Before", "Written"
 # Values that differ by less than this share (of 1 for small values) are equal; Blender stores keys in single precision.
 _SAME_VALUE: Final = 1e-5
-# The written keys are found if at least this share of them has the written values, all moved by the same time.
+# The written keys are found if at least this share of them have their written values, all moved by the same time.
 _FOUND: Final = 0.25
 
 
 class Shift(NamedTuple):
-    """The shifts of the keys of a curve on (F,) frames: (F,) values."""
+    """The (F,) values by which the keys of a curve on (F,) frames shift."""
 
     curve: tuple[str, int]
     frames: FloatArray
@@ -36,9 +36,9 @@ class Shift(NamedTuple):
 def keep_before(
     armature: bpy.types.Object, name: str, curves: Iterable[bpy.types.FCurve], ends: tuple[float, float]
 ) -> bpy.types.Action:
-    """Store the keys of some curves between two frames in a new record, before they change.
+    """Store the keys of some curves between two frames in a new record, before they are changed.
 
-    A dot in front of its name hides it in Blender's lists.
+    A dot in front of the record's name hides it in Blender's lists.
     """
     record = bpy.data.actions.new(f".{name}")
     strip: Any = record.layers.new("Layer").strips.new(type="KEYFRAME")
@@ -54,7 +54,7 @@ def keep_written(record: bpy.types.Action, curves: Iterable[bpy.types.FCurve], e
 
 
 def followers(armature: bpy.types.Object, but: bpy.types.Action | None = None) -> list[tuple[bpy.types.Action, float]]:
-    """The records of holds in an armature's current curves, and the number of frames by which these were moved.
+    """The records of the armature's holds, and the number of frames by which the current curves were moved since.
 
     Changes of the curves must be made in these records too, with `follow`.
     """
@@ -64,14 +64,14 @@ def followers(armature: bpy.types.Object, but: bpy.types.Action | None = None) -
         moved = None if record is None or record == but else moved_in_time(record, curves)
         if moved is not None:
             if record.users > 1:
-                # A copy of the rig uses the same record.
+                # A copied rig shares the record, so copy it.
                 record = hold.replaced = record.copy()
             found.append((record, moved))
     return found
 
 
 def follow(records: Iterable[tuple[bpy.types.Action, float]], shifts: Iterable[Shift]) -> None:
-    """Move the keys of records from `followers` like those of the current curves."""
+    """Shift the keys in the records from `followers` by the same values as the current curves."""
     by_curve = {shift.curve: shift for shift in shifts}
     for record, moved in records:
         for slot in (_BEFORE, _WRITTEN):
@@ -97,11 +97,11 @@ def put_back(armature: bpy.types.Object, record: bpy.types.Action) -> tuple[int,
 
 
 def moved_in_time(record: bpy.types.Action, curves: Curves) -> float | None:
-    """The number of frames by which the written keys were moved in time; None if they are not among the curves."""
+    """The number of frames by which the written keys were moved in time; None if the curves don't contain them."""
     written = {key: keyframes.keys(curve) for key, curve in _of(record, _WRITTEN).items() if key in curves}
     if not written:
         return None
-    # The curve that varies most distinguishes frames best. Keys that the hold did not change are ignored.
+    # Use the curve that varies most, because it identifies frames best. Ignore keys that the hold did not change.
     key = max(written, key=lambda each: float(np.ptp(written[each][:, 1])))
     was = keyframes.keys(_of(record, _BEFORE)[key])
     changed = [not any(_same(was[np.abs(was[:, 0] - frame) < SAME_FRAME, 1], value)) for frame, value in written[key]]
@@ -119,7 +119,7 @@ def moved_in_time(record: bpy.types.Action, curves: Curves) -> float | None:
 
 
 def shift_keys(curve: bpy.types.FCurve, frames: FloatArray, by: FloatArray) -> None:
-    """Move the keys on (F,) frames, with their handles, by (F,) values."""
+    """Move the keys on frames (F,), with their handles, by values `by` (F,)."""
     times = keyframes.keys(curve)[:, 0]
     if not len(times) or not len(frames):
         return
@@ -132,7 +132,7 @@ def shift_keys(curve: bpy.types.FCurve, frames: FloatArray, by: FloatArray) -> N
 
 
 def _put_back(record: bpy.types.Action, curves: Curves, moved: float) -> tuple[list[Shift], int]:
-    """Restore keys; returns whether any changed, and the frames with kept keys. moved: from `moved_in_time`."""
+    """Restore keys; returns the shifts of the changed keys, and the number of frames with kept keys."""
     before, written = _of(record, _BEFORE), _of(record, _WRITTEN)
     shifts, stay = [], set()
     for path in dict.fromkeys(path for path, _ in written):
@@ -150,7 +150,7 @@ def _put_back(record: bpy.types.Action, curves: Curves, moved: float) -> tuple[l
 
 
 def _still_written(curves: Curves, written: Curves, moved: float, keys: list[tuple[str, int]]) -> dict[float, bool]:
-    """The frames in the span with a key of a property's curves, and whether all keys have their written values."""
+    """The frames in the span with keys of a property, and whether all keys on each have their written values."""
     found: dict[float, bool] = {}
     for key in keys:
         times = keyframes.keys(written[key])[:, 0] + moved
@@ -188,19 +188,19 @@ def _put_back_curve(
 
 
 def _copy(curves: Iterable[bpy.types.FCurve], record: bpy.types.Action, slot: str, ends: tuple[float, float]) -> None:
-    """Copy curves into a slot of a record: all keys of cyclic curves, else the keys from before to after the span."""
+    """Copy curves into a slot of a record: all keys if cyclic, else the keys in the span and one on each side."""
     for curve in curves:
         copy = _bag(record, slot).fcurves.new(curve.data_path, index=curve.array_index)
         copy.extrapolation = curve.extrapolation
         times = keyframes.keys(curve)[:, 0]
         first, last = np.searchsorted(times, (ends[0] - SAME_FRAME, ends[1] + SAME_FRAME))
-        # The handles of the neighbors of the ends change too.
+        # The keys beside the span belong to it, because their handles change too.
         whole = slice(None) if cycle_of(curve) else slice(max(int(first) - 1, 0), int(last) + 1)
         keyframes.copy_keys(curve, copy, whole)
 
 
 def _candidates(armature: bpy.types.Object) -> Iterator[tuple[Curves, bool]]:
-    """Curves that may have the written keys, and whether they are the armature's current ones."""
+    """Sets of curves that may contain the written keys, and whether each is the armature's current one."""
     animation = armature.animation_data
     yield _own(keyframes.curves(armature)), True
     for track in animation.nla_tracks if animation is not None else ():

@@ -31,7 +31,7 @@ _LEG = frozenset({"thigh", "shin", "foot", "toe"})
 
 
 def held_effectors(armature: bpy.types.Object, names: Sequence[str], dragged: set[str]) -> Iterator[Effector]:
-    """The points that keep their paths: pins, holds and a human's feet, except on the dragged bone or its leg.
+    """The points that keep their paths: pins, holds and a human's feet, except those on the dragged bone or its leg.
 
     names: the solved bones.
     """
@@ -54,9 +54,9 @@ def held_effectors(armature: bpy.types.Object, names: Sequence[str], dragged: se
 
 
 def room_above(floor: Floor, skeleton: Skeleton, posed: FloatArray, bone: str) -> FloatArray:
-    """(F,) distance by which a bone may go down until it or a child is on the floor; infinite for most bones.
+    """(F,) distance by which a bone may go down until it or a child is on the floor; infinite if the floor is ignored.
 
-    posed: (F, J, 4, 4) in armature space. Bones that are below the floor in their own pose go no deeper.
+    posed: (F, J, 4, 4) in armature space. Bones that already are below the floor go no deeper.
     """
     own = skeleton.index(bone)
     near = {own, *np.flatnonzero(skeleton.parents == own).tolist()}
@@ -69,13 +69,13 @@ def room_above(floor: Floor, skeleton: Skeleton, posed: FloatArray, bone: str) -
 
 
 def above_the_floor(floor: Floor, shifts: FloatArray, room: FloatArray) -> FloatArray:
-    """(F, 3) shifts of a bone that go down by at most `room`, (F,)."""
+    """(F, 3) the shifts (F, 3) of a bone, changed to go down by at most `room` (F,)."""
     normal = np.array(floor.normal)
     return shifts + np.maximum(-shifts @ normal - room, 0.0)[:, None] * normal
 
 
-# If a contact continues beyond the span, the foot returns to its own place over this share of the spread. Over a
-# quarter of 30 frames, 10 cm are no more sudden than a foot that lands.
+# If a contact continues beyond the span, the foot returns to its old position over this share of the spread. Over a
+# quarter of 30 frames, a movement of 10 cm is as fast as a foot that lands.
 _GOES_BACK: Final = 0.25
 
 
@@ -83,8 +83,8 @@ _GOES_BACK: Final = 0.25
 class Spread:
     """The extent of a change: the number of frames before and after.
 
-    frame: the dragged one; the current one when None. to: "MARKERS" or "CONTACTS": it ends at the next of these on the
-    timeline, if there is one; "LAYER": it goes to a separate layer.
+    frame: the dragged frame; None for the current one. to: "MARKERS" or "CONTACTS": it ends at the next of these on the
+    timeline, if there is one; "LAYER": it is written to a separate layer.
     """
 
     before: float
@@ -102,7 +102,7 @@ class Span:
         model: the bones that follow; the dragged points come first in its effectors.
         shares: (F,) the share of the change on each frame. now: the index of the dragged frame.
         frame: the dragged frame. ends: the first frame and the last, which do not change.
-        left_alone: sentences about what does not follow.
+        left_alone: sentences about bones that do not follow.
     """
 
     take: Take
@@ -115,7 +115,7 @@ class Span:
     left_alone: tuple[str, ...] = ()
 
     def solver(self, rows: IntArray | slice) -> EditSolver:
-        """A solver for some of the frames."""
+        """A solver for the frames with indices `rows`, (R,) or a slice."""
         motion = self.motion
         return EditSolver(self.model, motion.rotations[rows], motion.roots[rows], self.shares[rows])
 
@@ -128,7 +128,7 @@ class Span:
 def make_span(
     scene: bpy.types.Scene, armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread, frame: float
 ) -> Span:
-    """The span of a drag around a frame. A planted foot moves by the same distance during its contact inside the span.
+    """The span of a drag around a frame. A planted foot moves by the same distance on all frames of its contact.
 
     Raises RigError if no bone can follow.
     """
@@ -174,9 +174,9 @@ def span_over(
     *,
     held: Sequence[Effector] = (),
 ) -> Span:
-    """The span of a change. It includes the given frames, and the first of these is the dragged one.
+    """The span of a change. It includes the frames `also`; the first of these is the dragged one.
 
-    held: the points of a new hold, instead of a dragged point; they don't give way to other held points.
+    held: the points of a new hold, instead of a dragged point; they have priority over other held points.
 
     Raises RigError if no bone can follow.
     """
@@ -195,7 +195,7 @@ def span_over(
     effectors = [*(held or found), *(effector for effector in others if effector.bone in free)]
     turning = _turning(armature, setup, tree, effectors, take)
     ends, within = _within_a_round(take, turning, extent)
-    # The frames of keys inside the ends, some more, and the ends.
+    # The frames with keys inside the ends, the frames `also`, and the ends.
     keys = take.key_frames(turning, within=ends)
     inside = keys[(keys > ends[0] + SAME_FRAME) & (keys < ends[1] - SAME_FRAME)]
     more = np.array([*also, *extent.whole, *ends])
@@ -211,9 +211,9 @@ def span_over(
 
 
 def _within_a_round(take: Take, turning: list[str], extent: Extent) -> tuple[tuple[float, float], tuple[str, ...]]:
-    """The ends of a span that does not overlap itself in a cyclic motion, and a sentence if it was shortened.
+    """The ends of a span, shortened to one cycle in a cyclic motion, and a sentence if it was shortened.
 
-    Raises RigError if the frames with the full change don't fit into one cycle.
+    Raises RigError if the frames with the full change are longer than one cycle.
     """
     (first, last), (before, after) = extent.whole, extent.ends
     length = take.round_length(turning)
@@ -256,7 +256,7 @@ def _turning(
 
 
 def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
-    """Raise RigError if a bone is on a control rig's IK, because then keys of other controls move it."""
+    """Raise RigError if a bone of a control rig is on IK, because then the keys of other controls move it."""
     if bone in posed_rig(armature).on_ik:
         raise RigError(f"Bone {bone!r} is on IK here: switch its limb to FK, with keys, to edit its motion")
 
@@ -264,7 +264,7 @@ def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
 def _moves_root(
     armature: bpy.types.Object, setup: DragSetup, tree: Tree, effectors: list[Effector], take: Take
 ) -> bool:
-    """Whether the root moves."""
+    """Whether a drag moves the root's location."""
     root, dragged = tree.skeleton.names[0], next(iter(setup.dragged))
     if (
         root not in setup.tops

@@ -1,6 +1,6 @@
-"""Drags a bone over time: the frames around the current one follow by a share that a falloff gives.
+"""Drags a bone over time: the frames around the current one follow by shares that a falloff defines.
 
-Each frame of the span is solved with its own pose as the preferred one. While the mouse moves, only some of the frames
+On each frame of the span, the original pose is the preferred one. While the mouse moves, only some of the frames
 are solved. On release, all frames with keys are solved and written.
 """
 
@@ -34,7 +34,7 @@ from .take import SAME_FRAME, is_animated
 
 # The number of frames that are solved while the mouse moves, including the current one.
 _KNOTS: Final = 16
-# Frames; keys that are at most this far apart are on successive frames.
+# Frames. Keys that are at most this far apart count as successive frames.
 _DENSE: Final = 1.5
 # Frames on each side over which a drag fades out if no spread is set.
 _FADES: Final = 10
@@ -45,7 +45,7 @@ class SpreadDrag:
     """One drag over time, from press to release of the button; `begin_spread` creates it.
 
     Attributes:
-        left_alone: sentences about what does not follow. notice: as in `Drag`; here, limbs stay on IK and FK.
+        left_alone: sentences about bones that do not follow. notice: always "", because limbs stay on IK or FK.
         start: (3,) position of the dragged point at the start, in world space.
         axes: (3, 3) the dragged bone's axes at the start as columns, in world space.
     """
@@ -63,7 +63,7 @@ class SpreadDrag:
         shown = np.flatnonzero(np.abs(span.motion.frames - here) < SAME_FRAME)
         self._knots = np.unique([*np.linspace(0, count - 1, _KNOTS).round().astype(int), now, *shown])
         self._row = int(np.searchsorted(self._knots, now))
-        # If a point of a trail is dragged, the viewport shows another frame.
+        # If a point of a trail is dragged, the dragged frame is not the frame in the viewport.
         self._shown = [int(row) for row in np.searchsorted(self._knots, shown)]
         self._coarse = span.solver(self._knots)
         self._last: EditPoses | None = None
@@ -96,8 +96,8 @@ class SpreadDrag:
     ) -> StepResult:
         """Pose the rig on the current frame so that the dragged point is at a location (3,), in world space.
 
-        turn: (3,) rotation vector of its bone in radians, in world space; None leaves the rotation free. The depth of
-        the location matters here.
+        turn: (3,) rotation vector of its bone in radians, in world space; None leaves the rotation free. `_depth` is
+        ignored: the depth of the location is always followed.
         """
         self._asked = location, turn
         found = self._last = self._coarse.solve(*self._goals(self._coarse, self._knots), self._last)
@@ -110,7 +110,7 @@ class SpreadDrag:
         return StepResult(error, errors[~dragged].max(initial=0.0), why=why)
 
     def _why_short(self, location: npt.ArrayLike) -> str:
-        """What keeps the dragged point from a position (3,) in world space on the current frame; "" if unknown."""
+        """Why the dragged point can't reach a location (3,), in world space, on the current frame; "" if unknown."""
         shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
         poses = [part.solve(shift, Quaternion(), settled=True) for part in self._alone]
         if not poses:
@@ -119,7 +119,7 @@ class SpreadDrag:
         return worst.problem.why_short(worst.session)
 
     def ways(self) -> tuple[FloatArray, FloatArray]:
-        """(F, 3) current and (F, 3) new positions of the dragged point on the span's frames, in world space."""
+        """The old and the new path of the dragged point, (F, 3) each on the span's frames, in world space."""
         shift = np.asarray((self._asked or (self.start, None))[0], dtype=np.float64) - self.start
         return self._own_way, self._own_way + self._span.shares[:, None] * shift
 
@@ -188,10 +188,10 @@ def begin_spread(
     point: str = "TAIL",
     settings: DragSettings | None = None,
 ) -> SpreadDrag:
-    """Begin a drag over time of a bone's "TAIL" or "HEAD"; nothing moves yet. Uses X-mirror, like `begin_drag`.
+    """Start dragging a bone's "TAIL" or "HEAD" over time; nothing moves yet. Uses X-mirror, like `begin_drag`.
 
     Raises:
-        FabrikError: names why the bone can't be dragged; the scene is unchanged.
+        FabrikError: says why the bone can't be dragged; the scene is unchanged.
     """
     check_rig(armature)
     check_editable(armature)
@@ -222,11 +222,11 @@ def begin_any_drag(
 ) -> AnyDrag:
     """Start dragging a bone by its "TAIL" or "HEAD"; nothing moves yet.
 
-    If keys may not be changed, or there are none, a spread drag becomes a drag of this frame, which `left_alone`
+    If there are no keys, or they can't be changed, only the current frame is dragged, which `left_alone`
     reports.
 
     Raises:
-        FabrikError: naming what prevents the drag of the bone, or of another frame; the scene is unchanged.
+        FabrikError: says why the bone can't be dragged, or not on another frame; the scene is unchanged.
     """
     trouble = why_no_spread(context, armature)
     if spread.frame is not None and trouble:

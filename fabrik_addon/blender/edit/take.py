@@ -20,17 +20,17 @@ from ..rig.rotation_modes import from_channels, property_name
 
 # Frames that differ by less than this are equal.
 SAME_FRAME = 1e-3
-# The modes with which a curve repeats beyond its keys.
+# The modes of the Cycles modifier that repeat a curve beyond its keys.
 _ROUND = {"REPEAT", "REPEAT_OFFSET"}
 
 
 @dataclass(frozen=True)
 class Motion:
-    """A tree of bones over F frames.
+    """The poses of a tree of bones on F frames.
 
     Attributes:
         frames: (F,) in rising order. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
-        channels: values of the rotation channels of keyed bones (of a control rig: controls), (F, 3 or 4), by bone.
+        channels: (F, 3 or 4) values of the rotation channels by keyed bone; on a control rig, by control.
         location: (F, 3) values of the location channel of the bone that moves the root.
         stands: for a control rig, (F, 4, 4) matrices of the bones and controls in armature space, by name.
     """
@@ -45,11 +45,12 @@ class Motion:
 
 
 class Take:
-    """The action of an armature. Its curves are read one by one.
+    """The motion of an armature, read from its action's curves.
 
     Attributes:
-        posed: the rig. tree: the bones to read, with their skeleton. place: the bone whose location moves the root.
-        is_layered: whether NLA strips give the motion, instead of an action.
+        posed: the rig. tree: the bones to read, with their skeleton. place: the bone whose location channel moves the
+        root.
+        is_layered: whether the motion comes from NLA strips instead of an action.
     """
 
     def __init__(self, armature: bpy.types.Object, tree: Tree) -> None:
@@ -67,7 +68,7 @@ class Take:
             raise RigError(f"{armature.name!r} has an NLA strip in tweak mode: leave tweak mode first")
 
     def curves(self, bone: str, channel: str) -> list[bpy.types.FCurve]:
-        """The curves of a bone's channel."""
+        """The curves of a channel of a bone."""
         return self._curves.get(bone_path(bone, channel), [])
 
     def rotation_curves(self, holder: str) -> list[bpy.types.FCurve]:
@@ -106,7 +107,7 @@ class Take:
         return self._motion(frames, channels, self._values(self.place, "location", frames))
 
     def _motion(self, frames: FloatArray, channels: dict[str, FloatArray], location: FloatArray) -> Motion:
-        """The poses from the channels of the bones themselves."""
+        """The poses on (F,) frames, from the values of the bones' channels."""
         bones, skeleton = self._armature.pose.bones, self.skeleton
         rotations = np.tile(self.tree.rotations, (len(frames), 1, 1))
         for name, values in channels.items():
@@ -149,7 +150,7 @@ class Take:
         return property_name(self._armature.pose.bones[holder].rotation_mode)
 
     def _values(self, bone: str, channel: str, frames: FloatArray) -> FloatArray:
-        """(F, n) values of a channel; parts without keys have their current value."""
+        """(F, n) values of a channel; components without keys have their current value."""
         present = getattr(self._armature.pose.bones[bone], channel)
         return keyframes.channel_values(present, self.curves(bone, channel), frames)
 
@@ -184,7 +185,7 @@ def cycle_of(curve: bpy.types.FCurve) -> tuple[float, float] | None:
 
 
 def in_cycle(cycle: tuple[float, float], frames: FloatArray) -> FloatArray:
-    """Map (F,) frames into the cycle that has the keys; the seam becomes its first frame."""
+    """Map frames (F,) into the cycle that has the keys; its last frame becomes its first."""
     first, last = cycle
     places = np.mod(frames - first, last - first)
     return np.asarray(first + np.where(places > last - first - SAME_FRAME, 0.0, places))

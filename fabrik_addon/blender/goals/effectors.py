@@ -1,6 +1,7 @@
-"""Closed loops: effectors whose target is on a solved bone of the same rig, so that both sides move.
+"""Effectors, their targets and pins: checks, adds, removes and converts them for the solver.
 
-A target on bones that do not rotate is like any other; see `goals.gather_goals`.
+An effector closes a loop if its target is on a solved bone of the same rig. Then both sides move. A target on a bone
+that does not rotate is like any other target.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,7 +24,7 @@ from ..settings.why_not import enabled_effectors, is_in_scene, mapped_markers, s
 
 
 class Partner(NamedTuple):
-    """The other side of a loop: a point in the frame of a bone of the same rig."""
+    """The other side of a loop: a bone of the same rig, and a point in its frame."""
 
     bone: str
     offset: tuple[float, float, float]
@@ -56,9 +57,9 @@ def partner_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> Pa
 def close_loops(
     skeleton: Skeleton, effectors: Sequence[Effector], partners: Sequence[Partner | None], held: Collection[str]
 ) -> list[Effector]:
-    """The effectors, with those closed into loops whose partners' bones rotate too.
+    """The effectors; an effector becomes a closed loop if the bones of its partner rotate too.
 
-    Closing a loop may let bones rotate that move the target of another.
+    Closing one loop may make bones rotate that move another effector's target.
     """
     closed = list(effectors)
     for _ in closed:
@@ -82,7 +83,7 @@ def close_loops(
 def turning_bones(skeleton: Skeleton, effector: Effector) -> set[int]:
     """The bones, as indices in the skeleton, whose rotation moves an effector.
 
-    For a loop, one side relative to the other.
+    For a loop, the bones that move one side relative to the other.
     """
     own = _path(skeleton, effector.bone, effector.offset, takes_rotation=effector.rotation_weight > 0.0)
     if effector.target_bone is None:
@@ -91,17 +92,17 @@ def turning_bones(skeleton: Skeleton, effector: Effector) -> set[int]:
 
 
 def _path(skeleton: Skeleton, name: str, offset: Sequence[float] | None, *, takes_rotation: bool) -> set[int]:
-    """The bones that move a point of a bone, or, with `takes_rotation`, rotate the bone."""
+    """The bones that move a point of a bone, or rotate the bone if `takes_rotation` is set."""
     bone = skeleton.index(name)
     point = (0.0, float(skeleton.lengths[bone]), 0.0) if offset is None else offset
     path = [int(each) for each in skeleton.path(bone)]
     return set(path if takes_rotation or any(point) else path[:-1])
 
 
-# An object, with the name of one of its bones or "" for the object itself.
+# An object, and the name of one of its bones, or "" for the object itself.
 Target: TypeAlias = tuple[bpy.types.Object, str]
 COLLECTION_NAME = "FABRIK Targets"
-# The size of a target empty, as a share of its bone's length.
+# The size of a target empty as a share of its bone's length.
 _TARGET_SIZE = 0.2
 Followed: TypeAlias = "FabrikEffector | FabrikMarker"
 _GROUPS: Final = (
@@ -121,7 +122,7 @@ class Pin(NamedTuple):
 
 
 def check_effectors(scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
-    """Raise RigError, naming the reason, unless the object can be solved for its targets."""
+    """Raise RigError, with the reason, unless the rig can be solved for its targets."""
     trouble = why_no_solve(rig)
     if trouble:
         raise RigError(trouble)
@@ -155,7 +156,7 @@ def _check_object(
 
 
 def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) -> str:
-    """Why an object, or a bone of it, cannot be a target of a rig; "" if it can."""
+    """Why an object, or one of its bones, cannot be a target of a rig; "" if it can."""
     if target == rig and not bone:
         return f"{rig.name!r} can't be its own target: choose another object"
     if bone and target.type != "ARMATURE":
@@ -172,21 +173,21 @@ def closes(rig: bpy.types.Object, effector: FabrikEffector | FabrikMarker) -> Pa
 
 
 def bend_of(effector: FabrikEffector | FabrikMarker) -> Target | None:
-    """The pole of an effector's limb."""
+    """The pole target of an effector's limb; None without one."""
     if isinstance(effector, FabrikMarker) or effector.bend_target is None:
         return None
     return effector.bend_target, effector.bend_bone
 
 
 def goal_of(effector: FabrikEffector | FabrikMarker) -> Target | Pin:
-    """The target of an effector."""
+    """The target of an effector, or its pin."""
     if isinstance(effector, FabrikEffector) and effector.kind == "PIN":
         return Pin(tuple(effector.pin_location), tuple(effector.pin_rotation))
     return effector.target, effector.target_bone
 
 
 def core_effector(effector: FabrikEffector | FabrikMarker) -> Effector:
-    """The solver's effector for one stored on the armature; offsets are in armature units."""
+    """Convert a stored effector to the solver's; offsets are in armature units."""
     offset = {"TAIL": None, "HEAD": BONE_HEAD, "OFFSET": tuple(effector.offset)}[effector.point]
     if isinstance(effector, FabrikMarker):
         return Effector(effector.bone, offset=offset, weight=effector.weight)
@@ -258,7 +259,7 @@ def remove_effector(rig: bpy.types.Object, index: int) -> str:
 def _new_target(
     context: bpy.types.Context, rig: bpy.types.Object, bone: bpy.types.PoseBone, point: str, name: str
 ) -> bpy.types.Object:
-    """Make an empty in the targets' collection, with the world location of a bone's head or tail and its rotation."""
+    """Make an empty at a bone's head or tail, with the bone's rotation, in the collection of targets."""
     context.view_layer.update()
     empty = bpy.data.objects.new(f"{name} target", None)
     empty.empty_display_type = "SPHERE"
@@ -290,7 +291,7 @@ def followed(rig: bpy.types.Object, source: str) -> Sequence[Followed]:
 
 
 def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -> None:
-    """Raise RigError, naming the reason, unless there are markers or effectors and all of them exist."""
+    """Raise RigError, with the reason, unless there are markers or effectors and their objects exist."""
     if not follows_markers(rig, source):
         check_effectors(scene, rig)
         return
@@ -318,7 +319,7 @@ def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -
 
 
 def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
-    """Set the priorities of a human rig's effectors and pins by the parts of the body that they are on.
+    """Set the priorities of a human rig's effectors and pins by the body parts of their bones.
 
     Returns a line to show, and a note on effectors whose priority does not change because their bone's name is unknown.
     Raises RigError, with nothing changed, if all are unknown.
@@ -341,7 +342,7 @@ def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
 
 
 def pins(armature: bpy.types.Object) -> list[FabrikEffector]:
-    """The active pins: enabled, with a weight. Raises RigError if the bone of one does not exist."""
+    """The enabled pins with a weight above 0. Raises RigError if the bone of a pin does not exist."""
     held = [each for each in rig_settings(armature).effectors if each.kind == "PIN" and each.enabled and each.weight]
     for pin in held:
         if pin.bone not in armature.pose.bones:
@@ -357,13 +358,13 @@ def is_pinned(armature: bpy.types.Object, bone: str) -> bool:
 def pin_bones(
     armature: bpy.types.Object, bones: Sequence[str], *, point: str = "TAIL", hold_rotation: bool = True
 ) -> None:
-    """Pin bones in their current pose; an existing pin is replaced.
+    """Pin bones in their current pose; existing pins are replaced.
 
     Args:
         armature: the rig, in its current pose.
         bones: their names.
-        point: "TAIL" or "HEAD": which end of a bone is held if its rotation is not.
-        hold_rotation: whether the bone's rotation is held too.
+        point: "TAIL" or "HEAD", the end of each bone that is held if rotations are not.
+        hold_rotation: whether rotations are held too.
 
     Raises:
         RigError: before anything is changed, for a bone that does not exist or a rig that can't be changed.
@@ -384,7 +385,7 @@ def pin_bones(
 
 
 def unpin_bones(armature: bpy.types.Object, bones: Sequence[str]) -> int:
-    """Remove the pins of bones; returns how many there were."""
+    """Remove the pins of bones; returns the number of removed pins."""
     places = [place for bone in bones for place in _pins_of(armature, bone)]
     for place in sorted(places, reverse=True):
         remove_effector(armature, place)

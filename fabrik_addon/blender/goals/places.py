@@ -1,4 +1,4 @@
-"""The positions of a rig's targets, now or frame by frame, in the space in which its tree of bones is solved."""
+"""Samples a rig's targets, now or frame by frame, in the space in which its tree of bones is solved."""
 
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -20,19 +20,19 @@ from ..settings.markers import MARKER_NAME, MARKER_STEP
 from .effectors import Partner, Pin, Target
 from .problem import RigProblem
 
-# Data filled frame by frame: (F, …), a function that reads it from a target in the evaluated scene, and the target.
+# Data (F, …) to fill frame by frame, a function that reads it from a target in the evaluated scene, and the target.
 _Column: TypeAlias = tuple[FloatArray, Callable[[bpy.types.Depsgraph, Target], Any], Target]
 
-# Seconds of work between two checks of the Esc key, and the smallest number of frames: each check evaluates one more,
+# Seconds of work between two checks of the Esc key, and the least number of frames, because each check also evaluates
 # the scene's own frame.
 _LOOK_EVERY: Final = 0.1
 _LEAST_FRAMES: Final = 4
 
-# A marker is seen between two keys at most this many steps of its recording apart.
+# A marker is visible between two keys if they are at most this many steps of its recording apart.
 _SEEN_STEPS: Final = 1.5
-# A frame this close to a key, in steps, is on it, since subframes are in single precision.
+# Steps. A frame this close to a key is on the key, because subframes are in single precision.
 _ON_KEY: Final = 0.01
-# Keys of a recording are usually at most this far apart, in frames.
+# Frames. The keys of a recording are usually at most this far apart.
 _RECORDED_STEP: Final = 1.5
 _TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
 
@@ -40,20 +40,20 @@ _TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
 def sample_targets(
     scene: bpy.types.Scene, targets: Sequence[Target], frames: npt.ArrayLike, *, recorded: bool = False
 ) -> FloatArray:
-    """(F, E, 3) world positions of E targets on F frames, NaN if an imported marker is not seen.
+    """(F, E, 3) world positions of E targets on F frames, NaN if a recorded marker is not visible.
 
-    Plain animated empties are read from their curves. For anything else (parents, constraints, drivers, bones) the
-    scene is evaluated on each frame and returned to its own.
+    Plain animated empties are read from their curves. For others (with parents, constraints, drivers, or bones), the
+    scene is evaluated on each frame, and its frame is restored.
 
     Args:
         scene: the scene that the targets are in.
         targets: E objects, each with the name of one of its bones, whose head is used, or "" for its own origin.
         frames: (F,) frames or subframes.
-        recorded: the targets are markers, possibly imported by others: one with a key on nearly every frame is not seen
-            on frames without.
+        recorded: the targets are markers, perhaps imported by other add-ons. A marker with keys on nearly every frame
+            is not visible on frames without a key.
 
     Raises:
-        TargetError: naming a target whose bone does not exist, or that is not part of the evaluated scene.
+        TargetError: for a target whose bone does not exist, or that is not part of the evaluated scene.
     """
     positions, _ = finish(sample_steps(scene, targets, (), frames, recorded=recorded))
     return positions
@@ -67,9 +67,9 @@ def sample_steps(
     *,
     recorded: bool = False,
 ) -> Generator[float, None, tuple[FloatArray, FloatArray]]:
-    """(F, E, 3) as from `sample_targets` and (F, M, 4, 4) world matrices of `turning`; yields the share done.
+    """(F, E, 3) positions like `sample_targets`, and (F, M, 4, 4) world matrices of `turning`; yields the share done.
 
-    The scene is evaluated at most once on each frame, and is on its own frame whenever this yields. Raises TargetError
+    The scene is evaluated at most once on each frame, and is on its own frame at each yield. Raises TargetError
     like `sample_targets`.
     """
     times = np.asarray(frames, dtype=np.float64)
@@ -113,7 +113,7 @@ def sample_steps(
 
 
 def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Column]) -> Generator[float, None, None]:
-    """Fill columns (F, …) from their targets while the scene is evaluated on each frame."""
+    """Evaluate the scene on frames (F,), and fill columns (F, …) from their targets."""
     done = 0
     while done < len(frames):
         first, began = done, time.monotonic()
@@ -132,12 +132,12 @@ def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Co
 
 
 def _is_there(target: Target, keyed: Iterable[FloatArray], frames: FloatArray) -> BoolArray:
-    """(F,) whether a target is seen, by the rules of `sample_targets`.
+    """(F,) whether a target is visible on frames (F,), by the rules of `sample_targets`.
 
-    Keyed: (K, 2) keys of each curve of its location.
+    keyed: the keys (K, 2) of each curve of its location.
     """
     first, *others = [keys[:, 0] for keys in keyed] or [np.empty(0)]
-    # Sorting takes long; most often the curves have their keys on the same frames.
+    # Sorting is slow. Usually all curves have keys on the same frames.
     same = all(np.array_equal(first, other) for other in others) and bool((np.diff(first) > 0.0).all())
     times = first if same else np.unique(np.concatenate([first, *others]))
     padded = np.concatenate(([-np.inf], times, [np.inf]))
@@ -155,7 +155,7 @@ def _is_plain(target: Target) -> bool:
 
 
 def is_simple(curve: bpy.types.FCurve) -> bool:
-    """Whether a curve consists of its keys only."""
+    """Whether a curve is determined by its keys alone."""
     group = curve.group
     return not (curve.mute or (group is not None and group.mute) or curve.modifiers)
 
@@ -169,7 +169,7 @@ def is_still(target: Target) -> bool:
 
 
 def is_led(holder: bpy.types.Object) -> bool:
-    """Whether an object's location depends on anything besides its own channels and its action's keys."""
+    """Whether an object's location depends on more than its own channels and its action's keys."""
     if holder.parent is not None or holder.constraints or holder.rigid_body is not None:
         return True
     animation = holder.animation_data
@@ -205,7 +205,7 @@ def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
 
 
 def _evaluated_object(graph: bpy.types.Depsgraph, holder: bpy.types.Object) -> bpy.types.Object:
-    """An object as evaluated; raises TargetError if it is not in the scene's evaluation."""
+    """The evaluated object; raises TargetError if it is not in the evaluated scene."""
     evaluated = holder.evaluated_get(graph)
     if not evaluated.is_evaluated:
         raise TargetError(f"Object {holder.name!r} is not in the view layer or is disabled: enable it first")
@@ -213,7 +213,7 @@ def _evaluated_object(graph: bpy.types.Depsgraph, holder: bpy.types.Object) -> b
 
 
 def is_seen(marker: Target, frame: float) -> bool:
-    """Whether a marker is seen on a frame, from the keys of its X location; fast enough for drawing."""
+    """Whether a marker is visible on a frame, from the keys of its X location; fast enough for drawing."""
     first = (_location_path(marker), 0)
     curve = next((each for each in keyframes.curves(marker[0]) if (each.data_path, each.array_index) == first), None)
     if curve is None:
@@ -238,7 +238,7 @@ def _location_path(target: Target) -> str:
 def _recorded_step(target: Target, times: FloatArray) -> float:
     """Frames between two samples of a marker: as imported, else from keys (K,).
 
-    Infinite if they are farther apart than in a recording: that is animation by hand, which has no gaps.
+    Infinite if the keys are farther apart than in a recording, because animation by hand has no gaps.
     """
     if is_imported(target):
         return float(target[0].get(MARKER_STEP, 1.0))
@@ -247,7 +247,7 @@ def _recorded_step(target: Target, times: FloatArray) -> float:
 
 
 def _is_near(frame: Any, before: Any, after: Any, step: float) -> Any:
-    """(F,) whether each frame is on a key, or between two keys that are at most about a step apart."""
+    """(F,) whether each frame (F,) is on a key, or between two keys that are about one step apart."""
     on_key = np.minimum(frame - before, after - frame) <= _ON_KEY * step
     return on_key | (after - before <= _SEEN_STEPS * step)
 
@@ -255,8 +255,8 @@ def _is_near(frame: Any, before: Any, after: Any, step: float) -> Any:
 class Places(NamedTuple):
     """Targets of E effectors, on one frame or on F, in the space of their tree.
 
-    points: ([F,] E, 3), NaN for a marker that is not seen. rotations: ([F,] E, 4) w x y z; None if no effector has a
-    target rotation. bends: ([F,] E, 3) poles of limbs, NaN for none; None if no limb has one.
+    points: ([F,] E, 3), NaN for a marker that is not visible. rotations: ([F,] E, 4) w x y z; None if no effector has a
+    target rotation. bends: ([F,] E, 3) poles, NaN without one; None if no limb has a pole.
     """
 
     points: FloatArray
@@ -264,7 +264,10 @@ class Places(NamedTuple):
     bends: FloatArray | None = None
 
     def solve(self, solver: Solver, start: npt.ArrayLike, start_location: npt.ArrayLike | None) -> Solution:
-        """The solver's result for these targets."""
+        """The solver's result for these targets.
+
+        start: (..., J, 4) local rotations of the start pose. start_location: (..., 3) its root's head; None: at rest.
+        """
         return solver.solve(
             self.points,
             start=start,
@@ -281,7 +284,7 @@ class Places(NamedTuple):
 def present_places(
     graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, problem: RigProblem
 ) -> Places:
-    """The current targets, without a change of frame, so that objects moved by hand are included."""
+    """The current targets. Does not change the frame, so objects that were moved by hand stay there."""
     space = tree_space(rig.evaluated_get(graph), problem)
     armature = as_array(rig.evaluated_get(graph).matrix_world)
     world = np.array([_world_matrix(graph, armature, goal) for goal in problem.targets])
@@ -309,9 +312,9 @@ def sampled_steps(
 ) -> Generator[float, None, tuple[list[tuple[Places, FloatArray]], FloatArray]]:
     """The targets of each tree on F frames, in small steps; yields the share done.
 
-    smooth: applied to the world positions (F, E, 3) before they are converted to the trees' spaces. recorded: the goals
-    are markers, see `sample_targets`. Returns for each tree its targets and (F, 4, 4) from its space to the world, and
-    (F, 4, 4) world matrices of the rig. Raises TargetError for a target that is not in the evaluated scene.
+    smooth: a filter for the world positions (F, E, 3), before they are converted to the trees' spaces. recorded: the
+    goals are markers, see `sample_targets`. Returns for each tree its targets and its matrices (F, 4, 4) to world
+    space, and (F, 4, 4) world matrices of the rig. Raises TargetError for a target that is not in the evaluated scene.
     """
     wanted = [goal for tree in problems for goal in (*tree.targets, *tree.bends)]
     reached = _once(goal for goal in wanted if goal is not None and not isinstance(goal, (Pin, Partner)))
@@ -319,7 +322,7 @@ def sampled_steps(
     turning = _once([(rig, ""), *followed, *((rig, tree.carrier) for tree in problems if tree.carrier)])
     points, matrices = yield from sample_steps(scene, reached, turning, frames, recorded=recorded)
     points = points if smooth is None else smooth(points)
-    # The samples (F, 3) and (F, 4, 4) by goal; rotations are only valid if a goal has a target rotation.
+    # Samples (F, 3) and (F, 4, 4) by goal. Matrices are only valid if the goal has a target rotation.
     seen: dict[Target | Pin | Partner, FloatArray] = dict(zip(reached, np.moveaxis(points, 1, 0), strict=True))
     turned: dict[Target | Pin | Partner, FloatArray] = dict(zip(turning, np.moveaxis(matrices, 1, 0), strict=True))
     armature, found = turned[rig, ""], []
@@ -354,10 +357,10 @@ def _turning(problem: RigProblem) -> list[Target | Pin | Partner]:
 def places_in(
     space: FloatArray, problem: RigProblem, points: FloatArray, world: FloatArray | None, bends: FloatArray
 ) -> Places:
-    """The targets in the space of a tree, which has matrices ([F,] 4, 4) in the world.
+    """Convert targets from world space to the space of a tree.
 
-    points: ([F,] E, 3). world: ([F,] E, 4, 4) matrices of goals with a target rotation. bends: ([F,] E, 3) poles; all
-    in world space.
+    space: (..., 4, 4) matrices from the tree's space to the world. points: (..., E, 3) positions. world: (..., E, 4, 4)
+    matrices of goals with a target rotation. bends: (..., E, 3) poles.
     """
     stays = space.ndim > 2 and bool((space == space[0]).all())
     into = np.linalg.inv(space[:1] if stays else space)[..., None, :, :]
@@ -378,7 +381,7 @@ def quaternions(matrices: FloatArray) -> FloatArray:
 
 
 def tree_space(rig: bpy.types.Object, problem: RigProblem) -> FloatArray:
-    """(4, 4) from the space of a tree to the world, for an evaluated armature in its current state."""
+    """(4, 4) matrix from the space of a tree to the world, for an evaluated armature in its current state."""
     world = as_array(rig.matrix_world)
     if not problem.carrier:
         return world
@@ -387,7 +390,7 @@ def tree_space(rig: bpy.types.Object, problem: RigProblem) -> FloatArray:
 
 
 def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
-    """(4, 4) world matrix of a goal: an object, a bone, or something in an armature with matrix (4, 4)."""
+    """(4, 4) world matrix of a goal; armature: (4, 4) world matrix of the armature that has a pin or a partner."""
     if isinstance(goal, (Pin, Partner)):
         return armature @ _own_matrix(goal)
     holder, bone = goal
@@ -397,9 +400,9 @@ def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target
 
 
 def _own_matrix(pin: Pin | Partner) -> FloatArray:
-    """(4, 4) of a pin in armature space.
+    """(4, 4) matrix of a pin in armature space.
 
-    For the other side of a loop an unused position, which always counts as seen.
+    For the other side of a loop, an unused position, so that it is always visible.
     """
     if isinstance(pin, Partner):
         return np.eye(4)

@@ -1,4 +1,4 @@
-"""The problem that a solver is given: goals, pins, locks, limits, root, floor, support and capsules of a rig."""
+"""Makes the problem for a solver from a rig: goals, pins, locks, limits, root, floor, support and capsules."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,10 +41,9 @@ from .support import collision_of, floor_of, support_of
 
 @dataclass(frozen=True)
 class RigProblem:
-    """One tree of a rig to be solved: points with goals, the bones that may rotate, and what restricts them.
+    """One tree of a rig to be solved: points with goals, the bones that may rotate, and their restrictions.
 
-    Everything that poses a rig makes one: Solve, Live and bakes by `find_problems`, drags, edits over time and
-    retargets by `rig_problem`.
+    Solve, Live and bakes make problems with `find_problems`; drags, edits over time and retargets with `rig_problem`.
 
     Attributes:
         rig: the armature object.
@@ -52,14 +51,14 @@ class RigProblem:
         effectors: E points on bones, for the solver.
         bones: the bones to be solved, as indices in the skeleton.
         free_root: whether the root moves.
-        limits: by name, those of the bones to be solved.
-        held: bones between root and effectors that may not rotate, with the reason.
-        slides: by name, the length factors of bones that may stretch.
+        limits: the limits of the bones to be solved, by name.
+        held: bones between root and effectors that may not rotate, with the reasons.
+        slides: the ranges of length factors of bones that may stretch, by name.
         pinned: the bones that are pinned.
-        names: E effector names, to show; none if the goals are not those of a list.
-        targets: E objects, each with the name of its bone or "" for the object itself; or pins; or, for effectors that
-            close loops, the points of other bones.
-        bends: E objects, with bones as above, that are poles of limbs; None without a pole.
+        names: E effector names to show; empty if the goals are not from a list.
+        targets: E objects, each with the name of its bone or "" for the object itself, or pins, or, for closed loops,
+            points of other bones.
+        bends: E poles of limbs, objects with bones as above; None without a pole.
         carrier: the bone to which the tree is attached and that something else moves; "" for the armature itself.
             Positions are then in the rest space of that bone.
     """
@@ -99,7 +98,7 @@ class RigProblem:
         return {**self.limits, **{name: Fixed() for name in self.held}}
 
     def locks(self, rotations: FloatArray) -> dict[int, WithLocks]:
-        """By index in the skeleton, the locks of the solved bones, relative to local rotations (J, 4)."""
+        """The locks of the solved bones, by index in the skeleton, relative to local rotations (J, 4)."""
         return posed_rig(self.rig).locks(self.tree.skeleton, self.bones, rotations)
 
     def around(self, tree: Tree, locked: Collection[str]) -> "RigProblem":
@@ -117,7 +116,7 @@ class RigProblem:
         return replace(self, effectors=tuple(replace(effector, priority=rank) for effector, rank in ranked))
 
     def solver(self) -> Solver:
-        """A solver for many frames, or for poses from far away: without masses."""
+        """A solver for many frames, or for targets far from the current pose; it ignores masses."""
         root = "FREE" if self.free_root else "FIXED"
         return Solver(self.tree.skeleton, self.effectors, limits=self.all_limits, slides=self.slides, root=root)
 
@@ -128,10 +127,10 @@ class RigProblem:
         hang_from: HangFrom | None = None,
         stiff: Collection[str] = (),
     ) -> DragSolver:
-        """A solver that continues from pose to pose, near a preferred one, which it still has to be told.
+        """A solver that continues from pose to pose, near a preferred pose, which must be set before use.
 
-        Masses, floor, balance and self-collision are those of the rig. hang_from: the pose whose limb tilts are kept by
-        limbs without goals; None: these are rigid. stiff: names of bones that move as one piece.
+        Masses, floor, balance and self-collision are the rig's. hang_from: a pose; limbs without goals keep their tilts
+        from it; None: such limbs are rigid. stiff: names of bones that move as one piece.
         """
         rig, skeleton = self.rig, self.tree.skeleton
         return DragSolver(
@@ -149,7 +148,7 @@ class RigProblem:
         )
 
     def edit_model(self, *, parted: bool = False) -> EditModel:
-        """The model of a change over frames; parted: of one that moves the body's own capsules apart."""
+        """The model of a change over frames; parted: of one that removes self-collisions."""
         rig, skeleton = self.rig, self.tree.skeleton
         collision = collision_of(rig, skeleton, always=parted)
         masses = masses_of(rig, skeleton)
@@ -157,7 +156,7 @@ class RigProblem:
         return EditModel(skeleton, self.effectors, masses, self.limits, turning, self.free_root, collision, parted)
 
     def why_short(self, solver: DragSolver) -> str:
-        """What keeps effectors from their targets in a solver's pose, as a text to show; "" if nothing does."""
+        """A text about why effectors miss their targets in a solver's pose; "" if there is no reason."""
         holder = solver.holding()
         if holder is None:
             return ""
@@ -185,7 +184,7 @@ def rig_problem(
 ) -> RigProblem:
     """A problem with the limits of the bones to be solved.
 
-    baked: for a bake, in which other limbs stay on IK than in a pose. more: further attributes. Raises
+    baked: for a bake, in which other limbs stay on IK than in a pose. more: other attributes. Raises
     LimitPropertyError for an invalid limit.
     """
     limits = limits_of(rig, [tree.skeleton.names[bone] for bone in bones], baked=baked)
@@ -207,10 +206,10 @@ def find_problems(
     *,
     baked: bool = False,
 ) -> list[RigProblem]:
-    """The problems of the enabled effectors, tree by tree; trees without any are left out. Pose and limits are current.
+    """The problems of the enabled effectors, one per tree that has any, in the current pose with the current limits.
 
     wanted: markers, or some of the effectors, instead of all effectors. They must have passed `check_effectors` or
-    `check_followed`. baked: the goals are those of a bake. Raises RigError if no bone can move any of them, and
+    `check_followed`. baked: for a bake. Raises RigError if no bone can move any of them, and
     LimitPropertyError for an invalid limit.
     """
     enabled = enabled_effectors(rig) if wanted is None else wanted
@@ -234,7 +233,7 @@ def find_problems(
         raise RigError(
             f"The targets and pins of {rig.name!r} are at the root's head, which no bone can move: choose others"
         )
-    # A target moved by bones that have targets would run away forever.
+    # A target that follows the bones that it moves would move away forever.
     solved = {name for problem in moved for name in problem.bone_names}
     for problem in moved:
         for target in (*problem.targets, *problem.bends):
@@ -262,7 +261,7 @@ def _problem_of(
     check_unscaled(rig, [skeleton.names[bone] for bone in on_way])
     here = {name: held[name] for bone, name in enumerate(skeleton.names) if bone in on_way and name in held}
     turned_by = _turned_by(skeleton, effectors, here)
-    # A loop needs bones that can close and open it, and cannot have a target rotation.
+    # A loop needs bones that can open and close it. It cannot have a target rotation.
     for each, effector, turned in zip(own, effectors, turned_by, strict=True):
         if effector.target_bone is None:
             continue
@@ -301,7 +300,7 @@ def _problem_of(
 
 
 def limits_of(rig: bpy.types.Object, names: Sequence[str], *, baked: bool = False) -> dict[str, Limit]:
-    """The limits of bones by name; a free bone that is a hinge by its locks, or its limb's IK, has a hinge limit.
+    """The limits of bones by name; a free bone has a hinge limit if its locks or its limb's IK make it a hinge.
 
     baked: for a bake, in which other limbs stay on IK than in a pose.
     """
@@ -316,17 +315,17 @@ def limits_of(rig: bpy.types.Object, names: Sequence[str], *, baked: bool = Fals
 def root_mode(
     armature: bpy.types.Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None
 ) -> str:
-    """How the root of a tree moves: "FIXED", "FREE", or "FOLLOW", as if pulled by a rope.
+    """How the root of a tree moves: "FIXED", "FREE", or "FOLLOW" (as if pulled by a rope).
 
     Args:
         armature: the rig.
-        pinned: whether anything of the tree is pinned.
+        pinned: whether any bone of the tree is pinned.
         dragged: the dragged bone, "" for none.
-        top: the uppermost bone that follows it.
-        setting: instead of the rig's own.
+        top: the uppermost bone that follows the dragged one.
+        setting: a value instead of the rig's own.
     """
     chosen: str = setting or rig_settings(armature).root
     if chosen == "AUTO":
         return "FREE" if pinned or (dragged and dragged == top) else "FIXED"
-    # A root that follows like a rope would leave its pins.
+    # A root that follows as if pulled by a rope would leave its pins.
     return "FREE" if chosen == "FOLLOW" and (pinned or dragged in {"", top}) else chosen

@@ -22,24 +22,24 @@ from ..settings.control import solved_parents
 from ..settings.rig import rig_settings
 from ..settings.why_not import ARMATURES
 
-# By rig: the number of searches for armatures at that time, and the names of its meshes.
+# For each rig, the number of searches for armatures when it was cached, and the names of its meshes.
 _MESHES: Final[dict[str, tuple[int, tuple[str, ...]]]] = {}
-# Number of rigs in the cache.
+# The number of rigs in the cache.
 _RIGS_FITTED: Final = 8
-# Of larger meshes only every second vertex is read, or every third and so on, since reading groups takes 1 µs a vertex.
+# From larger meshes only every second vertex is read, or every third and so on, since groups take 1 µs per vertex.
 _MOST_VERTICES: Final = 20_000
-# Number of rigs whose soles are cached until bones change, since the overlay needs them at each redraw.
+# The number of rigs whose soles are cached until bones change, because the overlay needs them at each redraw.
 _RIGS_KEPT: Final = 8
 _OUTLINE: Final = 3
-# A pinned bone bears weight if its end is at most this far above the soles, in lengths of a foot's bone: a paw, a hand
-# on the floor. A higher one holds on to something.
+# A pinned bone bears weight if its end is at most this many foot lengths above the soles, like a paw or a hand on the
+# floor. A higher one holds on to something.
 _LOW: Final = 1.0
 
 
 def collision_of(armature: bpy.types.Object, skeleton: Skeleton, *, always: bool = False) -> SelfCollision | None:
     """The capsules of a rig for a skeleton of some of its bones; None if they are off or the rig is not a human's.
 
-    Bones that the skeleton does not have keep their current pose. always: also if they are off.
+    Bones outside the skeleton keep their current pose. always: also return the capsules if they are off.
     """
     found = fitted(armature) if always or rig_settings(armature).use_self_collision else None
     if found is None:
@@ -48,7 +48,7 @@ def collision_of(armature: bpy.types.Object, skeleton: Skeleton, *, always: bool
     for capsule in found.capsules:
         each = capsule
         if each.bone not in skeleton.names:
-            # In armature space, in the current pose of its bone.
+            # The capsule in armature space, in the current pose of its bone.
             matrix = as_array(armature.pose.bones[each.bone].matrix)
             start, end = (np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3]).tolist()
             each = Capsule("", tuple(start), tuple(end), each.radius)
@@ -59,16 +59,16 @@ def collision_of(armature: bpy.types.Object, skeleton: Skeleton, *, always: bool
 def fitted(armature: bpy.types.Object, *, redraw: bool = False) -> SelfCollision | None:
     """The capsules of a rig at rest; None if the rig is not a human's.
 
-    redraw: use the meshes of the last call as long as no objects were added, since a search of 10,000 takes some 6 ms.
+    redraw: use the meshes of the last call until objects are added, because searching 10,000 objects takes about 6 ms.
     """
     searches, names = _MESHES.get(armature.name, (-1, ()))
     meshes = [bpy.data.objects.get(name) for name in names]
     if not redraw or searches != ARMATURES.searches or None in meshes:
-        # The mesh of a linked rig follows the original of the override.
+        # A linked rig's mesh follows the original armature instead of the override.
         followed = {armature, armature.override_library.reference if armature.override_library else armature}
         meshes = [thing for thing in bpy.data.objects if thing.type == "MESH" and thing.find_armature() in followed]
         _MESHES[armature.name] = ARMATURES.searches, tuple(mesh.name for mesh in meshes)
-    # A mesh is only read again if its number of vertices changes.
+    # Read a mesh again only if its number of vertices changes.
     counts = tuple((mesh.name, len(mesh.data.vertices)) for mesh in meshes)
     return _fitted(armature.name, counts, rest_key(armature))
 
@@ -96,7 +96,7 @@ def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> Self
 
 
 def _vertices(mesh: bpy.types.Object) -> tuple[FloatArray, IntArray]:
-    """(N, 3) vertex positions at rest, and (N,) the group of the largest weight of each, -1 for none."""
+    """(N, 3) vertex positions at rest, and (N,) the index of each vertex's heaviest group, -1 for none."""
     vertices = mesh.data.vertices
     step = 1 + len(vertices) // _MOST_VERTICES
     places = np.empty(3 * len(vertices), dtype=np.float32)
@@ -107,11 +107,11 @@ def _vertices(mesh: bpy.types.Object) -> tuple[FloatArray, IntArray]:
 
 
 def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support | None:
-    """The support below the center of mass: the soles of pinned feet, in their pins' poses.
+    """The support area for the center of mass: the soles of pinned feet, in their pins' poses.
 
-    Other pinned bones bear weight too, at their tails. None if balance is off, if the pins are too few to stand on, or
-    if the rig holds on to something: a pinned hand higher than the feet, at a wall or a rail, keeps a body from falling
-    in any direction (except if balance is always on).
+    Other pinned bones bear weight too, at their tails. None if balance is off, or if there are too few pins to stand
+    on. Also None if a hand is pinned higher than the feet, because a body that holds a wall or a rail can't fall. This
+    does not apply if balance is always on.
 
     pinned: names of bones.
     """
@@ -140,7 +140,7 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
 
 
 def floor_of(armature: bpy.types.Object) -> Floor | None:
-    """The floor for feet, hands, knees and the capsules of a person; None if there is none."""
+    """The floor for feet, hands, knees and the capsules of a person; None without a floor."""
     kept = rig_settings(armature)
     if not kept.use_floor:
         return None
@@ -161,14 +161,14 @@ def up_of(armature: bpy.types.Object) -> tuple[FloatArray, float]:
 
 
 def _posed(armature: bpy.types.Object, points: Collection[Point], back: Mapping[str, Matrix]) -> FloatArray:
-    """(N, 3) current positions of points on bones, armature space, with some bones moved by transforms `back`."""
+    """(N, 3) current positions of points on bones in armature space; some bones are moved by transforms `back`."""
     bones = armature.pose.bones
     moved = (back.get(name, Matrix()) @ bones[name].matrix @ Vector(place) for name, place in points)
     return np.array([place[:] for place in moved]).reshape(-1, 3)
 
 
 def _to_pin(armature: bpy.types.Object, foot: Collection[str]) -> Matrix:
-    """The transform that brings the pinned bones of a foot back to their pins, as the solve will; armature space."""
+    """The transform in armature space that moves the pinned bones of a foot to their pins, as solving will."""
     for pin in rig_settings(armature).effectors:
         if pin.kind == "PIN" and pin.enabled and pin.bone in foot:
             bone = armature.pose.bones[pin.bone]
@@ -179,7 +179,7 @@ def _to_pin(armature: bpy.types.Object, foot: Collection[str]) -> Matrix:
 
 
 def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
-    """(M, 3) the convex hull of points (N, 3) as seen from above, at the height of the lowest one."""
+    """(M, 3) the convex hull of points (N, 3) as seen from above, at the height of the lowest point."""
     if not len(points):
         return points
     across = np.linalg.svd(up[None])[2][1:]
@@ -189,6 +189,6 @@ def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=_RIGS_KEPT)
 def _where_it_stands(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...]]:
-    """The soles of a rig's feet, and all points that stay above a floor, from the bones at rest."""
+    """The soles of a rig's feet, and all points that stay above a floor; key: from `rest_key`."""
     rest = rest_of(*key)
     return soles(rest), floor_points(rest)

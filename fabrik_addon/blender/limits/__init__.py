@@ -1,1 +1,1 @@
-"""Setting, finding and using joint limits. Imports `rig` and `settings`."""
+"""Sets, finds and applies joint limits. Imports `rig` and `settings`."""

@@ -24,9 +24,9 @@ from .posed import BoneCurves, rotation_curves, rotations_of_action, whole_frame
 # Radians. A smaller excess is due to rounding in single precision.
 _OUTSIDE: Final = 1e-5
 _ATTEMPTS: Final = 100
-# Radians that are ignored: they are invisible, and keys have single precision.
+# Radians. Smaller violations are ignored: they are invisible, and keys have single precision.
 _TOLERANCE: Final = radians(0.01)
-# Each round inserts keys on frames on which the curve still exceeds the limit between the keys of the previous round.
+# The maximum number of rounds. Each one inserts keys on the frames that still exceed the limit.
 _ROUNDS: Final = 20
 
 
@@ -63,7 +63,7 @@ def clamp_bones(
 
 
 def _legal(posed: PosedRig, name: str, rotation: FloatArray, limit: Limit) -> FloatArray | str | None:
-    """(4,) the nearest rotation within a limit that locks allow.
+    """(4,) the nearest rotation to `rotation` (4,) within a limit that the locks allow.
 
     None if the rotation is inside already, a sentence if locks allow no rotation inside.
     """
@@ -73,7 +73,7 @@ def _legal(posed: PosedRig, name: str, rotation: FloatArray, limit: Limit) -> Fl
     legal = legal_rotations(limit, rotation[None])[0]
     if kept is None:
         return legal
-    # Apply limit and locks in turn, until both hold.
+    # Apply the limit and the locks in turn, until the rotation satisfies both.
     for _ in range(_ATTEMPTS):
         rotation = kept(legal)
         legal = legal_rotations(limit, rotation[None])[0]
@@ -88,8 +88,8 @@ class Breach:
 
     Attributes:
         bone: its name.
-        frames: (N,) the whole frames on which it does.
-        excess: (N,) radians outside the limit.
+        frames: (N,) the whole frames on which it exceeds the limit.
+        excess: (N,) radians outside the limit on these frames.
     """
 
     bone: str
@@ -133,7 +133,7 @@ def mend_action(
 ) -> tuple[list[Breach], list[Breach]]:
     """Fix the curves of bones that violate their limits; returns the violations found, and those that remain.
 
-    Keys outside a limit are moved onto it; if the curve still leaves it between keys, further frames get keys. On a
+    Keys outside a limit are moved onto it; frames between keys that are still outside get keys too. On a
     control rig the controls get keys on the frames with violations. Raises errors like `check_action`, and
     KeyframeError or RigError if the action or the rig cannot be changed.
     """
@@ -173,7 +173,7 @@ def _mend_by_controls(
 
 
 def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
-    """The limits of those of some bones that have one; raises RigError if none has."""
+    """The limits of the given bones by name, without free bones; raises RigError if no bone has a limit."""
     limits = {bone.name: limit for bone in bones if (limit := read_limit(bone)) is not None}
     if not limits:
         raise RigError("None of these bones has a limit: set one first")
@@ -181,7 +181,7 @@ def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
 
 
 def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
-    """Move the keys of one bone inside, then add keys on frames that are still outside."""
+    """Move the keys of one bone inside its limit, then add keys on frames that are still outside."""
     times = curves.times
     held = curves.values(times)
     for index in curves.missing:

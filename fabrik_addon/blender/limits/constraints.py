@@ -1,8 +1,8 @@
-"""Converts IK limits, IK locks and Limit Rotation constraints to joint limits, and these to such constraints.
+"""Converts IK limits, IK locks and Limit Rotation constraints to joint limits, and joint limits to constraints.
 
 IK limits and constraints are ranges of rotation about the bone's axes. If only one axis is free, the limit is a hinge,
 else a ball: a rotation about X swings the bone along Z, one about Z along X, and one about Y twists it. A constraint
-made from a limit is a box of Euler angles. Only for a hinge, it equals the limit. Otherwise it is the smallest box that
+made from a limit is a box of Euler angles. For a hinge it equals the limit. Otherwise it is the smallest box that
 contains the limit: it allows a little more, and never changes a pose within the limit.
 """
 
@@ -27,13 +27,13 @@ from .editing import write_all
 
 CONSTRAINT_NAME: Final = "FABRIK Limit"
 
-# A box this close to a full turn is not worth a constraint.
+# Radians. A range this close to a full turn gets no constraint.
 _NEARLY: Final = 0.1
 # If the rotation about Y comes first, the twist affects only the angle about Y.
 _ORDERS: Final = ("YXZ", "YZX")
 # If the sum of the angles is larger, the same rotation has another triple of angles, which Blender may use.
 _OTHER_ANGLES: Final = 1.5 * pi
-# The number of samples along a side of a limit, and along its edge.
+# The number of samples along each dimension of a limit, and along its edge.
 _PLACES: Final = 32
 _EDGE_PLACES: Final = 256
 # The ranges about X, Y and Z; None if an axis is free.
@@ -53,9 +53,9 @@ class EulerBox(NamedTuple):
 
 
 def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
-    """Add the constraint for its limit to each bone, and remove it from free bones.
+    """Add to each bone a constraint that represents its limit; remove it from free bones.
 
-    On a control rig the constraint is on the control that rotates the bone on FK. Returns a line to show, and notes on
+    On a control rig, the FK control of the bone gets the constraint. Returns a line to show, and notes on
     bones without a control that has the same axes. Other constraints do not change. Raises LimitPropertyError or
     RigError with nothing changed.
     """
@@ -126,12 +126,12 @@ def _box_of_leans(limit: Ball | Polygon, order: str) -> EulerBox:
 
 
 def _angles(order: str, rotations: FloatArray) -> FloatArray:
-    """(N, 3) Euler angles that Blender uses for rotations (N, 4): of two triples, the one with the smaller sum."""
+    """(N, 3) Euler angles as Blender chooses them for rotations (N, 4): the one of two triples with the smaller sum."""
     return to_channels(order, rotations[None])[1][0]
 
 
 def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
-    """(N, 4) rotations spread over a limit and along its outline, at some shares of its range of twist."""
+    """(N, 4) samples of a limit, inside and along its outline, at some twists, given as shares of its range."""
     edge = limit.outline(_EDGE_PLACES)
     steps = (np.arange(_PLACES) + 0.5) / _PLACES
     found = []
@@ -146,7 +146,7 @@ def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
 
 
 def _constrain(bone: bpy.types.PoseBone, box: EulerBox) -> None:
-    """Set the bone's constraint for its limit, which is made if it does not exist."""
+    """Set the ranges of the bone's constraint; adds the constraint if it does not exist."""
     constraint = own_constraint(bone)
     if constraint is None:
         constraint = bone.constraints.new("LIMIT_ROTATION")

@@ -1,4 +1,4 @@
-"""Sets, clears and copies the limits of bones; edits the corners of polygon limits, each of which is a swing."""
+"""Sets, clears and copies the limits of bones, and edits the points of polygon limits. Each point is a swing."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -32,24 +32,24 @@ from ..settings.limit_values import (
 
 Bones = Sequence[bpy.types.PoseBone]
 
-# A new outline has this many points, at the swings of the cone but within these swings.
+# A new outline has this many points. They follow the cone, but stay within these swings.
 _CORNERS: Final = 8
 _WINDOW_LEAST: Final = radians(5.0)
 _WINDOW_MOST: Final = radians(45.0)
-# A new hinge: elbows and knees fold by this angle from straight. A joint that is bent by less than a degree at rest is
-# straight and has no direction.
+# For new hinges: elbows and knees bend by this angle from straight. A joint that is bent by less than a degree at rest
+# is considered straight.
 _FOLDED: Final = radians(150.0)
 _STRAIGHT: Final = radians(1.0)
 _BOTH_WAYS: Final = radians(90.0)
 Corner: TypeAlias = tuple[float, float]
 Corners: TypeAlias = list[Corner]
 
-# Points that are closer than this (radians) are equal.
+# Radians. Points that are closer to each other than this are equal.
 _SAME_POINT: Final = 1e-3
 
 
 def set_limits(bones: Bones, **values: Any) -> str:
-    """Change some values of the bones' limits, named as in `LimitSettings`, or low and high; the others stay.
+    """Change some values of the bones' limits; the others stay. Keywords: names from `LimitSettings`, or low and high.
 
     If no type is given, limited bones keep theirs, and a free bone gets the type that has these values. Returns a line
     to show. Raises LimitPropertyError or LimitError, with nothing changed, for invalid values or bones that cannot
@@ -72,7 +72,7 @@ def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:
     told = given.pop("type", "")
     kind = told or kept.type
     if kind == FREE and not told:
-        # The type that has these values.
+        # Choose the type that has these values.
         turns = {"axis", "hinge"} & given.keys()
         beside = given.keys() <= set(BESIDE_LIMIT)
         kind = "POLYGON" if "window" in given else FREE if beside else "HINGE" if turns else "BALL"
@@ -88,14 +88,14 @@ def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:
 def first_hinge(bone: bpy.types.PoseBone) -> tuple[str, tuple[float, float]]:
     """The axis and range of a hinge, from the bone's bend relative to its parent at rest.
 
-    The hinge bends further in that direction, and back until it is straight. If the bone is straight at rest, it bends
+    The hinge bends further in that direction, and back until it is straight. A bone that is straight at rest bends
     both ways about X.
     """
     rest = bone.bone
     if rest.parent is None:
         return "X", (-_BOTH_WAYS, _BOTH_WAYS)
     above = (rest.matrix_local.inverted() @ rest.parent.matrix_local).to_3x3().col[1]
-    # The rotation from the parent's direction to the bone's own (0, 1, 0) is about (-z, 0, x) of the former.
+    # The bone's own direction is (0, 1, 0). If the parent's is (x, y, z), the axis between them is (-z, 0, x).
     about = {"X": -above.z, "Z": above.x}
     bent = atan2(hypot(above.x, above.z), above.y)
     if bent < _STRAIGHT:
@@ -119,7 +119,7 @@ def numbers_in(text: str) -> tuple[float, ...]:
 
 
 def window_in(cone: Sequence[float]) -> tuple[float, ...]:
-    """An octagon as wide as a cone; of moderate width if the cone is wide."""
+    """The outline of an octagon as wide as a cone, up to a moderate width."""
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
     return flat(outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False)).tolist())
 
@@ -159,7 +159,7 @@ def copy_limit(source: bpy.types.PoseBone, bones: Bones) -> str:
 
 
 def _limits(bones: Bones) -> str:
-    """The beginning of a line about the limits of bones."""
+    """The first words of a message about the limits of bones."""
     return f"Limit of {bones[0].name!r}" if len(bones) == 1 else f"Limits of {len(bones)} bones"
 
 
@@ -208,7 +208,7 @@ def remove_point(bone: bpy.types.PoseBone, index: int) -> str:
 
 
 def _with_lean(bone: bpy.types.PoseBone, corners: Corners) -> Corners:
-    """The points with the bone's current swing, inserted into the edge whose length it increases least."""
+    """The points with the bone's current swing inserted into the edge that it lengthens least."""
     lean = present_lean(bone)
     if any(dist(lean, corner) < _SAME_POINT for corner in corners):
         raise RigError(f"There is already a point at the current swing of {bone.name!r}: rotate the bone first")

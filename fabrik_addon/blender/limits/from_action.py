@@ -1,6 +1,6 @@
 """Sets limits to the rotations that an animation uses.
 
-The limit is a hinge if a bone rotates about one axis only, else a ball; or optionally a polygon around all its swings.
+The limit of a bone that rotates about one axis only is a hinge. Other bones get a ball, or optionally a polygon.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ from .posed import rotations_of_action
 
 # An outline has at most this many points, because they are edited by hand.
 _MOST_CORNERS: Final = 12
-# Points of the polygon around the circle that represents a margin.
+# The number of points of the polygon that approximates the circle of a margin.
 _ROUND: Final = 16
 # Radians. Swings on a line, or all equal, still get an outline with some area.
 _LEAST_MARGIN: Final = 1e-3
 _FULL_TURN: Final = 2.0 * pi
-# A bone that never rotates by more than this counts as not rotated.
+# Radians. A bone that never rotates by more than this gets no limit.
 _STILL: Final = 1e-4
 _ROUNDS: Final = 200
 # Radians (3°) by which rotations may be off a hinge's axis. Chosen by hand.
@@ -40,8 +40,8 @@ _HINGE_TOLERANCE: Final = pi / 60.0
 def window_around(leans: FloatArray, margin: float) -> FloatArray:
     """(C, 2) points of an outline that contains (F, 2) swings and a margin around them, counterclockwise.
 
-    It has at most twelve corners: edges are removed and their neighbours extended until they meet, starting with those
-    that add the least area. Corners stop at 180° from rest, the largest swing.
+    It has at most twelve corners: edges are removed and their neighbors extended until they meet, starting with those
+    that add the least area. No corner is farther than 180° from rest, the largest swing.
     """
     angles = 2.0 * pi * np.arange(_ROUND) / _ROUND
     circle = max(margin, _LEAST_MARGIN) / cos(pi / _ROUND) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -59,11 +59,11 @@ def window_around(leans: FloatArray, margin: float) -> FloatArray:
 
 
 def _without(corners: FloatArray, edge: int) -> tuple[float, FloatArray]:
-    """The area that removing the edge from a point to the next adds, and the (2,) point where its neighbors meet."""
+    """Remove an edge: returns the added area, and the (2,) point where the neighboring edges meet."""
     before, first, second, after = (corners[(edge + step) % len(corners)] for step in (-1, 0, 1, 2))
     one, other = first - before, after - second
     slant = _cross(one, other)
-    # Neighbors that diverge, or nearly so, meet behind the edge or far away.
+    # Neighboring edges that are nearly parallel, or diverge, do not meet nearby.
     if slant <= 1e-9 * float(np.linalg.norm(one) * np.linalg.norm(other)):
         return np.inf, first
     tip = first + one * (_cross(second - first, other) / slant)
@@ -121,7 +121,7 @@ def fitted_limit(
 
 
 def _range(angles: FloatArray, margin: float) -> Range:
-    """The range of successive angles, unwrapped beyond half a turn."""
+    """The range of successive angles, (F,) radians, widened by a margin. Angles may continue beyond half a turn."""
     counted = np.unwrap(angles)
     low, high = float(counted.min()) - margin, float(counted.max()) + margin
     if high - low >= _FULL_TURN:
@@ -131,7 +131,7 @@ def _range(angles: FloatArray, margin: float) -> Range:
 
 
 def _half_axes(leans: FloatArray) -> FloatArray:
-    """(4,) half-axes, with a small sum, of quarter ellipses toward the four sides that contain swings (4, F).
+    """(4,) half-axes of the four quarter ellipses that contain swings (4, F), with a small sum.
 
     With u = 1 half-axis², squares · u <= 1 must hold for each swing. Each swing has a weight that grows while it is
     outside; the sum is smallest at u = (2 · weights · squares) to the power of -2/3.
@@ -147,7 +147,7 @@ def _half_axes(leans: FloatArray) -> FloatArray:
         weights *= squares @ inverse
     half_axes = np.zeros(4)
     half_axes[used] = np.sqrt((squares @ inverse).max(initial=1.0) / inverse)
-    # (4,) half-axes of at most 180° that still contain swings with squares (F, 4).
+    # Limit the half-axes to 180°, while all swings stay inside.
     while (half_axes > pi).any():
         cut = half_axes >= pi
         half_axes = np.minimum(half_axes, pi)

@@ -1,7 +1,7 @@
 """Mirrors limits from one side of the body to the other.
 
-The rest frame of a mirrored bone is the mirror image of the original one with one axis flipped, so that it is
-right-handed: local X if the roll is mirrored too. The mirrored swings and rotations follow from the two rest frames.
+The rest frame of the opposite bone is the mirror image of the original one with one axis flipped, so that it is
+right-handed. It is local X if the roll is mirrored too. The two rest frames give the mirrored swings and rotations.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _Pair: TypeAlias = tuple[bpy.types.PoseBone, bpy.types.PoseBone]
 _PLANE: Final = (0, 2)
 # Toward +X, +Z, -X and -Z, in the order of the angles of a cone.
 _WAYS: Final = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])
-# Axes that are this close to those of the mirror image count as mirrored.
+# Axes count as mirrored if they are within 10° of the mirror image's axes.
 _NEAR: Final = cos(radians(10.0))
 
 
@@ -55,7 +55,7 @@ def mirror_limits(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) ->
 
 
 def opposite_bone(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.PoseBone | None:
-    """The bone of the other side, by Blender's naming rules, also with a prefix such as `mixamorig:`."""
+    """The bone with the mirrored name by Blender's rules, even with a prefix such as `mixamorig:`; None if missing."""
     prefix, colon, name = bone.name.rpartition(":")
     for flipped in (bpy.utils.flip_name(bone.name), prefix + colon + bpy.utils.flip_name(name)):
         if flipped != bone.name and flipped in rig.pose.bones:
@@ -78,7 +78,7 @@ def _pairs(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[_
 
 
 def _place(bone: bpy.types.PoseBone) -> float:
-    """The position of a bone's middle across the armature: positive on one side, negative on the other."""
+    """The X coordinate of a bone's middle in armature space: positive on one side, negative on the other."""
     return float(bone.bone.head_local.x + bone.bone.tail_local.x)
 
 
@@ -97,8 +97,7 @@ def _settings(bone: bpy.types.PoseBone, axes: IntArray | None) -> LimitSettings 
     if axes is None or not (has_limit(bone) or settings != LimitSettings()):
         return None
     read_limit(bone)
-    # The mirror images of the four directions, in a bone's frame in which local X and Z are mirrored to the columns of
-    # axes (2, 2).
+    # The mirror images of the four directions, in the other bone's frame.
     images = _WAYS @ axes.T
     cone = [settings.cone[int(np.argmax(images @ way))] for way in _WAYS]
     axis, sign = _turning(settings.axis, axes)

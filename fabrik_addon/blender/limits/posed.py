@@ -1,4 +1,4 @@
-"""The rotations of bones over an action: by curves, or as Blender evaluates controls and NLA strips."""
+"""The rotations of bones over an action, from curves, or evaluated by Blender for controls and NLA strips."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path, k
 from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import channel_count, from_channels, property_name
 
-# Radians, since matrices are in single precision. A bone that rotates by less over an action does not rotate.
+# Radians. A bone that rotates by less over an action is considered still, because matrices have single precision.
 _STILL = 1e-4
 
 
 @dataclass(frozen=True)
 class BoneCurves:
-    """The rotation curves of a bone in its rotation mode, by component; others keep their current value."""
+    """The rotation curves of a bone in its rotation mode, by component. Components without a curve keep their value."""
 
     bone: bpy.types.PoseBone
     curves: dict[int, bpy.types.FCurve] = field(default_factory=dict)
@@ -43,11 +43,11 @@ class BoneCurves:
         return np.unique(np.concatenate([keys(curve)[:, 0] for curve in self.curves.values()]))
 
     def values(self, frames: FloatArray) -> FloatArray:
-        """(F, n) values of the channels."""
+        """(F, n) values of the channels on frames (F,)."""
         return channel_values(getattr(self.bone, self.channel), self.curves.values(), frames)
 
     def rotations(self, frames: FloatArray) -> FloatArray:
-        """(F, 4) local rotations, w x y z."""
+        """(F, 4) local rotations, w x y z, on frames (F,)."""
         return from_channels(self.bone.rotation_mode, self.values(frames))
 
     @property
@@ -59,7 +59,7 @@ class BoneCurves:
 def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> list[BoneCurves]:
     """The curves of the bones that the current action rotates.
 
-    Raises RigError if there is no action, or if it rotates none of them.
+    Raises RigError if there is no action, or if it rotates none of the bones.
     """
     animation = rig.animation_data
     if animation is None or animation.action is None:
@@ -76,7 +76,7 @@ def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> l
 
 
 def whole_frames(times: FloatArray) -> FloatArray:
-    """(F,) all whole frames from the first to the last of some times."""
+    """(F,) all whole frames from the first to the last of the times (K,)."""
     return np.arange(np.floor(times.min()), np.ceil(times.max()) + 1.0)
 
 
@@ -93,9 +93,9 @@ def rotations_of_action(
 ) -> list[Rotations]:
     """The rotations of bones in the rig's action, on whole frames from its first to its last key.
 
-    Without an action, those that the NLA strips result in together. Subframes with keys are included, except for strips
-    and control rigs, which are played for this. Raises RigError if there is nothing to play, or if it rotates none of
-    the bones.
+    Without an action, returns the combined result of the NLA strips. Subframes with keys are included, except for
+    strips and control rigs, which Blender evaluates frame by frame. Raises RigError if there is nothing to play, or if
+    it rotates none of the bones.
     """
     posed, names = posed_rig(rig), [bone.name for bone in bones]
     strips = [] if not is_layered(rig) else active_strips(rig)

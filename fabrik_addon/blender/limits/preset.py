@@ -27,7 +27,7 @@ def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
     check_rig(rig)
     rest = read_rest(rig)
     if control_rig(rig) is not None:
-        # Users select the controls that they see.
+        # Users select controls instead of the bones with limits, so limit all bones.
         bones = [rig.pose.bones[name] for name in rest]
     preset = human_limits(rest, [bone.name for bone in bones])
     if not preset.limits:
@@ -73,7 +73,7 @@ def rest_of(names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, l
 
 @lru_cache(maxsize=4)
 def swings_of(key: RestKey) -> dict[str, tuple[str, ...]]:
-    """The names of the swings of a human's bones, as `swing_names` gives them."""
+    """The names of the swings of a human's bones, by bone name, from `swing_names`."""
     return swing_names(rest_of(*key))
 
 

@@ -1,1 +1,1 @@
-"""Posing the current frame: solve, live, keys. Imports `goals` and the folders above it."""
+"""Poses the current frame: Solve, Live, drags, keys. Imports `goals` and the folders above it."""

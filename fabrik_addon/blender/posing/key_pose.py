@@ -1,4 +1,4 @@
-"""Keys for a pose: for bones posed since their last key, for the whole body, or for selected bones."""
+"""Keys a pose: the bones posed since their last key, the whole body, or the selected bones."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
@@ -21,16 +21,16 @@ from ..settings.rig import rig_settings
 from ..settings.selection import picked_bones
 from ..settings.why_not import enabled_effectors
 
-# A channel that differs by less from its keys is unchanged.
+# A channel that differs by less from its keys counts as unchanged.
 _ROUNDING: Final = 1e-6
 # A bone and the name of one of its properties.
 _Channel: TypeAlias = tuple[str, str]
 
 
 def note_posed(rig: bpy.types.Object, changed: Mapping[_Channel, Sequence[float]]) -> None:
-    """Record that bones have been posed and have no key for it.
+    """Record that bones have been posed, and that their poses have no keys yet.
 
-    changed: by bone and property, the former values. They are ignored for bones that are already recorded.
+    changed: former values by bone and property. They are ignored for bones that are already recorded.
     """
     unkeyed = rig_settings(rig).unkeyed
     for name in dict.fromkeys(bone for bone, _ in changed):
@@ -58,8 +58,8 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object, bones: str = "PO
     Args:
         context: its scene and selection are used.
         rig: the armature.
-        bones: "POSED", those changed by drags since the last key and posed by effectors; "WHOLE", all that can be
-            keyed, on a control rig the controls that its limbs are on; or "SELECTED".
+        bones: "POSED": the bones changed by drags since their last key, or posed by effectors. "WHOLE": all bones that
+            can be keyed; on a control rig, the controls in use. "SELECTED": the selected bones.
 
     Raises:
         FabrikError: with nothing keyed, if there is nothing to key, the action cannot be written, or the active keying
@@ -104,7 +104,7 @@ def _posed_by_effectors(context: bpy.types.Context, rig: bpy.types.Object) -> It
 
 
 def _posed_since_last_key(rig: bpy.types.Object, frame: float) -> Iterator[_Channel]:
-    """The channels that drags have changed and that differ from their keys."""
+    """The channels that drags have changed, if they differ from their keys."""
     for kept in rig_settings(rig).unkeyed:
         bone: bpy.types.PoseBone | None = rig.pose.bones.get(kept.name)
         for pair in () if bone is None else _all_channels(bone):
@@ -130,15 +130,15 @@ def _before(rig: bpy.types.Object) -> dict[_Channel, tuple[float, ...]]:
 
 
 def _all_channels(bone: bpy.types.PoseBone) -> list[_Channel]:
-    """The rotation of a bone, and its location if it has one."""
+    """The rotation channel of a bone, and its location channel if it is not connected."""
     channels = [property_name(bone.rotation_mode), *(() if bone.bone.use_connect else ("location",))]
     return [(bone.name, channel) for channel in channels]
 
 
 def _bring_beside_keys(rig: bpy.types.Object, bone: bpy.types.PoseBone, frame: float) -> None:
-    """Bring a bone's channels, without changing its rotation, as near to its existing keys as possible.
+    """Change a bone's channels to the values nearest to its existing keys, without changing its rotation.
 
-    Otherwise the rotation between two keys could take the long way round.
+    Otherwise the rotation between two keys could take the longer path.
     """
     channel = property_name(bone.rotation_mode)
     present = np.array(getattr(bone, channel), dtype=np.float64)

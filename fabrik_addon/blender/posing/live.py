@@ -1,9 +1,9 @@
-"""Live posing: a rig is solved again whenever something that it depends on changes.
+"""Live posing: solves a rig again whenever its targets or anything else that it depends on change.
 
-Blender reports changes through handlers, which only exist while a rig is live. They write the pose and do not request
-an evaluation, since that would call them again. While targets move, a rig continues from its last pose; after a jump of
-frames from the pose stored with it, so that frames in any order give the same pose; after undo, or in a reopened file,
-from the existing pose. If nothing has changed nothing is written, so that updates end.
+Blender reports changes to handlers, which exist only while a rig is live. They write the pose and do not request an
+evaluation, since that would call them again. While targets move, a rig continues from its last pose. After a change of
+frame it starts from its stored pose, so that a frame's pose does not depend on the order of frames. After undo, or in a
+reopened file, it starts from the existing pose. If nothing has changed, nothing is written, so that updates end.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,13 +25,13 @@ _HISTORY: Final = ("undo_post", "redo_post")
 
 
 def start() -> None:
-    """Get ready for files with live rigs, and continue with those of the current one."""
+    """Add the handler for opened files, and start the live rigs of the current file."""
     LIVE_LISTENERS.append(switched)
     listen(_after_load, "load_post", on=True)
     if hasattr(bpy.data, "objects"):
         follow()
     elif not bpy.app.background:
-        # Blender hides its data while it enables an extension.
+        # Wait, because Blender's data can't be accessed while it enables an extension.
         bpy.app.timers.register(follow, first_interval=0.0)
 
 
@@ -60,12 +60,12 @@ def switched(rig: bpy.types.Object) -> None:
 
 
 def follow() -> None:
-    """Find live rigs, and watch the scenes only while there are some; paused rigs stay paused."""
+    """Find live rigs, and add handlers while there are any; paused rigs stay paused."""
     _WATCHED.rigs = list(dict.fromkeys(rig for scene in bpy.data.scenes for rig in live_rigs(scene)))
     _WATCHED.posed.clear()
     _watch(on=bool(_WATCHED.rigs))
     if _WATCHED.rigs:
-        # Undo can bring a live rig back after the last one was switched off.
+        # Undo may restore a live rig after the last one was switched off.
         listen(_after_undo, *_HISTORY, on=True)
 
 
@@ -75,7 +75,7 @@ def pause(rig: bpy.types.Object) -> None:
 
 
 def resume(rig: bpy.types.Object | None = None) -> None:
-    """Continue live posing of a rig; of all rigs if none is given, or if the rig has been deleted."""
+    """Continue live posing of a rig, or of all rigs if none is given or the rig has been deleted."""
     try:
         _WATCHED.resting -= {rig.session_uid} if rig is not None else set(_WATCHED.resting)
     except ReferenceError:
@@ -84,7 +84,7 @@ def resume(rig: bpy.types.Object | None = None) -> None:
 
 
 def why_short(rig: bpy.types.Object) -> str:
-    """What keeps a live rig from its targets, such as "foot.L is at its limit"; "" if nothing does."""
+    """Why a live rig misses its targets, such as "foot.L is at its limit"; "" without a reason."""
     posed = _WATCHED.posed.get(rig.session_uid) if seen(rig).live else None
     return "" if posed is None else next((why for tree in posed.values() if (why := tree.why_short())), "")
 
@@ -96,15 +96,15 @@ def live_rigs(scene: bpy.types.Scene) -> list[bpy.types.Object]:
 
 @dataclass
 class _Watched:
-    """The live rigs of the file, found once since scenes may have thousands of objects.
+    """The live rigs of the file, cached because scenes may have thousands of objects.
 
     Attributes:
-        rigs: references to them. Blender reports deleted ones; rigs are searched again after undo, redo and opening a
-            file, and copied or appended ones are found from depsgraph updates.
-        resting: session numbers of paused rigs.
-        failed: session numbers of rigs that an unexpected error has stopped until Live is switched again.
-        posed: for `try_pose`, the state from which each continues.
-        evaluating: whether the scene is evaluated for a new pose; then nothing is posed.
+        rigs: references to them. Blender reports deleted rigs. Undo, redo and opening a file start a new search.
+            Depsgraph updates report copied or appended rigs.
+        resting: session IDs of paused rigs.
+        failed: session IDs of rigs that stopped after an unexpected error, until Live is switched again.
+        posed: the sessions of each rig, for `try_pose`.
+        evaluating: whether the scene is being evaluated for a new pose. Then no rig is posed.
     """
 
     rigs: list[bpy.types.Object] = field(default_factory=list)
@@ -118,14 +118,14 @@ _WATCHED: Final = _Watched()
 
 
 def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[bpy.types.ID] | None) -> None:
-    """Pose the live rigs of a scene, leaders first; with `updated` only those affected by these."""
+    """Pose the live rigs of a scene, leaders first; with `updated`, only rigs that depend on these data-blocks."""
     if _WATCHED.evaluating or graph.mode != "VIEWPORT" or bpy.app.is_job_running("RENDER"):
-        # A render crashes if its pose changes meanwhile.
+        # Changing a pose during a render would crash Blender.
         return
     rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig.session_uid not in _WATCHED.resting]
     leaders = _leaders(rigs)
     posed: set[bpy.types.ID] = set()
-    # The order of rigs in a cycle does not change.
+    # Rigs that depend on each other keep their order.
     with suppress(CycleError):
         rigs = list(TopologicalSorter(leaders).static_order())
     for rig in rigs:
@@ -148,10 +148,10 @@ def _on_the_way() -> list[Any]:
 def go_on() -> float | None:
     """Pose rigs whose joints are still catching up with targets at rest; called by a timer of a window.
 
-    Returns the seconds until the next call, if a render prevents posing.
+    Returns the seconds until the next attempt if a render prevents posing, else None.
     """
     if bpy.app.is_job_running("RENDER"):
-        # Accessing the evaluated scene evaluates it, which a render does not survive.
+        # Accessing the evaluated scene evaluates it, which would crash a render.
         return _PAUSE
     for session in _on_the_way():
         session.goes_on = True
@@ -190,7 +190,7 @@ def _evaluate(graph: bpy.types.Depsgraph) -> None:
 
 
 def _is_there(rig: bpy.types.Object, graph: bpy.types.Depsgraph) -> bool:
-    """Whether a rig still exists, is live, and is part of the evaluation."""
+    """Whether a rig still exists, is live, and is in the evaluated scene."""
     try:
         return bool(rig_settings(rig).live and rig.evaluated_get(graph).is_evaluated)
     except ReferenceError:
@@ -198,7 +198,7 @@ def _is_there(rig: bpy.types.Object, graph: bpy.types.Depsgraph) -> bool:
 
 
 def _heeded(rig: bpy.types.Object) -> set[bpy.types.ID | None]:
-    """Everything that a rig's pose depends on, itself included."""
+    """The data-blocks that a rig's pose depends on, including the rig."""
     heeded: set[bpy.types.ID | None] = {rig, rig.data}
     for effector in enabled_effectors(rig):
         heeded.update((effector.target, effector.bend_target))
@@ -206,14 +206,14 @@ def _heeded(rig: bpy.types.Object) -> set[bpy.types.ID | None]:
 
 
 def _leaders(rigs: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, set[bpy.types.Object]]:
-    """For each rig the other rigs that its targets are part of, parented to, or constrained to."""
+    """For each rig, the other rigs that its targets belong to, are parented to, or are constrained to."""
     if len(rigs) < 2:
         return {rig: set() for rig in rigs}
     return {rig: _carriers(_heeded(rig) - {rig, rig.data, None}).intersection(rigs) - {rig} for rig in rigs}
 
 
 def _carriers(things: Iterable[Any]) -> set[Any]:
-    """The objects and everything that they are parented or constrained to."""
+    """The objects, and all objects that they are parented or constrained to."""
     found: set[Any] = set()
     waiting = list(things)
     while waiting:
@@ -227,7 +227,7 @@ def _carriers(things: Iterable[Any]) -> set[Any]:
 @persistent  # type: ignore[untyped-decorator]
 def _on_update(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
     """Handle a change in the scene."""
-    # Blender searches the whole scene to list the changes: 0.2 ms for 10,000 objects.
+    # Check this first, because Blender searches the whole scene to list the changes (0.2 ms for 10,000 objects).
     if not (graph.id_type_updated("OBJECT") or graph.id_type_updated("ARMATURE")):
         return
     updated: set[Any] = {
@@ -247,14 +247,14 @@ def _on_frame(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
-    """Handle an opened file, beyond which undo cannot go back."""
+    """Handle the opening of a file. Undo cannot go back beyond it."""
     listen(_after_undo, *_HISTORY, on=False)
     resume()
 
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_undo(*_arguments: object) -> None:
-    """Handle undo or redo, perhaps of the Live setting."""
+    """Handle undo or redo, which may change the Live setting."""
     follow()
 
 
@@ -268,7 +268,7 @@ def _before_render(scene: bpy.types.Scene, *_arguments: object) -> None:
 
 
 def _watch(*, on: bool) -> None:
-    """Whether to see changes."""
+    """Add or remove the handlers for changes of the scene."""
     listen(_on_update, "depsgraph_update_post", on=on)
     listen(_on_frame, "frame_change_post", on=on)
     listen(_before_render, "render_init", on=on)

@@ -1,7 +1,7 @@
 """Solves a live rig for its current targets, and writes the pose if it differs from the current one.
 
-On the same frame it continues from the last pose, on another frame from its base. So a frame has the same pose
-whichever frame was posed before it.
+On the same frame it continues from the last pose, on another frame from its base pose. So the pose of a frame does not
+depend on the frame before.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -30,43 +30,43 @@ from ..settings.why_not import why_no_solve
 from .solve_frame import depends_on, is_by_posture, session_for, solve_tree, stretch_factors
 from .stored_pose import BasePose, preferred_pose
 
-# A share of the summed bone lengths, and radians: a pose with smaller differences, as in a reopened file or after undo,
-# is in place. Channels have 24 bits.
+# Share of the summed bone lengths, and radians. A pose with smaller errors, as in a reopened file or after undo, meets
+# its targets. Channels have 24 bits.
 _THERE: Final = 1e-5
 _LEGAL: Final = 1e-5
-# Radians: the accuracy with which limbs on IK are placed.
+# Radians. The accuracy with which limbs on IK are placed.
 SAME_TURN_ON_IK: Final = 3e-4
-# Radians, and shares of the root bone's length: controls bring a body to the same pose again within this error.
+# Radians, and shares of the root bone's length. Controls reproduce the pose of a body within this error.
 _SAME_TURN_MADE: Final = 1e-5
-# The length that counts for a root bone with nearly no length.
+# The length to assume for a root bone with almost no length.
 _SHORTEST: Final = 1e-3
-# Whether joints lag behind targets, with a timer that lets them catch up; in the background they do not.
+# Whether joints ease in, and a timer lets them catch up with targets. In the background they don't.
 IS_EASED = not bpy.app.background
-# Radians, and shares of the root bone's length: a pose with smaller differences is not written again.
+# Radians, and shares of the root bone's length. A pose with smaller differences is not written again.
 _SAME_TURN: Final = 2e-6
 # (J, 4) local rotations and (3,) the head of the root.
 _Pose: TypeAlias = tuple[FloatArray, FloatArray]
 
 
 class LiveSession:
-    """One tree of bones of a live rig, and all that its next pose is compared with.
+    """One tree of bones of a live rig, and the data with which its next pose is compared.
 
     Attributes:
-        asked: the frame that was posed last, and its targets; the targets are None if they have to be met again.
+        asked: the frame that was posed last, and its targets; the targets are None if they must be solved again.
         is_on_the_way: whether joints lag behind the targets and are catching up.
-        goes_on: whether the next pose should be nearer although the targets are at rest.
-        limbs: by switch, a control rig's limbs that are placed on IK.
-        wanted: the pose that was written last; None if none was.
-        made: the pose of the rig that resulted, which may differ; None until it is evaluated.
+        goes_on: whether to continue toward targets at rest.
+        limbs: a control rig's limbs that are placed on IK, by switch.
+        wanted: the pose that was written last; None if no pose was written.
+        made: the resulting pose of the rig, which may differ; None until it is evaluated.
     """
 
     def __init__(self, problem: RigProblem, base: _Pose, before: "LiveSession | None" = None) -> None:
         """Prepare the session.
 
         Args:
-            problem: that of the tree.
+            problem: the tree's problem.
             base: the pose without live posing, (J, 4) local rotations and the root's head at (3,).
-            before: the former session of the tree that no longer fits, if there was one.
+            before: the tree's previous session, which no longer fits; None without one.
         """
         self._key = depends_on(problem)
         self._problem, self._base = problem, base
@@ -77,7 +77,7 @@ class LiveSession:
         self.wanted: _Pose | None = None if before is None else before.wanted
         self.made: _Pose | None = None if before is None else before.made
         if before is not None and before.asked is not None:
-            # Changed settings take effect at once, without joints catching up.
+            # Changed settings take effect at once, without easing.
             self.asked = before.asked[0], None
 
     def fits(self, problem: RigProblem) -> bool:
@@ -107,7 +107,7 @@ class LiveSession:
             self._solver, self._base = session_for(problem, base), base
         solver, rebased = self._solver, not _same(base, self._base)
         if rebased:
-            # Stay near another pose, which bones that are not solved take over.
+            # Stay near another pose; bones that are not solved take their rotations from it.
             rotations, location = base[0].copy(), solver.location if problem.free_root else base[1]
             rotations[problem.bones] = solver.rotations[problem.bones]
             self._base = base
@@ -146,7 +146,7 @@ class LiveSession:
         )
 
     def stays(self, wanted: _Pose, on_ik: Collection[str]) -> bool:
-        """Whether a pose need not be written: the rig is in it, or it is wanted again and the rig has what resulted.
+        """Whether a pose need not be written, because the rig already has this pose, or the result of writing it.
 
         wanted: (J, 4) local rotations and (3,) the root's head. on_ik: names of bones on IK.
         """
@@ -167,19 +167,19 @@ class LiveSession:
         return alike(wanted, self.wanted, most) and alike(present, self.made, most)
 
     def write(self, writer: PoseWriter | ControlWriter, rotations: FloatArray, head: FloatArray | None) -> None:
-        """Pose the rig by local rotations (J, 4) and the root's head (3,), None for a root that stays."""
+        """Pose the rig by local rotations (J, 4) and the root's head (3,); None if the root does not move."""
         self.wanted, self.made = (rotations, self._problem.tree.root_location if head is None else head), None
         # Limbs that stay on IK continue from their current state.
         self.limbs = dict(writer.limbs)
         writer.write(rotations, head)
 
     def why_short(self) -> str:
-        """What keeps effectors from their targets, as a text to show; "" if all are met."""
+        """A text about why effectors miss their targets; "" if all are met."""
         return "" if self._solver is None else self._problem.why_short(self._solver)
 
 
 def _same(ones: Iterable[FloatArray | None], others: Iterable[FloatArray | None]) -> bool:
-    """Whether targets, or poses, are unchanged."""
+    """Whether arrays, such as targets or poses, are equal."""
     pairs = zip(ones, others, strict=True)
     return all(
         new is old or (new is not None and old is not None and np.array_equal(new, old, equal_nan=True))
@@ -196,8 +196,8 @@ def try_pose(
 ) -> str:
     """Pose a rig that has targets; returns the reason if that fails, else "".
 
-    rigs: by session number of a rig, the sessions of its trees by root. update: evaluates the scene, without calling
-    back.
+    rigs: the sessions of each rig's trees, by the rig's session ID and the root's name. update: evaluates the scene
+    without calling handlers.
     """
     try:
         if not why_no_solve(rig):
@@ -221,7 +221,7 @@ def _pose_tree(
     sessions: dict[str, LiveSession],
     update: Update,
 ) -> None:
-    """Pose one tree, at a share between its base pose and the solved one."""
+    """Pose one tree, blended between its base pose and the solved pose by the rig's share."""
     rig, free, tree = problem.rig, problem.free_root, problem.tree
     posed, place, root = posed_rig(rig), tree.root_location, tree.skeleton.names[0]
     start = tree.rotations.copy()

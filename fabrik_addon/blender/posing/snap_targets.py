@@ -22,17 +22,17 @@ from ..settings.why_not import enabled_effectors
 from . import live
 from .stored_pose import store_pose
 
-# Shares of a limb's length: a limb bends to a side if its middle is at least this far from its line, and a pole on that
-# line is placed this far away.
+# Shares of a limb's length. A limb has a bend direction if its middle is at least this far from its line. A pole on
+# that line is moved this far away.
 _BENT = 1e-3
 _AWAY = 0.5
-# Degrees: a smaller violation of a limit is not reported.
+# Degrees. Smaller violations of a limit are not reported.
 _OUTSIDE = 0.5
 
 
 @dataclass(frozen=True)
 class _Move:
-    """An object, or a bone of one, and its new world location; its rotation is None if it does not change."""
+    """An object or one of its bones, and its new world location and rotation; None if the rotation does not change."""
 
     holder: bpy.types.Object
     bone: str
@@ -43,8 +43,8 @@ class _Move:
 def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bool = False) -> tuple[int, list[str]]:
     """Move targets, poles and pins to the current pose, and set the target rotations in use.
 
-    clamp: first rotate bones that exceed their limits inside. Returns how many have been moved, and notes on targets
-    that cannot be moved and on bones outside their limits. Raises a FabrikError, with nothing moved, if none can be.
+    clamp: first clamp bones to their limits. Returns the number of moved targets, and notes on targets that can't be
+    moved and on bones outside their limits. Raises a FabrikError, with nothing moved, if no target can be moved.
     """
     check_effectors(context.scene, rig)
     check_editable(rig)
@@ -82,7 +82,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
 
 
 def _outside_limits(rig: bpy.types.Object) -> list[str]:
-    """A note on the bones that solving would move inside their limits, the farthest first; none if all are inside."""
+    """A list with a note on the bones outside their limits, which solving would change; empty if there are none."""
     found: dict[str, float] = {}
     for problem in find_problems(rig):
         for bone in problem.bones:
@@ -106,7 +106,7 @@ def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
 
 
 def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Move]:
-    """Movements that rotate poles about their limbs, to the side to which the limbs bend."""
+    """Movements that rotate poles about their limbs, in the directions in which the limbs bend."""
     for problem in find_problems(rig):
         if any(bend is not None for bend in problem.bends):
             places = present_places(context.evaluated_depsgraph_get(), context.scene, rig, problem)
@@ -124,7 +124,7 @@ def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Mo
 
 
 def _on_its_side(joints: FloatArray, pole: FloatArray) -> FloatArray:
-    """(3,) a pole rotated about a limb's line to the side to which the limb bends; unchanged if the limb is straight.
+    """(3,) a pole (3,) rotated about a limb's line in the limb's bend direction; unchanged if the limb is straight.
 
     joints: (2 + N, 3) the limb's base, its end, and the joints between.
     """
@@ -145,7 +145,7 @@ def _on_its_side(joints: FloatArray, pole: FloatArray) -> FloatArray:
 
 
 def _why_stays(move: _Move) -> str:
-    """Why something cannot be moved, as a sentence; "" if it can."""
+    """A sentence about why a target cannot be moved; "" if it can."""
     holder = move.holder
     if holder.library is not None:
         return f"Target {holder.name!r} was not moved: it is linked from another file"
@@ -160,7 +160,7 @@ def _why_stays(move: _Move) -> str:
 
 
 def _depth(move: _Move) -> int:
-    """The number of parents above something."""
+    """The number of parents above a target."""
     depth = len(move.holder.pose.bones[move.bone].parent_recursive) if move.bone else 0
     holder = move.holder
     while holder.parent is not None:
@@ -169,7 +169,7 @@ def _depth(move: _Move) -> int:
 
 
 def _move(move: _Move) -> None:
-    """Move one target; its scale stays."""
+    """Move one target; its scale does not change."""
     world = move.holder.matrix_world
     if move.bone:
         bone = move.holder.pose.bones[move.bone]

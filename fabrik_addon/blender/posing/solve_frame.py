@@ -1,4 +1,4 @@
-"""Poses the current frame by its targets."""
+"""Solves the current frame for its targets."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ from ..settings.rig import rig_settings
 from .stored_pose import kept_pose_key, preferred_pose
 
 _CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3, "rotation_axis_angle": 4}
-# Radians: smaller errors of locked channels are not visible, and solving again for them would double the time.
+# Radians. Smaller errors of locked channels are invisible; solving again for them would take twice as long.
 _KEPT: Final = 1e-4
 
 
@@ -42,11 +42,11 @@ def _told(parts: Iterable[bytes]) -> str:
 
 @dataclass(frozen=True)
 class FrameResult:
-    """How well the effectors of a rig met their targets.
+    """The result of solving a frame: errors and reasons.
 
-    errors: (E,) world meters, NaN if not seen. met: how many of them are within the solver's tolerance. left_alone:
-    notes on bones between root and effectors that were not rotated. why: what keeps the worst effector from its target,
-    such as "foot.L is at its limit"; "" if unknown.
+    errors: (E,) world meters, NaN if a target is not visible. met: the number of targets met within the solver's
+    tolerance. left_alone: notes on bones between root and effectors that were not rotated. why: why the worst effector
+    misses its target, such as "foot.L is at its limit"; "" if unknown.
     """
 
     errors: FloatArray
@@ -70,15 +70,15 @@ class FrameResult:
 def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: str = "PRESENT") -> FrameResult:
     """Pose the armature for its current targets, from its "PRESENT" pose or from "REST".
 
-    Bones that no enabled effector needs, and those that cannot be keyed, do not change. Raises a FabrikError, with the
-    pose unchanged.
+    Bones that no enabled effector needs, and bones that cannot be keyed, don't change. If a FabrikError is raised, the
+    pose is unchanged.
     """
     check_effectors(context.scene, armature)
     check_rig(armature)
     check_editable(armature)
     context.view_layer.update()
     trees = [problem.pins_first() for problem in find_problems(armature)]
-    # What was asked of each tree when the current pose was solved; nothing if it is another pose.
+    # The request for each tree when the current pose was solved; empty if the pose has changed since.
     answer, *before = rig_settings(armature).solved.split() or [""]
     before = before if start == "PRESENT" and answer == _channels(armature) else []
     begins = [_begin(armature, problem, start, again=bool(before)) for problem in trees]
@@ -108,7 +108,7 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
 
 
 def _begin(armature: bpy.types.Object, problem: RigProblem, start: str, *, again: bool) -> Tree:
-    """The preferred pose of a tree; if it is solved again, the one of the first solve."""
+    """The start pose of a tree; if the same request is solved again, the start pose of the first solve."""
     tree = problem.tree
     if again:
         turns, heads = rig_settings(armature).solved_from
@@ -124,13 +124,13 @@ def _begin(armature: bpy.types.Object, problem: RigProblem, start: str, *, again
 def _solve(
     context: bpy.types.Context, problem: RigProblem, places: Places, begin: Tree, *, stays: bool
 ) -> tuple[Solution | DragPose, str]:
-    """Pose one tree near its start pose, and return what keeps it from its targets; stays: it is already solved."""
+    """Pose one tree near its start pose; returns why targets were missed. stays: whether the pose is solved already."""
     rig, unseen = problem.rig, np.isnan(places.points).any(axis=1)
     solution: Solution | DragPose
     if is_by_posture(problem, places):
         session = session_for(problem, (begin.rotations, begin.root_location), problem.locks(begin.rotations))
         asked, present = (places.points, places.rotations), (problem.tree.rotations, problem.tree.root_location)
-        # Solve again if the pose stays, only to find what keeps targets from being met.
+        # If the pose does not change, solve again only to find why targets are missed.
         solution = session.solve_anew(*asked, from_far=True)
         if stays:
             errors = session.misses(*present, *asked)[: len(problem.effectors)]
@@ -148,14 +148,14 @@ def _solve(
 
 
 def is_by_posture(problem: RigProblem, places: Places) -> bool:
-    """Whether a tree is solved with least mass moved: without bones that stretch, and without poles."""
+    """Whether a tree is solved with the posture term, because it has no poles and no bones that stretch."""
     return not problem.slides and places.bends is None
 
 
 def session_for(
     problem: RigProblem, start: tuple[FloatArray, FloatArray], locks: Mapping[int, WithLocks] | None = None
 ) -> DragSolver:
-    """A solver that begins in the pose that the rig prefers: by default the start, (J, 4) rotations and root (3,)."""
+    """A solver that starts in the rig's preferred pose. By default this is `start`: (J, 4) rotations and root (3,)."""
     session = problem.drag_solver(locks=locks)
     preferred = preferred_pose(problem.rig, problem.tree, *start, bones=problem.bones, moves_root=problem.free_root)
     session.prefer(*preferred)
@@ -164,7 +164,7 @@ def session_for(
 
 
 def depends_on(problem: RigProblem) -> tuple[Any, ...]:
-    """A key of everything that a session for a problem depends on, except rest pose, preferred pose and targets."""
+    """A key for everything that a session for a problem depends on, except rest pose, preferred pose and targets."""
     rig = problem.rig
     masses, kept, up = masses_of(rig, problem.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centres, masses.factors))
@@ -174,9 +174,9 @@ def depends_on(problem: RigProblem) -> tuple[Any, ...]:
 
 
 def solve_tree(problem: RigProblem, places: Places, start: FloatArray, start_location: FloatArray) -> Solution:
-    """The pose of one tree from start rotations (J, 4) and its root's head (3,), without masses.
+    """Solve one tree from rotations `start` (J, 4) and its root's head (3,), without masses.
 
-    If that violates locks, it is solved again with their bones fixed.
+    If the result violates locks, it is solved again with those bones fixed.
     """
     solution = places.solve(problem.solver(), start, start_location)
     allowed = {bone: lock(solution.rotations[bone]) for bone, lock in problem.locks(start).items()}
@@ -195,7 +195,7 @@ def solve_tree(problem: RigProblem, places: Places, start: FloatArray, start_loc
 
 
 def stretch_factors(problem: RigProblem, solution: Solution) -> dict[str, float]:
-    """By bone that may stretch, the factor on its length in a single pose."""
+    """The length factors of bones that may stretch, by name, in a single pose."""
     skeleton = problem.tree.skeleton
     rows = {name: skeleton.index(name) for name in problem.slides}
     return {name: float(solution.lengths[row] / skeleton.lengths[row]) for name, row in rows.items()}

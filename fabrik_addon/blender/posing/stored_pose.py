@@ -1,4 +1,4 @@
-"""Poses stored with a rig, among them the preferred one: of all poses that meet the goals, one near it is chosen."""
+"""Poses stored with a rig. Solving chooses a pose near the preferred one among all poses that meet the targets."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +25,7 @@ def store_pose(rig: bpy.types.Object, stored: Any) -> None:
 
 
 def keep_pose(rig: bpy.types.Object) -> str:
-    """Store the current pose of a rig as its preferred one; returns a line to show."""
+    """Store the current pose of a rig as its preferred pose; returns a line to show."""
     kept = rig_settings(rig)
     store_pose(rig, kept.kept_pose)
     kept.preferred_pose = "KEPT"
@@ -41,14 +41,14 @@ def preferred_pose(
     bones: Sequence[int] | slice = slice(None),
     moves_root: bool = True,
 ) -> tuple[FloatArray, FloatArray]:
-    """(J, 4) local rotations of a tree's bones and (3,) its root's head in armature space, as preferred by the rig.
+    """A rig's preferred pose: (J, 4) local rotations of a tree's bones, and (3,) its root's head in armature space.
 
     Args:
         rig: the armature.
         tree: its bones.
-        start: (J, 4) the preferred pose if nothing else is chosen or stored: that at a drag's start.
-        start_location: (3,) the head of its root there.
-        bones: indices in the skeleton of posed bones; the others are as at the start.
+        start: (J, 4) the preferred pose if no other is chosen or stored, such as the pose at a drag's start.
+        start_location: (3,) the root's head in that pose.
+        bones: indices in the skeleton of posed bones; the others keep their rotation in `start`.
         moves_root: whether the root's head is posed as well.
     """
     kept = rig_settings(rig)
@@ -73,9 +73,9 @@ def kept_pose_key(rig: bpy.types.Object) -> tuple[str, bytes]:
 
 
 def read_stored(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatArray, FloatArray]:
-    """(J, 4) local rotations of a tree's bones and (3,) its root's head in armature space, as stored.
+    """A stored pose: (J, 4) local rotations of a tree's bones, and (3,) its root's head in armature space.
 
-    Bones that did not exist then are at rest.
+    Bones that are not in the stored pose are at rest.
     """
     names = tree.skeleton.names
     kept = {bone.name: bone for bone in stored}
@@ -86,17 +86,17 @@ def read_stored(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatAr
 
 
 class BasePose:
-    """The base pose of a rig on a frame: from its current action, else the stored pose."""
+    """The base pose of a rig on a frame, from its current action, or else from the stored pose."""
 
     def __init__(self, rig: bpy.types.Object, frame: float) -> None:
-        """Look up curves and stored pose."""
+        """Find the curves and the stored pose."""
         self._rig, self._frame, stored = rig, frame, rig_settings(rig).stored_pose
         self._rows = {name: row for row, name in enumerate(stored.keys())}
         self._rotations, self._locations = floats(stored, "rotation", 4), floats(stored, "location", 3)
         self._curves = keyframes.curves_by_path(keyframes.curves(rig))
 
     def rotations(self, bones: Sequence[str]) -> FloatArray:
-        """(B, 4) local rotations of bones, w x y z; rest if unknown."""
+        """(B, 4) local rotations of bones, w x y z; bones without data are at rest."""
         known = np.concatenate([self._rotations, [IDENTITY]])
         found: FloatArray = known[[self._rows.get(bone, -1) for bone in bones]]
         if self._curves:
@@ -108,13 +108,13 @@ class BasePose:
         return found
 
     def root_place(self, bone: str) -> FloatArray:
-        """(3,) the head of a root bone, armature space."""
+        """(3,) the head of a root bone in armature space."""
         pose_bone, row = self._rig.pose.bones[bone], self._rows.get(bone)
         location = np.array(pose_bone.location, dtype=np.float64) if row is None else self._locations[row].copy()
         return root_place(pose_bone, self._keyed(bone_path(bone, "location"), location))
 
     def _keyed(self, path: str, values: FloatArray) -> FloatArray:
-        """A channel's values, with those of its curves on the frame filled in."""
+        """A channel's values (n,), with the values of its curves on the frame where there are any."""
         for curve in self._curves.get(path, ()):
             values[curve.array_index] = curve.evaluate(self._frame)
         return values

@@ -1,4 +1,4 @@
-"""The rig's list of pairs of bones with the source."""
+"""The rig's list of bone pairs: a bone of the rig and the source bone that it follows."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from .retarget import body_of, check_source, sample_source
 
 
 def match_bones(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Pair, ...]:
-    """Fill the rig's list by names; raises RetargetError if the source is invalid or nothing matches."""
+    """Fill the rig's list with pairs matched by name; raises RetargetError for an invalid source or without a match."""
     source = check_source(rig_settings(rig).retarget.source, rig)
     frame = np.array([context.scene.frame_current])
     motion, _ = finish(sample_source(context, source, rig, frame))
@@ -41,7 +41,7 @@ def pairs_of(rig: bpy.types.Object) -> list[Pair]:
 
 
 def checked_pairs(pairs: Sequence[Pair], rig: bpy.types.Object, source: bpy.types.Object) -> Sequence[Pair] | None:
-    """The pairs, None if there are none; raises MapError if one names an unknown bone."""
+    """The pairs, or None if there are none; raises MapError if a pair has an unknown bone."""
     check_bone_map(pairs, rig.data.bones.keys(), source.data.bones.keys())
     return pairs or None
 

@@ -45,7 +45,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _retarget(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]]:
-    """Open the rig, retarget one motion and save."""
+    """Open the rig, retarget one motion, and save the file."""
     motion, suffix = take.recording, take.recording.suffix.lower()
     if suffix in SUFFIXES and not is_file(str(motion)):
         raise RetargetError(f"{motion.name}: has markers but no armature: use the command bake")

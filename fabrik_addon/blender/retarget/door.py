@@ -48,8 +48,8 @@ def retarget_from(
 ) -> Steps:
     """Retarget the motion of an armature or a file to a rig, in small steps.
 
-    frames: the first and the last, None for the source's frames. how: values of `RetargetOptions`. bake: values of
-    `BakeSettings`. pairs: the pairs of bones; empty to find them. up_axis, rate: for files of poses, as in
+    frames: the first and the last frame, None for the source's frames. how: values of `RetargetOptions`. bake: values
+    of `BakeSettings`. pairs: the pairs of bones; empty to find them. up_axis, rate: for files of poses, as in
     `read_recorded`. Objects that are imported from a file are removed afterwards.
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
@@ -75,7 +75,7 @@ def retarget_from(
 def imported(
     context: bpy.types.Context, path: Path, up_axis: str | None = None, rate: float | None = None
 ) -> Iterator[bpy.types.Object]:
-    """Import a file, and return its armature for the block; it is removed afterwards.
+    """Import a file and yield its armature; remove it after the block.
 
     On success the scene keeps the file's rate. Raises RetargetError if there is no armature.
     """
@@ -127,12 +127,12 @@ def _import(path: Path) -> None:
     try:
         getattr(getattr(bpy.ops, group), operator)(filepath=str(path), **choices)
     except (RuntimeError, AttributeError) as trouble:
-        # Some builds of Blender have no USD, and no operator for it.
+        # Some builds of Blender have no USD importer.
         # If an importer fails, Blender passes on the whole traceback of Python.
         said = [line for line in str(trouble).splitlines() if line.strip() and not line.startswith("Location:")]
         why = said[-1].removeprefix("Error: ").strip()
         if why == "KeyboardInterrupt":
-            # Ctrl-C would end only this take.
+            # Stop all takes after Ctrl-C; an error would stop only this one.
             raise KeyboardInterrupt from None
         raise RetargetError(f"{path.name}: cannot be read ({why}): export it again") from None
 
@@ -157,10 +157,10 @@ def source_range(source: bpy.types.Object, scene: bpy.types.Scene) -> tuple[int,
 
 
 def is_file(source: str) -> bool:
-    """Whether a source has the name of a file type that can be read."""
+    """Whether a source is the name of a file that can be read, by its suffix."""
     return Path(source).suffix.lower() in _IMPORTERS or is_recorded(Path(source))
 
 
 def is_recorded(path: Path) -> bool:
-    """Whether a file has the name of a type that our own readers read."""
+    """Whether one of our own readers reads a file, by its suffix."""
     return path.suffix.lower() in POSE_SUFFIXES

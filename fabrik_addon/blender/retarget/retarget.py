@@ -33,7 +33,7 @@ from ..rig.rotation_modes import from_channels, property_name
 from ..rig.spaces import object_scale
 from ..settings.rig import rig_settings
 
-# Scales that differ from 1 by less than this count as 1, because importers round.
+# Scales that differ from 1 by less than this count as 1, because importers round them.
 _UNSCALED: Final = 1e-5
 _Curves: TypeAlias = Mapping[str, Sequence[bpy.types.FCurve]]
 
@@ -50,7 +50,7 @@ class PlainPoses:
 
     @classmethod
     def of(cls, source: bpy.types.Object, frames: IntArray) -> "PlainPoses | None":
-        """The poses of an armature; None if constraints, drivers, strips or scales affect them."""
+        """The poses of an armature on frames (F,); None if constraints, drivers, strips or scales affect them."""
         animation, bones = source.animation_data, source.pose.bones
         if not is_still((source, "")) or source.data.pose_position != "POSE" or source.data.animation_data is not None:
             return None
@@ -98,7 +98,7 @@ def _values(bone: bpy.types.PoseBone, channel: str, by_path: _Curves, frames: In
     return channel_values(getattr(bone, channel), by_path.get(bone_path(bone.name, channel), ()), frames)
 
 
-# Frames between two checks of the Esc key: if evaluated one by one, or read from curves at once.
+# Frames between two checks of the Esc key, if they are evaluated one by one or read from curves at once.
 _EVALUATED: Final = 20
 _READ: Final = 500
 
@@ -106,7 +106,7 @@ _READ: Final = 500
 def sample_source(
     context: bpy.types.Context, source: bpy.types.Object, rig: bpy.types.Object, frames: IntArray
 ) -> Generator[float, None, tuple[Motion, FloatArray]]:
-    """Sample the motion of an armature object on F frames in world space, and the rig's (F, 4, 4) matrices.
+    """Sample the motion of an armature object in world space on frames (F,), and the rig's (F, 4, 4) matrices.
 
     Reads the curves if nothing else moves the source; otherwise evaluates the scene on each frame. Yields the share
     done.
@@ -155,7 +155,7 @@ def _evaluated(
     worlds: FloatArray,
     own: FloatArray,
 ) -> FloatArray:
-    """(F, N, 4, 4) evaluated bones of the source in its space; writes the (F, 4, 4) matrices of it and the rig."""
+    """(F, N, 4, 4) evaluated bones in the source's space; fills `worlds` (source) and `own` (rig), (F, 4, 4)."""
     posed = np.empty((len(frames), len(source.data.bones), 16), dtype=np.float32)
     for place, frame in enumerate(frames.tolist()):
         context.scene.frame_set(frame)
@@ -213,13 +213,13 @@ def _found_steps(
     how: RetargetSettings,
     pairs: Sequence[Pair] | None,
 ) -> FindSteps:
-    """Find the rig's poses and its world matrices."""
+    """Find the rig's poses and its world matrices in small steps."""
     tree = body_of(rig, pairs)
     names, posed = tree.skeleton.names, posed_rig(rig)
     owned = {**posed.frozen, **posed.owned}
     held = {name: owned[name] for name in names if name in owned}
     check_unscaled(rig, names)
-    # A given position acts like a pin, so the root moves.
+    # The source gives the root's position, like a pin, so the root moves.
     free = posed.may_move(names[0]) and root_mode(rig, pinned=True) != "FIXED"
     bones = [bone for bone, name in enumerate(names) if name not in held]
     problem = rig_problem(rig, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)
@@ -233,7 +233,7 @@ def _found_steps(
 
 
 def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
-    """The tree of bones with the hips, or with the first bone of the pairs; all heads at their rest positions.
+    """The tree of bones with the hips, or with the first bone of the pairs. All heads are at rest.
 
     Raises RetargetError if several trees have hips and there are no pairs.
     """
@@ -254,7 +254,7 @@ def _named_hips(tree: Tree) -> str:
 
 
 def _baked(problem: RigProblem, found: Retargeted, scale: FloatArray, frames: Sequence[int]) -> BakedTree:
-    """The poses to write, within the limits, for the bones with a source bone.
+    """The poses to write for the bones with a source bone, clamped to their limits.
 
     frames: scene frames, to name the reference.
     """

@@ -1,1 +1,1 @@
-"""Armature objects: reading and writing bones, channels, keyframes and locks. Imports `settings`."""
+"""Reads and writes bones, channels, keyframes and locks of armature objects. Imports `settings`."""

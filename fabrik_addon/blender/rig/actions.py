@@ -32,7 +32,7 @@ def new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
 
 
 def check_action(owner: bpy.types.Object, *, new: bool) -> None:
-    """Raise KeyframeError, naming the reason, if the owner's action cannot be replaced (`new`) or written."""
+    """Raise KeyframeError, with the reason, if the owner's action cannot be replaced (`new`) or written."""
     _check_owner(owner)
     animation = owner.animation_data
     if not new and animation is not None and animation.action is not None and not animation.action.is_editable:
@@ -53,9 +53,9 @@ def check_not_shared(owner: bpy.types.Object) -> None:
 
 
 def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[str] = ()) -> bpy.types.Action:
-    """A new action that animates `owner` like its current one, except for the data paths `without`.
+    """A new action that animates `owner` like its current one, without the data paths in `without`.
 
-    The current one is kept in the file. Raises KeyframeError if it cannot be replaced.
+    The current action is kept in the file. Raises KeyframeError if it cannot be replaced.
     """
     animation = _animation_data(owner)
     previous = animation.action
@@ -89,7 +89,7 @@ def current_or_new_action(owner: bpy.types.Object, name: str) -> bpy.types.Actio
 
 
 def new_strip_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
-    """A new, empty action for `owner`, not assigned to it, which becomes a strip once it has its keys.
+    """A new, empty action for `owner`, which is not assigned to it. It becomes a strip once it has keys.
 
     Raises KeyframeError if the owner's animation cannot be changed.
     """
@@ -107,21 +107,22 @@ def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.Nl
     animation = _animation_data(owner)
     present = animation.action
     if present is not None and present != action:
-        # Make the current action a strip that plays exactly the same: its influence, blending and extrapolation.
+        # Make the current action a strip with the same influence, blending and extrapolation, so that it plays the
+        # same.
         slot, influence = animation.action_slot, animation.action_influence
         blend_type, extrapolation = animation.action_blend_type, animation.action_extrapolation
         animation.action = None
         strip = _new_strip(animation, present, slot)
         strip.blend_type, strip.extrapolation = blend_type, extrapolation
         if influence < 1.0:
-            # A strip only has its own influence if it is animated; the curve's one key takes over this value.
+            # A strip uses its own influence only if the influence is animated. This sets the value of its single key.
             strip.influence = influence
             strip.use_animated_influence = True
     return _new_strip(animation, action, _own_slot(action, owner))
 
 
 def channels_of(action: bpy.types.Action, owner: bpy.types.Object) -> Any:
-    """The channel bag with the curves and groups of `action` for `owner`, made if it does not exist."""
+    """The channel bag of `action` for `owner`, with its curves and groups; made if it does not exist."""
     layer = action.layers[0] if action.layers else action.layers.new("Layer")
     strip: Any = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
     return strip.channelbag(_own_slot(action, owner), ensure=True)
@@ -162,9 +163,9 @@ def _new_slot(action: bpy.types.Action, owner: bpy.types.Object) -> bpy.types.Ac
 
 
 def _own_slot(action: bpy.types.Action, owner: bpy.types.Object) -> bpy.types.ActionSlot:
-    """The slot of an action for its owner: the assigned one, the one of its name, or a new one.
+    """The slot of an action for its owner: the assigned slot, the slot with the owner's name, or a new slot.
 
-    Never one of another name, which may animate something else.
+    Never returns a slot with another name, which may animate something else.
     """
     animation = owner.animation_data
     if animation is not None and animation.action == action and animation.action_slot is not None:

@@ -21,7 +21,7 @@ from .spaces import as_array
 # Bones or pose bones.
 _Items: TypeAlias = "bpy.types.bpy_prop_collection[Any]"
 
-# How far a scale may be from 1, or an object's axes from one common scale.
+# The tolerance of scales that must be 1, and of the scales of an object's axes, which must be equal.
 _SCALE_TOLERANCE: Final = 1e-4
 _UNSCALED: Final = (1.0, 1.0, 1.0)
 
@@ -34,8 +34,8 @@ class RigError(FabrikError):
 class Tree:
     """A root bone with all bones below it.
 
-    skeleton: rest rotations of the armature; heads moved by the bones' current location channels. rotations: (J, 4)
-    current local rotations, w x y z. root_location: (3,) current head of the root, armature space.
+    skeleton: rest rotations, and heads moved by the bones' current location channels. rotations: (J, 4) current local
+    rotations, w x y z. root_location: (3,) current head of the root in armature space.
     """
 
     skeleton: Skeleton
@@ -56,11 +56,11 @@ def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tre
 
     at_rest: ignore the current locations, so that every head is at rest.
 
-    The pose is that of the location and rotation channels (keyframes and drivers included), without constraints. Bones
+    The pose is from the location and rotation channels, including keyframes and drivers, without constraints. Bones
     that may stretch have their rest length.
 
     Raises:
-        RigError: naming the object if it is not an armature, has no bones or no pose, is in Edit mode or is scaled
+        RigError: if the object is not an armature, has no bones or no pose, is in Edit mode, or is scaled
             non-uniformly.
     """
     check_rig(armature)
@@ -71,9 +71,9 @@ def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tre
     # Blender returns matrices column by column.
     matrices = floats(bones, "matrix_local", 16).reshape(-1, 4, 4).transpose(0, 2, 1).copy()
     lengths, inherits_rotation = floats(bones, "length", 1)[:, 0], flags(bones, "use_inherit_rotation")
-    # Every head is moved by the location channels of its bone and of its ancestors. A location is in the bone's own
-    # rest axes, or in its parent's (for a root: the armature's) without local location; connected bones have none.
-    # Rest rotations stay, so that each head has its current position in its parent's frame.
+    # The location channels of a bone and its ancestors move its head. A location is in the bone's rest axes, or in its
+    # parent's (the armature's for a root) if Local Location is off. Connected bones have no location. Rest rotations
+    # don't change, so each head gets its current position in its parent's frame.
     own = matrices[:, :3, :3]
     parent_axes = np.where((parents < 0)[:, None, None], np.eye(3), own[parents])
     axes = np.where(flags(bones, "use_local_location")[:, None, None], own, parent_axes)
@@ -102,7 +102,7 @@ def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tre
 
 
 def check_rig(armature: bpy.types.Object) -> None:
-    """Raise RigError, naming the reason, unless the object's bones can be read in its current state."""
+    """Raise RigError, with the reason, unless the object's bones can be read in its current state."""
     if armature.type != "ARMATURE":
         raise RigError(f"Object {armature.name!r} is not an armature: select one")
     if not armature.data.bones:
@@ -111,7 +111,7 @@ def check_rig(armature: bpy.types.Object) -> None:
         raise RigError(f"Armature {armature.name!r} is in Edit mode: leave it first")
     if armature.pose is None:
         raise RigError(f"Armature {armature.name!r} has no pose yet: add it to a scene and update the scene")
-    # Distances in the armature's space and in the world have to differ by one common factor.
+    # One common factor must convert distances in the armature's space to world distances.
     axes = as_array(armature.matrix_world)[:3, :3]
     products = axes.T @ axes
     square = np.trace(products) / 3.0
@@ -121,7 +121,7 @@ def check_rig(armature: bpy.types.Object) -> None:
 
 
 def check_unscaled(armature: bpy.types.Object, bones: Iterable[str]) -> None:
-    """Raise RigError, naming a bone, if some bone's scale is not 1, except for the Y scale of one that may stretch."""
+    """Raise RigError, naming the bone, if a bone's scale is not 1. The Y scale of bones that may stretch is ignored."""
     for name in bones:
         pose_bone = armature.pose.bones[name]
         if pose_bone.scale[:] == _UNSCALED:
@@ -150,17 +150,17 @@ def check_editable(armature: bpy.types.Object) -> None:
 
 
 def root_location_channel(pose_bone: bpy.types.PoseBone, root_locations: npt.ArrayLike) -> FloatArray:
-    """(..., 3) values of a root bone's `location` that put its head at (..., 3), armature space."""
+    """(..., 3) values of a root bone's `location` for heads `root_locations` (..., 3) in armature space."""
     rest = as_array(pose_bone.bone.matrix_local)
     moves: FloatArray = np.asarray(root_locations, dtype=np.float64) - rest[:3, 3]
     if not pose_bone.bone.use_local_location:
         return moves
-    # Not the transpose, since Blender's rest matrices are not exactly rotations, and a root may be far away.
+    # The inverse, not the transpose: Blender's rest matrices are not exactly rotations, and a root may be far away.
     return moves @ np.linalg.inv(rest[:3, :3]).T
 
 
 def root_place(pose_bone: bpy.types.PoseBone, location: npt.ArrayLike) -> FloatArray:
-    """(..., 3) a root bone's head in armature space for values (..., 3) of its `location`."""
+    """(..., 3) a root bone's head in armature space, for `location` channels (..., 3)."""
     rest = as_array(pose_bone.bone.matrix_local)
     axes = rest[:3, :3] if pose_bone.bone.use_local_location else np.eye(3)
     place: FloatArray = rest[:3, 3] + np.asarray(location, dtype=np.float64) @ axes.T
@@ -182,10 +182,10 @@ def read_channels(armature: bpy.types.Object) -> Channels:
 
 
 def nearest_rotations(matrices: FloatArray) -> FloatArray:
-    """(N, 3, 3) proper rotations nearest to the given matrices.
+    """(N, 3, 3) proper rotations nearest to `matrices` (N, 3, 3).
 
-    Blender's rest matrices are not exactly rotations: off by up to 1e-4 for every bone that points back along its
-    parent to within 15 degrees, as a thigh does below a pelvis. This halves the error of a rigid bone.
+    Blender's rest matrices are not exactly rotations. Their error is up to 1e-4 for bones within 15 degrees of pointing
+    back along their parent, such as a thigh below a pelvis. This halves the error of a rigid bone.
     """
     left, _, right = np.linalg.svd(matrices)
     nearest: FloatArray = left @ right
@@ -193,8 +193,8 @@ def nearest_rotations(matrices: FloatArray) -> FloatArray:
 
 
 def floats(collection: _Items, name: str, width: int) -> FloatArray:
-    """(N, width) a float property of every item."""
-    # Blender copies single precision in one block; anything else is ten times slower.
+    """(N, width) values of a float property of every item."""
+    # Blender copies single precision in one block. Other types are ten times slower.
     values = np.empty(len(collection) * width, dtype=np.float32)
     collection.foreach_get(name, values)
     return values.reshape(-1, width).astype(np.float64)
@@ -207,17 +207,17 @@ def flagged(collection: _Items, name: str, width: int = 1) -> list[str]:
 
 
 def flags(collection: _Items, name: str, width: int = 1) -> BoolArray:
-    """(N,) a boolean property of every item; (N, width) if it has several components."""
+    """(N,) values of a boolean property of every item; (N, width) if it has several components."""
     values = np.empty(len(collection) * width, dtype=np.bool_)
     collection.foreach_get(name, values)
     return values if width == 1 else values.reshape(-1, width)
 
 
 def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:
-    """Split a tree at owned bones: the parts that contain ends, parents first, each with its owned bone or "".
+    """Split a tree at owned bones; returns the parts that contain ends, parents first, each with its owned bone or "".
 
-    Each owned bone is the root of its own part, at rest, since the whole part moves with it. A tree with owned bones is
-    reduced to the bones on the path to the ends, since control rigs have hundreds.
+    Each owned bone is the root of a part, at rest, because the whole part moves with it. A tree with owned bones is
+    reduced to the bones between root and ends, because control rigs have hundreds of bones.
     """
     names = tree.skeleton.names
     tips = [bone for bone, name in enumerate(names) if name in ends]
@@ -240,7 +240,7 @@ def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[
 
 
 def freeze(tree: Tree, held: Collection[str]) -> Tree:
-    """The same pose of a tree with held bones fixed: their current rotation becomes their rest."""
+    """The tree in the same pose, with held bones fixed: their current rotation becomes their rest rotation."""
     skeleton = tree.skeleton
     rows = [row for row, name in enumerate(skeleton.names) if name in held]
     if not rows:
@@ -254,10 +254,10 @@ def freeze(tree: Tree, held: Collection[str]) -> Tree:
 
 
 def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str], frozen: Collection[str]) -> Tree:
-    """The bones of a tree from one bone down, with a rest pose in which they are at matrices (J, 4, 4) now.
+    """A bone of a tree and the bones below it, with a rest pose that gives their current matrices `stands` (J, 4, 4).
 
     The parent of the top bone does not move, so its frame is the rest frame; frozen bones are at rest in their current
-    pose. Bones that constraints own, and those below them, are left out.
+    pose. Bones that constraints move, and bones below them, are left out.
     """
     skeleton = tree.skeleton
     first = skeleton.index(top)
@@ -273,7 +273,7 @@ def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str],
     carried = posed.copy()
     carried[:, :3, :3] = posed[:, :3, :3] @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2)
     below = skeleton.part(members)
-    # The rest pose from which the current rotations give the current pose.
+    # The rest pose for which the current rotations result in the current pose.
     rest = carried.copy()
     for bone, parent in enumerate(below.parents):
         if parent >= 0:

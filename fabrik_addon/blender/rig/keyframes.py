@@ -1,4 +1,4 @@
-"""Animation curves: writes and reads many keys at a time."""
+"""Writes and reads many keys of animation curves at a time."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
@@ -15,17 +15,17 @@ from .actions import KeyframeError, channels_of
 
 _ListOfKeys: TypeAlias = "bpy.types.FCurveKeyframePoints"
 
-# Two keys closer to each other than this, in frames, are on the same frame.
+# Frames. Two keys that are closer to each other than this are on the same frame.
 _SAME_FRAME: Final = 1e-3
 # Evaluating a curve takes as long as reading this many of its keys.
 _FEW_FRAMES: Final = 20
-# With these handles a curve is smooth if it is switched to Bézier interpolation later.
+# With these handles, a curve is smooth if it is later switched to Bézier interpolation.
 _KEY_KINDS: Final = {
     "interpolation": "LINEAR",
     "handle_left_type": "AUTO_CLAMPED",
     "handle_right_type": "AUTO_CLAMPED",
 }
-# Everything that a key has besides its frame, value and handles.
+# The properties of a key besides its frame, value and handles.
 KEY_KINDS: Final = ("interpolation", "easing", "handle_left_type", "handle_right_type", "amplitude", "back", "period")
 ROTATION_CHANNELS: Final = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
 
@@ -50,10 +50,10 @@ def write_curves(
     *,
     components: Collection[int] | None = None,
 ) -> bool:
-    """Key a property on many frames at once, linearly, one curve for each of its components.
+    """Key a property on many frames at once, with linear interpolation and one curve for each component.
 
-    Keys from the first to the last of the frames are replaced; others stay. Locked curves do not change; returns
-    whether there are any.
+    Keys from the first to the last frame are replaced; others stay. Locked curves do not change. Returns whether there
+    are any.
 
     Args:
         action: from `new_action` or `current_or_new_action`.
@@ -62,7 +62,7 @@ def write_curves(
         frames: (F,) increasing frames or subframes; without frames the curves are made but stay empty.
         values: (F, n), or (F,) for a property of one number.
         group: heading of the curves in the animation editors.
-        components: which components of the property get keys; all of them when None.
+        components: indices of the components that get keys; None for all.
 
     Raises:
         KeyframeError: if a value is not finite.
@@ -100,12 +100,12 @@ def amend_curve(
     values: npt.ArrayLike,
     group: str,
 ) -> None:
-    """Set keys of one component on some frames only; all others stay, also those in between.
+    """Set keys of one component on some frames; other keys stay, even between these frames.
 
     An existing key keeps its interpolation, and its handles move with it; a new one gets the interpolation of the key
     before it.
 
-    frames, values: (F,), frames increasing. group: heading of a curve that has to be made.
+    frames, values: (F,), with increasing frames. group: heading for a new curve.
     """
     curve = _curve(channels_of(action, owner), data_path, index, group)
     frames = np.asarray(frames, dtype=np.float64)
@@ -115,28 +115,28 @@ def amend_curve(
     for frame, value in zip(frames.tolist(), values.tolist(), strict=True):
         points.insert(frame, value, options={"FAST"})
     if len(kinds) == 1:
-        # Blender only copies the interpolation if there are already two keys.
+        # Blender copies the interpolation only if there are two keys already.
         for key in points:
             key.interpolation = kinds[0]
     curve.update()
 
 
 def curves(owner: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
-    """The curves of the current action for `owner`; none without an action or a slot in it."""
+    """The curves of the current action for `owner`; empty without an action, or without a slot in it."""
     animation = owner.animation_data
     if animation is not None:
         yield from curves_of(animation.action, animation.action_slot)
 
 
 def curves_of(action: bpy.types.Action | None, slot: bpy.types.ActionSlot | None) -> Iterator[bpy.types.FCurve]:
-    """The curves of an action for a slot; none without one of them."""
+    """The curves of an action for a slot; empty without an action or a slot."""
     channels = anim_utils.action_get_channelbag_for_slot(action, slot)
     if channels is not None:
         yield from channels.fcurves
 
 
 def curves_by_path(every: Iterable[bpy.types.FCurve]) -> dict[str, list[bpy.types.FCurve]]:
-    """Those of some curves that have keys and are not muted, by data path."""
+    """The curves that have keys and are not muted, by data path."""
     found: dict[str, list[bpy.types.FCurve]] = {}
     for curve in every:
         if len(curve.keyframe_points) and not (curve.mute or (curve.group is not None and curve.group.mute)):
@@ -145,14 +145,14 @@ def curves_by_path(every: Iterable[bpy.types.FCurve]) -> dict[str, list[bpy.type
 
 
 def keys(curve: bpy.types.FCurve) -> FloatArray:
-    """(K, 2) frame and value of a curve's keys, in order of time."""
+    """(K, 2) frames and values of a curve's keys, in order of time."""
     return _get(curve.keyframe_points, "co", 2, np.float32).astype(np.float64)
 
 
 def values_at(curve: bpy.types.FCurve, frames: FloatArray | IntArray, known: FloatArray | None = None) -> FloatArray:
-    """(F,) values of a curve: from keys, or lines between them, if possible; else evaluated.
+    """(F,) values of a curve on frames (F,): from keys or lines between them if possible, else evaluated.
 
-    known: (K, 2) its keys, if they have been read.
+    known: the curve's keys (K, 2), if they have been read already.
     """
     if (known is not None or len(curve.keyframe_points) <= _FEW_FRAMES * len(frames)) and not curve.modifiers:
         times, values = (keys(curve) if known is None else known).T
@@ -175,9 +175,9 @@ def channel_values(
 
 
 def keys_beside(curve: bpy.types.FCurve, frame: float) -> tuple[float, float]:
-    """The frames of the last key before a frame and of the first one on or after it; infinite if there is none.
+    """The frame of the last key before a frame, and of the first key on or after it; infinite if there is none.
 
-    Reads only a few keys, however many there are.
+    Reads only a few keys, even if there are many.
     """
     points: Any = curve.keyframe_points
     place = bisect_left(points, frame, key=lambda point: point.co[0])
@@ -185,7 +185,7 @@ def keys_beside(curve: bpy.types.FCurve, frame: float) -> tuple[float, float]:
 
 
 def scale_values(curve: bpy.types.FCurve, factor: float, shift: float | FloatArray) -> None:
-    """Multiply the values of a curve's K keys and handles by a factor, and add one number or (K,) to them."""
+    """Multiply the values of a curve's K keys and handles by a factor, and add `shift`, a number or (K,)."""
     points, automatic = curve.keyframe_points, _enum_value("handle_left_type", "AUTO_CLAMPED")
     # Blender computes automatic handles itself.
     handles = [
@@ -201,7 +201,7 @@ def scale_values(curve: bpy.types.FCurve, factor: float, shift: float | FloatArr
 
 
 def copy_keys(source: bpy.types.FCurve, target: bpy.types.FCurve, places: slice) -> None:
-    """Copy some keys of a curve, with all their properties, to an empty one."""
+    """Copy some keys of a curve, with all their properties, to an empty curve."""
     points, copies = source.keyframe_points, target.keyframe_points
     copies.add(len(range(*places.indices(len(points)))))
     for name in (*KEY_KINDS, "co", "handle_left", "handle_right"):
@@ -213,7 +213,7 @@ def copy_keys(source: bpy.types.FCurve, target: bpy.types.FCurve, places: slice)
 
 
 def make_steps(curve: bpy.types.FCurve) -> None:
-    """Make a curve hold the value of each key up to the next."""
+    """Make a curve keep the value of each key until the next key."""
     points, kind = curve.keyframe_points, _enum_value("interpolation", "CONSTANT")
     points.foreach_set("interpolation", np.full(len(points), kind, dtype=np.int32))
     curve.update()
@@ -226,7 +226,7 @@ def all_linear(curve: bpy.types.FCurve) -> bool:
 
 
 def _curve(channels: Any, data_path: str, index: int, group: str) -> bpy.types.FCurve:
-    """A curve of a channel bag, made if it does not exist, in the group `group` if it has no other."""
+    """A curve of a channel bag, made if it does not exist. It is put in `group` if it has no group."""
     curve: bpy.types.FCurve = channels.fcurves.find(data_path, index=index)
     curve = curve or channels.fcurves.new(data_path, index=index)
     if curve.group is None:
@@ -235,7 +235,7 @@ def _curve(channels: Any, data_path: str, index: int, group: str) -> bpy.types.F
 
 
 def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArray) -> None:
-    """Replace all keys from the first to the last frame by keys (F,); `update` then sorts them."""
+    """Replace all keys from the first to the last of the frames (F,) by values (F,); `update` must sort them then."""
     points = curve.keyframe_points
     was_empty = not len(points)
     first = frames[0] - _SAME_FRAME
@@ -243,7 +243,7 @@ def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArra
     count = len(frames)
     times = _get(points, "co", 2, np.float32)[:, 0]
     inside = np.flatnonzero((times >= first) & (times <= last))
-    # One by one is slow, but baking again finds as many keys as it writes.
+    # Removing keys one by one is slow, but a repeated bake replaces the same number of keys.
     for place in inside[count:][::-1]:
         points.remove(points[int(place)], fast=True)
     present = len(points)
@@ -251,14 +251,14 @@ def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArra
     rows = np.concatenate((inside[:count], np.arange(present, len(points))))
     _set(points, "co", np.column_stack((frames, values)).astype(np.float32), rows)
     for name, item in _KEY_KINDS.items():
-        # New keys are all alike; setting properties that they already have is slow.
+        # New keys all have the same properties. Setting them again is slow.
         if not (was_empty and getattr(points[0], name) == item):
             _set(points, name, np.full(len(rows), _enum_value(name, item), dtype=np.int32), rows)
     curve.update()
 
 
 def _get(points: "_ListOfKeys", name: str, width: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:
-    """(K, width) a property of every key, (K,) if the width is 1."""
+    """(K, width) values of a property of every key; (K,) if the width is 1."""
     values = np.empty(len(points) * width, dtype=kind)
     points.foreach_get(name, values)
     return values.reshape(-1, width) if width > 1 else values

@@ -1,4 +1,4 @@
-"""Keys for posed bones, set as by Blender's own tools: by preferences, keying set and locks."""
+"""Keys posed bones like Blender's own tools: by preferences, keying set and locks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
@@ -11,7 +11,7 @@ from .actions import KeyframeError, check_action
 from .keyframes import bone_path, curves, keys_beside, make_steps
 from .locks import unlocked_location, unlocked_rotation
 
-# Closer frames are the same. Values that differ by less have only been rounded.
+# Frames, or values, that differ by less than this are the same; the differences are rounding errors.
 _SAME_FRAME: Final = 1e-3
 _ROUNDING: Final = 1e-7
 
@@ -22,7 +22,7 @@ def is_auto_keying(context: bpy.types.Context) -> bool:
 
 
 def check_auto_keying(context: bpy.types.Context, armature: bpy.types.Object) -> None:
-    """Raise KeyframeError, before anything is changed, if auto-keying is on but cannot write to the action."""
+    """Raise KeyframeError if auto-keying is on but cannot write to the action; changes nothing."""
     if is_auto_keying(context):
         check_action(armature, new=False)
 
@@ -37,13 +37,13 @@ def key_channels(
 ) -> list[str]:
     """Key (bone, property) pairs on the current frame, except locked components; returns the bones that got a key.
 
-    The nearest keyed frames of the armature keep their pose: a property without a key there gets one with its former
+    The nearest keyed frames of the armature keep their pose: a property without a key there gets a key with its former
     value.
 
-    With a keying set, the properties of the set are keyed instead: the active one, and for automatic keys only if the
-    scene is set to use it.
+    If there is an active keying set, its properties are keyed instead; for automatic keys only if the scene is set to
+    use it.
 
-    before: by bone and property, the former values of properties without curves.
+    before: former values of properties without curves, by bone and property.
 
     Raises KeyframeError, naming the bone, if Blender refuses.
     """
@@ -92,7 +92,7 @@ def _values_on(
     found: Iterable[tuple[str, str, int]],
     before: Mapping[tuple[str, str], Sequence[float]],
 ) -> Iterator[tuple[tuple[str, int], list[float]]]:
-    """By data path and index, the values of properties on frames: from their curves or else the former values."""
+    """The values of properties on frames, by data path and index, from their curves or else the former values."""
     by_path = _by_path(armature)
     for bone, path, index in found:
         held = before.get((bone, path.rpartition(".")[2]))
@@ -107,7 +107,7 @@ def _values_on(
 def key_in_steps(armature: bpy.types.Object, path: str, frame: float, before: float | None = None) -> None:
     """Key a number with constant interpolation, by its path.
 
-    The nearest keyed frames of the armature before and after keep their value; before: that value if it has no curve.
+    The nearest keyed frames of the armature keep their value. before: this value, if the number has no curve.
     """
     beside, curve = frames_beside(armature, frame), _by_path(armature).get((path, 0))
     held = [before if curve is None else curve.evaluate(each) for each in beside]
@@ -121,7 +121,7 @@ def key_in_steps(armature: bpy.types.Object, path: str, frame: float, before: fl
 
 
 def why_no_key(context: bpy.types.Context, *, automatic: bool) -> str:
-    """A sentence on why changed bones may have got no key."""
+    """A sentence about why changed bones may not have got a key."""
     keying_set = _keying_set(context, automatic=automatic)
     if keying_set is not None:
         return (
@@ -155,11 +155,11 @@ def _keying_set(context: bpy.types.Context, *, automatic: bool) -> bpy.types.Key
 
 
 def _unlocked(armature: bpy.types.Object, channels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, int]]:
-    """(bone, data path, component or -1 for all) of properties of bones, except locked ones."""
+    """The unlocked properties of bones: (bone, data path, component or -1 for all)."""
     for bone, channel in channels:
         pose_bone = armature.pose.bones[bone]
         if channel == "scale":
-            # A bone that stretches is scaled along its length only.
+            # A bone that stretches is scaled only along its length.
             free: tuple[int, ...] = (1,)
         elif channel == "location":
             free = unlocked_location(pose_bone)
@@ -173,7 +173,7 @@ def _unlocked(armature: bpy.types.Object, channels: Iterable[tuple[str, str]]) -
 def _by_set(
     context: bpy.types.Context, armature: bpy.types.Object, keying_set: Any, bones: Iterable[str]
 ) -> Iterator[tuple[str, str, int]]:
-    """The channels that a keying set has for some bones: (bone, data path, array index), -1 for all."""
+    """The channels of a keying set for some bones: (bone, data path, array index or -1 for all)."""
     rule = keying_set.type_info
     for bone in bones:
         if rule is not None:

@@ -12,12 +12,12 @@ from ...core.backend import array as many
 from ...core.limits.base import Limit
 from ...core.rotations import angle_between
 
-# Radians: a clamp that rotates by less has only rounded.
+# Radians. Smaller changes by a clamp are rounding errors.
 _ROUNDING: Final = 1e-9
 
 
 def legal_rotations(limit: Limit, rotations: npt.ArrayLike) -> FloatArray:
-    """(F, 4) the nearest rotations that a limit allows, w x y z; those inside do not change at all."""
+    """(F, 4) rotations within a limit nearest to `rotations` (F, 4), w x y z; rotations inside don't change."""
     given = np.asarray(rotations, dtype=np.float64)
     if not len(given):
         return given
@@ -31,7 +31,7 @@ def excess(limit: Limit, rotations: FloatArray) -> FloatArray:
 
 
 def legal_pose(skeleton: Skeleton, limits: Mapping[str, Limit], rotations: FloatArray) -> FloatArray:
-    """(F, J, 4) poses with every limited bone inside its limit."""
+    """Clamp the limited bones of poses (F, J, 4) to their limits; returns (F, J, 4)."""
     legal = np.array(rotations)
     for name, limit in limits.items():
         bone = skeleton.index(name)

@@ -1,8 +1,8 @@
 """The effect of locks on a bone's rotation, and the bones that an animator can key.
 
-Generated control rigs have hundreds of bones that constraints and drivers move. These are not solved. A bone with a
-constraint that moves it ends the part that can be solved from below, since it need not follow its parents; one that is
-driven, locked or hidden follows rigidly.
+Generated control rigs have hundreds of bones that constraints and drivers move. These are not solved. A chain of solved
+bones ends below a bone that a constraint moves, because this bone may not follow its parents. A bone that is driven,
+locked or hidden follows its parent rigidly.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,17 +24,17 @@ from .rotation_modes import from_channels, property_name, to_channels
 _FOUR_CHANNELS: Final = ("QUATERNION", "AXIS_ANGLE")
 # The order of the Euler angles that Blender locks if a bone's rotation mode has none.
 _LOCK_ORDER: Final = "XYZ"
-# Radians: a smaller locked angle counts as zero.
+# Radians. A smaller locked angle counts as zero.
 _NO_ANGLE: Final = 1e-4
 WithLocks: TypeAlias = Callable[[FloatArray], FloatArray]
 _CHAINS: Final = ("IK", "SPLINE_IK")
-# Advice for a bone that an animator cannot move.
+# Advice in messages about a bone that users cannot move.
 OTHERWISE: Final = "drag another, or press Set Up Control Rig"
 
 
 def is_locked(bone: bpy.types.PoseBone) -> bool:
     """Whether all of a bone's rotation is locked."""
-    # Axis and angle can be locked separately; three locked components of a quaternion fix it.
+    # Axis and angle can be locked separately. A quaternion is fixed by three locked components.
     if bone.rotation_mode == "AXIS_ANGLE" and bone.lock_rotations_4d and not bone.lock_rotation_w:
         return False
     return all(bone.lock_rotation)
@@ -43,14 +43,14 @@ def is_locked(bone: bpy.types.PoseBone) -> bool:
 def bones_with_locks(armature: bpy.types.Object) -> set[str]:
     """The bones with any lock on their rotation.
 
-    Since most have none, checking only these takes a tenth of the time.
+    Most bones have none, so checking only these takes a tenth of the time.
     """
     bones = armature.pose.bones
     return {*flagged(bones, "lock_rotation", 3), *flagged(bones, "lock_rotation_w")}
 
 
 def locked_channels(bone: bpy.types.PoseBone) -> BoolArray:
-    """(n,) the locked components of a bone's rotation channel; none if the locks are for other angles."""
+    """(n,) whether components of a bone's rotation channel are locked; all False if locks are for other angles."""
     if bone.rotation_mode not in _FOUR_CHANNELS:
         return np.array(bone.lock_rotation)
     if bone.lock_rotations_4d:
@@ -70,12 +70,12 @@ def unlocked_rotation(bone: bpy.types.PoseBone) -> tuple[int, ...]:
 
 
 def unlocked_location(bone: bpy.types.PoseBone) -> tuple[int, ...]:
-    """Which of X, Y and Z of a bone's location may be keyed."""
+    """The components of a bone's location that may be keyed."""
     return tuple(axis for axis in range(3) if not bone.lock_location[axis])
 
 
 def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
-    """The hinge of a bone with two of its angles locked at zero, as animators do with elbows and knees."""
+    """The hinge of a bone with two angles locked at zero, as animators lock elbows and knees; None for others."""
     free: list[Any] = [axis for axis, locked in zip(AXES, bone.lock_rotation, strict=True) if not locked]
     by_parts = bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d
     if len(free) != 1 or (by_parts and (bone.lock_rotation_w or bone.rotation_mode == "AXIS_ANGLE")):
@@ -91,7 +91,7 @@ def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
 
 
 def with_locks(bone: bpy.types.PoseBone, start: FloatArray) -> WithLocks | None:
-    """A function that changes a rotation (4,) so that locked channels are as at the start; None without locks.
+    """A function that resets locked channels of a rotation (4,) to their values in `start` (4,); None without locks.
 
     Blender locks either the components of the channels or, if `lock_rotations_4d` is off, Euler angles.
     """
@@ -109,14 +109,14 @@ def with_locks(bone: bpy.types.PoseBone, start: FloatArray) -> WithLocks | None:
 
 
 def _with_angles(start: FloatArray, locked: BoolArray, order: str, rotation: FloatArray) -> FloatArray:
-    """(4,) the rotation with some of its Euler angles as at the start."""
+    """Copy the locked Euler angles of `start` (4,) to `rotation` (4,); returns (4,)."""
     held = to_channels(order, start[None])[1][0]
     angles = to_channels(order, rotation[None], previous=held)[1][0]
     return from_channels(order, np.where(locked, held, angles))
 
 
 def _with_components(start: FloatArray, locked: BoolArray, rotation: FloatArray) -> FloatArray:
-    """(4,) the rotation with some of its components as at the start, and the others scaled accordingly."""
+    """Copy the locked components of `start` (4,) to `rotation` (4,), and scale the others; returns a unit (4,)."""
     free = np.where(locked, 0.0, rotation if start @ rotation >= 0.0 else -rotation)
     size = np.linalg.norm(free)
     room = np.sqrt(max(0.0, 1.0 - float(np.square(start[locked]).sum())))
@@ -135,7 +135,7 @@ def constrained_bones(rig: bpy.types.Object) -> dict[str, str]:
 
 
 def unkeyable_bones(rig: bpy.types.Object) -> dict[str, str]:
-    """The bones that an animator cannot rotate for other reasons than constraints, with the name of the reason."""
+    """The bones that an animator cannot rotate, for reasons other than constraints, with the name of the reason."""
     animation = rig.animation_data
     bones, driven = (
         rig.pose.bones,
@@ -147,8 +147,8 @@ def unkeyable_bones(rig: bpy.types.Object) -> dict[str, str]:
         for name in (bones.keys() if driven else ())
         if any(bone_path(name, channel) in driven for channel in ROTATION_CHANNELS)
     ]
-    # The bones that are hidden in Pose mode: themselves, or by all of their collections. In Blender 5.0 pose bones can
-    # be hidden, in older versions the armature's bones.
+    # Bones are hidden in Pose mode by themselves, or if all their collections are hidden. Blender 5.0 hides pose bones,
+    # older versions the armature's bones.
     has_own = "hide" in bpy.types.PoseBone.bl_rna.properties
     own = flagged(rig.pose.bones if has_own else rig.data.bones, "hide")
     shown: set[str] = set()
@@ -168,7 +168,7 @@ def moved_by(bone: bpy.types.PoseBone, constraint: Any) -> Iterator[bpy.types.Po
     if constraint.type not in _CHAINS:
         yield bone
         return
-    # Without its tail an IK chain begins at the parent; a length of zero goes up to the root.
+    # Without its tail, an IK chain begins at the parent. A chain of length zero ends at the root.
     own = getattr(constraint, "use_tail", True)
     chain = [bone, *bone.parent_recursive] if own else list(bone.parent_recursive)
     yield from chain[: constraint.chain_count or len(chain)]

@@ -1,4 +1,4 @@
-"""Restores frame, mode and pose, including poses that are not keyed."""
+"""Writes poses to bones; restores frame, mode and pose, including poses without keys."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,7 +24,7 @@ _CHANNELS = {"location": 3, "rotation_quaternion": 4, "rotation_axis_angle": 4, 
 class PoseKeeper:
     """The frame of a scene and the pose of an armature when this object is created.
 
-    Going to another frame and back loses hand poses of animated channels; this restores them.
+    A change of frame loses unkeyed poses of animated channels; this restores them.
     """
 
     def __init__(self, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
@@ -64,7 +64,7 @@ class PoseKeeper:
 
 @contextmanager
 def in_object_mode(context: bpy.types.Context) -> Iterator[None]:
-    """Object mode inside the block; afterwards the active object and its mode are restored."""
+    """Switch to Object mode for the block; afterwards restore the active object and its mode."""
     objects = context.view_layer.objects
     active = objects.active
     mode = "OBJECT" if active is None else active.mode
@@ -84,14 +84,14 @@ def _set_mode(context: bpy.types.Context, mode: Any) -> None:
 
 
 def read_channel(rig: bpy.types.Object, name: str, width: int) -> npt.NDArray[np.float32]:
-    """(N, width) a channel of all bones."""
+    """(N, width) values of a channel of all bones."""
     values = np.empty(len(rig.pose.bones) * width, dtype=np.float32)
     rig.pose.bones.foreach_get(name, values)
     return values.reshape(-1, width)
 
 
 def has_switch(rig: bpy.types.Object, path: str) -> bool:
-    """Whether a number still exists at its path, since its bone may have been renamed."""
+    """Whether a number still exists at its path; its bone may have been renamed."""
     try:
         read_switch(rig, path)
     except (ValueError, KeyError, AttributeError):
@@ -102,13 +102,13 @@ def has_switch(rig: bpy.types.Object, path: str) -> bool:
 def read_switch(rig: bpy.types.Object, path: str) -> float:
     """The value of a rig's custom property or other number, by its path."""
     holder, name = _held(rig, path)
-    # By its path a custom property is returned in single precision.
+    # Access by path would return a custom property in single precision.
     value: float = holder[name] if path.endswith("]") else getattr(holder, name)
     return value
 
 
 def write_switch(rig: bpy.types.Object, path: str, value: float) -> None:
-    """Set a number of a rig, by its path, with its type."""
+    """Set a number of a rig, by its path, keeping its type."""
     holder, name = _held(rig, path)
     if path.endswith("]"):
         holder[name] = type(holder[name])(value)
@@ -125,25 +125,25 @@ def write_switches(rig: bpy.types.Object, values: Mapping[str, float]) -> None:
 
 
 def _held(rig: bpy.types.Object, path: str) -> tuple[Any, str]:
-    """The data-block or bone that has a number, and the number's name there."""
+    """The data-block or bone with the number at a path, and the number's name there."""
     is_custom = path.endswith("]")
     holder, _, name = path.rpartition("[" if is_custom else ".")
     return rig.path_resolve(holder) if holder else rig, bpy.utils.unescape_identifier(name[1:-2]) if is_custom else name
 
 
-# Radians: a bone that rotates by less keeps its channels exactly. Matrices are in single precision.
+# Radians. A bone that rotates by less keeps its channels exactly, because matrices have single precision.
 _LEAST_TURN: Final = 1e-6
-# A channel that has changed by less has only been rounded.
+# Smaller changes of a channel are rounding errors.
 _ROUNDING: Final = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class ChannelGroup:
-    """K bones of one rotation mode.
+    """K bones with the same rotation mode.
 
     Attributes:
         rows, names: the bones' indices among all written bones, and their names.
-        before: (K, n) former values of their channels. rotations: (K, 4) the same as quaternions.
+        before: (K, n) former values of their channels. rotations: (K, 4) the same rotations as quaternions.
         locked: (K, n) whether a channel is locked.
     """
 
@@ -157,7 +157,7 @@ class ChannelGroup:
     def write(self, armature: bpy.types.Object, rotations: FloatArray, but: Collection[str] = ()) -> None:
         """Rotate the bones, except those in `but`, to rotations (K, 4).
 
-        Locked channels, and those of bones that hardly rotate, keep their former values.
+        Locked channels, and channels of bones that hardly rotate, keep their former values.
         """
         still = angle_between(self.rotations, rotations) < _LEAST_TURN
         channel, values = to_channels(self.mode, rotations[None], previous=self.before)
@@ -205,7 +205,7 @@ class HeldChannels:
                 setattr(self._armature.pose.bones[name], channel, values)
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
-        """By (bone, channel), the former values of changed channels."""
+        """Former values of changed channels, by (bone, channel)."""
         bones = self._armature.pose.bones
         return {
             (name, channel): values
@@ -215,10 +215,10 @@ class HeldChannels:
 
 
 class PoseWriter:
-    """Writes poses of a tree to an armature, each as if it followed the pose at the start.
+    """Writes poses of a tree to an armature. Each result depends only on the pose and on the channels at the start.
 
     Attributes:
-        limbs, leaving_ik: as in `ControlWriter`; here empty.
+        limbs, leaving_ik: empty; see `ControlWriter`.
     """
 
     limbs: Mapping[str, Any] = MappingProxyType({})
@@ -227,7 +227,7 @@ class PoseWriter:
     def __init__(
         self, armature: bpy.types.Object, skeleton: Skeleton, bones: Sequence[int], *, moves_root: bool
     ) -> None:
-        """Record the channels of the bones, and of the root's location if that is written too."""
+        """Record the channels of the bones, including the root's location if it is written."""
         self._armature, self._root, self._moves_root = armature, skeleton.names[0], moves_root
         names = [skeleton.names[bone] for bone in bones]
         self._bones = np.array(bones, dtype=np.int64)
@@ -235,7 +235,7 @@ class PoseWriter:
         self._held = HeldChannels(armature, [*names, self._root])
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
-        """Pose the bones by local rotations (J, 4), and put the root's head at (3,), armature space, if it may move."""
+        """Pose the bones by local rotations (J, 4), and move the root's head to (3,), armature space, if allowed."""
         for group in self._groups:
             group.write(self._armature, rotations[self._bones[group.rows]])
         if self._moves_root:
@@ -243,7 +243,7 @@ class PoseWriter:
             root.location = root_location_channel(root, head).tolist()
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
-        """The former values of all changed channels, by (bone, channel)."""
+        """Former values of all changed channels, by (bone, channel)."""
         return self._held.changed()
 
     def settle(self) -> list[str]:
@@ -251,4 +251,4 @@ class PoseWriter:
         return []
 
     def key_switches(self, frame: float) -> None:
-        """There are no switches."""
+        """Do nothing, because plain rigs have no switches."""

@@ -15,20 +15,20 @@ from ...human.naming_schemes import match
 from ..settings.control import control_rig, solved_parents
 from ..settings.limit_properties import read_beside
 
-# Masses by bones' names and lengths. They are cached for 8 rigs, since the overlay needs them at each redraw.
+# Masses by the names and lengths of bones. Cached for 8 rigs, because the overlay needs them at each redraw.
 _masses_by_name: Final = lru_cache(maxsize=8)(lambda lengths: body_masses(dict(lengths)))
-# The number of limbs at each end of an animal's trunk, and the cosine between trunk and limbs from which it is upright
-# instead.
+# An animal has this many limbs at each end of its trunk. From this cosine between trunk and limbs on, the trunk counts
+# as upright.
 _PAIR: Final = 2
 _ACROSS: Final = 0.5
-# The cost of bending the trunk of an animal that is moved as a whole. Pinned, and with its hips lowered by 10 cm, a
-# wolf's front legs become 0 % shorter with 1, 7 % with 100, 13 % with 1000; its hind legs 14 %. A horse's 0, 7 and 17
-# %; hind legs 17 %.
+# The cost of bending the trunk of an animal that is moved as a whole. If a wolf's paws are pinned and its hips lowered
+# by 10 cm, its hind legs become 14 % shorter. Its front legs become 0 % shorter with a cost of 1, 7 % with 100, 13 %
+# with 1000. A horse's hind legs become 17 % shorter, its front legs 0, 7 and 17 %.
 _STIFF: Final = 1000.0
 
 
 def masses_of(armature: bpy.types.Object, skeleton: Skeleton, stiff: Collection[str] = ()) -> Masses:
-    """The masses of the J bones of a tree: a human's, or by size, with `fabrik_mass` and `fabrik_stiffness`.
+    """The masses of the J bones of a tree, by body part or size, changed by `fabrik_mass` and `fabrik_stiffness`.
 
     stiff: bones that move as one piece. Raises LimitPropertyError naming a bone with invalid properties.
     """
@@ -36,14 +36,14 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton, stiff: Collection[
     shares, centres, keeps, bends, hangs, eased = _body(armature, bones)
     bends = bends * np.where([name in stiff for name in skeleton.names], _STIFF, 1.0)
     stiffness = np.array([read_beside(bone, "stiffness") for bone in bones])
-    # Factors on bones' parts of the posture term: 1 at stiffness 0, 4 at a half, infinite at 1.
+    # Each bone's factor in the posture term: 1 at stiffness 0, 4 at 0.5, infinite at 1.
     left = 1.0 - np.clip(stiffness, 0.0, 1.0)
     factors = np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)
     return Masses(shares, centres, keeps * factors, bends, hangs * (1.0 - stiffness), eased)
 
 
 def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:
-    """How strongly a bone keeps its orientation when it is dragged, from 0 to 1; 0 except for ends of limbs."""
+    """The weight, 0 to 1, with which a dragged bone keeps its orientation; 0 except for ends of limbs."""
     return KEEPS_ORIENTATION.get(_part(armature, bone), 0.0)
 
 
@@ -94,7 +94,7 @@ def _part(armature: bpy.types.Object, bone: str) -> str:
 
 
 def centre_of_mass(armature: bpy.types.Object) -> FloatArray:
-    """(3,) the center of mass of all bones in their current pose, armature space.
+    """(3,) the center of mass of all bones in their current pose, in armature space.
 
     Raises LimitPropertyError naming a bone with an invalid mass.
     """
@@ -105,7 +105,7 @@ def centre_of_mass(armature: bpy.types.Object) -> FloatArray:
 
 
 def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[FloatArray, ...]:
-    """(B,) each of the fields of `BoneMass` for the bones."""
+    """The fields of `BoneMass` for the bones, (B,) each."""
     found = _masses_by_name(tuple((name, armature.data.bones[name].length) for name in solved_parents(armature)))
     known = np.array([found[bone.name] for bone in bones])
     own = np.array([read_beside(bone, "mass") for bone in bones])

@@ -1,7 +1,7 @@
 """Converts between quaternions and a pose bone's rotation channels, in every rotation mode, without jumps.
 
 Everything is computed in double precision from the quaternion itself, since single-precision conversions near gimbal
-lock have errors of whole degrees. Quaternions are (w, x, y, z); angles are radians.
+lock have errors of several degrees. Quaternions are (w, x, y, z); angles are in radians.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from ...core.arrays import BoolArray, FloatArray, wrapped
 from ...core.errors import FabrikError
 from ...core.rotations import IDENTITY, matrix_from_quaternion, product
 
-# Below this cosine of the middle angle the first and third Euler angles rotate about the same axis.
+# Below this cosine of the middle angle, the first and third Euler angles rotate about the same axis.
 _GIMBAL_COSINE: Final = 1e-7
-# Below this sine of half the angle a rotation has no axis.
+# Below this sine of half the angle, a rotation has no axis.
 _NO_AXIS: Final = 1e-9
 
 
@@ -51,16 +51,16 @@ def local_rotation(bone: bpy.types.PoseBone) -> FloatArray:
 def to_channels(
     rotation_mode: str, quaternions: npt.ArrayLike, previous: npt.ArrayLike | None = None
 ) -> tuple[str, FloatArray]:
-    """Channel values of successive frames, each as near to the frame before as its rotation allows.
+    """Channel values on successive frames, each as near to the previous frame's as its rotation allows.
 
     Args:
         rotation_mode: "QUATERNION", "AXIS_ANGLE" or an Euler order such as "XYZ".
-        quaternions: (F, ..., 4) of any length but zero; axes in the middle are independent (several bones).
-        previous: (..., n) the channel values before the first frame; the rest pose when None.
+        quaternions: (F, ..., 4) of any length but zero; middle axes are independent, such as several bones.
+        previous: (..., n) the channel values before the first frame; None for the rest pose.
 
     Returns:
         The property's name and its values (F, ..., n): axis-angle with the angle first, Euler angles as X, Y, Z. A
-        quaternion stays in its neighbour's hemisphere; angles continue beyond 180°.
+        quaternion stays in its neighbor's hemisphere; angles continue beyond 180°.
 
     Raises:
         FabrikError: for an unknown mode.
@@ -93,7 +93,7 @@ def to_channels(
     other = angles + np.pi
     other[..., order[1]] = np.pi - angles[..., order[1]]
     earlier = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles[:-1]))
-    # The step from either triple to the next costs the same, so only changes between the two are counted.
+    # The step to the next frame is equally long from both triples, so only changes between the two matter.
     change = np.abs(wrapped(other - earlier)).sum(axis=-1) < np.abs(wrapped(angles - earlier)).sum(axis=-1)
     on_other = np.cumsum(change, axis=0) % 2 == 1
     return name, _unwrapped(np.where(on_other[..., None], other, angles), start)
@@ -107,7 +107,7 @@ def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
     property_name(rotation_mode)
     channels = np.asarray(values, dtype=np.float64)
     if rotation_mode == "QUATERNION":
-        return _unit_or(channels, (0.0, 1.0, 0.0, 0.0))  # Blender reads four zeros as 180° about X
+        return _unit_or(channels, (0.0, 1.0, 0.0, 0.0))  # Blender reads four zeros as 180° about X.
     if rotation_mode == "AXIS_ANGLE":
         axis = _unit_or(channels[..., 1:], (0.0, 0.0, 0.0))
         half = np.where(axis.any(axis=-1), 0.5 * channels[..., 0], 0.0)[..., None]
@@ -127,7 +127,7 @@ def _axes(rotation_mode: str) -> list[int]:
 
 
 def _running_signs(vectors: FloatArray, before: FloatArray) -> FloatArray:
-    """(F, ..., 1) factors 1 and -1 that keep each of vectors (F, ..., n) on the side of the one before it."""
+    """(F, ..., 1) factors 1 or -1 that keep each of vectors (F, ..., n) on the side of the previous one."""
     earlier = np.concatenate((np.broadcast_to(before, vectors.shape[1:])[None], vectors[:-1]))
     turned = (vectors * earlier).sum(axis=-1, keepdims=True) < 0.0
     signs: FloatArray = np.cumprod(np.where(turned, -1.0, 1.0), axis=0)
@@ -145,7 +145,7 @@ def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> Flo
     angles = np.empty(matrices.shape[:-1])
     angles[..., last] = last_angle
     angles[..., middle] = np.arctan2(-sign * matrices[..., last, first], cosine)
-    # The first angle is the remainder after the last one, so that their sum is exact even if neither is.
+    # Compute the first angle from the last one, so that their sum is exact even if neither of them is.
     along = np.cos(last_angle)[..., None] * matrices[..., middle, :]
     along = along - sign * np.sin(last_angle)[..., None] * matrices[..., first, :]
     angles[..., first] = np.arctan2(-sign * along[..., last], along[..., middle])
@@ -153,7 +153,7 @@ def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> Flo
 
 
 def _carried_on(values: FloatArray, valid: BoolArray, start: FloatArray) -> FloatArray:
-    """(F, ..., n) rows that are not valid (F, ..., 1) replaced by the last valid one, or by `start` (..., n)."""
+    """(F, ..., n) values; invalid rows, by `valid` (F, ..., 1), become the last valid row, or `start` (..., n)."""
     if valid.all():
         return values
     rows = np.arange(len(values)).reshape((-1,) + (1,) * (values.ndim - 1))
@@ -163,7 +163,7 @@ def _carried_on(values: FloatArray, valid: BoolArray, start: FloatArray) -> Floa
 
 
 def _unwrapped(angles: FloatArray, start: FloatArray) -> FloatArray:
-    """(F, ..., n) angles plus full turns, so that each is within 180° of the one before."""
+    """(F, ..., n) angles plus full turns, so that each is within 180° of the previous one; the first, of `start`."""
     joined = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles))
     unwrapped: FloatArray = np.unwrap(joined, axis=0)
     return unwrapped[1:]

@@ -1,6 +1,6 @@
-"""Bones that may stretch (the paper's prismatic joints): their length is the Y scale of the bone.
+"""Bones that may stretch (the paper's prismatic joints). The Y scale of a bone is its length factor.
 
-Children of such a bone move with its length but must not grow, so they do not inherit its scale.
+Children of such a bone move with its tail but must not grow, so they do not inherit its scale.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ _KEEP_SIZE: Final = ("NONE", "NONE_LEGACY")
 
 
 def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, tuple[float, float]]:
-    """Bones that may stretch, with their length factors; a locked Y scale stays.
+    """The ranges of length factors of bones that may stretch, by name; a locked Y scale does not change.
 
     Raises RigError naming a child that would grow with its parent; LimitPropertyError for invalid factors.
     """
@@ -33,13 +33,13 @@ def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, tu
 
 
 def stretched(rig: bpy.types.Object, tree: Tree, except_for: Collection[str] = ()) -> Tree:
-    """A tree with its bones at their current lengths, except for some."""
+    """A tree with its bones at their current lengths; those in `except_for` keep their rest lengths."""
     factors = present_factors(rig, [name for name in tree.skeleton.names if name not in except_for])
     return Tree(at_factors(tree.skeleton, factors), tree.rotations, tree.root_location)
 
 
 def present_factors(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, float]:
-    """By bone that may stretch, the current factor on its length."""
+    """The current length factors of bones that may stretch, by name."""
     return {name: float(rig.pose.bones[name].scale[1]) for name in read_slides(rig, bones)}
 
 
@@ -50,13 +50,13 @@ def stretch_scales(factors: npt.ArrayLike) -> FloatArray:
 
 
 def write_stretches(rig: bpy.types.Object, factors: Mapping[str, float]) -> None:
-    """Set the lengths of bones, by name, in the current pose."""
+    """Set the length factors of bones, by name, in the current pose."""
     for name, factor in factors.items():
         rig.pose.bones[name].scale = (1.0, factor, 1.0)
 
 
 def check_children(bones: Sequence[bpy.types.PoseBone]) -> None:
-    """Raise LimitPropertyError if children of bones would grow with them and cannot be kept from it."""
+    """Raise LimitPropertyError if children of bones would grow with them and this can't be changed."""
     for child in _growing_children(bones):
         rig: Any = child.id_data
         data = rig.data
@@ -68,11 +68,11 @@ def check_children(bones: Sequence[bpy.types.PoseBone]) -> None:
 
 
 def keep_size_of_children(bones: Sequence[bpy.types.PoseBone]) -> None:
-    """Let the children of bones keep their size when those stretch."""
+    """Make the children of bones keep their size when the bones stretch."""
     for child in list(_growing_children(bones)):
         child.bone.inherit_scale = "NONE"
 
 
 def _growing_children(bones: Sequence[bpy.types.PoseBone]) -> Iterator[bpy.types.PoseBone]:
-    """The children of bones that inherit their scale."""
+    """The children that inherit the scale of their parents among the bones."""
     return (child for bone in bones for child in bone.children if child.bone.inherit_scale not in _KEEP_SIZE)

@@ -1,1 +1,1 @@
-"""The data stored on rigs: property groups and custom properties. Imports `core` alone."""
+"""The data stored with rigs: property groups and custom properties. Imports only `core`."""

@@ -42,8 +42,8 @@ ROOT_MOTIONS = (
     ("OBJECT", "Object", "Move the armature object, and rotate the root bone"),
     ("IN_PLACE", "In Place", "Remove travel over the ground. The root bone only rotates and moves up and down"),
 )
-# Measured on five recordings: with planted feet, feet drift by at most 2 to 13 mm (7 to 24 without), but the markers'
-# RMS errors are 2.5 to 13.4 mm (2.3 to 13.2), and in one recording the largest is 42 mm (29), at a toe.
+# Measured on five recordings, in brackets without planted feet: feet drift by at most 2 to 13 mm (7 to 24), but the
+# markers' RMS errors are 2.5 to 13.4 mm (2.3 to 13.2). In one recording the largest error is 42 mm (29), at a toe.
 PLANTING = (
     ("AUTO", "Auto", "Plant feet when retargeting. When baking, follow the markers"),
     ("ON", "On", "Plant feet when retargeting and when baking markers"),
@@ -89,14 +89,14 @@ class KeyOptions:
 
 @overridable
 class BakeOptions:
-    """How the poses of a bake are found. A mixin like `KeyOptions`."""
+    """Options for finding the poses of a bake. A mixin like `KeyOptions`."""
 
     source: EnumProperty(name="Bake From", description="What the rig follows while baking", items=SOURCES)
 
 
 @overridable
 class MarkerOptions:
-    """How a bake handles markers that are missing, swapped or noisy. A mixin like `KeyOptions`."""
+    """Options for markers that are missing, swapped or noisy in a bake. A mixin like `KeyOptions`."""
 
     gaps: EnumProperty(name="Gaps", description="How to pose bones while their markers are not seen", items=GAPS)
     robust: BoolProperty(
@@ -116,7 +116,7 @@ class MarkerOptions:
 
 @overridable
 class RetargetOptions:
-    """How a motion is retargeted. A mixin for the rig's settings, the operator, and the command line."""
+    """Options of retargeting. A mixin for the rig's settings, the operator and the command line."""
 
     places: FloatProperty(
         name="Match Positions",
@@ -143,7 +143,7 @@ class RetargetOptions:
     )
 
 
-# All options by name, with the function that declares each and its keywords.
+# All options by name, each with the function that declares it and the function's keywords.
 OPTIONS: Final[dict[str, Any]] = {
     name: declared
     for kind in (KeyOptions, BakeOptions, MarkerOptions)
@@ -199,5 +199,5 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
         type=FabrikBonePair,
     )
     active_pair: IntProperty(name="Active Bone", description="The bone whose details are shown")
-    # The source that was last retargeted to the rig.
+    # The source of the last retargeting.
     brought = Moment()

@@ -1,4 +1,4 @@
-"""Custom properties of pose bones, also on library overrides, where only the library's properties can be changed."""
+"""Custom properties of pose bones. On library overrides, only properties that the library has can be changed."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import bpy
 
 
 def held(pose_bone: bpy.types.PoseBone) -> Any:
-    """A bone as an object with custom properties, for the type checker."""
+    """Return the bone, typed as an object with custom properties."""
     return pose_bone
 
 
@@ -16,7 +16,7 @@ def is_override(pose_bone: bpy.types.PoseBone) -> bool:
 
 
 def is_overridable(pose_bone: bpy.types.PoseBone, name: str) -> bool:
-    """Whether a bone of a library override has the property from its library, and may change it."""
+    """Whether the property of an overridden bone comes from its library and may be changed."""
     rig: Any = pose_bone.id_data
     original = rig.override_library.reference.pose.bones.get(pose_bone.name)
     if original is None or name not in held(original) or name not in held(pose_bone):
@@ -30,7 +30,7 @@ def library_name(pose_bone: bpy.types.PoseBone) -> str:
 
 
 def put(pose_bone: bpy.types.PoseBone, name: str, value: str | float | tuple[float, ...]) -> bool:
-    """Set a property, creating it if there is none of that type; on an override only if possible.
+    """Set a property, and create it if there is none of that type; on an override only if possible.
 
     Returns whether it was created.
     """
@@ -54,7 +54,7 @@ def fits(present: Any, value: Any) -> bool:
 
 
 def number(value: Any) -> float:
-    """A property as a plain number; raises ValueError for other types."""
+    """Convert a property to a plain number; raises ValueError for other types."""
     if type(value) not in (float, int):
         raise ValueError(f"is {value!r}: a number is needed")
     return float(value)

@@ -1,4 +1,4 @@
-"""The stored set-up of a control rig: the bones of its body, their controls, and how those are connected.
+"""The stored set-up of a control rig: the bones of its body, their controls, and the connections of the controls.
 
 `control/set_up.py` finds them by trying the controls. Users can change all of them.
 """
@@ -18,7 +18,7 @@ from bpy.types import Context, PropertyGroup
 from .in_use import Stored, seen
 from .overrides import overridable
 
-# Constraints that only restrict what an animator does.
+# Constraints that only restrict poses.
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")
 
 FOUND: tuple[tuple[str, str, str], ...] = (
@@ -60,7 +60,7 @@ class FabrikCarrier(PropertyGroup):
     parent = Stored("")
     switch = Stored("")
     goes_by = Stored("")
-    # The axis about which IK bends this bone, "" if there are several, and the smallest and largest bend in radians.
+    # The axis about which IK bends this bone ("" if there are several), and its min and max bend in radians.
     hinge = Stored("")
     hinge_low = Stored(0.0)
     hinge_high = Stored(0.0)
@@ -69,7 +69,7 @@ class FabrikCarrier(PropertyGroup):
 class FabrikControl(PropertyGroup):
     """A control, its name, and the controls that it follows."""
 
-    # The control that also rotates this one, and a second one that does so by a share; "" if there is none.
+    # The control that also rotates this one, and a second control that rotates it by a share; "" if there is none.
     turns_with = Stored("")
     shares_turn = Stored("")
     share = Stored(0.0)
@@ -77,7 +77,7 @@ class FabrikControl(PropertyGroup):
     moves_with = Stored("")
     # The deform bone that is dragged instead of the control.
     stands_for = Stored("")
-    # The path of the switch of the limb that this control moves on IK.
+    # The switch of the limb that this control moves on IK, as a path.
     limb = Stored("")
 
 
@@ -89,7 +89,7 @@ class FabrikSwitch(PropertyGroup):
 
     fk = Stored(0.0)
     ik = Stored(0.0)
-    # Whether the rig has no FK for the limb, and whether its IK stretches the limb and that can't be turned off.
+    # Whether the rig has no FK for the limb. Whether IK stretches the limb and this can't be turned off.
     only_ik = Stored(False)
     stretches = Stored(False)
 
@@ -105,7 +105,7 @@ class FabrikAlong(PropertyGroup):
 
 @overridable
 class FabrikControlRig(PropertyGroup):
-    """The rig as a control rig; not one as long as it has no carriers."""
+    """The control rig data of a rig. Without carriers, the rig is not a control rig."""
 
     carriers: CollectionProperty(name="Deform Bones", description="The deform bones of the rig", type=FabrikCarrier)
     controls: CollectionProperty(name="Controls", description="The controls of the rig", type=FabrikControl)
@@ -138,7 +138,7 @@ def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:
 
 
 def solved_bone(rig: bpy.types.Object, bone: str) -> str:
-    """The solved bone for a given one: on a control rig, the one that a control represents."""
+    """The solved bone for a bone: for a control of a control rig, the deform bone that it represents."""
     kept = control_rig(rig)
     while kept is not None and bone in rig.pose.bones and bone not in kept.carriers:
         control = kept.controls.get(bone)
@@ -153,7 +153,7 @@ def solved_bone(rig: bpy.types.Object, bone: str) -> str:
 
 
 def solved_parents(rig: bpy.types.Object) -> dict[str, str]:
-    """The solved bones, all of them or those of a control rig's body, with their parents' names or ""."""
+    """The solved bones (all bones, or the body of a control rig), each with its parent's name or ""."""
     kept = control_rig(rig)
     if kept is None:
         return {bone.name: bone.parent.name if bone.parent else "" for bone in rig.data.bones}

@@ -1,7 +1,7 @@
-"""What the file uses: settings without creating them, features that need handlers, and data that is not a setting.
+"""Reads settings without creating them, tracks features that need handlers, and declares data that is not a setting.
 
-Features that rigs use need handlers or draw callbacks of Blender. These exist only from the first use on, and stay
-until another file is opened, since undo can restore a feature that was switched off.
+Some features need Blender handlers or draw callbacks. These are added at the first use, and stay until another file is
+opened, because undo can restore a feature that was switched off.
 """
 
 from collections.abc import Callable
@@ -40,12 +40,12 @@ def seen(rig: Any) -> Any:
 
 
 Use = Literal["effectors", "markers", "errors", "motion", "limits"]
-# Called with the feature in use, repeatedly; modules that need to know add themselves.
+# Functions that are called, perhaps repeatedly, with a feature in use. Modules add theirs here.
 LISTENERS: Final[list[Callable[[Use], None]]] = []
 
 
 def listen(handler: Callable[..., None], *names: str, on: bool) -> None:
-    """Add a handler to Blender's lists of handlers, or remove it. names: of lists in `bpy.app.handlers`."""
+    """Add a handler to Blender's lists of handlers, or remove it. names: the lists in `bpy.app.handlers`."""
     for handlers in (getattr(bpy.app.handlers, name) for name in names):
         if on != (handler in handlers):
             (handlers.append if on else handlers.remove)(handler)
@@ -58,7 +58,7 @@ def note(use: Use) -> None:
 
 
 def noting(use: Use) -> Callable[[PropertyGroup, bpy.types.Context], None]:
-    """An update function for properties whose change means that a feature is used."""
+    """An update function for properties that turn on a feature."""
     return lambda _group, _context: note(use)
 
 
@@ -88,7 +88,7 @@ _MOMENTS: Final[dict[tuple[object, ...], Any]] = {}
 
 
 class Moment:
-    """A value of a property group, usually a text, not saved with the file; "" at first.
+    """A value of a property group, usually a text, that is not saved with the file; "" at first.
 
     per_take: whether each take of the rig has its own value.
     """
@@ -118,11 +118,11 @@ _Value = TypeVar("_Value", str, float, bool)
 
 
 class Stored(Generic[_Value]):
-    """A value that users neither see nor set: an ID property of an item of a list, saved with the file.
+    """A value that users neither see nor set. It is an ID property of a list item, and saved with the file.
 
-    On a library override it is saved with the items that were added there.
+    On a library override it is saved only with items that were added there.
 
-    default: the value of an item without it.
+    default: the value if an item does not have the property.
     """
 
     def __init__(self, default: _Value) -> None:
@@ -143,7 +143,7 @@ class Stored(Generic[_Value]):
 
 
 def values_of(item: Any) -> dict[str, Any]:
-    """The values of an item of a list, declared or `Stored`, in the order in which they are declared."""
+    """The values of a list item, properties and `Stored`, in the order of their declaration."""
     names = [each.identifier for each in item.bl_rna.properties if not each.is_readonly]
     stored = [name for name, value in vars(type(item)).items() if isinstance(value, Stored)]
     return {name: getattr(item, name) for name in (*names, *stored)}

@@ -1,9 +1,9 @@
-"""Joint limits as custom properties of pose bones: the only module that reads and writes them.
+"""Reads and writes joint limits as custom properties of pose bones; no other module does.
 
-They are plain ID properties, in radians, so that they are saved, appended and linked whether or not the extension is
-enabled. Every limited bone has those of all types except the outline, since on a library override only properties from
-the library can be set, and the type must be changeable there. A bone without a limit only has those that differ from
-the default, such as its stiffness.
+They are plain ID properties in radians. So they are saved, appended and linked even if the extension is disabled. A
+library override can only change properties that the library has, and the type must be changeable there. So every
+limited bone has the properties of all types except the outline. A bone without a limit only has properties that differ
+from the default, such as its stiffness.
 """
 
 from collections.abc import Callable, Collection
@@ -43,7 +43,7 @@ MASS: Final = "fabrik_mass"
 
 _FULL_TURN: Final = 2.0 * pi
 _FREE_BONE: Final = LimitSettings()
-# Live posing reads limits at each step, so those of a few crowds' bones are cached.
+# The number of cached limits, enough for many rigs, because live posing reads limits at each step.
 _LIMITS_KEPT: Final = 4096
 
 _Value = TypeVar("_Value")
@@ -54,10 +54,10 @@ class _Property:
     """One custom property.
 
     Attributes:
-        name: in Blender's interface.
-        convert: from the property's value to that in `LimitSettings`; raises ValueError or LimitError.
-        bounds: hard and soft ends of the slider; None for text.
-        subtype: Blender's, of numbers.
+        name: the name in Blender's interface.
+        convert: converts the property's value to the value in `LimitSettings`; raises ValueError or LimitError.
+        bounds: hard and soft min and max of the slider; None for text.
+        subtype: Blender's subtype of a number.
     """
 
     name: str
@@ -66,7 +66,7 @@ class _Property:
     subtype: str = "ANGLE"
 
 
-# By their fields in `LimitSettings`, in the same order.
+# The properties by field of `LimitSettings`, in the same order.
 _PROPERTIES: Final = {
     "type": _Property(LIMIT, lambda value: _choice(value, KINDS)),
     "cone": _Property(CONE, lambda value: as_cone(_numbers(value, 4)), (0.0, pi, 0.0, pi)),
@@ -88,7 +88,7 @@ class LimitPropertyError(FabrikError):
 
 
 def read_limits(armature: bpy.types.Object, bone_names: Collection[str] | None = None) -> dict[str, Limit]:
-    """The limits of an armature's bones by name, for the solver; bone_names: only of these bones.
+    """The limits of an armature's bones by name, for the solver; bone_names: the bones to read, None for all.
 
     Raises LimitPropertyError naming a bone and the invalid property.
     """
@@ -112,20 +112,20 @@ def read_limit(pose_bone: bpy.types.PoseBone) -> Limit | None:
 
 
 def _plain(value: Any) -> Any:
-    """A property's value; several numbers as a tuple."""
+    """A property's value; arrays become tuples."""
     return tuple(value.to_list()) if hasattr(value, "to_list") else value
 
 
 @lru_cache(maxsize=_LIMITS_KEPT)
 def _limit_of(kind: str, values: tuple[Any, ...]) -> Limit | None:
-    """The limit of a kind from its properties' values, None if one is missing; raises errors for invalid values."""
+    """A limit of a kind from property values; None if a value is missing. Raises errors for invalid values."""
     pairs = zip(KINDS[kind].fields, values, strict=True)
     settings = {field: _PROPERTIES[field].convert(value) for field, value in pairs if value is not None}
     return LimitSettings(kind, **settings).limit()
 
 
 def _checked_limit(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> Limit | None:
-    """The limit, read property by property, so that an error names the invalid one."""
+    """The limit, read property by property, so that an error names the invalid property."""
     limit = None
     for field in KINDS[settings.type].fields:
         settings = replace(settings, **{field: read_field(pose_bone, field)})
@@ -134,7 +134,7 @@ def _checked_limit(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> Li
 
 
 def read_slides(armature: bpy.types.Object, bone_names: Collection[str]) -> dict[str, Range]:
-    """The length factors of bones that may stretch.
+    """The min and max length factors of bones that may stretch, by name.
 
     Raises LimitPropertyError naming a bone with invalid factors.
     """
@@ -149,7 +149,7 @@ def read_beside(pose_bone: bpy.types.PoseBone, field: str) -> Any:
     """
     free = getattr(_FREE_BONE, field)
     if _plain(held(pose_bone).get(_PROPERTIES[field].name, free)) == free:
-        # The most frequent case by far: nothing needs checking.
+        # This is by far the most frequent case, and needs no check.
         return free
     value = read_field(pose_bone, field)
     checked(pose_bone, field, lambda: BESIDE_LIMIT[field](value))
@@ -173,7 +173,7 @@ def read_settings(pose_bone: bpy.types.PoseBone) -> LimitSettings:
 
 
 def write_settings(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> None:
-    """Store the values of a limit on a bone: all of a kind's; for a free bone only those that differ from the default.
+    """Store the values of a limit on a bone: all values of its kind, or for a free bone those that are not the default.
 
     Raises LimitPropertyError for values that are invalid or cannot be stored; then nothing is changed.
     """
@@ -187,7 +187,7 @@ def write_settings(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> No
 
 
 def check_writable(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> None:
-    """Raise LimitPropertyError if `write_settings` would, to check several bones before writing the first."""
+    """Raise the errors of `write_settings` without writing, to check several bones before the first is written."""
     try:
         settings.check()
     except LimitError as error:
@@ -198,7 +198,7 @@ def check_writable(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> No
 
 
 def clear_limit(pose_bone: bpy.types.PoseBone) -> None:
-    """Remove a bone's limit; on a library override, where it would come back, it becomes "FREE" without stretch.
+    """Remove a bone's limit. On a library override it would come back, so set it to "FREE" without stretch.
 
     Raises LimitPropertyError if the bone can't be changed.
     """
@@ -255,7 +255,7 @@ def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str
 
 def _put(pose_bone: bpy.types.PoseBone, field: str, value: Any) -> None:
     """Set one property. An outline without points is not created."""
-    # Use Python floats for whole numbers too, since Blender would create integers.
+    # Convert whole numbers to floats, because Blender would create integer properties.
     plain = value if isinstance(value, str) else float(value) if isinstance(value, (float, int)) else None
     kept = tuple(map(float, value)) if plain is None else plain
     if kept != () and put(pose_bone, _PROPERTIES[field].name, kept):
@@ -263,7 +263,7 @@ def _put(pose_bone: bpy.types.PoseBone, field: str, value: Any) -> None:
 
 
 def _describe(pose_bone: bpy.types.PoseBone, field: str, kept: Any) -> None:
-    """Set tooltip, bounds and unit of a new property; kept: its value."""
+    """Set the tooltip, bounds and unit of a new property; kept: its value."""
     own = _PROPERTIES[field]
     shown: Any = pose_bone.id_properties_ui(own.name)
     choices = {"type": KINDS, "axis": AXES}.get(field, ())
@@ -287,7 +287,7 @@ def read_field(pose_bone: bpy.types.PoseBone, field: str) -> Any:
 
 
 def checked(pose_bone: bpy.types.PoseBone, field: str, make: Callable[[], _Value]) -> _Value:
-    """The result of `make`; a LimitError becomes one that names the bone and the property."""
+    """The result of `make`; converts a LimitError to an error that names the bone and the property."""
     try:
         return make()
     except LimitError as error:

@@ -1,7 +1,7 @@
-"""The stored values of one bone's limit, of any kind, and conversion to and from the solver's limits.
+"""The stored values of a bone's limit of any kind, and their conversion to and from the solver's limits.
 
-`KINDS` is the only list of kinds: menu, panel, properties and solver use it. The solver is imported only when a limit
-is made, since operators need the list when Blender starts.
+`KINDS` is the only list of kinds; menu, panel, properties and solver use it. Operators need the list when Blender
+starts, so the solver is imported only when a limit is made.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ AXES: Final = ("X", "Y", "Z")
 ALL_ROUND: Final = (-pi, pi)
 WHOLE_CONE: Final = (pi, pi, pi, pi)
 NO_SLIDE: Final = (1.0, 1.0)
-# This mass means that the mass follows from the bone's name or size.
+# With this value, the mass is derived from the bone's name or size.
 OWN_MASS: Final = -1.0
 
 _FULL_TURN: Final = 2.0 * pi
@@ -33,18 +33,18 @@ Cone = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class LimitSettings:
-    """A limit, with the values that another kind of limit would use.
+    """A limit, including the values that only other kinds of limit use.
 
     Attributes:
         type: one of `KINDS`.
         cone: swings toward +X, +Z, -X, -Z, radians.
         twist: min, max, radians.
-        axis: the hinge's, "X", "Y" or "Z".
+        axis: the hinge's axis, "X", "Y" or "Z".
         hinge: min, max, radians.
         window: x0, z0, x1, z1, …, radians; empty if there has been no polygon.
         slide: min and max factor of the bone's length; 1 and 1 if it does not stretch.
-        stiffness: how much it keeps its rotation, from 0 to 1.
-        mass: its share of the body's; below 0: from its name or size.
+        stiffness: how strongly the bone keeps its rotation, from 0 to 1.
+        mass: the bone's share of the body's mass; below 0 to derive it from its name or size.
     """
 
     type: str = FREE
@@ -79,10 +79,10 @@ class Kind:
     """A kind of limit; its identifier is the name of its class in the core.
 
     Attributes:
-        name, about: for the menu.
+        name, about: label and tooltip in the menu.
         fields: the values of `LimitSettings` that it uses, in the order in which they are shown and checked.
-        make: from the core and settings to the limit.
-        values: from such a limit to settings.
+        make: makes the limit from the `core` package and settings.
+        values: converts such a limit to settings.
     """
 
     name: str
@@ -145,7 +145,7 @@ LIMIT_AXES: Final = (
 
 
 def settings_of(limit: "Limit | None", kept: LimitSettings | None = None) -> LimitSettings:
-    """The settings for a limit, None for a free bone; values that it does not use come from `kept`."""
+    """The settings for a limit, or for None (a free bone); values that it does not use come from `kept`."""
     kind = FREE if limit is None else type(limit).__name__.upper()
     values = {} if limit is None else KINDS[kind].values(limit)
     return replace(kept or LimitSettings(), type=kind, **values)
@@ -161,7 +161,7 @@ def _check_slide(slide: Range) -> None:
 
 
 def _check_stiffness(stiffness: float) -> None:
-    """Raise LimitError for a stiffness that is not a share."""
+    """Raise LimitError for a stiffness that is not between 0 and 1."""
     from ...core import LimitError  # noqa: PLC0415
 
     if not 0.0 <= stiffness <= 1.0:
@@ -203,14 +203,14 @@ def as_cone(angles: Sequence[float]) -> Cone:
 
 
 def as_range(ends: Sequence[float]) -> Range:
-    """Min and max; a range that rounding made slightly less than a full turn becomes one."""
+    """Min and max; a range that is less than a full turn only by rounding becomes a full turn."""
     low, high = ends
     nearly_whole = _FULL_TURN - _ROUNDING <= high - low < _FULL_TURN
     return low, low + _WHOLE if nearly_whole else high
 
 
 def as_window(numbers: Sequence[float]) -> tuple[float, ...]:
-    """An outline's corners, with those moved back that rounding has put slightly beyond 180°.
+    """An outline's corners; corners that rounding put slightly beyond 180° are moved back.
 
     Raises LimitError if one has no Z.
     """

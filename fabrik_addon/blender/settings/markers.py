@@ -1,4 +1,4 @@
-"""Data about markers stored on an armature object, `Object.fabrik.capture`: their mapping, and how they are used.
+"""Data about markers stored on an armature object, `Object.fabrik.capture`: their mapping and their use.
 
 Markers are objects or bones of the scene, such as imported empties. Each may be attached to a point on a bone of the
 rig.
@@ -25,16 +25,16 @@ from .bake_options import MarkerOptions
 from .in_use import Moment, Stored, noting
 from .overrides import overridable
 
-# ID property of a take on a rig: the values of `OfATake` while the rig follows another take.
+# The ID property of a take on a rig that stores the values of `OfATake` while the rig follows another take.
 KEPT: Final = "kept"
 
-# Custom properties of each imported empty: the marker's name in its file, and the frames between samples.
+# Custom properties of an imported empty: the marker's name in its file, and the number of frames between samples.
 MARKER_NAME: Final = "fabrik_marker"
 MARKER_STEP: Final = "fabrik_marker_step"
-# Custom properties of a collection of markers: whether a person stands still in it (a static trial); whether it existed
-# when some rig was matched.
+# Custom properties of a collection of markers: whether the recording is a static trial (the person stands still), and
+# whether the collection existed when a rig was last matched.
 TAKE_STATIC: Final = "fabrik_static"
-# The scene's frames per second at the import.
+# The scene's frames per second when the markers were imported.
 TAKE_RATE: Final = "fabrik_rate"
 TAKE_SEEN: Final = "fabrik_seen"
 
@@ -53,7 +53,7 @@ PROPORTIONS: Final = (
 
 @overridable
 class CalibrationOptions:
-    """The options of calibration. A mixin of the rig's settings, and those of the command line."""
+    """The options of calibration; a mixin for the rig's settings and the command line."""
 
     proportions: EnumProperty(
         name="Proportions", description="How to fit a person to a rig of different proportions", items=PROPORTIONS
@@ -127,12 +127,12 @@ class FabrikMarker(PropertyGroup):
 
     @property
     def error(self) -> float:
-        """RMS distance from its point in the last bake, world meters; negative before the first bake."""
+        """RMS distance from its point in the last bake, in world meters; negative before the first bake."""
         return float(self.figures[0])
 
     @property
     def worst(self) -> float:
-        """Largest distance from its point in the last bake, world meters."""
+        """Largest distance from its point in the last bake, in world meters."""
         return float(self.figures[1])
 
     @property
@@ -142,7 +142,7 @@ class FabrikMarker(PropertyGroup):
 
     @property
     def coverage(self) -> float:
-        """Percentage of frames in the last bake on which it was seen."""
+        """Percentage of frames in the last bake on which the marker was visible."""
         return float(self.figures[3])
 
     @property
@@ -165,7 +165,7 @@ class FabrikFactor(PropertyGroup):
 
 @overridable
 class OfATake:
-    """A rig's data on the take that it follows. A mixin of its other data on markers."""
+    """A rig's data about the take that it follows. A mixin for its data about markers."""
 
     markers: CollectionProperty(name="Markers", description="The markers that this rig follows", type=FabrikMarker)
     active_marker: IntProperty(name="Active Marker", description="The marker whose details are shown")
@@ -192,7 +192,7 @@ class FabrikTake(PropertyGroup):
     action: PointerProperty(
         name="Action", description="The action that the take was last baked to", type=bpy.types.Action
     )
-    # Whether the marker positions on their bones have been calibrated.
+    # Whether the positions of markers on their bones have been calibrated.
     calibrated = Stored(False)
 
 
@@ -213,7 +213,7 @@ class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
         description="A recording of the same person standing still, used for calibration. Defaults to the take itself",
         type=bpy.types.Collection,
     )
-    # Warnings of the last calibration, and of the last match or bake, one line each.
+    # The warnings of the last calibration, and of the last match or bake, in lines.
     calibration_doubts = Moment(per_take=True)
     doubts = Moment(per_take=True)
     show_errors: BoolProperty(

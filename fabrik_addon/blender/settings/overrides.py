@@ -9,14 +9,14 @@ from bpy.props import CollectionProperty
 
 from .in_use import listen
 
-# Owners that have settings only while a file is saved, and the names of the properties.
+# Owners that have settings only while a file is saved, each with the name of the property.
 _LENT: Final[list[tuple[Any, str]]] = []
 _SAVED: Final = ("save_post", "save_post_fail")
 _Group = TypeVar("_Group", bound=type)
 
 
 def overridable(group: _Group) -> _Group:
-    """The class, a property group, with all properties open to library overrides; lists may grow there."""
+    """Make all properties of a property group overridable, and let overrides add items to lists; returns the class."""
     for declared in group.__annotations__.values():
         more = {"USE_INSERTION"} if declared.function is CollectionProperty else set()
         declared.keywords["override"] = {"LIBRARY_OVERRIDABLE"} | more
@@ -27,8 +27,8 @@ def overridable(group: _Group) -> _Group:
 def keep_overrides(*_arguments: object) -> None:
     """Create empty settings on the linked originals of overridden rigs that have settings, while a file is saved.
 
-    Blender 5.0 only compares an override with its original property by property if the original has their group.
-    Otherwise it records that the group as a whole is replaced, and fails to do that when the file is opened.
+    Blender 5.0 compares an override with its original property by property only if the original has the property group.
+    Otherwise it records that the whole group is replaced, and fails to replace it when the file is opened.
     """
     _forget_lent()
     for rig in bpy.data.objects:
@@ -53,7 +53,7 @@ def _forget_lent(*_arguments: object) -> None:
 def _lend(holder: Any, name: str, *, is_new: bool = False) -> None:
     """Create a property group and the groups in it; Blender creates each when it is first accessed.
 
-    is_new: whether its owner was created here too; then it is removed with its owner.
+    is_new: whether the owner was created here too, so that the group is removed with it.
     """
     if not (is_new or holder.is_property_set(name)):
         is_new = True

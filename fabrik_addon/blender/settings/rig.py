@@ -1,4 +1,4 @@
-"""The settings of a rig: pins, holds, live posing and posture, and all others by group."""
+"""The settings of a rig: effectors, holds, live posing and posture, and the groups of all other settings."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -26,7 +26,7 @@ from .overrides import overridable
 
 _Group = TypeVar("_Group", bound=type)
 
-# Called with each armature whose Live setting changes; the module that poses it adds itself.
+# Functions that are called with an armature whose Live setting changes. The module for live posing adds its own.
 LIVE_LISTENERS: Final[list[Callable[[bpy.types.Object], None]]] = []
 
 
@@ -38,7 +38,7 @@ def live_switched(kept: PropertyGroup, _context: bpy.types.Context) -> None:
 
 
 def solved_anew(group: PropertyGroup, _context: bpy.types.Context) -> None:
-    """Handle a change of something that a live rig's pose depends on."""
+    """Handle a change of a setting that a live rig's pose depends on."""
     rig: Any = group.id_data
     if type(group).__name__ == "FabrikEffector":
         note("effectors")
@@ -47,7 +47,7 @@ def solved_anew(group: PropertyGroup, _context: bpy.types.Context) -> None:
 
 
 def poses_live_rigs(group: _Group) -> _Group:
-    """The class, a property group, extended so that every change updates a live rig; lists do not report changes."""
+    """Make every change of a property group update a live rig, except changes of lists; returns the class."""
     for declared in group.__annotations__.values():
         if declared.function is not CollectionProperty:
             declared.keywords.setdefault("update", solved_anew)
@@ -125,7 +125,7 @@ class FabrikEffector(PropertyGroup):
 
     @property
     def kind(self) -> str:
-        """Either "PIN", if the point is held where it was pinned, or "TARGET", if it has a target object."""
+        """The kind: "PIN" if the point is held at its pinned location, "TARGET" if it has a target object."""
         return "PIN" if self.target is None and self.is_property_set("pin_location") else "TARGET"
 
     @property
@@ -193,7 +193,7 @@ class FabrikStoredBone(PropertyGroup):
 @overridable
 @poses_live_rigs
 class PostureSettings:
-    """Settings of dragging, live posing and solving besides the goals. A mixin of the rig's settings."""
+    """Settings of dragging, live posing and solving, apart from targets. A mixin for the rig's settings."""
 
     preferred_pose: EnumProperty(
         name="Preferred Pose",
@@ -203,8 +203,7 @@ class PostureSettings:
     kept_pose: CollectionProperty(
         name="Stored Pose", description="The pose stored as the preferred pose", type=FabrikStoredBone
     )
-    # A key of the pose that the last solve gave, and the pose before it: rotations by bone, and the heads
-    # of roots.
+    # A key for the result of the last solve, and the pose before it: rotations by bone, and the heads of roots.
     solved = Moment()
     solved_from = Moment()
     balance: EnumProperty(
@@ -235,11 +234,10 @@ class PostureSettings:
     )
 
 
-# Data stored on an armature object, `Object.fabrik`: its effectors, its root and bake settings.
-#
-# This is the only state of the add-on. It is saved with the file, and can be changed on a library override.
+# The data on an armature object, `Object.fabrik`, is the add-on's only state. It is saved with the file, and can be
+# changed on a library override.
 
-# The numbers are stored in files; the first two are older than the others.
+# Files store these numbers, so they must not change.
 ROOTS = (
     ("AUTO", "Automatic", "The root bone moves if anything is pinned, or when it is dragged itself", 2),
     ("FIXED", "Pinned", "The root bone rotates, but its head stays in place", 0),
@@ -267,13 +265,13 @@ SPREADS = (
 )
 
 
-# Neither a script's arguments nor the end of a drag are reused by the operator's next call.
+# The operator's next call must not reuse a script's arguments or the end of a drag.
 ASIDE: Final = {"SKIP_SAVE"}
 
 
 @overridable
 class FabrikDragSettings(PropertyGroup):
-    """How bones are dragged."""
+    """The settings for dragging bones."""
 
     reach: EnumProperty(name="Chain Length", description="Which bones follow a dragged bone", items=REACHES)
     bones: IntProperty(
@@ -366,7 +364,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
     stored_pose: CollectionProperty(
         name="Stored Pose", description="The pose when live was switched on", type=FabrikStoredBone
     )
-    # Why live posing fails, and how well the last bake met its targets, in short lines.
+    # The error of live posing, and the errors of the last bake, in short lines.
     live_trouble = Moment()
     last_result = Moment(per_take=True)
 

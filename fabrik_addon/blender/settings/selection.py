@@ -1,4 +1,4 @@
-"""The bones of an armature to work on: active, selected, or named."""
+"""Finds the bones of an armature to work on: active, selected, or named."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,14 +19,14 @@ def clicked_bone(rig: bpy.types.Object) -> bpy.types.PoseBone:
 
 
 def active_bone(rig: bpy.types.Object) -> bpy.types.PoseBone | None:
-    """The active pose bone of an armature; for a control, the bone of the body that it represents."""
+    """The active pose bone of an armature; for a control, the deform bone that it represents."""
     with suppress(FabrikError):
         return _meant(rig, [clicked_bone(rig)])[0]
     return None
 
 
 def selected_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
-    """The visible selected bones, or those that they represent; outside Pose mode all selected ones."""
+    """The visible selected bones; outside Pose mode all selected bones. Deform bones replace controls."""
     if rig.mode == "POSE":
         return _meant(rig, [bone for bone in context.selected_pose_bones or () if bone.id_data == rig])
     return _meant(rig, [bone for bone in rig.pose.bones if _is_selected(bone)])
@@ -44,9 +44,9 @@ def picked_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bpy.
 
 
 def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str = "") -> Sequence[bpy.types.PoseBone]:
-    """The named bones, "" for the selected ones, or the active one if none is selected; as in `selected_bones`.
+    """The named bones; "" for the selected bones, or else the active bone. Deform bones replace controls.
 
-    names: separated by commas. Raises FabrikError for an unknown name, and if nothing is selected.
+    names: bone names separated by commas. Raises FabrikError for an unknown name, or if nothing is selected.
     """
     if names:
         return _meant(rig, named_bones(rig, names))
@@ -58,7 +58,7 @@ def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str =
 
 
 def named_bones(rig: bpy.types.Object, names: str) -> list[bpy.types.PoseBone]:
-    """The bones of names separated by commas, controls included. Raises FabrikError for an unknown name."""
+    """The bones with names separated by commas, including controls. Raises FabrikError for an unknown name."""
     return [_named(rig, name) for name in ([names] if names in rig.pose.bones else names.split(","))]
 
 
@@ -98,7 +98,7 @@ def _select(bone: Any, *, chosen: bool) -> None:
 
 
 def _meant(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[bpy.types.PoseBone]:
-    """The bones, with deform bones in place of controls, without duplicates."""
+    """The bones, without duplicates; deform bones replace controls."""
     kept = control_rig(rig)
     if kept is None:
         return list(bones)

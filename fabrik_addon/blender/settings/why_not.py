@@ -1,6 +1,6 @@
-"""Finds the rig or object to work on, and why one cannot be; used all the time by polls, panels and handlers.
+"""Finds the rig to work on, and explains why an operation isn't possible; for polls, panels and handlers.
 
-Nothing here needs the solver, so that it is not loaded.
+This module does not import the solver, because it is used at each redraw.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,13 +17,13 @@ _Thing = TypeVar("_Thing", bound=bpy.types.ID)
 
 
 class Armatures:
-    """The file's armatures, cached between redraws, since searching 10,000 objects takes some 2 ms.
+    """The file's armatures, cached between redraws, because searching 10,000 objects takes about 2 ms.
 
-    They are found at the first request, and again after objects may have been added or removed, which handlers report.
-    As long as no rig has effectors or markers there are neither handlers nor armatures.
+    They are searched at the first request, and again after handlers report that objects may have been added or removed.
+    Until a rig has effectors or markers, there are no handlers, and the list is empty.
 
     Attributes:
-        searches: how often the file was searched; as long as it is the same, no objects were added or removed.
+        searches: the number of searches of the file; if it is unchanged, no objects were added or removed.
     """
 
     def __init__(self) -> None:
@@ -33,10 +33,10 @@ class Armatures:
         self.searches = 0
 
     def in_file(self) -> list[bpy.types.Object]:
-        """All armatures in the file; none as long as no rig has effectors or markers."""
+        """All armatures in the file; empty until a rig has effectors or markers."""
         if not self._is_needed:
             return []
-        # A script may have added or removed some without an evaluation of the scene.
+        # A script may have added or removed armatures since the scene was last evaluated.
         count = len(bpy.data.armatures)
         if self._found is None or count != self._count or not self._is_current(self._found):
             self._watch(on=True)
@@ -50,16 +50,16 @@ class Armatures:
         return [rig for rig in self.in_file() if rig.visible_get()]
 
     def note(self, use: Use) -> None:
-        """Handle the use of a feature: see `in_use`."""
+        """Add the handlers if a feature in use needs them; see `in_use`."""
         self._is_needed |= use in {"effectors", "markers"}
 
     def forget(self) -> None:
-        """Remove handlers and cache, until the next rig has effectors or markers."""
+        """Remove the handlers and clear the cache, until a rig has effectors or markers again."""
         self._is_needed, self._found = False, None
         self._watch(on=False)
 
     def _is_current(self, found: list[bpy.types.Object]) -> bool:
-        """Whether changes are still reported, and everything found still exists."""
+        """Whether handlers still report changes, and all objects found still exist."""
         # Opening a file removes the handlers.
         handlers: Any = bpy.app.handlers.depsgraph_update_post
         try:
@@ -72,12 +72,12 @@ class Armatures:
         listen(self._on_undo, "undo_post", "redo_post", on=on)
 
     def _on_update(self, _scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
-        """Blender's handler: collections change when objects are added, copied or removed."""
+        """Handle an update of the scene. Collections change when objects are added, copied or removed."""
         if graph.id_type_updated("COLLECTION"):
             self._found = None
 
     def _on_undo(self, *_arguments: object) -> None:
-        """Blender's handler: all references may be invalid."""
+        """Handle an undo or redo, after which all references may be invalid."""
         self._found = None
 
 
@@ -87,7 +87,7 @@ ARMATURES: Final = Armatures()
 def rig_at_hand(context: bpy.types.Context) -> bpy.types.Object | None:
     """The rig that operators work on: the active armature, or the rig that has the active empty as a target or marker.
 
-    Else the active object. Only for an empty are all rigs searched, since this is called at every redraw.
+    Otherwise the active object. All rigs are searched only for an empty, because this is called at every redraw.
     """
     thing: bpy.types.Object | None = context.object
     if thing is None or thing.type != "EMPTY":
@@ -116,7 +116,7 @@ def why_no_rig(rig: bpy.types.Object | None) -> str:
 
 
 def of_a_rig(reason: Callable[[bpy.types.Object], str]) -> Callable[[bpy.types.Object | None], str]:
-    """Extend a function that explains why something cannot be done with a rig to any object."""
+    """Extend a function that explains why an operation isn't possible with a rig, so that it accepts any object."""
 
     @wraps(reason)
     def why_not(rig: bpy.types.Object | None) -> str:
@@ -136,7 +136,7 @@ def why_no_solve(rig: bpy.types.Object) -> str:
 
 
 def shared_targets(rig: bpy.types.Object) -> list[bpy.types.Object]:
-    """The empties that are targets of a rig and of another one, as after duplicating a rig without its targets."""
+    """The empties that are targets of this and another rig, for example after duplicating a rig without its targets."""
     others = {
         each.target for other in ARMATURES.in_file() if other != rig for each in seen(other).effectors if each.target
     }
@@ -169,20 +169,20 @@ def has_motion(rig: bpy.types.Object) -> bool:
 
 
 def enabled_effectors(rig: bpy.types.Object) -> list[FabrikEffector]:
-    """The effectors in use: enabled, with a weight."""
+    """The effectors in use: enabled, with a weight above 0."""
     return [effector for effector in seen(rig).effectors if effector.enabled and effector.weight > 0.0]
 
 
 def mapped_markers(rig: bpy.types.Object) -> list[FabrikMarker]:
-    """The markers in use: on a bone, enabled, with a weight."""
+    """The markers in use: on a bone, enabled, with a weight above 0."""
     markers = seen(rig).capture.markers
     return [marker for marker in markers if marker.bone and marker.enabled and marker.weight > 0.0]
 
 
 def named(things: Iterable[_Thing], name: str, kind: str) -> _Thing | None:
-    """The data-block with a name, local ones first; None for the name "".
+    """The data-block with a name, preferably a local one; None for the name "".
 
-    Raises FabrikError if there is none with this name. kind: its kind, for the message.
+    kind: the kind of data-block, for messages. Raises FabrikError if no data-block has this name.
     """
     from ...core.errors import FabrikError  # noqa: PLC0415  operators import this at Blender's start
 
@@ -193,8 +193,8 @@ def named(things: Iterable[_Thing], name: str, kind: str) -> _Thing | None:
 
 
 def is_in_scene(scene: bpy.types.Scene, thing: bpy.types.Object) -> bool:
-    """Whether an object is in a scene; a list keeps a deleted one in the file, outside of every scene."""
-    # Blender compares names one by one: 0.6 ms for 10,000 objects, at each redraw. Visibility is found at once.
+    """Whether an object is in a scene. A deleted object that a list uses stays in the file, outside all scenes."""
+    # Checking visibility first is fast. Blender compares names one by one (0.6 ms for 10,000 objects, at each redraw).
     if any(thing.visible_get(view_layer=layer) for layer in scene.view_layers):
         return True
     found: bpy.types.Object | None = scene.objects.get(thing.name)

@@ -1,4 +1,4 @@
-"""Motion-capture files dropped onto the 3D viewport."""
+"""Imports motion capture files that are dropped on the 3D viewport."""
 
 from bpy.types import Context, FileHandler
 

@@ -1,4 +1,4 @@
-"""Sub-panels of panels and dialogs that are closed at first, for settings that are rarely needed."""
+"""Sub-panels in panels and dialogs for rarely used settings, closed at first."""
 
 from bpy.types import UILayout
 

@@ -25,7 +25,7 @@ class FABRIK_OT_guide(Operator):
 
 
 def address_of(page: str) -> str:
-    """The address of a page of the guide, below the website in the manifest."""
+    """The web address of a page of the guide, relative to the website in the manifest."""
     import tomllib  # noqa: PLC0415  Blender's start has no use for it
 
     website: str = tomllib.loads(_MANIFEST.read_text(encoding="utf-8"))["website"]

@@ -1,4 +1,4 @@
-"""Adds keys in Pose mode, if Blender's keymap does not use F and P itself."""
+"""Adds the keys F and P in Pose mode, except for keymaps in which Blender uses them."""
 
 from typing import Any, Final
 
@@ -18,12 +18,12 @@ _ITEMS: Final[list[tuple[bpy.types.KeyMap, bpy.types.KeyMapItem]]] = []
 
 
 def keys_for(keymap: str) -> tuple[tuple[str, Any], ...]:
-    """The operators and their keys, for one of Blender's keymaps."""
+    """The operators and their keys for one of Blender's keymaps."""
     return () if keymap in WITHOUT_KEYS else KEYS
 
 
 def start() -> None:
-    """Add the keys, if there is a keyboard."""
+    """Add the keys, if Blender has a keymap for add-ons."""
     keys = bpy.context.window_manager.keyconfigs.addon
     if keys is None:
         return

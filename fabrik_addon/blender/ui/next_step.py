@@ -58,7 +58,7 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str,
 
 
 def _without_a_take(rig: bpy.types.Object | None) -> tuple[str, str]:
-    """The next step if no markers were imported: another armature can be the source."""
+    """The next step if no markers were imported; another armature can be the source."""
     kept = None if rig is None else seen(rig).retarget
     if rig is not None and kept is not None and kept.source is not None:
         if may_be_control_rig(rig):

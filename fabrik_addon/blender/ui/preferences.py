@@ -1,4 +1,4 @@
-"""The page in Blender's preferences: the guide, and keys."""
+"""The extension's page in Blender's preferences, with the guide and the keys."""
 
 from bpy.types import AddonPreferences, Context
 

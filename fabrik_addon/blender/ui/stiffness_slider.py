@@ -1,6 +1,7 @@
-"""One slider for the stiffness of the active bone and the selected ones, even if they don't have the property yet.
+"""One slider for the stiffness of the active and the selected bones, even if they don't have the property yet.
 
-Blender draws sliders only for existing properties. This one stores nothing: it reads and writes the property of bones.
+Blender draws sliders only for existing properties. This slider stores nothing: it reads and writes the bones'
+properties.
 """
 
 from contextlib import suppress
@@ -55,6 +56,6 @@ def _stiffen(rig: bpy.types.Object, stiffness: float) -> None:
         return
     bones = {bone.name: bone for bone in (*selected_bones(bpy.context, rig), active_bone(rig)) if bone}
     for bone in bones.values():
-        # The panel shows why the active bone can't.
+        # The panel shows why the active bone can't store it.
         with suppress(LimitPropertyError):
             write_settings(bone, replace(read_settings(bone), stiffness=stiffness))

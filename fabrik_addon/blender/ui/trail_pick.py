@@ -18,7 +18,7 @@ def nearest_on_trails(
 ) -> tuple[str, int] | None:
     """The bone and the frame of the trail's point under the mouse (2,); None if there is none.
 
-    The point on the current frame is excluded: that is the bone itself.
+    The point on the current frame is excluded, because it is on the bone itself.
     """
     if not seen(rig).show_trails or context.mode != "POSE":
         return None

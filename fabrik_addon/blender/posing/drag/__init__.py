@@ -1,1 +1,1 @@
-"""Dragging a bone, with or without a window."""
+"""Drags bones, with or without a window."""

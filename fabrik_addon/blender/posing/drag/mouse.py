@@ -10,9 +10,9 @@ from mathutils import Quaternion, Vector
 from ....core.arrays import FloatArray
 
 _AXES: Final = "XYZ"
-# A sine: a plane seen at a flatter angle, or an axis closer to the line of sight, gives no position under the mouse.
+# Sine of the smallest angle between the line of sight and a plane or an axis that gives a position under the mouse.
 _FLAT: Final = 0.05
-# Pixels: a snapping step is the largest power of ten of a meter that is narrower than about this.
+# Pixels. A snapping step is the largest power of ten of a meter that is at most this wide.
 _SNAP_WIDTH: Final = 100.0
 _SNAP_ANGLE, _FINE_ANGLE = radians(5.0), radians(1.0)
 _FINE: Final = 0.1
@@ -20,7 +20,7 @@ _FINE: Final = 0.1
 
 @dataclass(frozen=True)
 class Ray:
-    """A line of sight in world space: (3,) a point on it and (3,) its unit direction, away from the viewer."""
+    """A line of sight in world space: a point on it (3,), and its unit direction (3,) away from the viewer."""
 
     origin: FloatArray
     direction: FloatArray
@@ -32,8 +32,8 @@ class Lock:
 
     Attributes:
         axis: "X", "Y", "Z", or "" for none.
-        is_plane: whether the drag stays in the plane perpendicular to the axis, not on the axis.
-        is_local: whether the axis is the bone's, not the world's.
+        is_plane: whether the drag stays in the plane perpendicular to the axis, instead of on the axis.
+        is_local: whether the axis is the bone's instead of the world's.
     """
 
     axis: str = ""
@@ -68,7 +68,7 @@ class Typing:
     place: int = 0
 
     def type(self, character: str) -> None:
-        """A digit or a point is appended; a minus changes the sign."""
+        """Append a digit or a point; a minus changes the sign."""
         text = self.texts.get(self.place, "")
         if character == "-":
             self.texts[self.place] = text[1:] if text.startswith("-") else f"-{text}"
@@ -76,7 +76,7 @@ class Typing:
             self.texts[self.place] = text + character
 
     def erase(self) -> None:
-        """Remove the last character; without characters the mouse is used again."""
+        """Remove the last character; the mouse is used again when none is left."""
         text = self.texts.pop(self.place, "")[:-1]
         if text:
             self.texts[self.place] = text
@@ -86,7 +86,7 @@ class Typing:
         self.place = (self.place + 1) % count
 
     def values(self, count: int) -> list[float] | None:
-        """The numbers, zero where nothing is typed; None if nothing is typed at all."""
+        """The numbers for `count` axes, zero if not typed; None if nothing is typed at all."""
         if not self.texts:
             return None
         return [_number(self.texts.get(place, "")) for place in range(count)]
@@ -97,14 +97,14 @@ class DragInput:
     """All input since a drag began.
 
     Attributes:
-        place: (3,) the dragged point at the start, world space.
-        axes: (3, 3) the bone's own axes at the start, as columns.
+        place: (3,) the dragged point at the start, in world space.
+        axes: (3, 3) the bone's axes at the start as columns, in world space.
         first, ray: the lines of sight at the start and now.
         angle: radians that the mouse has moved around the point, counter-clockwise on the screen.
         pixel: meters per pixel at the point.
         rotating: whether the mouse rotates the bone instead of moving it.
         base_shift, base_turn: the input when it last changed between moving and rotating.
-        snap, fine: whether to move in steps, and in small ones.
+        snap, fine: whether to move in steps, and in small steps.
     """
 
     place: FloatArray
@@ -139,11 +139,11 @@ class DragInput:
 
     @property
     def field_count(self) -> int:
-        """How many numbers can be typed."""
+        """The number of numbers that can be typed."""
         return 1 if self.rotating else len(self.lock.fields)
 
     def shift(self) -> FloatArray:
-        """(3,) translation of the dragged point, world space."""
+        """(3,) translation of the dragged point in world space."""
         if self.rotating:
             return self.base_shift
         open_axes = self.lock.fields
@@ -168,10 +168,10 @@ class DragInput:
         return None if said else self.first.direction
 
     def turn(self) -> FloatArray | None:
-        """(3,) rotation vector of the bone, in radians and world space; None: it rotates freely."""
+        """(3,) rotation vector of the bone, in radians and world space; None if it rotates freely."""
         if not self.rotating:
             return self.base_turn
-        # The sign is that of the rotation as the mouse moves counter-clockwise.
+        # The sign of the rotation when the mouse moves counter-clockwise.
         axis, sign = -self.first.direction, 1.0
         if self.lock.axis:
             axis = self.frame[:, _AXES.index(self.lock.axis)]
@@ -184,12 +184,12 @@ class DragInput:
         return axis * angle if self.base_turn is None else turned_on(self.base_turn, axis * angle)
 
     def go_around(self, before: FloatArray, after: FloatArray, share: float = 1.0) -> None:
-        """Handle mouse movement from (2,) to (2,), in pixels relative to the dragged point on the screen."""
+        """Handle mouse movement from `before` (2,) to `after` (2,), in pixels relative to the dragged point."""
         change = atan2(after[1], after[0]) - atan2(before[1], before[0])
         self.angle += share * ((change + pi) % (2.0 * pi) - pi)
 
     def _under(self, ray: Ray) -> FloatArray:
-        """(3,) the position under the mouse."""
+        """(3,) the position in world space under the mouse."""
         if self.lock.axis:
             axis = self.frame[:, _AXES.index(self.lock.axis)]
             found = on_plane(ray, self.place, axis) if self.lock.is_plane else on_axis(ray, self.place, axis)
@@ -214,14 +214,14 @@ class DragInput:
 
 
 def turned_on(first: FloatArray, second: FloatArray) -> FloatArray:
-    """(3,) the rotation vector of two successive rotations."""
+    """(3,) the rotation vector of two successive rotations, given as rotation vectors (3,)."""
     rotations = [Quaternion(Vector(each.tolist()), float(np.linalg.norm(each))) for each in (first, second)]
     axis, angle = (rotations[1] @ rotations[0]).to_axis_angle()
     return np.array(axis * angle, dtype=np.float64)
 
 
 def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | None:
-    """(3,) where a line of sight meets the plane through a point; None if they are nearly parallel."""
+    """(3,) intersection of a line of sight with a plane: a point (3,) and a normal (3,); None if nearly parallel."""
     slope = float(ray.direction @ normal)
     if abs(slope) < _FLAT:
         return None
@@ -229,7 +229,7 @@ def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | No
 
 
 def on_axis(ray: Ray, place: FloatArray, axis: FloatArray) -> FloatArray | None:
-    """(3,) the point of the axis through a point that is nearest to a line of sight; None if they are parallel."""
+    """(3,) the point nearest to a line of sight on an axis (3,) through a point (3,); None if they are parallel."""
     across = np.cross(axis, ray.direction)
     square = float(across @ across)
     if square < _FLAT**2:
@@ -244,7 +244,7 @@ def snap_step(pixel: float, *, fine: bool) -> float:
 
 
 def _number(text: str) -> float:
-    """The typed text as a number; zero if it is not one yet."""
+    """The typed text as a number; zero if it is incomplete."""
     try:
         return float(text)
     except ValueError:

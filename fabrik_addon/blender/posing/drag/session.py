@@ -1,6 +1,6 @@
 """Drags a bone: the rig follows inside its limits, and pinned bones stay. Works without a window.
 
-Every step continues from the pose before, and stays near the one at the drag's start. So the motion is smooth, and a
+Every step continues from the previous pose, and stays near the pose at the drag's start. So the motion is smooth, and a
 drag that returns ends where it began.
 """
 
@@ -28,11 +28,11 @@ from ..key_pose import forget_posed, note_posed
 from ..snap_targets import snap_targets
 from .setup import DragSettings, DragSetup
 
-# A smaller translation, as a share of the dragged bone's length, or a smaller rotation in radians counts as none: the
-# pose is exactly the one at the start.
+# Share of the dragged bone's length, and radians. A smaller translation or rotation is ignored, so that the pose is
+# exactly the one at the start.
 _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
-# World meters: smaller distances are not reported.
+# World meters. Smaller distances are not reported.
 SHOWN: Final = 5e-4
 
 
@@ -41,9 +41,9 @@ class StepResult:
     """The result of a step, in world meters.
 
     error: distance of the dragged point from its target. pin_error: distance of a pin from its location. is_on_the_way:
-    whether the same step again continues, since joints do not run ahead of the mouse. deeper: how much farther along
-    the step's `depth` the dragged point is than its target. why: what keeps the dragged point from its target, such as
-    "foot.L is at its limit"; "" if nothing does.
+    whether repeating the step moves the joints on, because they ease in. deeper: distance along the step's `depth` by
+    which the dragged point is beyond its target. why: why the dragged point misses its target, such as "foot.L is at
+    its limit"; "" without a reason.
     """
 
     error: float = 0.0
@@ -67,9 +67,9 @@ class Drag:
     """One drag, from the press of the button to its release; made by `begin_drag`.
 
     Attributes:
-        left_alone: notes on bones that cannot follow since something else moves them; after the drag also on why
-            auto-keying has set no key.
-        notice: a change of the rig besides posing it, in one line; "" for none.
+        left_alone: notes on bones that cannot follow because something else moves them. After the drag, also the reason
+            if auto-keying has set no key.
+        notice: a line about other changes of the rig, such as limbs switched to FK; "" for none.
         start: (3,) the dragged point at the start, world space.
         axes: (3, 3) the dragged bone's own axes at the start as columns, world space.
     """
@@ -122,12 +122,12 @@ class Drag:
             turn: (3,) rotation vector in radians and world space, relative to the start; None lets the bone rotate
                 freely.
             depth: (3,) the direction in world space along which a person's hips are free, such as the line of sight of
-                the view in which they are dragged: in a squat they move back. Other bones ignore it; a chest, tested
-                the same way, bent over backward.
-            settled: continue until the joints are at rest, as on release; otherwise a move takes a bounded time.
+                the view in which they are dragged. In a squat they then move back. Other bones ignore it: in a test, a
+                chest with this freedom bent over backward.
+            settled: continue until the joints are at rest, as on release; otherwise the time of a step is limited.
 
         Raises:
-            RigError: if the armature, or a bone of it, has been deleted meanwhile.
+            RigError: if the armature or one of its bones has been deleted during the drag.
         """
         try:
             is_there = self._armature.pose.bones.keys() == self._bones
@@ -181,9 +181,9 @@ class Drag:
         self._setup, self._parts = setup, setup.parts(turning=False)
 
     def finish(self, context: bpy.types.Context) -> int:
-        """Keep the pose: key the changes if auto-keying is on, and move the dragged bones' own pins along.
+        """Keep the pose: key the changes if auto-keying is on, and move the pins of the dragged bones.
 
-        A live rig's targets move to the pose. Returns how many bones have changed.
+        Moves a live rig's targets to the pose. Returns the number of changed bones.
         """
         if self._asked is not None:
             self.step(*self._asked, settled=True)
@@ -204,7 +204,7 @@ class Drag:
             try:
                 snap_targets(context, self._armature)
             except RigError:
-                # None of its targets can be moved, so Live decides the pose.
+                # None of the targets can be moved, so Live determines the pose.
                 live.resume(self._armature)
         return len({bone for bone, _ in changed})
 
@@ -226,11 +226,11 @@ def begin_drag(
 ) -> Drag:
     """Start dragging a bone's "TAIL" or "HEAD"; nothing moves yet.
 
-    With X-mirror the bone of the other side is dragged too, by mirrored translations. Live posing of the rig pauses
+    With X-mirror, the bone on the other side is dragged too, with mirrored translations. Live posing of the rig pauses
     until the drag is finished or cancelled.
 
     Raises:
-        FabrikError: naming what prevents the drag; the scene is unchanged.
+        FabrikError: says why the bone can't be dragged; the scene is unchanged.
     """
     check_rig(armature)
     check_editable(armature)

@@ -1,4 +1,4 @@
-"""The setup of a drag: the dragged bones, those that follow, those that are held or skipped, and their solvers."""
+"""Prepares a drag: finds the bones that are dragged, follow, are held or are skipped, and makes their solvers."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import enabled_effectors
 from ..stored_pose import preferred_pose
 
-# A nearly taut rope ends short of its pull (1.4 mm of a meter): the root moves by this share farther.
+# A rope that is nearly taut does not reach its target (1.4 mm short of a meter). The root moves farther by this share.
 _SLACK = 0.02
 _ALONG: Final = np.array((1.0, 1.0, 1.0))
 _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
@@ -39,10 +39,10 @@ class Grip:
 
     Attributes:
         effector: the point, for the solver.
-        armature_position: (3,) its target at the drag's start.
-        armature_rotation: (4,) the target rotation of its bone then, if the effector's rotation counts.
+        armature_position: (3,) its target at the drag's start, in armature space.
+        armature_rotation: (4,) the target rotation of its bone at the start, if the effector uses it.
         shift_factors: (3,) factors on the drag's translation: zeros for held points, (-1, 1, 1) for a mirrored point.
-        is_pin: whether it is a pin of the user; an IK control that holds a limb is not.
+        is_pin: whether it is a pin of the user, instead of an IK control that holds a limb.
     """
 
     effector: Effector
@@ -61,9 +61,9 @@ class Grip:
 class PartPose:
     """The pose of a part.
 
-    local_rotations: (J, 4). armature_head: (3,) the top bone's. error, pin_error: distances of dragged and held points
-    from their targets, armature units. is_on_the_way: whether solving again continues. deeper: how much farther along
-    the depth the first grip is than its target.
+    local_rotations: (J, 4). armature_head: (3,) the head of the top bone. error, pin_error: distances of dragged and
+    held points from their targets, in armature units. is_on_the_way: whether solving again moves the joints on. deeper:
+    distance along the depth by which the first grip is beyond its target.
     """
 
     local_rotations: FloatArray
@@ -75,15 +75,15 @@ class PartPose:
 
 
 class DragPart:
-    """The bones from one bone down, prepared once, to be solved for every move of the mouse.
+    """A bone and the bones below it, prepared once and solved at every move of the mouse.
 
     Attributes:
         tree: the bones.
         grips: dragged and held points.
         on_the_way: names of the bones whose rotation moves a grip.
-        turned: those that may rotate, as indices in the skeleton.
-        written: those and the joints of limbs without goals.
-        moves_root: whether the top bone may move as well.
+        turned: the bones that may rotate, as indices in the skeleton.
+        written: these bones, and the joints of limbs without goals.
+        moves_root: whether the top bone's location may change.
     """
 
     def __init__(
@@ -106,11 +106,11 @@ class DragPart:
             tree: the bones that may follow, from `tree_below`.
             grips: dragged and held points.
             frozen: bones that keep their local rotation.
-            root: "FIXED", "FREE" or "FOLLOW". A root that follows like a rope would leave its pins, so with pins it is
-                free.
+            root: "FIXED", "FREE" or "FOLLOW". With pins "FOLLOW" acts like "FREE", because a root pulled by a rope
+                would leave its pins.
             follows: whether limbs without goals follow, and stay above the floor.
-            hangs: whether they then hang.
-            left: bones of limbs whose IK brings them to where they are held: solved, but not written.
+            hangs: whether these limbs hang down.
+            left: bones that are solved but not written, because their limb's IK places them.
             trunk: bones that move as one piece with the dragged root.
         """
         skeleton = tree.skeleton
@@ -128,7 +128,8 @@ class DragPart:
         self._pins = ~self._dragged & np.array([grip.is_pin for grip in grips])
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         start = tree.rotations, tree.root_location
-        # For each dragged point its index among the grips, the heads from the root to it, and its position.
+        # For each dragged point, its index among the grips, the heads of the bones from the root to it, and its
+        # position.
         self._ropes: list[tuple[int, FloatArray, FloatArray]] = []
         if is_rope:
             heads = forward_kinematics(skeleton, *start)[:, :3, 3]
@@ -161,9 +162,9 @@ class DragPart:
         depth: FloatArray | None = None,
         settled: bool = False,
     ) -> PartPose:
-        """The pose after the dragged points are translated by (3,) and their bones rotated, both in armature space.
+        """The pose after the dragged points are translated by `armature_shift` (3,) and their bones rotated.
 
-        depth: (3,) the unit direction along which the translation is free.
+        Both are in armature space. depth: (3,) the unit direction along which the translation is free.
         """
         targets = self._positions + self._shift_factors * armature_shift
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
@@ -185,7 +186,7 @@ class DragPart:
 
 
 def pull_rope(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatArray:
-    """(3,) movement of the first of joints (N, 3) when the end (3,) of the chain is pulled to a target (3,)."""
+    """(3,) movement of the first of the joints (N, 3) if the end (3,) of the chain is pulled to a target (3,)."""
     pulled, last = target, end
     for joint in joints[::-1]:
         length = np.linalg.norm(last - joint)
@@ -196,7 +197,7 @@ def pull_rope(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatA
 
 
 def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
-    """(4,) the rotation of a grip's bone after the dragged bone has been rotated; mirrored if the translation is."""
+    """(4,) the rotation of a grip's bone after the dragged bone has been rotated; mirrored like the translation."""
     if not grip.is_dragged:
         return grip.armature_rotation.tolist()
     side = grip.shift_factors[0]
@@ -205,9 +206,9 @@ def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
 
 
 def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
-    """The joints, as indices in the skeleton, of limbs without goals, which hang or rest on the floor.
+    """The joints of limbs without goals, which hang or rest on the floor, as indices in the skeleton.
 
-    None for control rigs, whose limbs follow their own rules.
+    Empty for control rigs, which determine the pose of such limbs themselves.
     """
     posed = posed_rig(armature)
     led = {*led, *posed.of_limbs}
@@ -223,12 +224,13 @@ class DragSettings:
     """Settings of a drag.
 
     Attributes:
-        reach: "WHOLE" rig, to the nearest "PIN", or a number of "BONES".
-        bones: that number, the dragged bone included.
+        reach: the bones that follow: "WHOLE" for the rig, "PIN" up to the nearest pin, or "BONES" for a number of
+        bones.
+        bones: the number of bones, including the dragged one.
         root: "AUTO", "FIXED", "FREE" or "FOLLOW"; None for the rig's own setting.
         keep_orientation: feet and heads keep their orientation in the world while they are dragged.
-        others: bones that are dragged by the same translation, except those that are pinned, that constraints move, and
-            that are above or below another dragged bone.
+        others: bones that are dragged by the same translation. Bones that are pinned, moved by constraints, or above or
+            below another dragged bone are ignored.
     """
 
     reach: str = "WHOLE"
@@ -242,10 +244,10 @@ class DragSetup:
     """An armature at the start of a drag.
 
     Attributes:
-        point, settings: which end of the bones is dragged, and how.
-        dragged: the dragged bones, the first one first, with (3,) their factors on the translation.
-        owned: bones that constraints move, with the reason: nothing above them follows.
-        frozen: bones that cannot be keyed, with the reason: they follow rigidly.
+        point: the dragged end of the bones. settings: those of the drag.
+        dragged: the dragged bones, each with factors (3,) on the translation. The user's bone is the first.
+        owned: bones that constraints move, with the reason. No bones above them follow.
+        frozen: bones that cannot be keyed, with the reason. They follow rigidly.
     """
 
     def __init__(self, armature: bpy.types.Object, bone: str, point: str, settings: DragSettings) -> None:
@@ -258,7 +260,7 @@ class DragSetup:
         self.dragged: dict[str, FloatArray] = {}
         left_out = {*self.owned, *(pin.bone for pin in pins(armature))}
         others = [name for name in settings.others if name not in left_out]
-        # If a whole limb is selected, its end is dragged.
+        # If a whole limb is selected, drag its end.
         others.sort(key=lambda name: -len(armature.pose.bones[name].parent_recursive))
         for name in (bone, *others):
             if name in self._lines():
@@ -274,20 +276,20 @@ class DragSetup:
             if (partner := closes(armature, each)) and each.bone in armature.pose.bones and each.bone != partner.bone
         ]
         kept = [*self._held, *(each for each, _ in self._loops)]
-        # The dragged bones are released before any of these.
+        # The dragged bones miss their targets before any held point does.
         self._priority = 1 + max((each.priority for each in kept), default=-1)
-        # The rig's bones at their current lengths, since dragging does not stretch them.
+        # Bones keep their current lengths, because dragging does not stretch them.
         trees = [stretched(armature, tree) for tree in self._posed.trees()]
         self._trees = {name: tree for tree in trees for name in tree.skeleton.names}
 
     def _lines(self) -> set[str]:
-        """The dragged bones, and all above and below them."""
+        """The dragged bones, and all bones above and below them."""
         bones = [self._armature.pose.bones[name] for name in self.dragged]
         return {each.name for bone in bones for each in (bone, *bone.parent_recursive, *bone.children_recursive)}
 
     @cached_property
     def tops(self) -> list[str]:
-        """The uppermost bones that follow; none of them is below another one. The first is that of the first bone."""
+        """The uppermost bones that follow, without bones below another; the first is for the first dragged bone."""
         found = dict.fromkeys(self._top(bone) for bone in self.dragged)
         bones = self._armature.pose.bones
         tops = [top for top in found if not any(above.name in found for above in bones[top].parent_recursive)]
@@ -299,7 +301,7 @@ class DragSetup:
         return [self._part(top, turning=turning) for top in self.tops]
 
     def left_alone(self, parts: Sequence[DragPart]) -> list[str]:
-        """Notes on bones that cannot follow since something else moves them."""
+        """Notes on bones that cannot follow because something else moves them."""
         way = {name for part in parts for name in part.on_the_way}
         alone = {name: reason for name, reason in self.frozen.items() if name in way}
         for top in self.tops:
@@ -316,13 +318,13 @@ class DragSetup:
             places = [place for place, name in enumerate(path[:-1]) if name in pinned]
             return path[places[-1] + 1] if places else path[0]
         if self.settings.reach == "BONES":
-            # A bone that is held by its head does not rotate itself.
+            # A bone that is dragged by its head does not rotate.
             turning = path[:-1] if self.point == "HEAD" and len(path) > 1 else path
             return turning[max(0, len(turning) - self.settings.bones)]
         return path[0]
 
     def _path(self, bone: str) -> list[str]:
-        """The bones that may follow a bone, uppermost first, itself included."""
+        """The bones that may follow a dragged bone, including itself, uppermost first."""
         skeleton = self._trees[bone].skeleton
         path = [skeleton.names[each] for each in skeleton.path(skeleton.index(bone))]
         first = max((place + 1 for place, name in enumerate(path) if name in self.owned), default=0)
@@ -343,7 +345,7 @@ class DragSetup:
             for bone in self.dragged
             if bone in names
         ]
-        # People bend over their feet. An animal's trunk is carried at both ends, and moves as one piece.
+        # People bend over their feet. An animal's trunk is supported at both ends, and moves as one piece.
         trunk = trunk_of_animal(self._armature) if leads else []
         if leads and (turning or not self._held or trunk):
             grip = grips[0]
@@ -356,7 +358,7 @@ class DragSetup:
         ]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
         by_ik = self._posed.held_by_ik([grip.effector.bone for grip in grips])
-        # The limb's end stays at its IK control as far as the drag allows.
+        # The limb's end stays at its IK control if the drag allows it.
         grips += [
             Grip(
                 Effector(end, offset=BONE_HEAD, priority=self._priority + 1),
@@ -372,7 +374,7 @@ class DragSetup:
         check_unscaled(self._armature, way)
         factors = present_factors(self._armature, names)
         grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
-        # If the number of bones is set, no others should follow; a body without support rotates as a whole.
+        # If the number of bones is set, no other bones should follow. A body without support rotates as a whole.
         left = {bone for bones in by_ik.values() for bone in bones}
         follows = self.settings.reach == "WHOLE"
         hangs = follows and rig_settings(self._armature).free_limbs_hang and (bool(self._held) or not leads)
@@ -381,7 +383,7 @@ class DragSetup:
         )
 
     def _loop_grips(self, effector: FabrikEffector, partner: Partner, names: Sequence[str]) -> Iterator[Grip]:
-        """The grips that keep a loop closed: on both sides, or on the following side if the other one does not move."""
+        """The grips that keep a loop closed: on both sides, or on one side if the other does not move."""
         one = replace(core_effector(effector), rotation_weight=0.0)
         other = Effector(partner.bone, partner.offset, one.weight, priority=one.priority)
         if one.bone in names and other.bone in names:
@@ -400,7 +402,7 @@ class DragSetup:
         return Grip(follower, place)
 
     def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
-        """The grip on a dragged bone, released before any pin; stays: whether the bone's head cannot move."""
+        """The grip on a dragged bone, with a lower priority than pins; stays: whether the bone's head cannot move."""
         pose_bone = self._armature.pose.bones[bone]
         kept = keeps_orientation(self._armature, bone) if self.settings.keep_orientation and not stays else 0.0
         effector = Effector(

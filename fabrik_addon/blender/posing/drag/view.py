@@ -1,4 +1,4 @@
-"""The 3D viewport of a drag: from the mouse to lines of sight, and from positions to pixels."""
+"""The 3D viewport of a drag: converts mouse positions to lines of sight, and positions to pixels."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .mouse import Ray
 
 
 class DragView:
-    """The main region of a viewport, even if the drag was started in another region; positions are in pixels."""
+    """The main region of a viewport, even if the drag was started in another region. Positions are in pixels."""
 
     def __init__(self, context: bpy.types.Context) -> None:
         space: Any = context.space_data

@@ -1,6 +1,6 @@
 """The operators. Each checks whether it can run, calls one function, and reports the result.
 
-They import this function when they call it, because Blender registers all operators at start but runs few of them.
+An operator imports this function when it runs, because Blender registers all operators at start but runs few of them.
 """
 
 from . import bake, drag, edit_motion, effectors, limits, markers, posing, retarget

@@ -1,4 +1,4 @@
-"""Bakes, with a progress bar and Esc if there is a window."""
+"""The operator that bakes. In a window it shows progress, and Esc stops it."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -57,7 +57,7 @@ class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
     doing = "baking"
 
     def steps(self, context: Context) -> "Steps":
-        """The bake, with the rig's settings and the keywords given."""
+        """Start the bake with the rig's settings and the given keywords."""
         from ...bake.bake import bake_steps
         from ...bake.settings import BakeSettings, chosen_range
 

@@ -1,4 +1,4 @@
-"""What the operators share: checks, work in steps with progress and Esc, and settings watched while they run."""
+"""Base classes of the operators: checks, work in steps with progress and Esc, and detection of changed rigs."""
 
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -15,7 +15,7 @@ from bpy.types import Context, Event, Timer
 from ...settings.why_not import rig_at_hand, why_no_rig
 from ..translations import said, told
 
-# A line about the result, and a sentence for each skipped thing.
+# A line about the result, and a sentence for each skipped item.
 Done: TypeAlias = tuple[str, Sequence[str]]
 Bones: TypeAlias = Sequence[bpy.types.PoseBone]
 
@@ -34,7 +34,7 @@ def says_why_not(method: _Runs) -> _Runs:
             self.report({"ERROR"}, told(str(error)))
             return {"CANCELLED"}
 
-    # Blender counts the arguments of a method.
+    # `wraps` keeps the signature, because Blender checks the number of arguments.
     @wraps(method)
     def at_once(self: Any, context: Context) -> set[str]:
         return guarded(self, context)
@@ -47,7 +47,7 @@ def says_why_not(method: _Runs) -> _Runs:
 
 
 def keyword(declared: Any) -> Any:
-    """A setting of a rig as an operator's keyword, for scripts: not shown, and only for this call."""
+    """Declare a rig's setting as a hidden keyword of an operator, for scripts; it applies only to one call."""
     kept = {name: value for name, value in declared.keywords.items() if name not in {"update", "override"}}
     return declared.function(**kept | {"options": kept.get("options", set()) | {"SKIP_SAVE", "HIDDEN"}})
 
@@ -60,7 +60,7 @@ class OnRig:
     """
 
     bl_options: Any = {"REGISTER", "UNDO"}
-    # Methods that Blender adds to operators.
+    # Methods and properties that Blender adds to operators.
     report: Callable[[set[str], str], None]
     poll_message_set: Callable[[str], None]
     properties: Any
@@ -68,7 +68,7 @@ class OnRig:
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Whether `why_not` has no reason."""
+        """Whether `why_not` finds no reason against running."""
         reason: str = cls.why_not(rig_at_hand(context))
         if reason:
             cls.poll_message_set(told(reason))
@@ -170,14 +170,14 @@ class Watch:
         return [bpy.app.handlers.undo_post, bpy.app.handlers.redo_post]
 
 
-# Seconds of work between two updates of the window, and seconds between two calls.
+# Seconds of work between two updates of the window, and seconds between two timer events.
 _WORK = 0.1
 _PAUSE = 0.001
 _PERCENT = 100
 
 
 class InSteps(OnRig):
-    """An operator with `steps`, and `done`, which gets their result.
+    """An operator that works in `steps` and passes their result to `done`.
 
     The scene must not change before the last step.
     """
@@ -204,7 +204,7 @@ class InSteps(OnRig):
         return self.done(finish(self.steps(context)))
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
-        """Begin; the window stays responsive."""
+        """Start the steps; the window stays responsive."""
         if bpy.app.background or context.window is None:
             return self.execute(context)
         from ....core.errors import FabrikError
@@ -225,7 +225,7 @@ class InSteps(OnRig):
         return {"RUNNING_MODAL"}
 
     def modal(self, context: Context, event: Event) -> set[str]:
-        """Continue, or stop on Esc; other events don't reach the scene."""
+        """Continue, or stop on Esc; block other events."""
         from ....core.errors import FabrikError
 
         if event.type == "ESC":
@@ -253,7 +253,7 @@ class InSteps(OnRig):
 
     def cancel(self, context: Context) -> None:
         """Stop without changes; Blender also calls this, for example when its window closes."""
-        # The data that the steps would restore may not exist anymore.
+        # Closing the steps restores data that may not exist anymore.
         with suppress(ReferenceError):
             self._steps.close()
         self._clear(context)

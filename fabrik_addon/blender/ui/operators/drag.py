@@ -1,4 +1,4 @@
-"""Drags a bone with the mouse in a viewport, or by keywords in scripts."""
+"""The operator that drags a bone, with the mouse in a viewport or with keywords in scripts."""
 
 from functools import partial
 from inspect import get_annotations
@@ -28,7 +28,7 @@ _SHIFTS: Final = frozenset({"LEFT_SHIFT", "RIGHT_SHIFT", "LEFT_CTRL", "RIGHT_CTR
 _PRECISE: Final = 0.1
 # Seconds between two steps while the mouse rests and joints still catch up.
 _PAUSE: Final = 1.0 / 60.0
-# Properties that use the rig's settings unless they are given; they can be adjusted after a drag.
+# Properties that default to the rig's settings. They can be adjusted after a drag.
 _KEPT: Final = ("keep_orientation", "spread")
 _RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(FabrikDragSettings))
 _REACH, _BONES, _SPREAD_TO, _ROOT = map(keyword, (_RIG.reach, _RIG.bones, _RIG.spread_to, _RIG.root))
@@ -134,7 +134,7 @@ class FABRIK_OT_drag(OnRig, Operator):
 
     @says_why_not
     def modal(self, context: Context, event: Event) -> set[str]:
-        """Follow the mouse and the keys; other events don't reach the scene."""
+        """Follow the mouse and the keys; block other events."""
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
@@ -167,14 +167,14 @@ class FABRIK_OT_drag(OnRig, Operator):
         self._clear(context)
 
     def draw(self, _context: Context) -> None:
-        """Draw the settings that can be changed afterwards."""
+        """Draw the settings that can be adjusted after a drag."""
         layout = self.layout
         layout.use_property_split = True
         for name in ("translation", "rotation", "point", *_KEPT):
             layout.prop(self, name)
 
     def _begin(self, context: Context) -> "AnyDrag":
-        """Start dragging the chosen bone, with the settings given, else with the rig's."""
+        """Start dragging the chosen bone with the given settings; the rig's settings are the defaults."""
         from ...edit.span import Spread
         from ...edit.spread_drag import begin_any_drag
         from ...posing.drag.setup import DragSettings
@@ -198,7 +198,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         return begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _given_turn(self) -> "FloatArray | None":
-        """(3,) rotation vector of the given rotation; None if there is none."""
+        """(3,) rotation vector of the given rotation, in radians; None if no rotation is given."""
         import numpy as np
 
         if not self.given("rotation"):
@@ -207,13 +207,13 @@ class FABRIK_OT_drag(OnRig, Operator):
         return np.array(axis * angle)
 
     def _is_none_chosen(self, context: Context) -> bool:
-        """Whether neither a script nor the selection determines the bone; then the one under the mouse is dragged."""
+        """Whether neither a script nor the selection determines the bone. Then the bone under the mouse is dragged."""
         from ...settings.selection import selected_bones
 
         return not self.bone and not selected_bones(context, rig_at_hand(context))
 
     def _pick(self, context: Context) -> None:
-        """Make the bone under the mouse active, and drag its nearer end."""
+        """Make the bone under the mouse active, and choose its nearer end."""
         import numpy as np
 
         from ...rig.armature import RigError
@@ -233,7 +233,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         self.point = "HEAD" if distances[1] < distances[0] and bone.parent is not None else "TAIL"
 
     def _pick_trail(self, context: Context) -> bool:
-        """Drag the point of a trail under the mouse, if there is one."""
+        """Choose the point of a trail under the mouse; returns whether there is one."""
         from ..trail_pick import nearest_on_trails
 
         found = nearest_on_trails(context, rig_at_hand(context), self._view, self._mouse)
@@ -243,7 +243,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         return found is not None
 
     def _first_input(self) -> "DragInput":
-        """Reset the input."""
+        """The input at the start of the drag."""
         from ...posing.drag.mouse import DragInput
 
         place, ray = self._drag.start, self._view.ray(self._mouse)
@@ -261,7 +261,7 @@ class FABRIK_OT_drag(OnRig, Operator):
             return self._timer is not None
         if event.type in {"MOUSEMOVE", "INBETWEEN_MOUSEMOVE"}:
             self._move(event)
-            # Events in between come with the last one; it is enough to process that one.
+            # Pose the rig only for the last of several queued events. The others are intermediate.
             return event.type == "MOUSEMOVE"
         if event.type in _SHIFTS:
             self._input.snap, self._input.fine = event.ctrl, event.shift
@@ -286,7 +286,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         return True
 
     def _move(self, event: Event) -> None:
-        """Process a move of the mouse; with Shift, by a tenth."""
+        """Process a mouse move; with Shift a tenth of it."""
         said, now = self._input, self._view.mouse(event)
         said.snap, said.fine = event.ctrl, event.shift
         share = _PRECISE if event.shift and not event.ctrl else 1.0
@@ -303,7 +303,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         """Pose the rig for the current input."""
         said = self._input
         result = self._drag.step(said.place + said.shift(), said.turn(), said.depth)
-        # The actual movement of the point, so that repeating the drag with these numbers gives the same pose.
+        # Store the actual movement of the point, so that repeating the drag with it gives the same pose.
         self.translation = said.shift() + (0.0 if said.depth is None else result.deeper * said.depth)
         self._line = result.line
         self._go_on(context, goes_on=result.is_on_the_way)
@@ -319,7 +319,7 @@ class FABRIK_OT_drag(OnRig, Operator):
             self._step(context)
 
     def _go_on(self, context: Context, *, goes_on: bool) -> None:
-        """Whether to continue while the mouse rests."""
+        """Start or stop the timer that continues the drag while the mouse rests."""
         manager = context.window_manager
         if goes_on and self._timer is None:
             self._timer = manager.event_timer_add(_PAUSE, window=context.window)

@@ -44,7 +44,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
     )
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
-        """Ask for the frames; by default the hold starts at the current frame."""
+        """Show a dialog for the frames; by default the hold starts at the current frame."""
         given = self.given("first", "last")
         self.first = given.get("first", context.scene.frame_current)
         self.last = given.get("last", self.first + _LENGTH)
@@ -57,7 +57,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
         for name in ("first", "last", "ease"):
             layout.prop(self, name)
         layout.prop_search(self, "target", context.scene, "objects")
-        # Of two objects with the same name, Blender prefers the file's own, as `run` does. Scenes do not.
+        # If two objects have the same name, `bpy.data` prefers the local one, like `run`. Scenes do not.
         target: bpy.types.Object | None = bpy.data.objects.get(self.target)
         if target is not None and target.type == "ARMATURE":
             layout.prop_search(self, "target_bone", target.data, "bones")
@@ -100,7 +100,7 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
     bl_label = "Hold Planted Feet"
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
-        """Ask before the keys change."""
+        """Ask for confirmation before keys are changed."""
         asked: Any = context.window_manager.invoke_props_dialog(self)
         return asked
 
@@ -112,13 +112,13 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
 
 
 def has_to_be_played(rig: bpy.types.Object) -> bool:
-    """Whether strips or controls move a rig, so that its keys do not determine the positions of its bones."""
+    """Whether strips or controls move a rig, so that curves alone don't give its bones' positions."""
     animation = rig.animation_data
     return animation is not None and (animation.action is None or control_rig(rig) is not None)
 
 
 def play_again(context: Context, spread: int) -> None:
-    """Update trails after a drag that changed other frames, if the trails depend on more than keys."""
+    """Update trails after a drag that changed other frames, if Blender must play the frames for them."""
     rig = shown_motion(context) if spread else None
     if rig is not None and has_to_be_played(rig):
         from ..overlays.motion import work_out

@@ -126,7 +126,7 @@ class FABRIK_OT_pin(OnBones, Operator):
         return f"Pinned {bones_of(len(bones))}", []
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
-        """The named bones, else the selected bones of all armatures in Pose mode, else the active one; controls too."""
+        """The named bones, else the selected bones of all armatures in Pose mode, else the active; with controls."""
         from ...settings.selection import named_bones
 
         if self.bones:

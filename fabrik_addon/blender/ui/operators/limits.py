@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...limits.check_action import Breach
 
 
-# Options that are not given don't change the bone, so values of the previous call must not remain.
+# Options that are not given don't change the bone. So Blender must not reuse values of the previous call.
 _ASIDE = {"SKIP_SAVE"}
 
 
@@ -93,7 +93,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
                 self.layout.prop(self, name)
 
     def _given(self) -> dict[str, Any]:
-        """The given keywords."""
+        """The keywords that were given, with their values."""
         names = ("type", "cone", "twist", "axis", "low", "high", "window", *BESIDE_LIMIT)
         given = self.given(*names)
         if "window" in given:
@@ -332,7 +332,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
 
 
 def _summary(found: "Sequence[Breach]", what: str) -> str:
-    """The numbers of bones and frames in words."""
+    """The numbers of bones and frames with violations, in words."""
     if not found:
         return "The action is within all limits"
     frames = {int(frame) for breach in found for frame in breach.frames}

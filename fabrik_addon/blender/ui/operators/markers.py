@@ -47,7 +47,7 @@ _HOLDS = (
 )
 # The suffixes of all files that can be imported.
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
-# Frames per second; rates have single precision.
+# Frames per second. Smaller differences are ignored, because rates have single precision.
 _SAME_RATE: Final = 1e-3
 # Properties that the file itself can determine.
 _SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "scale")
@@ -106,7 +106,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
     def draw(self, _context: Context) -> None:
         layout = self.layout
         layout.use_property_split = True
-        # A layout is only chosen in the dialog, or by a script.
+        # The layout can only be chosen in the dialog, or by a script.
         asked = ("performer", "timing") if self.keypoints == "AUTO" else ("keypoints", "performer", "timing")
         for name in asked:
             layout.prop(self, name)
@@ -196,7 +196,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
 
 
 def _choose(context: Context, take: bpy.types.Collection) -> None:
-    """Switch the current rig to a take if somebody moves in it."""
+    """Switch the current rig to a take, unless it is a static trial."""
     from ...capture.takes import follow_take
 
     rig = rig_at_hand(context)
@@ -213,7 +213,7 @@ def _paths(chosen: Any) -> list[Path]:
 
 
 def performers_at_hand(chosen: Any, context: Context) -> list[str]:
-    """The performers in the files chosen in the browser, or in the dropped ones."""
+    """The performers in the files that were chosen in the file browser or dropped."""
     params: Any = getattr(context.space_data, "params", None)
     paths = _paths(chosen) if params is None else [Path(os.fsdecode(params.directory)) / params.filename]
     return [name for path in paths if path.is_file() for name in _performers_in(path, path.stat().st_mtime_ns)]
@@ -221,11 +221,11 @@ def performers_at_hand(chosen: Any, context: Context) -> list[str]:
 
 @lru_cache(maxsize=16)
 def _performers_in(path: Path, _changed: int) -> tuple[str, ...]:
-    """The performers in one file, which is read only once; _changed: when it was written, nanoseconds."""
+    """The performers in one file, cached until the file changes; _changed: its modification time in nanoseconds."""
     from ....core.errors import FabrikError
     from ....markers.files.any_file import performers, read_markers
 
-    # The import will report what is wrong with a file.
+    # The import will report errors in a file.
     with suppress(FabrikError):
         return performers(read_markers(path))
     return ()
@@ -257,7 +257,7 @@ _PRESETS = (
     ("AUTO", "Automatic", "Use the marker set that fits the labels best"),
     *((key, preset.title, preset.description) for key, preset in PRESETS.items()),
 )
-# This many labels without a bone are named; the others are counted.
+# The maximum number of labels without a bone that a message names. It gives the number of others.
 _NAMED = 6
 
 

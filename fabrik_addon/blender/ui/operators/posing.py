@@ -1,4 +1,4 @@
-"""Enters Pose mode, poses the current frame, and sets keys and targets from poses."""
+"""Operators that enter Pose mode, pose the current frame, and set keys and targets from poses."""
 
 from inspect import get_annotations
 

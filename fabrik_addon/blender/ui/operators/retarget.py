@@ -69,7 +69,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
     )
 
     def steps(self, context: Context) -> "Steps":
-        """The retargeting, with the rig's settings and the keywords given."""
+        """Start the retargeting with the rig's settings and the given keywords."""
         from ...bake.settings import preview_range
         from ...retarget.bones import pairs_of
         from ...retarget.door import retarget_from
@@ -82,7 +82,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
         first, last = preview_range(context.scene) or (None, None)
         frames = given.get("frame_start", first), given.get("frame_end", last)
         source = bpy.data.objects.get(self.source) or self.source or kept.retarget.source
-        # The list belongs to the rig's source.
+        # The list of bone pairs is only valid for the rig's own source.
         pairs = pairs_of(rig) if source == kept.retarget.source else ()
         return retarget_from(context, rig, source, frames, how, {**bake, "action_name": self.action_name}, pairs)
 

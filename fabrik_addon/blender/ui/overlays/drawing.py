@@ -13,8 +13,7 @@ from ...edit.spread_drag import SpreadDrag
 from ...posing.drag.mouse import DragInput
 
 Color: TypeAlias = tuple[float, ...]
-# Red, green, blue and alpha. The colors of goals are from Okabe and Ito's palette, which color-blind people can
-# distinguish.
+# RGBA. The colors of goals are from the palette of Okabe and Ito, which color-blind people can distinguish.
 COLORS: Final[dict[str, Color]] = {
     "met": (0.34, 0.71, 0.91, 1.0),
     "missed": (0.95, 0.40, 0.0, 1.0),
@@ -23,7 +22,7 @@ COLORS: Final[dict[str, Color]] = {
     "free": (0.30, 0.66, 1.0, 1.0),
     "binds": (1.0, 0.25, 0.10, 1.0),
 }
-# Types for the graphics card.
+# The number type of the graphics card.
 Single: TypeAlias = npt.NDArray[np.float32]
 # Maps a width in pixels to (2 L, 3) ends of lines and (2 L, 4) colors.
 Lines: TypeAlias = dict[float, tuple[Single, Single]]
@@ -39,7 +38,7 @@ class Drawing:
 
     Attributes:
         lines: ends and colors of lines, by width.
-        triangles: (3 T, 3) corners. colors: (3 T, 4) of the corners.
+        triangles: (3 T, 3) corners. colors: (3 T, 4) colors of the corners.
     """
 
     lines: Lines
@@ -88,7 +87,7 @@ def _faded(points: Single, colors: Single, share: float) -> dict[str, Any]:
 
 
 def colored(parts: Iterable[tuple[FloatArray, IntArray, Color]]) -> tuple[Single, Single]:
-    """(N, 3) points and (N, 4) colors of several parts, each with vertices, rows of indices into them, and a color."""
+    """(N, 3) points and (N, 4) colors of several parts: vertices (V, 3), rows of vertex indices, and a color each."""
     points, colors = [_none(3)], [_none(4)]
     for vertices, rows, rgba in parts:
         points.append(vertices.astype(np.float32)[rows.ravel()])
@@ -96,13 +95,13 @@ def colored(parts: Iterable[tuple[FloatArray, IntArray, Color]]) -> tuple[Single
     return np.concatenate(points), np.concatenate(colors)
 
 
-# Length of the lines in pixels at the depth of the point: larger than any screen.
+# The length of the lines in pixels at the depth of the point. It is larger than any screen.
 _FAR: Final = 10000.0
 _WIDTH: Final = 1.0
 
 
 def locked_lines(said: DragInput) -> list[tuple[int, FloatArray]]:
-    """The axes to draw, 0 to 2, and the (2, 3) ends of each line; none if nothing is locked."""
+    """The axes to draw, 0 to 2, and the (2, 3) ends of each line; empty if no axis is locked."""
     if not said.lock.axis:
         return []
     reach = _FAR * said.pixel
@@ -127,13 +126,13 @@ _WIDTHS: Final = (1.25, 2.5)
 
 
 def lines_of(before: FloatArray, after: FloatArray) -> Drawing:
-    """The two paths, (F, 3) each, as arrays for the graphics card."""
+    """The paths `before` and `after`, (F, 3) each, as lines for the graphics card."""
     pairs = np.repeat(np.arange(len(before)), 2)[1:-1].reshape(-1, 2)
     ways = zip(_WIDTHS, (before, after), (_BEFORE, _AFTER), strict=True)
     return Drawing({width: colored([(way, pairs, color)]) for width, way, color in ways})
 
 
 def draw_ways(drag: object) -> None:
-    """Draw into the current viewport if there is a drag over time."""
+    """Draw the old and the new path into the current viewport during a drag over time."""
     if isinstance(drag, SpreadDrag):
         draw_over(lines_of(*drag.ways()), bpy.context)

@@ -21,12 +21,12 @@ from ...settings.why_not import enabled_effectors
 from ..translations import said, told
 from .drawing import COLORS, Drawing, colored, draw_over
 
-# Relative to the size of a mark.
+# The size of a dot relative to a mark.
 _DOT: Final = 0.35
 _DASHES: Final = 12
 # The number of lines in a circle.
 _AROUND: Final = 24
-# (2, _AROUND, 1) cosine and sine around a ring, and the edges of a capsule's four closed lines.
+# Cosines and sines around a ring, (_AROUND, 1) each, and the edges of a capsule's four closed lines.
 _ANGLES = np.linspace(0.0, 2.0 * np.pi, _AROUND, endpoint=False)[:, None]
 _CIRCLE = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
 _STARTS = np.arange(4 * _AROUND).reshape(-1, _AROUND)
@@ -104,7 +104,7 @@ def dashed(look: Look, start: FloatArray, end: FloatArray) -> Lines:
 
 
 def capsule(look: Look, ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
-    """A capsule: rings at the ends (2, 3) of its segment, and two outlines along it; aside: (3,) not parallel to it."""
+    """A capsule: rings at its segment's ends (2, 3), and two outlines along it; aside: (3,) not parallel to it."""
     along = ends[1] - ends[0]
     along = along / max(float(np.linalg.norm(along)), TINY)
     first = aside - (aside @ along) * along
@@ -112,7 +112,7 @@ def capsule(look: Look, ends: FloatArray, aside: FloatArray, radius: float) -> L
     second = cross_product(along, first)
     cosine, sine = radius * _CIRCLE
     rings = [end + cosine * first + sine * second for end in ends]
-    # Each outline goes along one side, over one end, back along the other side and over the other end.
+    # Each outline follows one side, one end, the other side and the other end.
     near = np.where(sine[:, :1] > 0.0, ends[1], ends[0])
     outlines = [near + cosine * side + sine * along for side in (first, second)]
     points = np.stack([*rings, *outlines])
@@ -126,23 +126,22 @@ def _mark(
     place: FloatArray,
     size: float,
 ) -> Lines:
-    """A wireframe with `corners` around a position."""
+    """A wireframe with `corners` around a position (3,)."""
     return Lines(look, place + size * np.array(corners, dtype=np.float64), np.array(edges))
 
 
-# The shapes that the overlay draws for a body's balance, as plain arrays.
-#
-# These are the outline of the support, the center of mass as a diamond, and a plumb line down to the plane of the
-# support. The line ends in a diamond inside the support. Outside, it ends in a cross, and all lines are thick.
+# The lines for a body's balance: the outline of the support, the center of mass as a diamond, and a plumb line down to
+# the plane of the support. The line ends in a diamond inside the support. Outside, it ends in a cross, and all lines
+# are thick.
 
 
 def support_lines(corners: FloatArray, up: FloatArray, centre: FloatArray, size: float) -> list[Lines]:
-    """The lines for one body, in world space.
+    """The lines for the balance of one body, in world space.
 
     Args:
         corners: (N, 3) corners of its support, a convex outline.
         up: (3,) unit vector away from the ground.
-        centre: (3,) its center of mass.
+        centre: (3,) the body's center of mass.
         size: the size of the marks.
     """
     foot = centre - ((centre - corners.mean(axis=0)) @ up) * up
@@ -155,17 +154,15 @@ def support_lines(corners: FloatArray, up: FloatArray, centre: FloatArray, size:
 
 
 def is_inside(corners: FloatArray, up: FloatArray, point: FloatArray) -> bool:
-    """Whether a point (3,) is above or below a convex outline (N, 3), in any orientation."""
+    """Whether a point (3,) is above or below a convex outline (N, 3) along `up` (3,), in either winding order."""
     edges = np.roll(corners, -1, axis=0) - corners
     sides = np.cross(edges, point - corners) @ up
     return bool((sides >= 0.0).all() or (sides <= 0.0).all())
 
 
-# Draws goals, pins and pole targets in the viewport, with the distances of missed goals.
-#
-# `handlers.py` calls this module.
+# Drawing in the viewport, called by `handlers.py`.
 
-# Pixels.
+# The widths of lines in pixels.
 _WIDTHS: Final = {Look.MET: 1.25, Look.MISSED: 2.5, Look.PINNED: 1.25, Look.BEND: 1.25}
 _FONT_SIZE: Final = 12.0
 _LABEL_AWAY: Final = 12.0
@@ -200,7 +197,7 @@ class GoalView:
 
 
 def views(rig: bpy.types.Object) -> list[GoalView]:
-    """The goals of a rig to draw, without those that have no bone or no target."""
+    """The goals of a rig to draw. Goals without a bone or a target are left out."""
     found: list[GoalView] = []
     scale = meters_per_unit(rig)
     for effector in enabled_effectors(rig):
@@ -219,7 +216,7 @@ def label(view: GoalView, scene: bpy.types.Scene) -> str:
 
 
 def labels(rig: bpy.types.Object, scene: bpy.types.Scene) -> list[tuple[GoalView, str]]:
-    """The labels of a rig's missed goals; the worst one also shows what keeps it from its target."""
+    """The labels of a rig's missed goals; the label of the worst one also shows why it was missed."""
     shown = sorted(views(rig), key=lambda view: -view.error)
     texts = [(view, text) for view in shown if (text := label(view, scene))]
     why = why_short(rig) if texts else ""
@@ -229,7 +226,7 @@ def labels(rig: bpy.types.Object, scene: bpy.types.Scene) -> list[tuple[GoalView
 
 
 def lines_of(rig: bpy.types.Object) -> list[Lines]:
-    """All lines for a rig: of its goals, of its balance if it is on, and of its capsules."""
+    """All lines for a rig: goals, balance if it is on, and capsules."""
     shown = views(rig)
     lines = [
         line for view in shown for line in goal_lines(view.goal, view.effector, view.place, view.size, met=view.met)
@@ -238,7 +235,7 @@ def lines_of(rig: bpy.types.Object) -> list[Lines]:
 
 
 def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
-    """The lines of a rig's capsules, in world space; none if they are not shown."""
+    """The lines of a rig's capsules, in world space; empty if they are not shown."""
     kept = rig_settings(rig)
     found = fitted(rig, redraw=True) if kept.use_self_collision and kept.show_capsules else None
     world, lines = np.array(rig.matrix_world), []
@@ -250,7 +247,7 @@ def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
 
 
 def balance_lines(rig: bpy.types.Object) -> list[Lines]:
-    """The lines of a rig's support and its center of mass, in world space; none if balance is off."""
+    """The lines of a rig's support and center of mass, in world space; empty if balance is off."""
     pinned = [effector.bone for effector in enabled_effectors(rig) if effector.kind == "PIN"]
     support = support_of(rig, pinned)
     if support is None:
@@ -314,7 +311,7 @@ def draw_goals(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> 
 
 
 def apart(places: Sequence[_Place], widths: Sequence[float], height: float) -> list[_Place]:
-    """Screen positions of labels, moved up where they would overlap.
+    """Screen positions of labels, moved up if they would overlap.
 
     widths: the widths of the labels. height: their height.
     """

@@ -15,7 +15,7 @@ from ...settings.in_use import Use, seen
 from ...settings.why_not import ARMATURES
 from .later import call_later, drop_calls, shown_motion
 
-# Properties of the scene.
+# The names of the scene's properties for the switches.
 LIMITS_SWITCH: Final = "fabrik_show_limits"
 GOALS_SWITCH: Final = "fabrik_show_goals"
 
@@ -54,7 +54,7 @@ def draw_goals_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None
 
 
 def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
-    """The visible armatures with goals or capsules to draw, in Object and Pose mode; none if their overlay is off."""
+    """The visible armatures with goals or capsules to draw, in Object and Pose mode; empty if the overlay is off."""
     if not getattr(context.scene, GOALS_SWITCH) or context.mode not in {"OBJECT", "POSE"}:
         return []
     kept = ((rig, seen(rig)) for rig in ARMATURES.visible())
@@ -119,8 +119,8 @@ def _draw_motion() -> None:
         draw_motion(context, rig)
 
 
-# By the use of a rig. Without a type annotation: `typing` would keep the class, and Blender's module would hang at
-# exit.
+# The draw handlers by feature in use. A type annotation would keep a reference to the class in `typing`, and Blender's
+# module would hang at exit.
 OVERLAYS: Final = {
     "limits": DrawingHandlers((_draw_limits, "POST_VIEW")),
     "errors": DrawingHandlers((_draw_marker_errors, "POST_VIEW")),
@@ -130,13 +130,13 @@ OVERLAYS: Final = {
 
 
 def start() -> None:
-    """Draw overlays for the features that the file uses, now and later."""
+    """Add handlers for the features that the file uses, now and later."""
     in_use.LISTENERS.extend((_used, ARMATURES.note))
     in_use.listen(_after_load, "load_post", on=True)
     if hasattr(bpy.data, "objects"):
         in_use.note_all(LIMITS_SWITCH)
     elif not bpy.app.background:
-        # Blender hides its data while it enables an extension.
+        # Wait, because Blender's data can't be accessed while it enables an extension.
         call_later(_note_all, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Timers for work that must not be done while drawing; they end with the add-on."""
+"""Timers for work that must not be done while drawing. They end when the add-on is disabled."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,4 +1,4 @@
-"""Draws the limits of bones: windows on spheres, arcs of hinges and twists."""
+"""Draws the limits of bones: outlines on spheres, arcs of hinges and twists."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,15 +26,16 @@ from .drawing import COLORS, Color, Drawing, colored, draw_lines, draw_triangles
 
 _BACKEND: Final = scalar.BACKEND
 _FULL_TURN: Final = 2.0 * pi
-# A joint within this many radians of a limit is shown as at the limit; poses have single precision.
+# Radians. A joint this close to a limit is shown as at the limit, because poses have single precision.
 _AT_LIMIT: Final = 2e-3
-# Points along the rim of a cone, a multiple of four; rings from rest to the rim; points along a full circle.
+# The number of points along the rim of a cone (a multiple of four), rings from rest to rim, and points of a full
+# circle.
 _RIM_POINTS: Final = 48
 _RINGS: Final = 10
 _ARC_POINTS: Final = 72
 # The number of times that the edges of a polygon's triangles are halved.
 _HALVINGS: Final = 3
-# Relative to the bone's length.
+# The position and radius of the twist fan, and the length of its pointer, relative to the bone's length.
 _TWIST_PLACE, _TWIST_RADIUS, _TWIST_POINTER = 0.5, 0.22, 0.27
 _MARKER_SIZE: Final = 0.045
 _LOCK_SIZE: Final = 0.12
@@ -53,7 +54,7 @@ class Shape:
     """A shape to draw.
 
     Attributes:
-        kind: the range of the bone, lines that show its depth, or the bone itself.
+        kind: the range of the bone, guide lines that show its depth, or the bone itself.
         binds: whether the bone is at this limit or beyond it. Then its marker is a cross, else a diamond.
         vertices: (N, 3) points in the limit's frame, in armature units.
         triangles: (T, 3) vertex indices of a surface.
@@ -81,7 +82,7 @@ def shapes_of(limit: Limit, rotation: npt.ArrayLike, length: float) -> list[Shap
 
 
 def directions(x: FloatArray, z: FloatArray) -> FloatArray:
-    """(..., 3) directions of local Y for swings (x, z) (...)."""
+    """(..., 3) directions of local Y for swings `x` and `z`, (...,) radians."""
     angle = np.hypot(x, z)
     scale = np.sinc(angle / pi)
     return np.stack([x * scale, np.cos(angle), z * scale], axis=-1)
@@ -103,10 +104,10 @@ def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
 
 
 def _ball_patch(limit: Ball, binds: bool) -> list[Shape]:
-    """Rings around rest up to the ellipse, and lines toward its four sides."""
+    """The surface of a ball limit as rings from rest to the rim, and guide lines to its four sides."""
     rings = np.arange(1, _RINGS + 1)[:, None, None] / _RINGS * limit.outline(_RIM_POINTS)
     points = directions(*np.concatenate([np.zeros((1, 2)), rings.reshape(-1, 2)]).T)
-    # Vertex 0 represents the ring at rest.
+    # The innermost ring is vertex 0, at rest.
     index = np.concatenate(
         [np.zeros((1, _RIM_POINTS), dtype=np.int64), 1 + np.arange(rings.size // 2).reshape(_RINGS, -1)]
     )
@@ -134,27 +135,27 @@ def _polygon_patch(limit: Polygon, binds: bool) -> list[Shape]:
 
 
 def _quartered(triangles: FloatArray) -> FloatArray:
-    """Split triangles (N, 3, 2) into (4 N, 3, 2)."""
+    """Split each triangle (N, 3, 2) into four; returns (4 N, 3, 2)."""
     a, b, c = np.moveaxis(triangles, 1, 0)
     ab, bc, ca = (a + b) / 2.0, (b + c) / 2.0, (c + a) / 2.0
     return np.concatenate([np.stack(parts, axis=1) for parts in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))])
 
 
 def _halved(edges: FloatArray) -> FloatArray:
-    """Split edges (N, 2, 2) into (2 N, 2, 2)."""
+    """Split each edge (N, 2, 2) into two; returns (2 N, 2, 2)."""
     start, end = np.moveaxis(edges, 1, 0)
     middle = (start + end) / 2.0
     return np.concatenate([np.stack([start, middle], axis=1), np.stack([middle, end], axis=1)])
 
 
 def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
-    """A fan around the middle of the swung bone, and a pointer; nothing if twist is free."""
+    """A fan around the middle of the swung bone, and a pointer; empty if twist is free."""
     low, high = twist
     if high - low >= _FULL_TURN:
         return []
     lean = lean_of(_BACKEND, turn)
     swing = _BACKEND.exp_map(_BACKEND.Vector((lean.z, 0.0, -lean.x)))
-    # If no twist is allowed, the bone is always at both ends. Show this only for a twisted bone.
+    # If no twist is allowed, the bone is always at its limit. Show this only if the bone is twisted.
     binds = _stands(Ball(pi, twist), turn) if high > low else _moved(Ball(pi, twist), turn)
     return _round_shapes(low, high, twist_of(_BACKEND, turn, 0.5 * (low + high)), swing, binds=binds)
 
@@ -185,7 +186,7 @@ def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
 
 
 def _fixed_shapes(limit: Fixed, turn: Quaternion) -> list[Shape]:
-    """A square around the head. A fixed bone is always at its limit; show this only for a rotated bone."""
+    """A square around the head. A fixed bone is always at its limit, which is shown only if the bone is rotated."""
     binds = _moved(limit, turn)
     corners = _LOCK_SIZE * np.array([[1.0, 0.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
     lines = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2], [1, 3]])
@@ -194,12 +195,12 @@ def _fixed_shapes(limit: Fixed, turn: Quaternion) -> list[Shape]:
 
 
 def _arc(low: float, high: float) -> FloatArray:
-    """Angles from one to another, dense enough to look smooth."""
+    """(A,) angles from `low` to `high`, dense enough to look smooth."""
     return np.linspace(low, high, 2 + int(_ARC_POINTS * (high - low) / _FULL_TURN))
 
 
 def _fan(center: FloatArray, rim: FloatArray, binds: bool, *, closed: bool) -> Shape:
-    """Triangles from a center to a rim (N, 3), and its outline."""
+    """Triangles from a center (3,) to a rim (N, 3), and their outline."""
     count = len(rim)
     start = np.arange(1, count + 1 if closed else count)
     end = start % count + 1
@@ -225,7 +226,7 @@ def _marker(turn: Quaternion, binds: bool) -> Shape:
 
 
 def _turned(shape: Shape, turn: Any) -> Shape:
-    """A shape, rotated about the head."""
+    """The shape, rotated about the bone's head."""
     matrix = np.array(turn.to_matrix())
     return Shape(shape.kind, shape.binds, shape.vertices @ matrix.T, shape.triangles, shape.lines)
 
@@ -254,21 +255,19 @@ _SHAPES: Final[dict[type[Limit], Callable[[Any, Quaternion], list[Shape]]]] = {
 }
 
 
-# Draws the limits of the active and the selected bones in the viewport in Pose mode.
-#
-# `handlers.py` calls this module. `gpu` is imported only when something is drawn, because it does not work without a
-# window.
+# Drawing in the viewport, called by `handlers.py`. `gpu` is imported only when something is drawn, because it does not
+# work without a window.
 
 _Numbers = tuple[float, ...]
 
 # The colors of the lines that show a bone. A bone at its limit also has a cross.
 _WHITE: Final = (1.0, 1.0, 1.0)
-# The opacity of surfaces and lines by kind; factors for bones that are not active, and for parts behind a mesh.
+# The opacity of surfaces and lines by kind, and factors for bones that are not active and for parts behind a mesh.
 _SURFACE_ALPHA: Final = {Kind.RANGE: 0.14, Kind.GUIDE: 0.0, Kind.MARKER: 1.0}
 _LINE_ALPHA: Final = {Kind.RANGE: 1.0, Kind.GUIDE: 0.45, Kind.MARKER: 1.0}
 _BESIDE: Final = 0.5
 _THROUGH: Final = 0.3
-# Pixels.
+# The widths of lines in pixels.
 _LINE_WIDTH: Final = {Kind.RANGE: 2.0, Kind.GUIDE: 1.0, Kind.MARKER: 1.5}
 _BINDING_WIDTH: Final = 2.0
 # The number of bones whose shapes are cached between redraws.
@@ -285,7 +284,7 @@ def shown_bones(context: bpy.types.Context) -> list[bpy.types.PoseBone]:
 
 
 def shapes_of_bone(bone: bpy.types.PoseBone) -> list[Shape]:
-    """The shapes of a bone's limit in world space; none for a free bone or an invalid limit."""
+    """The shapes of a bone's limit in world space; empty for a free bone or an invalid limit."""
     try:
         limit = read_limit(bone)
     except LimitPropertyError:
@@ -300,7 +299,7 @@ def shapes_of_bone(bone: bpy.types.PoseBone) -> list[Shape]:
 
 @lru_cache(maxsize=_KEPT)
 def _shapes_at(limit: Limit, rotation: _Numbers, length: float, frame: tuple[_Numbers, ...]) -> list[Shape]:
-    """The shapes of a limit with a world matrix of its frame; cached, because most redraws show the same."""
+    """The shapes of a limit, transformed to world space by its frame; cached, because most redraws show the same."""
     matrix = np.array(frame)
     return [
         Shape(shape.kind, shape.binds, _transformed(shape.vertices, matrix), shape.triangles, shape.lines)
@@ -321,7 +320,7 @@ def carried_frame(bone: bpy.types.PoseBone) -> Matrix:
 
 
 def gather(bones: Sequence[bpy.types.PoseBone], active: bpy.types.PoseBone | None) -> tuple[Drawing, Drawing]:
-    """The drawings of bones and their ranges; highlights the active bone and bones at their limits."""
+    """The drawings of ranges and of bones; the active bone and bones at their limits are highlighted."""
     shares = [
         (shape, 1.0 if bone == active or shape.binds else _BESIDE) for bone in bones for shape in shapes_of_bone(bone)
     ]
@@ -330,7 +329,7 @@ def gather(bones: Sequence[bpy.types.PoseBone], active: bpy.types.PoseBone | Non
 
 
 def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
-    """One drawing of shapes, each with an opacity."""
+    """One drawing of all shapes, each with an opacity factor."""
     surfaces = (
         (shape.vertices, shape.triangles, (*_color(shape), share * _SURFACE_ALPHA[shape.kind]))
         for shape, share in shares

@@ -18,7 +18,7 @@ from ...settings.why_not import mapped_markers
 from ..marker_state import BAD, FAIR
 from .drawing import Drawing, colored, draw_over
 
-# Blue, yellow and vermilion are distinct also for color-blind people. Larger errors have thicker lines too.
+# Color-blind people can distinguish blue, yellow and vermilion. Larger errors also have thicker lines.
 _LEVELS: Final = (((0.30, 0.66, 1.0, 1.0), 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), ((1.0, 0.25, 0.10, 1.0), 4.0))
 
 
@@ -32,7 +32,7 @@ class ErrorLines:
 
 
 def error_lines(rig: bpy.types.Object, frame: float) -> list[ErrorLines]:
-    """The lines of a rig's markers that are seen on the current frame, one entry per color."""
+    """The lines of a rig's visible markers on a frame, one entry per color."""
     pairs = list(_pairs(rig, frame))
     if not pairs:
         return []

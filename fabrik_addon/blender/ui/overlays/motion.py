@@ -23,12 +23,12 @@ _WHITE: Final = (1.0, 1.0, 1.0)
 BEFORE, AFTER = (0.90, 0.62, 0.0), (0.34, 0.71, 0.91)
 # The opacity of a trail at its ends.
 _FAINT: Final = 0.25
-# Ticks and dots are crosses. Their length is this share of a bone, and they are as thick as long on the screen.
+# Ticks and dots are short crosses with thick lines. Their length is this share of a bone's.
 _CROSS: Final = 0.01
 
 
 def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) -> Iterator[tuple[float, Single, Single]]:
-    """The paths of the tails of bones around a frame: lines, ticks on frames, and dots on keys.
+    """The paths of bones' tails around a frame: lines, ticks on frames, and dots on keys.
 
     Yields the width, (2 L, 3) ends and (2 L, 4) colors.
     """
@@ -62,7 +62,7 @@ def held_lines(paths: Paths, bone: str, first: float, last: float) -> tuple[Sing
 
 
 def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> tuple[Single, Single]:
-    """Crosses at (P, 3) points: ends (4 P, 3) of lines, and their colors (4 P, 4)."""
+    """Crosses at `points` (P, 3), with color `rgba` (4,): ends of lines (4 P, 3), and their colors (4 P, 4)."""
     arms = size * np.array([(-1, 0, 0), (1, 0, 0), (0, 0, -1), (0, 0, 1)], dtype=np.float64)
     ends = (points[:, None] + arms).reshape(-1, 3)
     return ends.astype(np.float32), np.repeat(rgba, 4, axis=0).astype(np.float32)
@@ -79,9 +79,9 @@ def joined(parts: Sequence[tuple[float, Single, Single]]) -> Lines:
     }
 
 
-# Seconds after which trails are updated: longer than the time between two keys of bones.
+# Seconds between checks for changed keys. This is longer than the time between inserting keys of two bones.
 _PAUSE: Final = 0.3
-# For the active rig. Drawings are cached until their data changes.
+# The paths of the active rig. Drawings are cached until their data changes.
 KEEPER = PathKeeper()
 _DRAWN: dict[tuple[object, ...], Drawing] = {}
 
@@ -92,7 +92,7 @@ def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | N
     paths, state = KEEPER.paths(rig, frame)
     if paths is None:
         if not KEEPER.is_current(rig, frame):
-            # The frame must not change while Blender draws.
+            # Update later, because the frame must not change while Blender draws.
             call_later(refresh_trails, _PAUSE)
         return None
     bones = trail_bones(context, rig, paths)
@@ -106,7 +106,7 @@ def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | N
 
 
 def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths) -> list[str]:
-    """The bones with trails: the selected ones, if trails are on."""
+    """The names of the bones with trails: the selected bones, if trails are on."""
     if not rig_settings(rig).show_trails:
         return []
     chosen = dict.fromkeys(solved_bone(rig, bone.name) for bone in selected_bones(context, rig))
@@ -114,12 +114,12 @@ def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths)
 
 
 def work_out(context: bpy.types.Context, rig: bpy.types.Object) -> bool:
-    """Let Blender play the shown frames of a rig that needs it; returns whether there are paths."""
+    """Update the trails of a rig whose frames Blender must play; returns whether there are paths."""
     return KEEPER.sample(rig, context.scene.frame_current, float(rig_settings(rig).trail_frames)) is not None
 
 
 def refresh_trails() -> float | None:
-    """Timer: update the trails of the active rig if its keys have changed; waits while other operations run.
+    """Update the trails of the active rig if its keys have changed. A timer; it waits while other operations run.
 
     Returns the seconds until the next call.
     """
@@ -137,7 +137,7 @@ def refresh_trails() -> float | None:
 
 
 def trail_points(context: bpy.types.Context, rig: bpy.types.Object) -> list[tuple[str, FloatArray, FloatArray]]:
-    """For each bone with a trail: its name, (F,) frames, and (F, 3) world positions of its tail."""
+    """The name of each bone with a trail, its frames (F,), and the world positions (F, 3) of its tail."""
     frame = context.scene.frame_current_final
     paths, _ = KEEPER.paths(rig, frame)
     if paths is None:

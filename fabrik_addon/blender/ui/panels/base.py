@@ -10,14 +10,14 @@ from bpy.types import Context, UILayout
 from ...settings.why_not import rig_at_hand, why_no_rig
 from ..translations import told
 
-# Measured on pictures of Blender 5.2's sidebar at its initial width: the space for a line beside an icon, and that of
-# frames, tabs and the icon.
+# Pixels, measured in Blender 5.2's sidebar at its initial width: the width of a line beside an icon, and of frames,
+# tabs and the icon.
 _ROOM: Final = 206.0
 _MARGINS: Final = 80.0
-# For a list's row, besides its scroll bar: the width of an icon, and the free space around a text.
+# Pixels in a list's row, besides its scroll bar: the width of an icon, and the free space around a text.
 _ICON: Final = 20.0
 _PAD: Final = 18.0
-# Number of shortened texts cached between redraws: the names of a few rigs.
+# The number of shortened texts that are cached between redraws, enough for the names of a few rigs.
 _KEPT: Final = 2048
 
 
@@ -40,7 +40,7 @@ class MotionTab:
 
 
 class AboutRig:
-    """A panel about the current rig, shown only if the rig is editable and has the panel's subject."""
+    """A panel about the current rig, shown only if the rig is editable and the panel has something to show."""
 
     layout: UILayout
 
@@ -79,7 +79,7 @@ class Rows:
         _active_data: Any,
         _active_property: str,
     ) -> None:
-        """Called by Blender, which checks the number of arguments."""
+        """Draw one item for Blender, which checks the number of arguments."""
         layout.use_property_split = False
         self.draw_row(layout, item)
 
@@ -95,7 +95,7 @@ def chosen_in(items: Any, place: int) -> Any:
 
 
 def draw_switch(layout: UILayout, item: Any, *, active: bool) -> UILayout:
-    """Draw the switch of an item in a list; returns the row for what follows."""
+    """Draw the switch of a list item; returns the row in which to continue."""
     row = layout.row(align=True)
     row.prop(item, "enabled", text="")
     names = row.row()
@@ -123,7 +123,7 @@ def draw_names(
 ) -> None:
     """Draw two names beside each other in a list's row, shortened if they are too long.
 
-    share: of the row, for the first with its icon. boxes: the width in icons of what precedes them.
+    share: the share of the row for the first name with its icon. boxes: the width in front of the names, in icons.
     """
     split = layout.split(factor=share)
     for part, name, shown in ((share, first, icon), (1.0 - share, second, second_icon)):
@@ -131,15 +131,15 @@ def draw_names(
 
 
 def draw_name(layout: UILayout, name: str, icon: Any, boxes: int, share: float = 1.0) -> None:
-    """Draw a name in a share of a list's row; boxes: the width in icons of what is beside it."""
+    """Draw a name in a share of a list's row; boxes: the width that is used beside it, in icons."""
     room = share * (_room_beside_icon() - boxes * _ICON) - _PAD
     layout.label(text=fitted(name, room - (0.0 if icon == "NONE" else _ICON)), icon=icon, translate=False)
 
 
 def fitted(name: str, most: float) -> str:
-    """A name, at most `most` pixels wide as drawn: its middle is cut, since its ends distinguish it.
+    """A name shortened to `most` pixels. Its middle is cut, because names usually differ at their ends.
 
-    A part before a colon is the same for all bones or markers of one origin, and is cut first.
+    A prefix before a colon is cut first, because all bones or markers of one source have the same prefix.
     """
     return _fitted(name, most, bpy.context.preferences.ui_styles[0].widget.points)
 
@@ -153,7 +153,7 @@ def _fitted(name: str, most: float, points: float) -> str:
 
 
 def short_lines(sentence: str, most: float) -> list[str]:
-    """A sentence in lines of at most `most` pixels as drawn, broken between words."""
+    """A sentence broken between words into lines of at most `most` pixels."""
     blf.size(0, bpy.context.preferences.ui_styles[0].widget.points)
     lines: list[str] = []
     for word in sentence.split():
@@ -166,7 +166,7 @@ def short_lines(sentence: str, most: float) -> list[str]:
 
 
 def _room_beside_icon() -> float:
-    """Pixels, at Blender's scale 1, for a line beside an icon in the sidebar at its initial width."""
+    """The width for a line beside an icon in the sidebar, in pixels at Blender's resolution scale 1."""
     region: Any = bpy.context.region
     if region is None or region.type != "UI":
         return _ROOM

@@ -1,6 +1,6 @@
-"""The limit of a bone in the Limits panel: sliders on its custom properties, and buttons that change it.
+"""Draws the limit of a bone in its panel: sliders for its custom properties, and buttons that change it.
 
-In a separate module from the panel's class, which Blender registers at start, since limits need the solver's.
+This is not in the panel's module, because Blender registers panels at start, and limits need the solver's code.
 """
 
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ from ..stiffness_slider import STIFFNESS_SLIDER
 from ..translations import said
 from .base import draw_lines
 
-# Length factors of a new stretch: unchanged, or half as long again.
+# Min and max length factors of a new stretch.
 FIRST_STRETCH = (1.0, 1.5)
-# The properties of sliders, their labels, and the directions of a human's swings.
+# The properties with sliders, the sliders' labels, and the names of directions of a human's swings.
 _PROPERTIES: Final = {"cone": CONE, "twist": TWIST, "hinge": HINGE}
 _WORDS: Final = {
     "cone": ("Swing +X", "+Z", "-X", "-Z"),

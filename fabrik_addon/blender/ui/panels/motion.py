@@ -1,4 +1,4 @@
-"""The tab for motion on rigs: its panels are the steps in order."""
+"""The tab for motion on rigs. Its panels are in the order of the steps."""
 
 from typing import Any, Final
 
@@ -126,7 +126,7 @@ def _draw_take(layout: UILayout, rig: bpy.types.Object, take: bpy.types.Collecti
         row.label(text=said(_WORDS[state]), translate=False)
 
 
-# Distinguished by shape; the report shows errors in figures.
+# The icons differ in shape. The report shows the errors as numbers.
 _MARKER_ICONS: Final[dict[str, Any]] = {
     "GONE": "UNLINKED",
     "FREE": "QUESTION",
@@ -283,7 +283,7 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
 
 
 def draw_output(layout: UILayout, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
-    """Draw which keys are written, and where."""
+    """Draw the settings of the keys to write, and of their action."""
     kept = rig_settings(rig)
     layout.prop(scene, "use_preview_range")
     if scene.use_preview_range:
@@ -322,7 +322,7 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
         return seen(rig).capture.report is not None
 
     def draw_header_preset(self, context: Context) -> None:
-        """Draw the switch of the lines from markers to their bones."""
+        """Draw the switch that shows lines from markers to their bones."""
         self.layout.prop(rig_settings(rig_at_hand(context)).capture, "show_errors", text="", icon="OVERLAY")
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
@@ -338,7 +338,7 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
 
 
 def _draw_figures(layout: UILayout, marker: FabrikMarker) -> None:
-    """Draw how well one marker was met."""
+    """Draw the errors of one marker."""
     column = layout.column(align=True)
     if marker.error < 0.0:
         draw_lines(column, said("{marker}: not seen, or not on a bone", marker=marker.name), "DOT")
@@ -413,7 +413,7 @@ def _draw_pairs(layout: UILayout, kept: FabrikRetarget) -> None:
 
 
 def _draw_advanced_pair(layout: UILayout, kept: FabrikRetarget) -> None:
-    """Draw rarely used settings."""
+    """Draw rarely used settings of the chosen pair of bones."""
     layout.prop(kept, "hands_in_world")
     layout.prop(kept, "reference")
     pair = chosen_in(kept.pairs, kept.active_pair)
@@ -440,7 +440,7 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
         column.prop(kept.drag, "spread")
         if kept.drag.spread:
             column.prop(kept.drag, "spread_to", expand=True)
-            # A drag over time changes keys; without auto-keying it changes one frame only.
+            # A drag over time changes keys. Without auto-keying it changes only one frame.
             column.prop(context.scene.tool_settings, "use_keyframe_insert_auto", text="Auto Keying", icon="REC")
         _draw_layers(layout, rig)
         layout.prop(kept, "show_trails")

@@ -1,4 +1,4 @@
-"""The tab for posing rigs: its panels from top to bottom."""
+"""The tab for posing rigs. Its panels are in order from top to bottom."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ from ..overlays.handlers import GOALS_SWITCH, LIMITS_SWITCH, catch_up
 from ..translations import CONTEXT, said
 from .base import AboutRig, PoseTab, Rows, chosen_in, draw_lines, draw_name, draw_names, draw_switch
 
-# Scale of the button that a new user presses first.
+# The scale of the button that new users press first.
 _LARGE = 1.6
 
 
@@ -86,7 +86,7 @@ def _draw_live(layout: UILayout, kept: FabrikRig) -> None:
 
 
 def _draw_options(layout: UILayout, rig: bpy.types.Object) -> None:
-    """Draw how the rest of the rig moves, and which bones get keys."""
+    """Draw the settings for the rest of the rig, and for the bones that get keys."""
     kept = rig_settings(rig)
     layout.prop(kept, "root")
     layout.prop(kept.drag, "reach")
@@ -106,7 +106,7 @@ class FABRIK_UL_effectors(Rows, UIList):
     @staticmethod
     def draw_row(layout: UILayout, effector: FabrikEffector) -> None:
         names = draw_switch(layout, effector, active=effector.enabled)
-        # Its target is named below the list.
+        # The name of the target is below the list.
         kind: Any = "PINNED" if effector.kind == "PIN" else "EMPTY_DATA" if effector.target else "ERROR"
         draw_name(names, effector.shown_bone or said("No bone"), "BONE_DATA", boxes=4)
         names.label(text="", icon=kind)
@@ -146,7 +146,7 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
 
 
 def _draw_effector(layout: UILayout, rig: bpy.types.Object, effector: FabrikEffector) -> None:
-    """Draw the target of the chosen target or pin, and below its other settings."""
+    """Draw the target of the chosen effector, and its other settings below."""
     if effector.kind == "TARGET":
         layout.prop(effector, "target")
         if effector.target is not None and effector.target.type == "ARMATURE":
@@ -227,7 +227,7 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
         return may_be_control_rig(rig) or len(seen(rig).control.carriers) > 0
 
     def draw_header(self, context: Context) -> None:
-        """Draw the switch, if there is something to switch."""
+        """Draw the switch, if the rig has controls."""
         kept = rig_settings(rig_at_hand(context)).control
         if len(kept.carriers):
             self.layout.prop(kept, "use", text="")

@@ -1,8 +1,8 @@
-"""The interface in other languages: each is a .po file of this folder, which translation tools can edit.
+"""Translates the interface. Each language is a .po file in this folder, which translation tools can edit.
 
-Blender translates what it draws by itself. Texts that are put together here are translated by `said`; results and
-errors, which already contain values, by `told`: their patterns are the entries of the context Message, with {} for a
-value.
+Blender translates labels and tooltips by itself. `said` translates texts into which values are inserted. `told`
+translates results and errors that already contain values. Their patterns are the entries of the context Message, with
+{} for a value.
 """
 
 import ast
@@ -17,28 +17,28 @@ import bpy
 
 _Table: TypeAlias = dict[tuple[str, str], str]
 
-# The context of all labels. Blender's own catalogue goes before an add-on's: without a context of their own "Manual"
-# would be a handbook in German, "Spread" a spray can and "Force" a force field.
+# The context of all labels. Blender's own translations have priority over an add-on's. Without an own context, in
+# German "Manual" would be a handbook, "Spread" a spray can and "Force" a force field.
 CONTEXT: Final = "FABRIK"
 # Tooltips and sentences have Blender's usual context.
 CONTEXTS: Final[tuple[str, ...]] = ("*", CONTEXT)
 MESSAGE: Final = "Message"
 # Separators between the parts of a message, the widest first.
 _JOINTS: Final = ("; ", ": ", ", ")
-# The prefix of English locales; a Blender without a window or without languages has none.
+# The prefix of English locales. A Blender without a window or without languages has no locale.
 _ENGLISH: Final = "en_"
-# Number of translated lines in the cache, since panels translate them at each redraw.
+# The number of translated lines in the cache, because panels translate lines at each redraw.
 _KEPT: Final = 1024
 
 
 def said(text: str, **values: object) -> str:
-    """A text in the language of Blender's interface, with values inserted for their names in braces."""
+    """A text translated to the language of Blender's interface; values replace their names in braces."""
     translated: str = bpy.app.translations.pgettext_iface(text, CONTEXT)
     return translated.format(**values) if values else translated
 
 
 def told(message: str) -> str:
-    """A message that already contains values, in the language of the interface."""
+    """A message that already contains values, translated to the language of the interface."""
     locale = bpy.app.translations.locale
     if not locale or locale.startswith(_ENGLISH):
         return message
@@ -47,7 +47,7 @@ def told(message: str) -> str:
 
 
 def translate(message: str, look_up: Callable[[str, str], str]) -> str:
-    """Translate a message by its pattern, including its values; else part by part; else leave it unchanged.
+    """Translate a message by its pattern, including its values, or else part by part; else return it unchanged.
 
     look_up: the translation of a pattern in a context.
     """
@@ -62,7 +62,7 @@ def translate(message: str, look_up: Callable[[str, str], str]) -> str:
 
 
 def _parts(message: str, joint: str) -> Iterator[str]:
-    """The parts of a message; adjacent parts made by one pattern stay together."""
+    """The parts of a message; adjacent parts of one pattern stay together."""
     parts = message.split(joint)
     while parts:
         count = 2 if len(parts) > 2 and _made_by(joint.join(parts[:2])) else 1
@@ -72,7 +72,7 @@ def _parts(message: str, joint: str) -> Iterator[str]:
 
 @lru_cache(maxsize=_KEPT)
 def _made_by(message: str) -> tuple[str, tuple[str, ...]] | None:
-    """The pattern of a message, and its values; if several patterns fit, the one with the most text of its own."""
+    """The pattern of a message, and its values; if several patterns fit, the one with the most text besides values."""
     if " " not in message:
         return None
     matches = ((pattern, expression.fullmatch(message)) for pattern, expression in _patterns())
@@ -91,7 +91,7 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
 
 @lru_cache(maxsize=1)
 def _languages() -> dict[str, _Table]:
-    """The entries of each language."""
+    """The translations of each language in Blender's format."""
     files = sorted(Path(__file__).parent.glob("*.po"))
     return {file.stem: table(file.read_text(encoding="utf-8")) for file in files}
 
