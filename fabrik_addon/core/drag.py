@@ -338,7 +338,7 @@ class DragSolver:
         self._bends_straight = True
 
     def go_on_from(self, rotations: FloatArray, location: FloatArray) -> None:
-        """Continue from another pose, (J, 4) local rotations and root (3,), with the last forces and constraints."""
+        """Continue from another pose, (J, 4) local rotations and root (3,), and keep the last forces and active set."""
         self.rotations, self.location = rotations, location
 
     def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
@@ -380,7 +380,11 @@ class DragSolver:
     def misses(
         self, rotations: FloatArray, location: FloatArray, points: FloatArray, target_rotations: FloatArray | None
     ) -> FloatArray:
-        """(E + O,) distances in units of length, and angles in radians, from the targets in a pose."""
+        """(E + O,) distances in units of length, and angles in radians, from the targets in a pose.
+
+        rotations: (J, 4) local. location: (3,) the root's head. points: (E, 3) and target_rotations: (E, 4), as in
+        `solve`. All but `rotations` are in armature space.
+        """
         wanted = self.goals.wanted(points, target_rotations)
         pose = self.bodies.pose(rotations[self.bodies.bones], location)
         return np.concatenate(self.goals.missed(self.goals.residual(pose, wanted)))
@@ -519,10 +523,10 @@ class DragSolver:
         from_far: bool = False,
         is_frame: bool = False,
     ) -> DragPose:
-        """The pose for targets as in `solve`, from the preferred pose instead of the current one.
+        """The pose for targets, starting from the preferred pose instead of the current one.
 
-        from_far: if goals are missed, also try a start from FABRIK's passes. is_frame: whether this is one of many
-        frames, to be solved in bounded time.
+        points: (E, 3) and target_rotations: (E, 4), as in `solve`. from_far: if goals are missed, also try a start from
+        FABRIK's passes. is_frame: whether this is one of many frames, to be solved in bounded time.
         """
         self.begin(*self.preferred)
         most = _STEPS_OF_A_FRAME if is_frame else None
@@ -591,7 +595,8 @@ class DragSolver:
     def _find_eases(self) -> list[tuple[Coupled, float, IntArray]]:
         """The hinges that are less bent in the preferred pose, by how many radians, and the effectors on their limb.
 
-        A free shin is eased by its thigh's effectors: a straight leg could not begin to hang from a thigh led aside.
+        The effectors of a thigh also ease its shin: otherwise a straight leg could not begin to hang from a raised
+        thigh.
         """
         found: list[tuple[Coupled, float, IntArray]] = []
         for each in self._coupled:

@@ -89,6 +89,8 @@ class Bounds:
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
         """Set the outline of the support, large enough for a pose that begins out of balance; `shift` shrinks it.
 
+        rotations: (J, 4) local. location: (3,) the root's head, armature space.
+
         A smaller outline inside it bounds the region of free movement. Points that start below the floor may stay that
         low.
         """
@@ -144,7 +146,7 @@ class Bounds:
         posture, count = self._posture, len(self._normals)
         if not count:
             return ConstraintRows.none(self._bodies.columns), Contacts.none()
-        # Hanging limbs count where they are, but do not swing out to keep balance.
+        # The masses of hanging limbs count at their real positions, but limbs do not swing out to keep balance.
         shifts = self._bodies.shifts(pose, motions, away.balanced, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         out = self._out(away)

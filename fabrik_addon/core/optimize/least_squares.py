@@ -18,9 +18,10 @@ from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
 from .poles import Poles
 
-# Columns have about length one, so damping is a pure number: with the first one, a step is almost undamped. With a
-# tenth of it a fallen marker displaced a joint by 12 mm, and with a third 0.6 % of poses end elsewhere in single
-# precision (0.1 %). At the largest damping a step is a millionth of the gradient.
+# The first damping, one that counts as none, and the largest one. Columns have a length of about one, so damping is a
+# pure number: with the first one, a step is almost undamped. With a tenth of it a fallen marker displaced a joint by
+# 12 mm, and with a third 0.6 % of poses end elsewhere in single precision (0.1 %). At the largest damping a step is a
+# millionth of the gradient.
 _FIRST, _LEAST, _MOST_DAMPING = 1e-3, 1e-9, 1.0 / SINGLE
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after bad ones, which itself
 # doubles.

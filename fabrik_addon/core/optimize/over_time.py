@@ -77,7 +77,7 @@ class ChangeOverTime:
     def _at_once(
         self, part: slice, on: IntArray, rows: FloatArray, wanted: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """The same for a part of the frames; `on` are indices in this part."""
+        """The change of `least` for a part of the frames; `on` are indices in this part."""
         apart = np.abs(self._frames[part, None] - self._frames[part])
         both, scaled = self._window[part, None] * self._window[part], np.sqrt(3.0) * apart / self._length
         smooth = both * (1.0 + scaled) * np.exp(-scaled)
