@@ -84,10 +84,10 @@ _EASED: Final = {"shin": 90.0}
 # its limit, and the pelvis tilts. A head dragged 50 cm forward and 70 down tilts by 40 degrees, with 0.01 by 89.
 # Hips only tilt to keep the balance. Hands are free: with a share of 0.0002 or more, wrists jerk when released.
 KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 2.0}
-# The force at which dragged hips are released, as a share of that of other bones. Lowered straight down by 40 cm, which
-# ankles at their limits do not allow, they are as far from the mouse as with 1 by 1 cm, 2 cm and 1 cm on the sample
-# person, Rigify's meta-rig and Mixamo's; with 1 the trunk folds by 34, 87 and 50 degrees to come that much nearer, with
-# 0.1 by 24, 8 and 35.
+# The force at which dragged hips are released, as a share of that of other bones. Test: hips dragged straight down by
+# 40 cm, which the limits of the ankles do not allow, on the sample person, Rigify's meta-rig and Mixamo's. With a share
+# of 1 the trunk bends by 34, 87 and 50 degrees; with 0.1 by 24, 8 and 35, and the hips end only 1, 2 and 1 cm farther
+# from the mouse.
 LEADS_WITH: Final = {"hips": 0.1}
 # A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")

@@ -79,7 +79,10 @@ def _between(positions: FloatArray, before: npt.NDArray[np.intp], share: FloatAr
 def hermite(
     start: FloatArray, end: FloatArray, start_slope: FloatArray, end_slope: FloatArray, s: FloatArray
 ) -> FloatArray:
-    """The cubic from start to end with the given slopes there, at s from 0 to 1. All arrays broadcast."""
+    """(...) values at `s` (...), from 0 to 1, of Hermite's cubic from `start` (...) to `end` (...).
+
+    start_slope, end_slope: (...) its slopes there, per unit of s. All arrays broadcast.
+    """
     line = (1.0 - s) * start + s * end
     bend = (1.0 - s) * (start_slope - (end - start)) - s * (end_slope - (end - start))
     return np.asarray(line + s * (1.0 - s) * bend)

@@ -132,7 +132,7 @@ def take(value: Any, _frames: IntArray | BoolArray) -> Any:
 
 
 def put(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
-    """The new value if `frames` contains the only frame, else the old one."""
+    """The new value if `frames` (N,) contains the only frame, else the old one."""
     return part if len(frames) else value
 
 
@@ -142,7 +142,7 @@ def count(_condition: bool) -> int:
 
 
 def replaced(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
-    """The new value if `frames` contains the only frame, else the old one."""
+    """The new value if `frames` (N,) contains the only frame, else the old one."""
     return part if len(frames) else value
 
 
