@@ -51,7 +51,7 @@ def measure_unlabelled():
 
 
 def _over_the_body(truth, seen):
-    """Eight labels that one would name first: one on each end of the body, two on the hips."""
+    """The eight most important labels: one on each end of the body, two on the hips."""
     chosen = []
     for bones in (("hips",), ("hips",), ("upper_chest", "chest"), ("head",), *ENDS):
         free = [name for name in seen if truth[name] in bones and name not in chosen]

@@ -88,7 +88,7 @@ def main():
         _measure(chosen[0])
     failed = []
     for name in chosen:
-        # One that breaks, or takes Blender down, leaves the others alone.
+        # A part that fails, or crashes Blender, does not stop the others.
         if subprocess.run([sys.executable, __file__, "--here", name]).returncode:
             failed.append(name)
             (KEPT / f"{name}.json").unlink(missing_ok=True)

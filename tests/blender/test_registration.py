@@ -79,7 +79,7 @@ def test_it_is_found_when_it_is_on():
 
 
 def tooltips():
-    """The tooltips of operators, properties and enum items, by their place."""
+    """The tooltips of operators, properties and enum items, by the name of their owner."""
     found = {}
     for cls in CLASSES:
         about = cls.bl_rna

@@ -121,7 +121,7 @@ def test_out_of_reach_the_feet_stay_and_the_body_is_calm():
 
 
 def farthest_steps(solver, found):
-    """(N - 1,) meters that the joint, or the middle of a bone, that goes farthest goes from pose to pose."""
+    """(N - 1,) the largest distance that a joint or the middle of a bone moves from pose to pose, in meters."""
     poses = np.array([forward_kinematics(solver.skeleton, each.rotations, each.root_location) for each in found])
     joints = poses[..., :3, 3]
     both = np.concatenate([joints, joints + 0.5 * solver.skeleton.lengths[:, None] * poses[..., :3, 1]], axis=1)
@@ -368,7 +368,7 @@ class TestHolding:
     """The constraint that keeps a body from its targets."""
 
     def held(self, shift, **options):
-        """The constraint that holds a hand that is led far, and the hand's error."""
+        """The constraint that keeps a hand from its target far away, and the hand's error."""
         solver, rest, points = person(**options)
         solver.begin(rest, skeleton().rest[0, :3, 3])
         targets = points.copy()

@@ -211,7 +211,7 @@ def _arp_limb_constraints(make, bones):
 
 
 def cloud_like(name="Cloud"):
-    """As CloudRig: FK-, IK- and STR- controls, parents by Armature constraints that can be switched, IK (1), FK (0)."""
+    """A rig like CloudRig's: FK-, IK- and STR- controls, parents by Armature constraints; 1 is IK, 0 is FK."""
     make = _Maker(name)
     spine = [*_SPINE, *_other_side(_SPINE)]
     limbs = _limbs()
@@ -298,7 +298,7 @@ def hand_made(name="Hand", *, switched=True):
 
 
 def only_ik(name="Only"):
-    """The same, but that nothing lets its limbs go from IK to FK; bones on IK have no shapes."""
+    """The rig without a switch from IK to FK for its limbs; bones on IK have no shapes."""
     return hand_made(name, switched=False)
 
 

@@ -39,7 +39,7 @@ def human(arms=0.0, bend=0.0, rolls=None, fingers=True):
 
 
 def in_proportion(rows, legs, arms):
-    """The same rows with legs and arms longer by factors, standing on the same ground."""
+    """The rows with legs and arms scaled by factors, on the same ground."""
     parts = {"thigh": legs, "shin": legs, "foot": legs, "toe": legs, "upper_arm": arms, "forearm": arms, "hand": arms}
     by_name, heads, tails = {row.name: row for row in rows}, {}, {}
     for row in rows:
@@ -83,7 +83,7 @@ def _arm(drop, bend):
 
 
 def _fingers(rows, drop, bend):
-    """Palm down; each finger curls toward it by the bend; the thumb lies in front."""
+    """With the palm down, each finger curls toward it by the bend; the thumb is in front."""
     hand = next(row for row in rows if row.name == "hand.L")
     along = unit(hand.tail - hand.head)
     down = unit(_below_level(drop + 90.0))

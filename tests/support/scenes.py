@@ -11,7 +11,7 @@ from fabrik_addon.blender.capture.import_markers import import_clip
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.markers.clip import Clip
 
-# Name, parent, head and tail; meters. The arms begin beside the spine's tail, and no limb is straight.
+# Name, parent, head and tail; meters. The arms begin next to the spine's tail, and no limb is straight.
 PERSON = (
     ("hips", "", (0, 0, 1.0), (0, 0, 1.15)),
     ("spine", "hips", (0, 0, 1.15), (0, 0.02, 1.45)),
@@ -52,7 +52,7 @@ def make_rig(bones=PERSON, name="Rig", mode="QUATERNION"):
 
 
 def place(rig, location=(0.4, -1.3, 0.2), turn=0.7, scale=1.0):
-    """Put the rig somewhere in the world."""
+    """Move and rotate the rig in the world."""
     rig.location, rig.scale = location, (scale,) * 3
     rig.rotation_euler = (0.1, -0.2, turn)
     bpy.context.view_layer.update()

@@ -18,7 +18,7 @@ from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
 from .poles import Poles
 
-# The first damping, one that counts as none, and the largest one. Columns have a length of about one, so damping is a
+# The first, the smallest and the largest damping. Columns have a length of about one, so damping is a
 # pure number: with the first one, a step is almost undamped. With a tenth of it a fallen marker displaced a joint by
 # 12 mm, and with a third 0.6 % of poses end elsewhere in single precision (0.1 %). At the largest damping a step is a
 # millionth of the gradient.

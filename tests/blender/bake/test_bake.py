@@ -134,7 +134,7 @@ class TestWhatIsKeyed:
 
     def test_a_bone_whose_marker_is_never_seen_is_not_keyed(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=9, hidden=[(slice(None), 1)])
-        # A dead straight limb, which solving begins with bending.
+        # A perfectly straight limb, which the solver bends first.
         rig.pose.bones["forearm.L"].matrix = rig.pose.bones["upper_arm.L"].matrix @ Matrix.Translation(
             (0.0, rig.data.bones["upper_arm.L"].length, 0.0)
         )

@@ -41,7 +41,7 @@ def check_lines(lines, call):
 
 
 def check_files(folder):
-    """All files are there, whole, and nothing else."""
+    """All files exist and are complete, and there are no others."""
     names = [f"take{number}.{end}" for number in range(TAKES) for end in ("blend", "csv")]
     assert sorted(path.name for path in (folder / "out").iterdir()) == names
     for name in names[::2]:
@@ -173,7 +173,7 @@ class TestDask:
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=60)
         assert (running.returncode, err) == (130, "fabrik_bake: stopped; complete files are kept\n")
-        # Takes that have begun are finished, and no other begins.
+        # Takes that have been started are finished, and no others are started.
         wait_for(lambda: not any(".part" in path.name for path in (tmp_path / "out").iterdir()))
         time.sleep(5)
         assert len(list((tmp_path / "out").iterdir())) < 2 * TAKES

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 
 ROOT = Path(__file__).parents[3]
 FRAMES = 12
-# A name alone means a tail; the others are points beside the bones, in meters.
+# A name alone means a tail; the others are points next to the bones, in meters.
 POINTS = {
     "Head": ("head", (0.05, 0.12, 0.1)),
     "Nose": ("head", (0.0, 0.1, 0.15)),
@@ -93,7 +93,7 @@ def rows_of(path, scope):
 
 
 class TestBake:
-    """A recording goes in, keyframes come out."""
+    """Bakes of a recording from the command line."""
 
     def test_blend_report_and_table(self, files, capfd):
         assert cli.run_command(files.arguments()) == 0
@@ -655,7 +655,7 @@ class TestSeveralTakes:
         assert [line for line in lines[-3:] if "take" in line] == ["1 of 3 takes written", *lines[:2]]
 
     def test_doubts_count_as_failures_where_they_are_to(self, files, capfd):
-        """The take is written all the same, and counted as such."""
+        """The take is still written, and counts as one with warnings."""
         recordings = self.takes(files)
         few = ["LKnee", "LAnkle", "RKnee", "RAnkle", "LHip", "RHip"]
         entries = json.loads(files.map.read_text())

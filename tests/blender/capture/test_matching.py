@@ -265,7 +265,7 @@ class TestSeveralTakes:
 
     @staticmethod
     def standing(source="static.trc"):
-        """A static trial: nothing gets about by more than a centimeter."""
+        """A static trial: no marker moves by more than a centimeter."""
         where = np.random.default_rng(1).uniform(0.5, 1.0, (1, len(LABELS), 3))
         sway = np.random.default_rng(2).uniform(0.0, 0.01, (30, len(LABELS), 3))
         return import_clip(bpy.context, Clip(LABELS, 50.0, where + sway, up_axis="Z", source=source))

@@ -107,7 +107,7 @@ def test_another_armatures_motion():
     result = finish(steps)
     assert {"upper_arm_fk.L", "forearm_fk.L", "torso"} <= keyed_controls(rig)
     stands_as_solved(rig, result)
-    # Switched back to IK the limbs stand as on FK, all frames through.
+    # After a switch back to IK, the limbs have the same poses as on FK, on all frames.
     limbs = [row for row in rig.fabrik.control.carriers if row.switch]
     body, ends = [row.name for row in limbs], [bool(row.goes_by) for row in limbs]
     assert sum(ends) == 4
@@ -138,7 +138,7 @@ def test_limbs_that_are_to_be_on_fk_leave_their_ik_controls_alone():
 
 
 def keyed_controls(rig):
-    """The controls that have keys; nothing else has but the switches of limbs."""
+    """The controls that have keys; besides them only the switches of limbs have keys."""
     controls = {row.control for row in rig.fabrik.control.carriers} | {rig.fabrik.control.place}
     controls |= {row.name for row in rig.fabrik.control.controls if row.limb}
     switches = {row.name for row in rig.fabrik.control.switches}

@@ -1,4 +1,4 @@
-"""Dragging over time: the frames about the present one follow, and nothing else changes."""
+"""Dragging over time: the frames around the current one follow, and nothing else changes."""
 
 import bpy
 import numpy as np
@@ -47,7 +47,7 @@ def places(rig, bones):
 
 
 def roughest(keys):
-    """The farthest that any channel goes from key to key."""
+    """The largest change of any channel from key to key."""
     return max(np.abs(np.diff(values[:, 1])).max() for values in keys.values())
 
 
@@ -300,7 +300,7 @@ def going_round():
     rig = takes.walking_human()
     for curve in keyframes.curves(rig):
         keys = curve.keyframe_points
-        # One round ends as it begins, but for how far the person has come.
+        # A cycle ends in the pose in which it begins, except for the distance that the person has walked.
         if "rotation" in curve.data_path:
             keys[-1].co[1] = keys[0].co[1]
         curve.modifiers.new("CYCLES")

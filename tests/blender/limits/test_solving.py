@@ -74,7 +74,7 @@ def worst_break_played(rig, frames):
 
 
 class TestSolve:
-    """The present frame."""
+    """*Solve* on the current frame."""
 
     def solved(self, rig, targets, start):
         for bone, point in zip(scenes.ENDS, targets, strict=True):

@@ -1,4 +1,4 @@
-"""First drags that need no correction: what bends, what hangs and what does not move, on the sample person."""
+"""Drags of the sample person look natural: which joints bend, which limbs hang, and which bones do not move."""
 
 from pathlib import Path
 

@@ -17,8 +17,8 @@ class Figure:
 
     Attributes:
         heads: (B, 3) where the bones start.
-        frames: (B, 3, 3) how they are turned, in the skeleton's space.
-        rides: (B, E) whether an effector moves when a bone turns.
+        frames: (B, 3, 3) their orientations, in the skeleton's space.
+        rides: (B, E) whether an effector moves when a bone rotates.
     """
 
     def __init__(self, skeleton, ends, *, limits=None, rotations=None, root=None):
