@@ -120,7 +120,7 @@ def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
         own = edge + (across - edge) / (steps + 1.0) - bend
         whole, straight = own * steps, end - start
         # A cubic stays monotone up to three times the straight slope (Fritsch and Carlson, Monotone Piecewise Cubic
-        # Interpolation, 1980). Beyond that it goes as far as its speed takes it in the time above.
+        # Interpolation, 1980). It may exceed that only by its speed over the time above.
         along = np.where(whole * straight > 0.0, 3.0 * np.abs(straight), 0.0)
         farthest = np.maximum(along, np.abs(own) * (_CARRIED * rate))
         edges.append(np.sign(whole) * np.minimum(np.abs(whole), farthest))

@@ -31,7 +31,7 @@ def property_names(rna):
 
 
 def registered():
-    """All of Blender that an add-on can add to."""
+    """All parts of Blender to which an add-on can add."""
     return {
         "types": set(dir(bpy.types)),
         "operators": {f"{group}.{name}" for group in dir(bpy.ops) for name in dir(getattr(bpy.ops, group))},

@@ -36,7 +36,7 @@ def viewport():
 
 @contextmanager
 def pressing(**methods):
-    """A function that starts a drag by the mouse in the viewport, and returns the operators that run since then."""
+    """A function that starts a drag by the mouse in the viewport, and returns the operators that then run."""
     running = []
     taken = {name: value for name, value in vars(FABRIK_OT_drag).items() if name not in {"bl_rna", "__dict__"}}
     with viewport() as region:

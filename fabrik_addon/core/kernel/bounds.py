@@ -17,7 +17,7 @@ _NEAR_FLOOR, _NEAR_CAPSULES = 0.3, 0.05
 # Keys of these rows, beyond those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
-# Meters: a center of mass with less room than this has none.
+# Meters: a smaller distance from the center of mass to the support's edge counts as none.
 _NO_ROOM = 1e-9
 # Compliance of the support per force of 1, the unit of the posture term: balance is kept within 1.5 cm.
 _BALANCE_YIELDS = 0.015

@@ -82,7 +82,7 @@ class TestJobs:
     def test_a_process_that_crashes_costs_one_take(self, call, addon_folder, tmp_path):
         running = start(call, "--jobs", "2", folder=addon_folder)
         first = next(line for line in running.stdout if line.startswith("take"))
-        # By then both are at work again.
+        # By then both workers are running again.
         time.sleep(0.3)
         os.kill(processes(running.pid)[0], signal.SIGKILL)
         out, err = running.communicate(timeout=300)
@@ -112,7 +112,7 @@ class TestJobs:
 
 
 def start(call, *more, folder, **environment):
-    """A bake in a process of its own, in another session, as a terminal's."""
+    """Start a bake in a separate process and session, as a terminal does."""
     command = [sys.executable, "-m", "fabrik_addon", "bake", *call, *more]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **environment})

@@ -131,7 +131,7 @@ class TestOtherProportions:
 
 
 class TestStatic:
-    """A recording of its own to measure on."""
+    """A calibration from a separate static recording."""
 
     def test_static_take(self):
         rig, truth = recorded()

@@ -120,7 +120,7 @@ def test_another_armatures_motion():
         bpy.context.view_layer.update()
         on_ik = np.array([rig.pose.bones[name].matrix for name in body])
         assert on_ik[ends] == pytest.approx(on_fk[ends], abs=2e-3), frame
-        # How long its IK makes a straight limb is the rig's affair.
+        # The rig's IK determines the length of a straight limb.
         assert on_ik[:, :3, 3] == pytest.approx(on_fk[:, :3, 3], abs=0.01), frame
 
 

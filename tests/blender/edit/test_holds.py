@@ -350,7 +350,7 @@ def test_holding_feet_again_replaces_the_holds_and_the_action_keeps_its_length(r
 
 
 def test_feet_are_held_whatever_else_the_rig_has(walk):
-    """A bone of its own before the body's in the armature, without keys."""
+    """The armature has another bone, without keys, before those of the body."""
     animation = walk.animation_data
     action, slot, world = animation.action, animation.action_slot, walk.matrix_world.copy()
     rig = scenes.make_rig((("prop", "", (1, 0, 0), (1, 0, 1)),), "Whole")

@@ -153,7 +153,7 @@ class TestWalk:
     ],
 )
 def test_limbs_that_come_to_be_straight_make_no_jerk(options, exact):
-    """The walk's frame 250: knees are all but straight on some frames about it; 5 cm up are out of reach."""
+    """On the walk's frame 250: knees are nearly straight on some frames around it; 5 cm up is out of reach."""
     frames = np.arange(1, 62)
     rig = takes.walking_human(61, first=219)
     go_to(31)
@@ -296,7 +296,7 @@ def test_what_is_outside_keeps_its_shape_with_bezier_keys(kind):
 
 
 def going_round():
-    """A hundred frames of the walk that come again and again."""
+    """A hundred frames of the walk, repeated."""
     rig = takes.walking_human()
     for curve in keyframes.curves(rig):
         keys = curve.keyframe_points

@@ -134,7 +134,7 @@ class TestSolve:
 
 
 class TestBake:
-    """Over frames."""
+    """Bakes of a limited rig."""
 
     @pytest.mark.parametrize(("root", "travel"), [("FIXED", 0.0), ("FREE", 1.0)])
     def test_limits_are_kept_and_targets_met(self, rig, root, travel):

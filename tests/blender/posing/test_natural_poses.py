@@ -122,7 +122,7 @@ def test_a_shin_hangs_from_a_raised_knee(human):
 
 
 def test_a_shin_hangs_from_a_knee_led_aside(human):
-    """The leg was lifted straight, like a board."""
+    """Before, the leg was lifted straight."""
     drag(human, "thigh.L", (0.25, 0.0, 0.15), pinned=("foot.R",))
     assert from_vertical(human, "thigh.L") > 40.0
     assert from_vertical(human, "shin.L") < 25.0

@@ -21,7 +21,7 @@ FRAMES = (1, 12, 24)
 
 @pytest.fixture
 def moving(clean_scene):
-    """A person that waves, bows and walks off, and another one, active, that is to do the same."""
+    """A person who waves, bows and walks off, and another one, active, to which the motion is retargeted."""
     source, rig = make_rig(name="Source"), make_rig(name="Rig")
     for frame in FRAMES:
         for bone, way in (("upper_arm.L", (0.5, 0.1, 0.7)), ("spine", (0.3, 0.0, 0.1)), ("shin.R", (0.8, 0.0, 0.0))):

@@ -35,7 +35,7 @@ def shown(empty, frames):
 
 
 def key_state(curve, first, last):
-    """All that there is to keys from one frame to another."""
+    """All properties of the keys from one frame to another."""
     return [
         (tuple(key.co), tuple(key.handle_left), tuple(key.handle_right), key.interpolation, key.easing, key.type)
         for key in curve.keyframe_points

@@ -10,7 +10,7 @@ from support.families import FAMILIES
 from fabrik_addon.core import Effector, Options, Skeleton, Solver, Status, solve
 
 NOISE = 0.01
-# With so many sweeps and steps a fit was cut off.
+# A fit that takes this many sweeps and steps was cut off.
 MOST = 60
 
 

@@ -54,7 +54,7 @@ def test_clasped_hands(root, limited):
 
 
 def test_both_sides_of_a_loop_give_way():
-    """The paper's Y: two arms alike move alike."""
+    """The paper's Y: two equal arms move symmetrically."""
     skeleton = paper_y()
     effectors = [Effector("left2", target_bone="right2"), Effector("stem3")]
     targets = np.array([[NOWHERE, [0.0, 0.0, 0.4]]])
