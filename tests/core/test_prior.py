@@ -11,7 +11,7 @@ REST = np.array([1.0, 0.0, 0.0, 0.0])
 
 
 def turned(angle):
-    """About local X."""
+    """A rotation about local X."""
     return np.array([np.cos(0.5 * angle), np.sin(0.5 * angle), 0.0, 0.0])
 
 

@@ -82,7 +82,7 @@ def lead(name, *places):
 
 
 def rest():
-    """All is as it was at first."""
+    """Restore the start pose."""
     for each in rig().pose.bones:
         each.matrix_basis.identity()
         each.location, each.rotation_quaternion = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)

@@ -13,7 +13,7 @@ CORNERS = np.array([[-0.2, 0.1, 0.5], [0.2, 0.1, 0.5], [0.2, -0.1, 0.5], [0.1, -
 
 
 def ends(lines):
-    """The forms: how many edges each has."""
+    """The number of edges of each drawn shape."""
     return [len(each.ends) for each in lines]
 
 

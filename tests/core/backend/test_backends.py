@@ -22,7 +22,7 @@ quaternions = arrays(np.float64, (1, 4), elements=coordinates).filter(lambda q: 
 
 
 def both(name, *operands):
-    """The same function on both systems, as arrays."""
+    """The results of a function on both backends, as arrays."""
     results = []
     for numbers in (one, many):
         values = [numbers.vector(item) if item.shape[1] == 3 else unit(numbers, item) for item in operands]

@@ -65,7 +65,7 @@ def test_a_fit_ends_only_where_no_joint_can_do_anything(name, noise):
 
 @pytest.mark.parametrize("name", ["human, 5 goals", "human, ankles"])
 def test_a_later_goal_is_given_up_only_where_no_joint_can_do_anything(name):
-    """The head has a lower priority than hands and feet, and nearly no weight beside them; each pose is reachable."""
+    """The head has a lower priority than hands and feet, and almost no weight; each pose is reachable."""
     family = FAMILIES[name]
     effectors = [replace(effector, priority=int(effector.bone == "head")) for effector in family.effectors]
     targets = family.targets(np.random.default_rng(4), 200)
