@@ -65,7 +65,7 @@ def _over_the_list(seen):
 
 
 def _told(person, clip, truth, asked):
-    """How many labels are taken away; how many of these markers get their bone, and another; the largest weight."""
+    """The numbers of removed labels and of right and wrong bones for these markers, and the largest weight."""
     names = tuple(f"*{place}" if name in asked else name for place, name in enumerate(clip.names))
     known = person.matched(names)
     guesses = assign_by_motion(person.skeleton, known, replace(clip, names=names), person.parts, person.rest)

@@ -22,7 +22,7 @@ HUMAN = Path(__file__).parents[1] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
 # Meters from one step to the next, as a slow hand on the mouse goes.
 STEP = 0.01
-# A drag back at its start is put back to the bit; so near to it the pose is still a solved one.
+# A drag that returns to its start restores the pose exactly; at this distance from it, the pose is still solved.
 NEARLY_BACK = 1e-5
 # Moves of the mouse with which a hand comes to rest: joints take their time.
 RESTING = 4

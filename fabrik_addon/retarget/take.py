@@ -224,7 +224,7 @@ class _Work:
 def _down(reach: FloatArray, own: FloatArray, length: float, up: FloatArray) -> FloatArray:
     """(F,) how far a hip joint is lowered for its leg to reach from there to its foot, by vectors (F, 3).
 
-    own: (F,) lengths of the leg from hip to foot as transferred. A leg that has to be longer gets straight gradually,
+    own: (F,) lengths of the leg from hip to foot as transferred. A leg that has to be longer is straightened gradually,
     whatever its whole length, since a knee that is almost straight bends by many degrees within millimeters.
     """
     wanted, height = lengths(reach), reach @ up

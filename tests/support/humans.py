@@ -51,13 +51,13 @@ def in_proportion(rows, legs, arms):
 
 
 def named(rows, names):
-    """The same rows under the names of a scheme, with the bones that it has besides."""
+    """The same rows under the names of a scheme, with its additional bones."""
     known = {row.name: names(row.name) for row in rows}
     return [Row(known[row.name], known.get(row.parent, ""), row.head, row.tail, row.x_axis) for row in rows]
 
 
 def rest_bones(rows):
-    """The rows as the preset takes them."""
+    """The rows as rest bones, the input of the preset."""
     return {
         row.name: RestBone(row.parent, row.head, row.axes, float(np.linalg.norm(row.tail - row.head))) for row in rows
     }

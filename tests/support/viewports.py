@@ -26,7 +26,7 @@ def mouse(kind, x, y, value="PRESS"):
 
 @contextmanager
 def viewport():
-    """The 3D viewport as context; its region."""
+    """Override the context with the 3D viewport; gives its region."""
     window = bpy.context.window_manager.windows[0]
     area = next(area for area in window.screen.areas if area.type == "VIEW_3D")
     region = next(region for region in area.regions if region.type == "WINDOW")

@@ -45,7 +45,7 @@ def drag(rig, bone, shifts):
 
 
 def straight(shift):
-    """(N, 3) there, a centimeter a step."""
+    """(N, 3) a straight path in steps of a centimeter."""
     count = int(np.ceil(np.linalg.norm(shift) / STEP))
     return np.outer(np.arange(1, count + 1) / count, shift)
 

@@ -34,7 +34,7 @@ def of_kind(shapes, kind):
 
 
 def is_legal(limit, points, slack=1e-6):
-    """Whether a bone may point to every one of some points (N, 3), but for rounding."""
+    """Whether a bone may point toward each of some points (N, 3), up to rounding errors."""
     unit = points / np.linalg.norm(points, axis=1, keepdims=True)
     turned = many.quaternion(compose_arrays(*leans_of(points).T, np.zeros(len(points))))
     kept = many.stack([limit.clamp(many, turned)], len(points))[:, 0]

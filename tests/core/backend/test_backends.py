@@ -1,4 +1,4 @@
-"""The two number systems agree with each other, primitive by primitive and solve by solve."""
+"""The two backends agree, for each basic function and for whole solves."""
 
 import numpy as np
 import pytest

@@ -23,7 +23,7 @@ def enlarged(skeleton, factor):
 
 @pytest.mark.parametrize("factor", [1e-3, 1e-2, 1e2, 1e3])
 def test_markers_are_fitted_alike_in_every_unit(factor):
-    """A free root's location is unknown as well as the angles."""
+    """Both the angles and the location of a free root are fitted."""
     markers = walker.true_positions()[:12]
     markers = markers + NOISE * np.random.default_rng(5).normal(size=markers.shape)
     expected = Solver(walker.skeleton(), walker.effectors(), root="FREE").solve(markers)

@@ -66,7 +66,7 @@ def test_undecided_bones_do_not_tremble_and_markers_are_met_as_well(noise):
 
 
 def test_collars_whose_markers_are_missing_move_less_than_arms():
-    """The elbows are as well met with an arm that is nearer its rest and a collar farther off: people's are not so."""
+    """A collar could rotate instead of the arm with the same error at the elbow; people rotate the arm."""
     kept = [place for place, name in enumerate(walker.marker_names()) if name[1:] not in {"SHO", "UPA"}]
     skeleton, effectors = walker.skeleton(), [walker.effectors()[place] for place in kept]
     targets, true = walker.true_positions()[:120:2, kept], walker.true_rotations()[:120:2]
