@@ -43,7 +43,7 @@ NEAR = 0.5
 SAME_POSE, SAME_PLAY = 5.0, 1.0
 # Meters. A goal missed by less than the first is met; people see a miss of more than the second.
 MET, SEEN = 1e-3, 0.03
-# Meters from one step to the next.
+# The length of a step, in meters.
 STEP, LARGE_STEP, SMALL_STEP, BALANCE_STEP = 0.03, 0.15, 0.015, 0.06
 DETOUR = 0.2
 FRAMES = 60

@@ -75,7 +75,7 @@ QUESTIONS = {
 PARTS = {part: function for parts in QUESTIONS.values() for part, function in parts.items()}
 KEPT = ROOT / "build" / "bench"
 RESULTS = ROOT / "docs" / "bench" / "results.md"
-SHORT = 8  # rows of a table that is shown whole where its part has no aim
+SHORT = 8  # rows of a table that is shown completely, if its part has no aim
 
 
 def main():

@@ -583,7 +583,7 @@ class DragSolver:
             limit = self._own_limits.get(self.skeleton.names[bone])
             if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and isinstance(limit, Hinge):
                 axis, above = np.sign(limit.middle) * np.array(limit.turn_axis), int(self.bodies.parents[body])
-                # Joints are stiffer toward their shorter range: stiffness goes with its inverse square.
+                # Joints are stiffer toward their shorter range: stiffness is proportional to its inverse square.
                 bends = self.skeleton.rest_turn(bone) @ axis * np.array([[-_FAR], [_FAR]])
                 far = np.repeat(np.tile(IDENTITY, (len(self.bodies.bones), 1))[None], 2, axis=0)
                 far[:, above] = quaternion_from_rotation_vector(bends)
@@ -662,7 +662,7 @@ class DragSolver:
                 self._active = _Active(constraints.keys[pushes > 0.0], pushes[pushes > 0.0])
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= 0.4
-        # The forces of another pose may bend the model far too much: the next step begins without them.
+        # The forces of another pose may give the model far too much curvature: the next step begins without them.
         self._forces = np.zeros_like(self._forces)
         return state, max(10.0 * damping, 0.3), np.inf
 

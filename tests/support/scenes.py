@@ -67,7 +67,7 @@ def make_active(thing):
 
 
 def smooth_motion(rig, frames, seed=0, most=0.6, travel=0.0):
-    """Smooth random poses: (F, N, 4) rotations in the order of the pose bones, and (F, 3) moves of the first root."""
+    """Smooth random poses: (F, N, 4) rotations in the order of pose bones, and (F, 3) locations of the first root."""
     rng = np.random.default_rng(seed)
     phase = np.linspace(0.0, 2.0 * np.pi, frames)[:, None, None]
     count = len(rig.pose.bones)

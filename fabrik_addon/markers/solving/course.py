@@ -179,7 +179,7 @@ def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Gene
     counts = prior_weight(recording, _FROM_REST * spread)
     first = np.unique(np.append(np.arange(0, len(knots), _FROM_REST_ONE_IN), len(knots) - 1))
     found = yield from within(0.0, 0.2, _near_rest(recording, knots[first], counts))
-    # Keypoints are about 12 mm off: a nearly straight spine is more likely than where they put it.
+    # Keypoints are about 12 mm off: a nearly straight spine is more likely than the bent one that would fit them.
     usual = np.nan_to_num(usual_distances(found.errors))
     excess = float((usual**2).mean()) - (NOISE * recording.solver.skeleton.size) ** 2
     at_rest = steady * _REST_COUNTS * float(recording.weights.mean()) * max(excess, 0.0) / spread**2
