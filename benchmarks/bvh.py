@@ -85,7 +85,7 @@ def _read(path):
 
 
 def _taken(joints, word, rest, open_joints, last):
-    """The index of the current joint, None for an end, after one more line."""
+    """Read one more line; returns the index of the current joint, None for an end."""
     if word in {"ROOT", "JOINT"}:
         joints.parents.append(open_joints[-1] if open_joints else -1)
         joints.names.append(rest[0])
@@ -161,7 +161,7 @@ def _stood(joints, first):
 
 
 def _skeleton(joints, kept, turns, places, scale):
-    """Bones from each joint to the next one, hinges with their X axis about as they bend."""
+    """Bones from each joint to the next one, the X axes of hinges close to the axis of their bend."""
     rest, lengths = np.tile(np.eye(4), (len(kept), 1, 1)), []
     for bone, joint in enumerate(kept):
         below = [child for child, parent in enumerate(joints.parents) if parent == joint]

@@ -43,7 +43,7 @@ NEAR = 0.5
 SAME_POSE, SAME_PLAY = 5.0, 1.0
 # Meters. A goal missed by less than the first is met; people see a miss of more than the second.
 MET, SEEN = 1e-3, 0.03
-# Meters from one step to the next.
+# The length of a step, in meters.
 STEP, LARGE_STEP, SMALL_STEP, BALANCE_STEP = 0.03, 0.15, 0.015, 0.06
 DETOUR = 0.2
 FRAMES = 60
@@ -52,12 +52,12 @@ BALANCE_GOALS = 25
 HANDS = ("hand.L", "hand.R")
 # Goals that are drawn at once, and how many times, for each hand.
 HAND_GOALS, HAND_DRAWS = 25, 10
-# Meters that capsules may be in each other.
+# Meters: the allowed overlap of capsules.
 DEPTH = 5e-3
 
 
 class Keeper:
-    """Puts a rig back to the pose that it was in: rotations and locations of its bones."""
+    """Restores the pose of a rig: rotations and locations of its bones."""
 
     def __init__(self, rig):
         self._kept = [(bone, bone.rotation_quaternion.copy(), bone.location.copy()) for bone in rig.pose.bones]
@@ -178,7 +178,7 @@ WAYS = (
 
 
 def measure_self_collision():
-    """Hands dragged to random goals: how many bodies are in themselves on release."""
+    """Hands dragged to random goals: how many bodies overlap themselves on release."""
     rig, rows, aims = open_human(), [], []
     keeper, goals = Keeper(rig), reachable_goals("hands")
     for switch in (False, True):
@@ -214,7 +214,7 @@ def measure_self_collision():
 
 
 def _depths(rig, goal, side):
-    """Meters that the rig is in itself, and that a goal (3,) of the hand of a side is in anything but its arm."""
+    """Depths in meters: of the rig's overlap with itself, and of a hand's goal (3,) inside all but its own arm."""
     collision = fitted(rig)
     shares = np.linspace(0.0, 1.0, 61)[:, None]
     along, radii = [], np.array([each.radius for each in collision.capsules])
@@ -231,7 +231,7 @@ def _depths(rig, goal, side):
 
 
 def _dragged_to(rig, keeper, grip, way, goal):
-    """The pose in which a drag to a goal ends, and meters that it misses it; the rig is put back."""
+    """The pose in which a drag to a goal ends, and its distance from the goal in meters; restores the rig."""
     pin_only(rig, grip)
     drag = begin_drag(bpy.context, rig, grip.bone, point=grip.point, settings=DragSettings(root="FREE"))
     for location in way(drag.start, goal):
@@ -245,7 +245,7 @@ def _dragged_to(rig, keeper, grip, way, goal):
 
 
 def _unlike(pose, other):
-    """Degrees and meters that the joint that differs most differs by."""
+    """The largest differences of a joint between two poses, in degrees and in meters."""
     degrees = np.degrees(angle_between(pose[0], other[0])).max()
     return degrees, np.linalg.norm(pose[1][:, :3, 3] - other[1][:, :3, 3], axis=1).max()
 
@@ -371,7 +371,7 @@ OUT_OF_REACH = {
 
 
 def measure_out_of_reach():
-    """The mouse moves on beyond reach, then jitters by a millimeter."""
+    """The mouse moves beyond reach, then jitters by a millimeter."""
     rig, rows, aims = open_human(), [], []
     for name, path in OUT_OF_REACH.items():
         shifts = np.concatenate([path.out(), path.out()[-1] + TREMBLES])
@@ -436,7 +436,7 @@ def _solved_errors(rig, path, shifts, track):
 
 
 def measure_balance():
-    """How many goals that the pinned feet and the limits leave in reach are missed."""
+    """How many goals are missed that are in reach with pinned feet and within the limits."""
     goals, rig, rows, aims = reachable_goals("anywhere"), open_human(), [], []
     keeper, way = Keeper(rig), lambda start, goal: _steps((start, goal), BALANCE_STEP)
     missed = {balance: [] for balance in BALANCES}

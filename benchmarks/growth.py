@@ -47,7 +47,7 @@ def _by_bones():
 
 
 def _by_goals():
-    """A trunk of 20 bones, on as many of which as there are goals hangs an arm of three."""
+    """A trunk of 20 bones. For each goal, an arm of three bones hangs from one of them."""
     curve = Curve("goals", "trunk of 20 with arms of 3")
     rows = [(f"t{i}", i - 1, (0, 0, 0.1 * i), (0, 0, 0.1 * (i + 1))) for i in range(20)]
     for goals in GOALS:

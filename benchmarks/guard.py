@@ -32,7 +32,7 @@ def main():
     finally:
         fabrik_addon.unregister()
     sys.stdout.flush()
-    os._exit(status)  # Blender's module is not always able to leave in peace
+    os._exit(status)  # Blender's module sometimes crashes at exit
 
 
 def _keep():
@@ -102,7 +102,7 @@ def _runs():
 
 
 def _led(method):
-    """A hand that is led out of reach and back, with the feet pinned."""
+    """A hand that is dragged out of reach and back, with the feet pinned."""
     from benchmarks import natural_paths
 
     rig = natural_paths.open_human()

@@ -23,7 +23,7 @@ def measure():
 
 
 def _chain():
-    """10 bones, targets all over its reach, rotations included on our side only."""
+    """10 bones with targets throughout their reach; only our time includes rotations."""
     case, in_c = cases.free_chain(10), compiled_fabrik()
     targets = _in_reach(np.random.default_rng(1), case)
     start = np.vstack([case.skeleton.rest[:, :3, 3], case.points(_rest(case))])

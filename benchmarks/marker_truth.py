@@ -51,7 +51,7 @@ def measure_unlabelled():
 
 
 def _over_the_body(truth, seen):
-    """Eight labels that one would name first: one on each end of the body, two on the hips."""
+    """The eight most important labels: one on each end of the body, two on the hips."""
     chosen = []
     for bones in (("hips",), ("hips",), ("upper_chest", "chest"), ("head",), *ENDS):
         free = [name for name in seen if truth[name] in bones and name not in chosen]
@@ -65,7 +65,7 @@ def _over_the_list(seen):
 
 
 def _told(person, clip, truth, asked):
-    """How many labels are taken away; how many of these markers get their bone, and another; the largest weight."""
+    """The numbers of removed labels and of right and wrong bones for these markers, and the largest weight."""
     names = tuple(f"*{place}" if name in asked else name for place, name in enumerate(clip.names))
     known = person.matched(names)
     guesses = assign_by_motion(person.skeleton, known, replace(clip, names=names), person.parts, person.rest)

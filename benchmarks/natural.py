@@ -1,4 +1,4 @@
-"""Natural poses, and smooth drags: what a user sees, step by step."""
+"""Natural poses and smooth drags, measured step by step."""
 
 import bpy
 import numpy as np
@@ -11,7 +11,7 @@ from fabrik_addon.human.masses import body_masses
 
 # Degrees: a bone that rotates by more in a step of a centimeter jumps visibly.
 JUMP = 8.0
-# The same at a straight limb: 20° for half a centimeter, and geometry goes with the root of the distance.
+# The limit for a straight limb: 20° for half a centimeter, since its bend grows with the root of the distance.
 STRAIGHT_JUMP = 28.0
 
 PATHS = (
@@ -31,7 +31,7 @@ LINES = (
     Path3("behind the hip", "hand.L", ((-0.5, 0.25, 0.0),)),
     Path3("to the floor in front of the feet", "hand.L", ((-0.5, -0.4, -0.9),)),
 )
-# The farthest that hips and centre of mass may go, in centimeters; None: as they will.
+# The largest allowed movements of hips and center of mass, in centimeters; None: not checked.
 LINE_AIMS = ((2.0, None), (2.0, None), (2.0, None), (None, 6.0))
 SMOOTHNESS = (
     "largest turn of a bone a step", "in reach, straight limbs apart", "in reach, at a straight limb",
@@ -41,7 +41,7 @@ SMOOTHNESS = (
 
 
 def measure_paths():
-    """There and back: how far bones rotate, and whether they return."""
+    """Drags there and back: how far bones rotate, and whether they return."""
     rig, rows, aims = open_human(), [], []
     for path in PATHS:
         for method, make in METHODS.items():
@@ -54,7 +54,7 @@ def measure_paths():
 
 
 def measure_other_rigs():
-    """The same on rigs of other makers, limited by the human preset."""
+    """Drags there and back on rigs of other makers, limited by the human preset."""
     rows, aims = [], []
     for kind, (open_rig, names) in RIGS.items():
         rig = open_rig()
@@ -132,7 +132,7 @@ def _travels(rig, track):
 
 
 def measure_sides():
-    """The left side dragged, and the right one by the mirror image: the poses are to be mirror images."""
+    """Drag the left side, and the right side by the mirror image; the poses should be mirror images."""
     rig, rows, aims = open_human(), [], []
     size = max(bone.tail_local.z for bone in rig.data.bones)
     for method, make in METHODS.items():
@@ -147,7 +147,7 @@ def measure_sides():
 
 
 def _unlike(own, other):
-    """Meters that the joints of one track are at most from the mirror image of the other's."""
+    """The largest distance of one track's joints from the mirror image of the other's, in meters."""
     flips = {"L": "R", "R": "L"}
     names = [f"{name[:-1]}{flips[name[-1]]}" if name[-2:] in {".L", ".R"} else name for name in own.names]
     places = [other.names.index(name) for name in names]

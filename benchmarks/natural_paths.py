@@ -22,7 +22,7 @@ HUMAN = Path(__file__).parents[1] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
 # Meters from one step to the next, as a slow hand on the mouse goes.
 STEP = 0.01
-# A drag back at its start is put back to the bit; so near to it the pose is still a solved one.
+# A drag that returns to its start restores the pose exactly; at this distance from it, the pose is still solved.
 NEARLY_BACK = 1e-5
 # Moves of the mouse with which a hand comes to rest: joints take their time.
 RESTING = 4
@@ -80,7 +80,7 @@ class Track:
 
     @property
     def closing(self):
-        """The largest rotation of a bone between the first and the last pose, in degrees."""
+        """The largest rotation of a bone from the first to the last pose, in degrees."""
         return float(np.degrees(angle_between(self.rotations[0], self.rotations[-1]).max()))
 
     @property
@@ -90,12 +90,12 @@ class Track:
 
     @property
     def both_in_reach(self):
-        """(N,) the same at both ends of a step: coming back from out of reach, joints catch up."""
+        """(N,) whether a step begins and ends in reach; after one that begins out of reach, joints catch up."""
         return self.in_reach & np.concatenate([[True], self.in_reach[:-1]])
 
     @property
     def at_straight_limb(self):
-        """(N, J) whether a joint, or an adjacent one, is straight before or after a step: then rotations are large."""
+        """(N, J) whether a joint, or an adjacent one, is straight before or after a step."""
         heads, along = self.matrices[..., :3, 3], self.matrices[..., :3, 1]
         before = heads - heads[:, self.parents]
         cosine = (before * along).sum(axis=-1) / np.maximum(np.linalg.norm(before, axis=-1), 1e-9)
@@ -136,7 +136,7 @@ def present(rig):
 
 
 class DraggedFromStart:
-    """The first method: every step solved from the drag's first pose, by sweeps and the finish."""
+    """The oldest method: each step is solved from the drag's first pose, by sweeps and least squares."""
 
     def __init__(self, rig, path):
         self._rig, (self._tree,) = rig, read_trees(rig)
@@ -168,7 +168,7 @@ class DraggedFromStart:
 
 
 class Dragged:
-    """The session itself, as used by the mouse."""
+    """The drag session that the mouse uses."""
 
     def __init__(self, rig, path):
         pin_only(rig, path)
@@ -181,7 +181,7 @@ class Dragged:
 
 
 class Live:
-    """The target of a live rig, moved about."""
+    """A live rig whose target is moved."""
 
     def __init__(self, rig, path):
         pin_only(rig, path)
@@ -232,7 +232,7 @@ METHODS = {"from the drag's start": DraggedFromStart, **NOW}
 
 
 def follow(rig, path, shifts, method):
-    """The track of a path, after which the rig is as before."""
+    """The track of a path; restores the rig."""
     bpy.context.view_layer.update()
     drag = method(rig, path)
     poses, errors, seconds = [present(rig)], [], []
@@ -252,7 +252,7 @@ def follow(rig, path, shifts, method):
 
 
 def mirrored(path):
-    """The same path on the other side."""
+    """The mirror image of a path."""
     other = {"L": "R", "R": "L"}
 
     def flip(name):

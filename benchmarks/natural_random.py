@@ -12,9 +12,9 @@ STEPS = 1000
 # Twelve paths, of which two are followed unless the environment names others, such as "0 1 2": all take half an hour.
 PATHS = [int(number) for number in os.environ.get("FABRIK_NATURAL_PATHS", "0 3").split()]
 DRAGGED = ("hand.L", "hand.R", "head", "upper_chest", "hips", "forearm.L")
-# The steps that are solved from the drag's start, which takes long and needs none of those before.
+# The steps that are solved from the drag's start. That is slow, and each is independent of the steps before it.
 WINDOW = slice(400, 440)
-# Meters that a joint may go for one of the target.
+# The largest movement of a joint relative to that of the target.
 LOOSE = 5.0
 # Degrees: a bone that rotates by more in a step out of reach pops visibly.
 POP = 15.0
@@ -37,7 +37,7 @@ class Followed:
 
 
 def measure_random():
-    """Each path dragged and by live, and a piece of it solved from the drag's start."""
+    """Each path with a drag and with a live rig, and a part of it solved from the drag's start."""
     rig, rows, aims = open_human(), [], []
     for number in PATHS:
         bone = DRAGGED[number % len(DRAGGED)]

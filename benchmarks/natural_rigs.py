@@ -1,4 +1,4 @@
-"""Two people that are not the sample one, limited by the human preset: Rigify's meta-rig and a Mixamo skeleton."""
+"""Two other people than the sample person, limited by the human preset: Rigify's meta-rig and a Mixamo skeleton."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from support import humans
 
 from fabrik_addon.blender.limits.preset import apply_preset
 
-# Names of the paths' bones on the meta-rig; only the left side's, as the right one's follow.
+# Names of the paths' bones on the meta-rig; only those of the left side, since the right ones follow from them.
 METARIG = {"hips": "spine", "upper_chest": "spine.003", "head": "spine.006"}
 MIXAMO = {
     "hips": "mixamorig:Hips", "upper_chest": "mixamorig:Spine1", "head": "mixamorig:Head",
@@ -18,7 +18,7 @@ MIXAMO = {
 
 
 def open_metarig():
-    """Rigify's human meta-rig, which Blender brings along: bent elbows, a face, palms."""
+    """Rigify's human meta-rig, which comes with Blender: bent elbows, a face, palms."""
     bpy.ops.wm.read_factory_settings(use_empty=True)
     addon_utils.enable("rigify", default_set=True)
     bpy.ops.object.armature_human_metarig_add()
@@ -47,7 +47,7 @@ def built(rows):
 
 
 def _ready(rig):
-    """Limited, in Pose mode, in quaternion mode."""
+    """Limit the rig, and switch to Pose mode and to quaternions."""
     apply_preset(rig, list(rig.pose.bones))
     for bone in rig.pose.bones:
         bone.rotation_mode = "QUATERNION"
@@ -60,7 +60,7 @@ RIGS = {"Rigify's meta-rig": (open_metarig, METARIG), "Mixamo": (open_mixamo, MI
 
 
 def named(path, names):
-    """A path under the names of a rig."""
+    """A path with a rig's bone names."""
     return replace(
         path, bone=names.get(path.bone, path.bone), pinned=tuple(names.get(each, each) for each in path.pinned)
     )

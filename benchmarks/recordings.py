@@ -1,4 +1,4 @@
-"""Real recordings: the walk of OpenSim's example, compared with OpenSim's own result."""
+"""Real recordings: the walk of OpenSim's example, compared with OpenSim's result."""
 
 import bpy
 import numpy as np

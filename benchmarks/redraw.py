@@ -55,7 +55,7 @@ class Layout:
         return self, self
 
     def template_list(self, kind, _name, owner, collection, active_owner, active, rows, maxrows=5):
-        """Draws as many lines as are seen."""
+        """Draws the number of lines that are visible."""
         drawn_by = getattr(bpy.types, kind)
         for item in getattr(owner, collection)[:rows]:
             drawn_by.draw_item(drawn_by, bpy.context, self, owner, item, 0, active_owner, active)

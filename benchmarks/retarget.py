@@ -29,7 +29,7 @@ TOUCHES = (
     (("hand", "L"), ("hand", "R")),
     *((("hand", hand), touched) for hand in "LR" for touched in (("head", ""), ("thigh", "L"), ("thigh", "R"))),
 )
-# Frames of a long take, and how it is brought over.
+# The number of frames of a long take, and how it is retargeted.
 WHOLE = (2500, 10000)
 HOW = {"places": 1.0, "hands_in_world": 0.0, "reference": -1}
 # Hands touch that are nearer than this share of the legs' length.
@@ -41,7 +41,7 @@ HEADER = (
 
 
 def measure_retarget():
-    """Feet, floor, limbs, limits, jumps and time, of each take on each rig."""
+    """Measure feet, floor, limbs, limits, jumps and time for each take on each rig."""
     rows, aims = [], []
     for take in TAKES:
         for rig in RIGS:

@@ -75,7 +75,7 @@ QUESTIONS = {
 PARTS = {part: function for parts in QUESTIONS.values() for part, function in parts.items()}
 KEPT = ROOT / "build" / "bench"
 RESULTS = ROOT / "docs" / "bench" / "results.md"
-SHORT = 8  # rows of a table that is shown whole where its part has no aim
+SHORT = 8  # rows of a table that is shown completely, if its part has no aim
 
 
 def main():
@@ -88,7 +88,7 @@ def main():
         _measure(chosen[0])
     failed = []
     for name in chosen:
-        # One that breaks, or takes Blender down, leaves the others alone.
+        # A part that fails, or crashes Blender, does not stop the others.
         if subprocess.run([sys.executable, __file__, "--here", name]).returncode:
             failed.append(name)
             (KEPT / f"{name}.json").unlink(missing_ok=True)

@@ -87,7 +87,7 @@ def measure_takes():
 
 
 def measure_variants():
-    """How well takes and variants of them come out."""
+    """The errors of takes and of variants of them."""
     person, rows = Person(), []
     for clip in clips():
         for name, vary in VARIANTS:
@@ -153,7 +153,7 @@ def _mirrored(clip):
 
 
 def _slower(clip):
-    """Every other frame."""
+    """The recording with only every second frame."""
     return replace(clip, positions=clip.positions[::2], rate=clip.rate / 2.0)
 
 

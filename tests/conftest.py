@@ -56,7 +56,7 @@ def pytest_unconfigure(config):
         _switch_off()
     shutil.rmtree(config.blender_profile, ignore_errors=True)
     if HAS_BLENDER and hasattr(config, "exit_status"):
-        # Blender's module at times waits for ever for its thread of sounds when Python ends (seen once with 4.5).
+        # Blender's module sometimes waits forever for its audio thread when Python ends (seen once with 4.5).
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             reporter.flush()
@@ -95,7 +95,7 @@ def _install(zip_path):
 
 
 def _switch_off():
-    """Leave nothing registered: Blender's module does not survive that when Python ends."""
+    """Unregister everything; otherwise Blender's module crashes when Python ends."""
     import addon_utils
 
     addon_utils.disable(EXTENSION)

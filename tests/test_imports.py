@@ -17,7 +17,7 @@ ADDON = Path(__file__).parents[1] / "fabrik_addon"
 MODULES = sorted(ADDON.rglob("*.py"))
 FOLDERS = sorted({path.parent for path in MODULES})
 
-# From the bottom up: a room imports only from rooms before it. All but the last need no Blender.
+# From the bottom up: a package imports only from packages before it. All but the last need no Blender.
 ROOMS = ("core", "human", "markers", "retarget", "blender")
 PURE_MODULES = [path for path in MODULES if path.relative_to(ADDON).parts[0] in ROOMS[:-1]]
 # May use mathutils if available.

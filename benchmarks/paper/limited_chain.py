@@ -39,7 +39,7 @@ def run_fabrik(options, wanted):
 
 
 def run_ccd(wanted, limits):
-    """The same for CCD, from the slightly bent chain: from a straight one it never bends for a target on its axis."""
+    """Misses and iterations (N,) and milliseconds of CCD, from a slight bend: a straight chain would never bend."""
     is_done = met_or_still(chain.TOLERANCE, 1e-2 * chain.TOLERANCE) if limits else met(chain.TOLERANCE)
     misses, counts, seconds = [], [], 0.0
     for target in wanted:

@@ -92,11 +92,11 @@ def main():
         print(parts[-1], f"{time.process_time() - began:.1f} s of processor time\n", sep="", flush=True)
     (output / "results.md").write_text("".join([*parts, NOTES]), encoding="utf-8")
     sys.stdout.flush()
-    os._exit(0)  # Blender's module is not always able to leave in peace
+    os._exit(0)  # Blender's module sometimes crashes at exit
 
 
 def _find_blender():
-    """Blender's module brings mathutils, with which a pose alone is solved; without it arrays do that, slowly."""
+    """Find Blender's module, since it has mathutils, which solves single poses; arrays do that slowly."""
     try:
         import bpy  # noqa: F401
     except ImportError:

@@ -42,7 +42,7 @@ class Model:
 
     @property
     def within_reach(self):
-        """(T,) whether each target by itself is within reach of its own path, by a hand's breadth."""
+        """(T,) whether each target by itself is within reach of its own path, with a small margin."""
         root = self.skeleton.rest[0, :3, 3]
         paths = [self.skeleton.path(self.skeleton.index(end)) for end in self.ends]
         reach = np.array([self.skeleton.lengths[path].sum() for path in paths])
@@ -129,7 +129,7 @@ def _solver(model, **options):
 
 
 def follow_by_turning(model, iteration):
-    """A comparison method, each step from the pose before, with a few iterations a step."""
+    """A comparison method: each step starts from the pose before, and takes a few iterations."""
     figure = Figure(model.skeleton, model.ends)
     joints, errors = [], []
     for target in model.targets:
@@ -215,7 +215,7 @@ def snake(steps=300):
 
 
 def clicks(count=40):
-    """The snake, its target jumping across the plane from click to click."""
+    """The snake, with a target that jumps across the plane from click to click."""
     rng = np.random.default_rng(4)
     dragged = snake(count)
     size, angle = rng.uniform(120.0, 480.0, count), rng.uniform(-np.pi, np.pi, count)
@@ -252,7 +252,7 @@ def _snake_row(what, moving, way, track):
 
 
 def bends(heads, tails):
-    """(T,) degrees between neighbouring bones (T, B), summed up: a chain that rolls itself up has many."""
+    """(T,) sums of the angles between neighboring bones (T, B), in degrees; large for a chain that rolls itself up."""
     links = tails - heads
     before, after = links[:, :-1], links[:, 1:]
     cross = np.linalg.norm(np.cross(before, after), axis=2)

@@ -33,11 +33,11 @@ def times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
 
 
 def wrapped(angles: FloatArray) -> FloatArray:
-    """Angles (...) in radians plus full turns, so that they are from -π to π."""
+    """Add full turns to `angles` (...), in radians, so that they are from -π to π."""
     turn = 2.0 * np.pi
     return np.asarray(angles - turn * np.round(angles / turn))
 
 
 def smoothstep(share: FloatArray) -> FloatArray:
-    """(...) smooth steps of shares (...) from 0 to 1: their slope is zero at both ends."""
+    """(...) the cubic 3 s² - 2 s³ of each `share` s (...) from 0 to 1; its slope is zero at both ends."""
     return np.asarray(share**2 * (3.0 - 2.0 * share))

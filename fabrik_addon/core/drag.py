@@ -338,7 +338,7 @@ class DragSolver:
         self._bends_straight = True
 
     def go_on_from(self, rotations: FloatArray, location: FloatArray) -> None:
-        """Continue from another pose, (J, 4) local rotations and root (3,), with the last forces and constraints."""
+        """Continue from another pose, (J, 4) local rotations and root (3,), and keep the last forces and active set."""
         self.rotations, self.location = rotations, location
 
     def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
@@ -380,7 +380,11 @@ class DragSolver:
     def misses(
         self, rotations: FloatArray, location: FloatArray, points: FloatArray, target_rotations: FloatArray | None
     ) -> FloatArray:
-        """(E + O,) distances in units of length, and angles in radians, from the targets in a pose."""
+        """(E + O,) distances in units of length, and angles in radians, from the targets in a pose.
+
+        rotations: (J, 4) local. location: (3,) the root's head. points: (E, 3) and target_rotations: (E, 4), as in
+        `solve`. All but `rotations` are in armature space.
+        """
         wanted = self.goals.wanted(points, target_rotations)
         pose = self.bodies.pose(rotations[self.bodies.bones], location)
         return np.concatenate(self.goals.missed(self.goals.residual(pose, wanted)))
@@ -519,10 +523,10 @@ class DragSolver:
         from_far: bool = False,
         is_frame: bool = False,
     ) -> DragPose:
-        """The pose for targets as in `solve`, from the preferred pose instead of the current one.
+        """The pose for targets, starting from the preferred pose instead of the current one.
 
-        from_far: if goals are missed, also try a start from FABRIK's passes. is_frame: whether this is one of many
-        frames, to be solved in bounded time.
+        points: (E, 3) and target_rotations: (E, 4), as in `solve`. from_far: if goals are missed, also try a start from
+        FABRIK's passes. is_frame: whether this is one of many frames, to be solved in bounded time.
         """
         self.begin(*self.preferred)
         most = _STEPS_OF_A_FRAME if is_frame else None
@@ -579,7 +583,7 @@ class DragSolver:
             limit = self._own_limits.get(self.skeleton.names[bone])
             if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and isinstance(limit, Hinge):
                 axis, above = np.sign(limit.middle) * np.array(limit.turn_axis), int(self.bodies.parents[body])
-                # Joints are stiffer toward their shorter range: stiffness goes with its inverse square.
+                # Joints are stiffer toward their shorter range: stiffness is proportional to its inverse square.
                 bends = self.skeleton.rest_turn(bone) @ axis * np.array([[-_FAR], [_FAR]])
                 far = np.repeat(np.tile(IDENTITY, (len(self.bodies.bones), 1))[None], 2, axis=0)
                 far[:, above] = quaternion_from_rotation_vector(bends)
@@ -591,7 +595,8 @@ class DragSolver:
     def _find_eases(self) -> list[tuple[Coupled, float, IntArray]]:
         """The hinges that are less bent in the preferred pose, by how many radians, and the effectors on their limb.
 
-        A free shin is eased by its thigh's effectors: a straight leg could not begin to hang from a thigh led aside.
+        The effectors of a thigh also ease its shin: otherwise a straight leg could not begin to hang from a raised
+        thigh.
         """
         found: list[tuple[Coupled, float, IntArray]] = []
         for each in self._coupled:
@@ -657,7 +662,7 @@ class DragSolver:
                 self._active = _Active(constraints.keys[pushes > 0.0], pushes[pushes > 0.0])
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= 0.4
-        # The forces of another pose may bend the model far too much: the next step begins without them.
+        # The forces of another pose may give the model far too much curvature: the next step begins without them.
         self._forces = np.zeros_like(self._forces)
         return state, max(10.0 * damping, 0.3), np.inf
 

@@ -49,8 +49,8 @@ from .rotations import (
 # The cap of a goal of weight 1, in units of the body's mass and size. With 0.2 a straight leg does not bend for hips
 # that are dragged down 10 cm.
 _CAP: Final = 0.3
-# The share of it for dragged points in `smoothed`, whose preferred pose is close to the solution. Of 225 drags of the
-# sample walk, in and out of reach, 15 accelerate more than 1.2 times as much as the take, and none 1.5 times.
+# The share of that cap for dragged points in `smoothed`, whose preferred pose is close to the solution. Of 225 drags of
+# the sample walk, in and out of reach, 15 accelerate more than 1.2 times as much as the recording, and none 1.5 times.
 _CAP_NEAR: Final = 0.25
 # The largest moment of inertia of the whole body, in units of mass and its size squared: that of a rod about its end.
 _INERTIA: Final = 1.0 / 3.0
@@ -446,7 +446,7 @@ class _Limits:
 
 
 class _Stops:
-    """The limits that a change over time meets: equations for the joints there, in its columns."""
+    """The joints that are stopped by limits in a change over time, as equations for the columns of the change."""
 
     def __init__(self, bodies: Bodies, unit: float) -> None:
         """unit: the length that a radian counts as."""
@@ -457,7 +457,7 @@ class _Stops:
     def least(self, prior: ChangeOverTime, on: IntArray, rows: FloatArray, wanted: FloatArray) -> FloatArray:
         """(F, D) the least change for rows (N, D) on frames (N,), within the limits met so far.
 
-        Drops limits that would pull.
+        Drops limits whose multiplier has the wrong sign.
         """
         for _ in range(_MOST_SHORTER):
             change, forces = prior.least(

@@ -216,12 +216,12 @@ class Problem:
 
     @cached_property
     def first_poses(self) -> dict[bytes, tuple[Pose, Pose]]:
-        """By all bones' rotations: the bodies' start pose in the last solves, and the same with straight limbs bent."""
+        """A cache, by the rotations of all bones: the bodies' start pose, and the same with straight limbs bent."""
         return {}
 
     @cached_property
     def _legal_poses(self) -> dict[bytes, FloatArray]:
-        """The last pose of all frames that was clamped, by its rotations before clamping."""
+        """A cache of the last pose shared by all frames that was clamped, by its rotations before clamping."""
         return {}
 
     def legal(self, rotations: FloatArray) -> FloatArray:

@@ -78,11 +78,11 @@ class Solution:
         return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[0] for name in self.FRAME_ARRAYS})
 
     def part(self, frames: slice | IntArray) -> "Solution":
-        """A solution of some of the frames; for a slice it shares arrays with this one."""
+        """A solution of some of the frames, `frames` (N,); for a slice it shares arrays with this one."""
         return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[frames] for name in self.FRAME_ARRAYS})
 
     def put(self, frames: int | slice | IntArray, part: "Solution") -> None:
-        """Replace some frames by those of another solution, in place."""
+        """Replace some frames, `frames` (N,), by those of another solution, in place."""
         for name in self.FRAME_ARRAYS:
             getattr(self, name)[frames] = getattr(part, name)
         self.forget_matrices()

@@ -37,7 +37,7 @@ class State(Frames):
     stationary: BoolArray
 
     def put(self, frames: IntArray, part: "State") -> None:
-        """Replace pose and progress of some of the frames, in place."""
+        """Replace pose and progress of some of the frames, `frames` (N,), in place."""
         if len(frames) == len(self.weights):
             self.pose, self.residual = part.pose, part.residual
             self.iterations, self.stationary = part.iterations, part.stationary

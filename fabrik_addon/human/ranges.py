@@ -70,8 +70,8 @@ NECK: Final = BallRange(50, 60, 45, 45, 80, 80)  # AMA; AAOS has 45, 45, 45, 60
 # chosen; raising the arm rolls the real bone back much farther.
 COLLAR: Final = BallRange(25, 25, 45, 10, 10, 10)
 
-# AAOS, the whole shoulder; inward twist from AMA (AAOS: 70). Adduction is chosen between beside the trunk (0) and in
-# front of it (up to 75).
+# AAOS, the whole shoulder; inward twist from AMA (AAOS: 70). Adduction is chosen between an arm beside the trunk (0)
+# and one in front of it (up to 75).
 SHOULDER_HANGING: Final = BallRange(180, 60, 180, 30, 90, 90)
 # The same joint with the arm held level to the side: horizontal flexion 135 and extension 45 (AAOS).
 SHOULDER_LEVEL: Final = replace(SHOULDER_HANGING, flexion=135, extension=45)
@@ -83,7 +83,7 @@ WRIST: Final = BallRange(80, 70, 20, 30, 80, 80)  # AAOS; the twist is the forea
 # AAOS, with the subtalar joint's eversion and inversion. Up: 20 (AAOS) without load, 30…40 under the body's weight, as
 # in a squat. Sideways: chosen.
 ANKLE: Final = BallRange(35, 50, 10, 20, 15, 35)
-KNUCKLE: Final = BallRange(90, 45, 20, 20)  # AAOS; sideways 10…40 from finger to finger
+KNUCKLE: Final = BallRange(90, 45, 20, 20)  # AAOS; sideways 10…40, which differs from finger to finger
 # Carpometacarpal: across the palm 15…45 and back 20 (AAOS: 15 and 20), away from the palm 70 from the side of the hand.
 # Rigs rest with the thumb about 30 degrees out.
 THUMB_ROOT: Final = BallRange(40, 20, 40, 30)

@@ -235,7 +235,7 @@ class RestBody:
         return Palm(along, sign * normal, -across, seen=True) if sign else None
 
     def _to_little_finger(self, hand: str, side: str) -> FloatArray | None:
-        """(3,) roughly from the index to the little finger, or away from the thumb; None without such fingers."""
+        """(3,) roughly from the index to the little finger, or away from the thumb; None without these fingers."""
         knuckles, thumb = self._knuckles(side), self.named("finger", side, "thumb", 1)
         if len(knuckles) > 1:
             return knuckles[-1] - knuckles[0]

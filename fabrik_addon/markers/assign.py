@@ -32,8 +32,8 @@ _PRIOR: Final = 0.02**2 / 0.5**2
 _SCALES: Final = np.geomspace(0.75, 1.33, 9)
 _SCALED_FRAMES: Final = 5
 # For each round: how much worse the second-best bone must be before a marker is used in the next round, and how far
-# (meters) markers may move on their bone. That is far at first, while a limb without a known marker hangs as at rest,
-# and in the end no more than skin or a joint's keypoint moves. A cart or a ball moves more.
+# (meters) markers may move on their bone. The distance is large at first, while a limb without a known marker hangs as
+# at rest. In the last round it is as large as the movement of skin or of a joint's keypoint; carts and balls move more.
 _ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
 # Labels give only approximate positions: each round moves a marker by this share toward the position that the poses
 # show.
@@ -131,7 +131,7 @@ def _rounds(
     unknown: Sequence[str],
     landmarks: Mapping[str, FloatArray],
 ) -> ByMotion:
-    """How unknown markers at points (F, N, 3) move relative to the known ones at targets (F, M, 3)."""
+    """Assign unknown markers at points (F, N, 3), in rounds, by their motion relative to known ones (F, M, 3)."""
     skeleton, names = poses.skeleton, list(landmarks)
     places = [skeleton.index(name) for name in names]
     own = guessed_offsets(skeleton, known)

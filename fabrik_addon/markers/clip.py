@@ -94,12 +94,12 @@ class Clip:
 def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxis | None:
     """The up axis of a recorded person, from the markers' extents; None if they do not show it.
 
-    positions: (F, M, 3), any unit. clearly: require that most frames agree. Where a person stands, the up axis is Y or
-    Z: the one along which the markers spread about as widely as along any other, starting near the floor. Most of these
-    frames decide. If there are few, as for someone who crawls or for an arm, it is the axis along which markers keep
-    their height while they travel along the other. None with fewer than three markers, or if a person lies still. A
-    person who lies along a horizontal axis, wholly on its positive side, looks like someone standing. The axis must
-    then be set by hand.
+    positions: (F, M, 3), any unit. clearly: require that most frames agree. When a person stands, the up axis is Y or
+    Z: the one along which the markers spread about as widely as along any other, starting near the floor. The majority
+    of such frames decides. If there are few, as for someone who crawls or for an arm, it is the axis along which
+    markers keep their height while they travel along the other. None with fewer than three markers, or if a person lies
+    still. A person who lies along a horizontal axis, wholly on its positive side, looks like someone standing. The axis
+    must then be set by hand.
     """
     frames = positions[:: max(1, len(positions) // _LOOKED_AT)]
     frames = frames[_seen(frames).sum(axis=1) >= FEWEST_MARKERS]

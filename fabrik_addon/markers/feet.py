@@ -1,4 +1,4 @@
-"""Plants feet: the floor, points under the feet, and the frames in which they stand."""
+"""Plants feet: finds the floor, points under the feet and the frames of contact, and holds these points in place."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -121,7 +121,7 @@ def faded(span: tuple[int, int], blend: int, count: int) -> tuple[IntArray, Floa
 def ground_velocity(
     points: FloatArray, rate: float, *, up: int = 2, settings: StandingSettings | None = None
 ) -> FloatArray:
-    """(3,) velocity of the ground under points (F, P, 3), units a second, such as a treadmill's belt.
+    """(3,) velocity of the ground under points (F, P, 3), units a second, such as that of a treadmill's belt.
 
     This is the velocity that low points have in common; zero if most of them are nearly still, or if they differ.
     """
@@ -245,7 +245,7 @@ def plant_feet(
     up: int = 2,
     settings: StandingSettings | None = None,
 ) -> Planted:
-    """Hold every foot point where it is in contact, with transitions before and after; the hips do not move.
+    """Hold every foot point in place during its contacts, with transitions before and after; the hips do not move.
 
     Args:
         solution: F poses.

@@ -1,4 +1,4 @@
-"""Fills gaps in poses: by curves from the frames beside them, long ones by the motion of the other bones."""
+"""Fills gaps in poses: short ones with curves between the known frames, long ones from the motion of other bones."""
 
 from typing import Final
 
@@ -99,12 +99,13 @@ def _across(values: FloatArray, known: BoolArray, first: int, end: int, rate: fl
     return curve.reshape(-1, *values.shape[1:])
 
 
-# Predicts a hidden bone from other times of the take at which the rest of the body moved alike.
+# Long gaps: a hidden bone is predicted from other times of the take, at which the rest of the body moved similarly.
 #
-# People repeat their movements. Over a long gap the motion at its edges says little about a limb; the other bones say
-# more, if the take shows them moving alike at another time. A Gaussian process from the poses and motion of the other
-# bones to the hidden bone's rotation predicts it. It meets the gap's edges, since it also learns from the frames next
-# to them. It is only used if it would have filled gaps of the same length at other times better than the edges alone.
+# People repeat their movements. In a long gap the motion at its edges determines little about a limb. The other bones
+# determine more, if they move similarly at another time of the take. A Gaussian process (Rasmussen and Williams,
+# *Gaussian Processes for Machine Learning*, 2006, chapter 2) from the poses and motion of the other bones predicts the
+# rotation of the hidden bone. It meets the gap's edges, since it also learns from the frames next to them. It is only
+# used if it would have filled gaps of the same length at other times better than the edges alone.
 
 # Seconds: shorter gaps are filled from their edges alone.
 _LONG: Final = CARRIED / 3.0

@@ -79,7 +79,10 @@ def _between(positions: FloatArray, before: npt.NDArray[np.intp], share: FloatAr
 def hermite(
     start: FloatArray, end: FloatArray, start_slope: FloatArray, end_slope: FloatArray, s: FloatArray
 ) -> FloatArray:
-    """The cubic from start to end with the given slopes there, at s from 0 to 1. All arrays broadcast."""
+    """(...) values at `s` (...), from 0 to 1, of Hermite's cubic from `start` (...) to `end` (...).
+
+    start_slope, end_slope: (...) its slopes there, per unit of s. All arrays broadcast.
+    """
     line = (1.0 - s) * start + s * end
     bend = (1.0 - s) * (start_slope - (end - start)) - s * (end_slope - (end - start))
     return np.asarray(line + s * (1.0 - s) * bend)
@@ -117,7 +120,7 @@ def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
         own = edge + (across - edge) / (steps + 1.0) - bend
         whole, straight = own * steps, end - start
         # A cubic stays monotone up to three times the straight slope (Fritsch and Carlson, Monotone Piecewise Cubic
-        # Interpolation, 1980). Beyond that it goes as far as its speed takes it in the time above.
+        # Interpolation, 1980). It may exceed that only by its speed over the time above.
         along = np.where(whole * straight > 0.0, 3.0 * np.abs(straight), 0.0)
         farthest = np.maximum(along, np.abs(own) * (_CARRIED * rate))
         edges.append(np.sign(whole) * np.minimum(np.abs(whole), farthest))

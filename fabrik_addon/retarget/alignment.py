@@ -144,7 +144,7 @@ def _nearest_axis(direction: FloatArray) -> FloatArray:
 
 
 def _difference(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], FloatArray]) -> float:
-    """RMS degrees between a body's pose and a rig's rest pose, `_directions`; up: (3,) in the body's space."""
+    """RMS degrees between a body's pose and a rig's rest pose, given by `_directions`; up: (3,) in the body's space."""
     if body.axes is None or not other:
         return 180.0
     own = _directions(body, up)

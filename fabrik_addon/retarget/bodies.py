@@ -21,7 +21,7 @@ _PERSON: Final = frozenset({"spine", "head", "upper_arm", "forearm", "hand", "sh
 
 
 def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None = None) -> tuple[RestBody, RestBody]:
-    """The source's body at rest and the rig's. Pairs give a bone the role that it has on the other side."""
+    """The source's body and the rig's, both at rest. A bone in a pair gets the role of the other bone of the pair."""
     source_bones, bones = _bones(motion, skeleton)
     source, target = _known(source_bones).roles, _known(bones).roles
     if pairs is not None:

@@ -1,4 +1,4 @@
-"""Feet that keep their contacts: planted in the source, they are planted on the rig, and none goes below the floor.
+"""Keeps contacts of feet: feet that are planted in the source are planted on the rig, and none goes below the floor.
 
 Heel and ball of each foot have separate contacts, as with markers. One rotation and one translation of the whole foot
 bring them to their planted positions, and blend in and out. The foot then rotates about its ball until neither side of
@@ -205,7 +205,7 @@ class ToeLift:
 
 
 def toe_angles(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: Floor) -> tuple[FloatArray, FloatArray]:
-    """Radians (F,) and axes (F, 3) of the rotations of toes that bring their tips above the floor.
+    """(F,) radians and (F, 3) axes of the rotations of toes that bring their tips above the floor.
 
     toe, balls: (F, 3, 3) their frames and (F, 3) their heads. tip: (3,) in that frame.
     """

@@ -1,4 +1,4 @@
-"""The goals of a retarget: places of hands and feet, in the target's proportions."""
+"""The goals of a retarget: positions of hands and feet in the rig's proportions, and solvers for limbs at limits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -141,7 +141,7 @@ class Goals:
     def place(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
         """(F, 3) target positions of a limb's end on some frames, armature space.
 
-        Matrices: (F, J, 4, 4) the transferred poses.
+        matrices: (F, J, 4, 4) the transferred poses, armature space.
         """
         carried, heads = matrices[:, end.limb[-1], :3, 3], self._motion.heads[frames]
         plan = self._plans.get(end.name)
@@ -190,7 +190,7 @@ class Goals:
         return np.zeros((count, 2)) if plan is None else plan.standing[frames]
 
 
-# Solves arms and legs by least squares on frames on which limits keep hands or feet from their targets.
+# Arms and legs are solved by least squares on frames on which limits keep hands or feet from their targets.
 #
 # An arm is solved together with its collar bone. Legs are solved together with the hips, which give way to planted
 # feet.

@@ -1,4 +1,4 @@
-"""Pairs the bones of two armatures: by maps, names, and the tree."""
+"""Pairs the bones of two armatures: by the roles that names show, by a bone map in a file, or by the tree of bones."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -71,12 +71,12 @@ def _pair_chains(source: RestBody, target: RestBody, parts: Iterable[str], after
 
 
 def depth(body: RestBody, name: str) -> int:
-    """The number of bones above one."""
+    """The number of bones above a bone."""
     return len(above(body.bones, name))
 
 
 def above(bones: Mapping[str, RestBone], name: str) -> list[str]:
-    """The bones above one, the nearest first."""
+    """The bones above a bone, the nearest first."""
     names = []
     while name := bones[name].parent:
         names.append(name)
@@ -152,7 +152,7 @@ def _as_json(pair: Pair) -> object:
     return {"source": pair.source, "before": pair.before, "share": pair.share} if pair.before else pair.source
 
 
-# Recognizes the bones of a body without names, from their tree and positions.
+# Bodies without known names: their bones are recognized from the tree and from positions.
 #
 # Legs are the pair of limbs that ends lowest, arms the pair attached to the trunk above them; a body whose arms end on
 # the ground has four legs.
@@ -191,7 +191,7 @@ class _Tree:
         self.middle = float(np.median(heads[:, 0]))
 
     def chain(self, name: str) -> list[str]:
-        """A bone and those below it, along the child with most below, down to the end or a branch into many."""
+        """A bone and those below it, always the child with most descendants, down to the end or a fork into many."""
         chain = [name]
         while self.children[chain[-1]]:
             below = self.children[chain[-1]]
@@ -201,7 +201,7 @@ class _Tree:
         return chain
 
     def count(self, name: str) -> int:
-        """The number of bones below one."""
+        """The number of bones below a bone."""
         return 1 + sum(self.count(child) for child in self.children[name])
 
     def tip(self, name: str) -> FloatArray:

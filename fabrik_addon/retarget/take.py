@@ -132,7 +132,7 @@ class _Work:
         toed = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe and self.goals.keeps_floor]
         self.lifts = [ToeLift(skeleton, sole, self.goals.floor, len(motion), motion.rate) for sole in toed]
         self.effectors = tuple(Effector(bone, _HEAD) for bone in (hips, *(end.name for end in ends)))
-        # The bones that are looked at, and those that carry them.
+        # The bones whose matrices are used, and the bones above them.
         looked_at = {*target.roles, *(pair.bone for pair in self.pairs)}
         self.moving = sorted({bone for name in looked_at for bone in skeleton.path(skeleton.index(name))})
         self.part = skeleton.part(self.moving)
@@ -224,7 +224,7 @@ class _Work:
 def _down(reach: FloatArray, own: FloatArray, length: float, up: FloatArray) -> FloatArray:
     """(F,) how far a hip joint is lowered for its leg to reach from there to its foot, by vectors (F, 3).
 
-    own: (F,) lengths of the leg from hip to foot as transferred. A leg that has to be longer gets straight gradually,
+    own: (F,) lengths of the leg from hip to foot as transferred. A leg that has to be longer is straightened gradually,
     whatever its whole length, since a knee that is almost straight bends by many degrees within millimeters.
     """
     wanted, height = lengths(reach), reach @ up

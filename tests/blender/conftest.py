@@ -40,7 +40,7 @@ def clean_scene():
 
 @pytest.fixture
 def preferences():
-    """Blender's of editing, as 4.5 has them; put back at the end, as a new file does not."""
+    """Blender's editing preferences, with the defaults of 4.5; restored at the end, since a new file does not."""
     import bpy
 
     edit = bpy.context.preferences.edit

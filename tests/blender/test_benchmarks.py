@@ -36,7 +36,7 @@ def test_finds_what_it_imports(path):
 
 
 def test_a_tree_s_limits_are_on_its_rig():
-    """A drag reads them there."""
+    """The rig of a benchmark's tree has the limits as properties, which a drag reads."""
     tree = cases.tree()
     assert read_limits(tree.armature).keys() == tree.limits.keys()
     assert len(tree.limits) == 60

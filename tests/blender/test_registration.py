@@ -31,7 +31,7 @@ def property_names(rna):
 
 
 def registered():
-    """All of Blender that an add-on can add to."""
+    """All parts of Blender to which an add-on can add."""
     return {
         "types": set(dir(bpy.types)),
         "operators": {f"{group}.{name}" for group in dir(bpy.ops) for name in dir(getattr(bpy.ops, group))},
@@ -79,7 +79,7 @@ def test_it_is_found_when_it_is_on():
 
 
 def tooltips():
-    """The tooltips of operators, properties and enum items, by their place."""
+    """The tooltips of operators, properties and enum items, by the name of their owner."""
     found = {}
     for cls in CLASSES:
         about = cls.bl_rna

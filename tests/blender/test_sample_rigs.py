@@ -104,7 +104,7 @@ def test_the_first_pose_shows_its_steps_beside_the_person():
 
 @pytest.mark.parametrize("name", ["human", "first_pose"])
 def test_the_person_is_framed(name):
-    """Its height is about half a viewport's longer side in every layout, and so most of its shorter one."""
+    """In every layout, the person is about half as tall as the viewport's longer side."""
     bpy.ops.wm.open_mainfile(filepath=str(FOLDER / f"{name}.blend"), load_ui=True)
     views = [area.spaces.active for screen in bpy.data.screens for area in screen.areas if area.type == "VIEW_3D"]
     assert views

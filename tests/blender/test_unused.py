@@ -43,7 +43,7 @@ def drawn_overlays():
 
 
 def look(rig):
-    """All that a redraw asks, in both modes and with an empty active, panels' polls and hints among it."""
+    """Call all functions of a redraw, with panels' polls and hints, in both modes and with an active empty."""
     context = bpy.context
     empty = scenes.empty_at((0, 0, 0))
     for active, mode in ((rig, "POSE"), (rig, "OBJECT"), (empty, "OBJECT")):

@@ -121,7 +121,7 @@ def test_out_of_reach_the_feet_stay_and_the_body_is_calm():
 
 
 def farthest_steps(solver, found):
-    """(N - 1,) meters that the joint, or the middle of a bone, that goes farthest goes from pose to pose."""
+    """(N - 1,) the largest distance that a joint or the middle of a bone moves from pose to pose, in meters."""
     poses = np.array([forward_kinematics(solver.skeleton, each.rotations, each.root_location) for each in found])
     joints = poses[..., :3, 3]
     both = np.concatenate([joints, joints + 0.5 * solver.skeleton.lengths[:, None] * poses[..., :3, 1]], axis=1)
@@ -185,7 +185,7 @@ def test_what_is_stiff_turns_less_and_what_is_quite_stiff_not_at_all():
 
 
 def test_what_bends_hard_turns_less():
-    """Its mass is the same: only the rotation costs more."""
+    """A stiff bone has the same mass, but rotating it costs more."""
     way, turned = straight(np.array((-0.5, -0.6, 0.0))), []
     for factor in (1.0, 30.0):
         solver, rest, points = person()
@@ -299,7 +299,7 @@ def test_who_bends_down_brings_the_hips_back():
 
 @pytest.mark.parametrize("shift", [(-0.5, -0.4, 0.0), (0.0, 0.1, 0.6), (-0.6, -0.35, -0.7)])
 def test_the_pose_does_not_depend_on_the_path_to_the_goal(shift):
-    """Straight, by a detour and in one jump: once the joints rest they are the same."""
+    """After a straight path, a detour and a jump, the poses are the same once the joints rest."""
     solver, rest, points = person()
     goal, detour = np.array(shift), np.array((0.1, -0.3, 0.2))
     paths = (straight(goal), np.concatenate([straight(detour), detour + straight(goal - detour)]), goal[None])
@@ -328,7 +328,7 @@ def test_a_goal_out_of_reach_takes_no_other_off_its_target():
 
 
 def test_a_lock_holds_and_other_joints_make_up_for_it():
-    """The spine may rotate about one axis alone; the hand is met all the same."""
+    """The spine may rotate about one axis alone; the hand still reaches its target."""
     bones = skeleton()
     spine = bones.index("spine")
 
@@ -368,7 +368,7 @@ class TestHolding:
     """The constraint that keeps a body from its targets."""
 
     def held(self, shift, **options):
-        """The constraint that holds a hand that is led far, and the hand's error."""
+        """The constraint that keeps a hand from its target far away, and the hand's error."""
         solver, rest, points = person(**options)
         solver.begin(rest, skeleton().rest[0, :3, 3])
         targets = points.copy()
@@ -376,7 +376,7 @@ class TestHolding:
         return solver.holding, solver.solve(targets, settled=True).errors[HAND]
 
     def arm(self, **options):
-        """A solver of a hand on a root that stays."""
+        """A solver for a hand, with a fixed root."""
         bones = skeleton()
         masses = Masses(np.array(WEIGHTS) / sum(WEIGHTS), np.full(len(bones), 0.5), np.ones(len(bones)))
         return DragSolver(bones, [Effector("forearm.L")], masses, **options)

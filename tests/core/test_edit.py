@@ -47,7 +47,7 @@ def take():
 
 
 def legal(rotations, limits):
-    """The poses with limited joints brought inside."""
+    """The poses with limited joints clamped."""
     rotations = rotations.copy()
     for name, limit in limits.items():
         place = walker.skeleton().index(name)
@@ -245,7 +245,7 @@ def test_over_time_a_hand_is_held_and_other_frames_lead_to_it():
 
 @pytest.mark.parametrize("angles", [(0.0, 0.0), (0.4, -0.7), (1e-5, 2.0)])
 def test_rates_of_rotation_vectors(angles):
-    """As finite differences have them."""
+    """The rates agree with finite differences."""
     rotations, roots = take()
     bodies = Bodies(walker.skeleton(), [0, 1], [np.eye(3), np.eye(3)], free_root=False)
     step = np.array([[angles[0], angles[1], 0.3, angles[1], 0.1, angles[0]]])

@@ -103,7 +103,7 @@ def test_a_rotation_of_a_root_without_length_is_met_or_told():
 
 @pytest.mark.parametrize("root", ["FREE", "FIXED"])
 def test_far_from_the_origin_one_pose_is_as_exact_as_near_it(root):
-    """Single precision knows 10 km to 1 mm."""
+    """Single precision stores 10 km with an accuracy of 1 mm."""
     family = FAMILIES["arm, asymmetric"]
     away = np.array([10_000.0, -7_000.0, 3_000.0])
     head = family.skeleton.rest[0, :3, 3] + away

@@ -34,7 +34,7 @@ def test_targets_anywhere_break_no_limit(name):
 
 
 def assert_legal(family, solution):
-    """By the independent checker: limits to 0.01°, lengths to 1e-6."""
+    """The independent checker finds limits kept to 0.01°, and lengths to 1e-6."""
     verdict = judge(family.skeleton, family.limits, family.effectors, solution)
     assert verdict.break_deg.max() < 0.01
     assert verdict.stretch < 1e-6

@@ -29,7 +29,7 @@ def assert_kept(skeleton, limits, effectors, targets, solution):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_what_is_within_the_limits_is_reached_from_a_cold_start(name):
-    """`make bench` measures this on thousands of targets, beside the paper's plain method."""
+    """`make bench` measures this on thousands of targets, and compares with the paper's plain method."""
     family = FAMILIES[name]
     frames = 150 if len(family.ends) > 1 else 300
     targets = family.targets(np.random.default_rng(1), frames)
@@ -71,7 +71,7 @@ def test_whatever_is_asked_the_limits_hold_and_the_status_is_true(tree, seed, fr
 
 
 def assert_no_worse_than_the_start(tree, targets, start, solution):
-    """The start counts as it is once it has been brought into the limits."""
+    """A result is compared with the start pose after this has been clamped to the limits."""
     skeleton, limits, effectors = tree
     turns = checker.matrices(start)
     for name, limit in limits.items():

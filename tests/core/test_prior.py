@@ -11,7 +11,7 @@ REST = np.array([1.0, 0.0, 0.0, 0.0])
 
 
 def turned(angle):
-    """About local X."""
+    """A rotation about local X."""
     return np.array([np.cos(0.5 * angle), np.sin(0.5 * angle), 0.0, 0.0])
 
 
@@ -37,7 +37,7 @@ def test_one_bone_ends_where_both_costs_together_are_least(weight, frames):
 
 
 def test_what_targets_leave_open_is_as_expected():
-    """Three bones and a tip that a pose puts somewhere: of all that reach it, the one nearest to that pose."""
+    """With three bones, many poses reach a target; the one nearest to the expected pose is found."""
     skeleton = limb([0.4, 0.3, 0.2], None, None, None).skeleton
     solver = Solver(skeleton, [Effector(skeleton.names[-1])], options=Options(tolerance=1e-6))
     pose = np.stack([turned(0.4), turned(-0.7), turned(0.5)])

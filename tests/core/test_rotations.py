@@ -1,4 +1,4 @@
-"""Quaternions, matrices and rotation vectors: one to the other and back."""
+"""Conversions between quaternions, matrices and rotation vectors, and back."""
 
 import numpy as np
 import pytest

@@ -95,7 +95,7 @@ def pin_the_feet():
 
 
 def begin(bone="hand.L"):
-    """Take hold of a bone by its key."""
+    """Start dragging a bone with the key."""
     select(bone)
     g.goto(*g.view_xy(tail(bone)))
     yield
@@ -130,7 +130,7 @@ def drag_30_cm():
 
 
 def undo_and_redo():
-    """One step back, the whole pose; one step on, the same pose."""
+    """One undo restores the whole pose; one redo gives the same pose again."""
     dragged = channels()
     g.key("Z", ctrl=True)
     yield 1.0
@@ -184,7 +184,7 @@ def lock_an_axis():
 
 
 def type_a_number():
-    """X, a number and Enter."""
+    """Type X, a number and Enter."""
     hand = tail("hand.L")
     yield from begin()
     g.key("X")
@@ -223,7 +223,7 @@ def turn():
 
 
 def escape():
-    """Esc and the right button put everything back, to the bit."""
+    """Esc and the right button restore everything exactly."""
     rig().pose.bones["forearm.L"].rotation_quaternion = (0.9, 0.31, 0.01, -0.02)
     rig().pose.bones["thigh.R"].rotation_quaternion = (1.9, 0.5, 0.1, 0.2)
     with g.override():

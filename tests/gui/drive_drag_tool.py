@@ -59,7 +59,7 @@ def steps():
 
 
 def pin_with_the_key():
-    """Both feet; the same key lets them go and pins them again; Ctrl-Z lets them go too."""
+    """Pin both feet; the same key unpins them and pins them again; Ctrl-Z unpins them too."""
     select(*FEET)
     with g.override():
         bpy.ops.ed.undo_push(message="selected")
@@ -151,7 +151,7 @@ def press_and_drag(place, shift):
 
 
 def switch_the_extension_off():
-    """Tool and keys are gone, and come back."""
+    """Tool and keys disappear with the extension, and return with it."""
     with g.override():
         bpy.ops.preferences.addon_disable(module=EXTENSION)
     yield 0.8

@@ -51,7 +51,7 @@ def same(before):
 
 
 def way(name="hand.R"):
-    """(F, 3) a bone's tail over the frames, as Blender has it."""
+    """(F, 3) positions of a bone's tail on all frames, as Blender evaluates them."""
     scene, found = bpy.context.scene, []
     before = scene.frame_current
     for frame in FRAMES.tolist():
@@ -103,7 +103,7 @@ def move(shift, place):
 
 
 def spread_drag():
-    """A hand goes up on this frame, the frames about it follow, and one undo takes all of it back."""
+    """A hand goes up on this frame, the frames around it follow, and one undo reverts all of it."""
     before, was = keys(), way()
     g.goto(*g.view_xy(tail("hand.R")))
     yield
@@ -138,7 +138,7 @@ def escape():
 
 
 def trail_drag():
-    """A point of the trail is taken hold of: its frame changes, and the present one stays at hand."""
+    """A point of the trail is dragged: its frame changes, and the current frame stays current."""
     view = rig().fabrik
     # The hand returns on its path: near this frame no other frame has the position of frame 41.
     view.show_trails, view.trail_frames = True, 25

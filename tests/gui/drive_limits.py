@@ -94,7 +94,7 @@ def prepare():
 
 
 def show_skin(shown):
-    """A software renderer takes its time for it."""
+    """Show the mesh, which a software renderer draws slowly."""
     for child in rig().children:
         child.hide_set(not shown)
 
@@ -138,7 +138,7 @@ def follow_the_pose(off):
 
 
 def type_into_a_slider():
-    """An angle of the hinge: 90 degrees, below the present 100, shows at once, and Ctrl-Z takes it back."""
+    """An angle of the hinge: 90 degrees, below the current 100, is shown at once, and Ctrl-Z reverts it."""
     with g.override():
         bpy.ops.ed.undo_push(message="posed")
     yield from g.find_button('["fabrik_hinge"][1]', xfrac=0.7, step=5)

@@ -82,7 +82,7 @@ def lead(name, *places):
 
 
 def rest():
-    """All is as it was at first."""
+    """Restore the start pose."""
     for each in rig().pose.bones:
         each.matrix_basis.identity()
         each.location, each.rotation_quaternion = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
@@ -105,7 +105,7 @@ def steps():
     space.show_gizmo = False
     space.shading.color_type, space.shading.single_color = "SINGLE", SKIN
     space.overlay.show_cursor = space.overlay.show_text = False
-    # A software renderer takes its time for a skin.
+    # A software renderer is slow at drawing a skin.
     for child in rig().children:
         child.hide_set(True)
     STILL["feet"] = feet()

@@ -84,7 +84,7 @@ def steps():
 
 
 def stiffen():
-    """The slider makes the property of both selected bones; Ctrl-Z takes it away again."""
+    """The slider makes the property of both selected bones; Ctrl-Z removes it again."""
     with g.override():
         bpy.ops.ed.undo_push(message="selected")
     yield from g.find_button("fabrik_stiffness_of_selected", xfrac=0.7, step=8)
@@ -154,7 +154,7 @@ def drag_a_stiff_trunk():
 
 
 def use_the_floor():
-    """A hand led down by F and the mouse ends on the floor, and Esc brings every bit of the pose back."""
+    """A hand dragged down with F and the mouse ends on the floor, and Esc restores the pose exactly."""
     yield from g.find_button("fabrik.use_floor", xfrac=0.41, step=8)
     g.click()
     yield 0.8

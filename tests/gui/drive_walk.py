@@ -92,7 +92,7 @@ def with_targets():
 
 
 def search_finds_it():
-    """F3 and a word."""
+    """F3 and a word find the operator."""
     g.goto(*g.center())
     yield
     g.key("F3")
@@ -106,7 +106,7 @@ def search_finds_it():
 
 
 def pages():
-    """The page in the preferences draws."""
+    """The page in the preferences is drawn."""
     with g.override():
         bpy.ops.screen.userpref_show(section="ADDONS")
     yield 2.0
@@ -150,7 +150,7 @@ def to_a_baked_take():
 
 
 def write_a_c3d():
-    """The sample recording in the other format."""
+    """Write the sample recording as a C3D file."""
     from bl_ext.user_default.fabrik.fabrik_addon.markers.clip import to_z_up
     from bl_ext.user_default.fabrik.fabrik_addon.markers.files.any_file import read_markers
     from support.c3d_files import C3d

@@ -53,7 +53,7 @@ def test_a_segment_without_bones_weighs_on_the_tail_of_its_neighbor():
 
 
 def test_any_other_rig_goes_by_size():
-    """Twice as long, eight times as heavy; the smallest bone is not weightless."""
+    """A bone that is twice as long is eight times as heavy; the smallest bone is not weightless."""
     masses = body_masses({"one": 1.0, "two": 2.0, "speck": 0.0})
     assert masses["two"].share == pytest.approx(8.0 * masses["one"].share)
     assert masses["speck"].share > 0.0

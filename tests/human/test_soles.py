@@ -17,7 +17,7 @@ def bones():
 
 
 def places(bones, points):
-    """(N, 3) in armature space."""
+    """(N, 3) positions of the soles' points, armature space."""
     return np.array([bones[name].head + bones[name].axes @ place for name, place in points])
 
 

@@ -15,7 +15,7 @@ ROLES = match(BONES)
 
 
 def report(errors: float, **limits: float) -> Report:
-    """A report of ten frames and two markers that are all off by as much."""
+    """A report of ten frames and two markers that all have the same error."""
     return Report(np.full((10, 2), errors), ["a", "b"], range(10), ["FITTED"] * 10, limits=limits)
 
 

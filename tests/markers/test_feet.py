@@ -69,7 +69,7 @@ class TestFinding:
 
 @pytest.fixture(scope="module")
 def skating():
-    """The true walk, its feet skating: thighs and shins wobble."""
+    """The true walk with sliding feet: thighs and shins wobble."""
     solver = Solver(walker.skeleton(), walker.effectors(), root="FREE")
     targets = np.array(walker.true_positions()[:150])
     wobble = 0.012 * np.sin(np.arange(150) / 9.0)[:, None]

@@ -23,7 +23,7 @@ def targets(model):
 
 @pytest.fixture(scope="module")
 def reference(model, targets):
-    """OpenSim's coordinates, as its own problem has them."""
+    """The coordinates that solve OpenSim's own problem."""
     return model.solve(targets)
 
 

@@ -1,4 +1,4 @@
-"""Whole takes: exact markers give the animation back, hidden ones are made up for, wrong ones do not matter."""
+"""Whole takes: exact markers reproduce the animation, hidden ones are compensated, wrong ones are ignored."""
 
 import numpy as np
 import pytest
@@ -114,7 +114,7 @@ class TestHiddenMarkers:
 
 class TestScatteredHoles:
     def test_no_bone_is_folded_anew(self):
-        """Each marker away for half a second, and one sample in ten: no bone jumps, though nothing limits it."""
+        """Each marker away for half a second, and one sample in ten: no bone jumps, although none has a limit."""
         rng, targets = np.random.default_rng(0), np.array(walker.true_positions())
         targets[rng.random(targets.shape[:2]) < 0.1] = np.nan
         for marker in range(targets.shape[1]):

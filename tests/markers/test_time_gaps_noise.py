@@ -103,7 +103,7 @@ class TestShortGaps:
                 assert (inside <= ends.max(axis=0) + room).all()
 
     def test_a_long_gap_is_not_run_away_with(self) -> None:
-        """Leaves at 3 m/s for two seconds and returns: displaced by at most a quarter of a second's motion."""
+        """A marker that leaves at 3 m/s for two seconds is displaced by at most a quarter of a second's motion."""
         positions = np.zeros((140, 1, 3))
         positions[:10, 0, 0] = np.arange(-9, 1) * 0.05
         positions[10:130] = np.nan
@@ -152,7 +152,7 @@ class TestLowPass:
 
     @given(recordings(), st.floats(1.0, 20.0))
     def test_forth_and_back_are_the_same(self, clip: Clip, cutoff: float) -> None:
-        """Nothing is delayed."""
+        """The filter adds no delay: reversed input gives reversed output."""
         forth, back = (low_pass(clip.positions[::way], clip.rate, cutoff)[::way] for way in (1, -1))
         np.testing.assert_allclose(back, forth, atol=1e-9)
 

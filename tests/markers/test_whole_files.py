@@ -1,4 +1,4 @@
-"""Files are written all together, or not at all."""
+"""Either all files are written, or none."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def old(tmp_path: Path) -> tuple[Path, Path]:
-    """A file that is there, and one that is not."""
+    """The paths of an existing and of a missing file."""
     (tmp_path / "a.blend").write_text("old")
     return tmp_path / "a.blend", tmp_path / "b.csv"
 
@@ -58,7 +58,7 @@ def test_an_error_leaves_all_as_it_was(old: tuple[Path, Path], tmp_path: Path, e
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_place_that_cannot_be_taken_gives_the_others_back(old: tuple[Path, Path], tmp_path: Path, order: int) -> None:
-    """For example a folder that was created meanwhile."""
+    """If one file can't be replaced, such as by a folder of that name, all others are restored."""
 
     def written() -> None:
         with prepared(*old[::order]) as parts:

@@ -1,4 +1,4 @@
-"""The comparison methods themselves, held to simple oracles."""
+"""The comparison methods themselves, checked with simple oracles."""
 
 import numpy as np
 import pytest

@@ -96,7 +96,7 @@ def test_a_body_on_four_legs_does_not_come_onto_one_on_two():
 
 @pytest.mark.parametrize("up", [(0, 1, 0), (0, -1, 0), (1, 0, 0)], ids=["Y up", "Y down", "X up"])
 def test_a_body_without_names_that_lies_in_any_way_is_known(up):
-    """As in files with another up axis than Blender's importer assumes."""
+    """The body may lie along any axis, as in files with another up axis than Blender's importer assumes."""
     rows, places = unnamed(humans.human(arms=0.0, fingers=False))
     aside = np.roll(np.abs(up), 1)
     lying = np.stack([aside, np.cross(up, aside), up], axis=1)

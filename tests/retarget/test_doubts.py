@@ -1,4 +1,4 @@
-"""A retargeted motion that is not the source's is doubted, one that is passes; and which pose of the source is used."""
+"""Warnings for retargeted motions that differ from the source, none for good ones, and the reference pose."""
 
 from dataclasses import replace
 
@@ -93,7 +93,7 @@ def test_a_body_of_other_proportions_than_its_bones_are_mapped_to_is_doubted():
 
 
 def test_a_source_that_never_stands_upright_is_doubted():
-    """Its trunk is bent to the ground on all frames, and its rest pose is none."""
+    """Its trunk is bent to the ground on all frames, and its rest pose is not a pose of a body."""
     bent = posed(hips=(50.0, 0.0, 0.0), thigh__L=(-50.0, 0.0, 0.0), thigh__R=(-50.0, 0.0, 0.0))
     found = retarget(source(bent, rest=False), PERSON, RetargetSettings())
     assert found.reference.pose.startswith("leaning by ")

@@ -26,13 +26,13 @@ HOW = RetargetSettings()
 
 @pytest.fixture(scope="module")
 def source():
-    """An A pose that sways."""
+    """A source that sways in an A pose."""
     skeleton = motions.skeleton_of(humans.human(arms=45.0, bend=5.0))
     return skeleton, *motions.swaying(skeleton)
 
 
 def differences(source, target, found, names=humans.ours, turn=None, scale=1.0):
-    """Most meters (of the source's size) that a joint is off, and most degrees that a bone is."""
+    """The largest errors of a joint, in meters at the source's size, and of a bone, in degrees."""
     skeleton, rotations, roots = source
     turn = np.eye(3) if turn is None else turn
     order = [target.index(names(name)) for name in skeleton.names]
@@ -187,7 +187,7 @@ def test_hands_whose_files_say_no_ends_go_on_as_the_forearms():
 
 
 def test_binding_shows_every_joint_that_is_at_its_limit():
-    """Whatever rotated the joint: the transfer, or an arm or a leg solved inside its limits."""
+    """Both for joints rotated by the transfer and for arms and legs that are solved inside their limits."""
     skeleton = motions.skeleton_of(humans.human(arms=45.0, bend=5.0, fingers=False))
     rotations, roots = motions.swaying(skeleton, size=1.0)
     limits = {name: Ball(0.35, (-0.2, 0.2)) for name in skeleton.names if name != "hips"}

@@ -1,4 +1,4 @@
-"""C3D files written byte by byte, right ones and odd ones, for tests to read."""
+"""C3D files written byte by byte, valid and unusual ones, for tests to read."""
 
 import struct
 from collections.abc import Mapping, Sequence

@@ -149,7 +149,7 @@ def holds(limit, lean):
 
 
 def winding(corners, points):
-    """(...) how often an outline (N, 2) goes round points (..., 2): the angles of its edges as seen from there."""
+    """(...) winding numbers of an outline (N, 2) about points (..., 2), from the angles of its edges."""
     arms = corners - points[..., None, :]
     following = np.roll(arms, -1, axis=-2)
     cross = arms[..., 0] * following[..., 1] - arms[..., 1] * following[..., 0]

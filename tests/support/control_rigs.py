@@ -52,7 +52,7 @@ def _mirrored(name):
 
 
 class _Maker:
-    """An armature in the making: bones first, constraints on them after `pose`."""
+    """An armature that is being built: first bones, then, after `pose`, their constraints."""
 
     def __init__(self, name):
         self.rig = bpy.data.objects.new(name, bpy.data.armatures.new(name))
@@ -130,7 +130,7 @@ class _Maker:
 
 
 def _bend(limb, side):
-    """The axis that a limb is bent about at rest."""
+    """The axis about which a limb is bent at rest."""
     joints = np.array(_JOINTS[limb][:3]) * (side or 1.0, 1.0, 1.0)
     return np.cross(*np.diff(joints, axis=0))
 
@@ -156,7 +156,7 @@ def _pole(bones):
 
 
 def arp_like(name="Arp"):
-    """As Auto-Rig Pro: controls `c_…`, towers of Copy Transforms, stretched and twisted bones, IK (0) and FK (1)."""
+    """A rig like Auto-Rig Pro's: controls `c_…`, stacked Copy Transforms, stretch and twist bones; 0 is IK, 1 is FK."""
     make = _Maker(name)
     spine = [*_SPINE, *_other_side(_SPINE)]
     limbs = _limbs()
@@ -211,7 +211,7 @@ def _arp_limb_constraints(make, bones):
 
 
 def cloud_like(name="Cloud"):
-    """As CloudRig: FK-, IK- and STR- controls, parents by Armature constraints that can be switched, IK (1), FK (0)."""
+    """A rig like CloudRig's: FK-, IK- and STR- controls, parents by Armature constraints; 1 is IK, 0 is FK."""
     make = _Maker(name)
     spine = [*_SPINE, *_other_side(_SPINE)]
     limbs = _limbs()
@@ -271,7 +271,7 @@ def _cloud_limb_constraints(make, bones, switch):
 
 
 def hand_made(name="Hand", *, switched=True):
-    """Without mechanism: the mesh's bones are controls, with IK (1) on them that can be switched, or on for ever."""
+    """Without mechanism: the mesh's bones are controls, with IK that can be switched (1 is on) or is always on."""
     make = _Maker(name)
     limbs = _limbs()
     make.bone("root", "", (0, 0, 0), (0, 0.3, 0), shape=True)
@@ -298,7 +298,7 @@ def hand_made(name="Hand", *, switched=True):
 
 
 def only_ik(name="Only"):
-    """The same, but that nothing lets its limbs go from IK to FK; bones on IK have no shapes."""
+    """The rig without a switch from IK to FK for its limbs; bones on IK have no shapes."""
     return hand_made(name, switched=False)
 
 

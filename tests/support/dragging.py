@@ -28,7 +28,7 @@ def world(rig, bone, end="tail"):
 
 
 def drag_by(rig, bone, shift, point="TAIL", **settings):
-    """Drag in ten steps; the last one's result."""
+    """Drag in ten steps; returns the result of the last one."""
     drag = begin_drag(bpy.context, rig, bone, point=point, settings=DragSettings(**settings))
     for share in np.linspace(0.1, 1.0, 10):
         result = drag.step(drag.start + share * np.array(shift))
@@ -48,7 +48,7 @@ def changed(rig, before):
 
 
 def farthest_outside(rig, but=()):
-    """Radians that the worst bone is outside its limit, some bones left out."""
+    """The largest angle of a bone outside its limit, in radians; some bones are ignored."""
     tree = read_trees(rig)[0]
     limits = read_limits(rig)
     turns = [

@@ -29,7 +29,7 @@ class Family:
         return float(self.skeleton.lengths.sum())
 
     def poses(self, rng, frames):
-        """(F, J, 4) rotations spread over the limits; free bones as they rest."""
+        """(F, J, 4) rotations spread over the limits; bones without limits stay at rest."""
         rotations = np.tile([1.0, 0.0, 0.0, 0.0], (frames, len(self.skeleton), 1))
         for name, limit in self.limits.items():
             rotations[:, self.skeleton.index(name)] = random_rotations_inside(limit, rng, frames)
@@ -46,17 +46,17 @@ class Family:
 
 
 def ball(cone, twist=FULL):
-    """A ball of degrees."""
+    """A ball limit from angles in degrees."""
     return Ball(np.radians(cone).tolist(), tuple(np.radians(twist).tolist()))
 
 
 def hinge(axis, low, high):
-    """A hinge of degrees."""
+    """A hinge limit from angles in degrees."""
     return Hinge(axis, np.radians(low), np.radians(high))
 
 
 def window(corners, twist=FULL):
-    """A polygon of degrees."""
+    """A polygon limit from angles in degrees."""
     return Polygon([tuple(corner) for corner in np.radians(corners).tolist()], tuple(np.radians(twist).tolist()))
 
 

@@ -39,7 +39,7 @@ def human(arms=0.0, bend=0.0, rolls=None, fingers=True):
 
 
 def in_proportion(rows, legs, arms):
-    """The same rows with legs and arms longer by factors, standing on the same ground."""
+    """The rows with legs and arms scaled by factors, on the same ground."""
     parts = {"thigh": legs, "shin": legs, "foot": legs, "toe": legs, "upper_arm": arms, "forearm": arms, "hand": arms}
     by_name, heads, tails = {row.name: row for row in rows}, {}, {}
     for row in rows:
@@ -51,13 +51,13 @@ def in_proportion(rows, legs, arms):
 
 
 def named(rows, names):
-    """The same rows under the names of a scheme, with the bones that it has besides."""
+    """The same rows under the names of a scheme, with its additional bones."""
     known = {row.name: names(row.name) for row in rows}
     return [Row(known[row.name], known.get(row.parent, ""), row.head, row.tail, row.x_axis) for row in rows]
 
 
 def rest_bones(rows):
-    """The rows as the preset takes them."""
+    """The rows as rest bones, the input of the preset."""
     return {
         row.name: RestBone(row.parent, row.head, row.axes, float(np.linalg.norm(row.tail - row.head))) for row in rows
     }
@@ -83,7 +83,7 @@ def _arm(drop, bend):
 
 
 def _fingers(rows, drop, bend):
-    """Palm down; each finger curls toward it by the bend; the thumb lies in front."""
+    """With the palm down, each finger curls toward it by the bend; the thumb is in front."""
     hand = next(row for row in rows if row.name == "hand.L")
     along = unit(hand.tail - hand.head)
     down = unit(_below_level(drop + 90.0))

@@ -40,7 +40,7 @@ def text_of(node):
 
 
 def refusals():
-    """(where, message) of each error raised with its own text; without those that pass on another's."""
+    """(where, message) of each error raised with its own text; without those that repeat the text of another error."""
     for kind, where, text in _raised("**/*.py"):
         if kind not in NOTES and text.strip("{}:, '\""):
             yield where, text
@@ -59,7 +59,7 @@ def reasons():
 
 
 def told():
-    """(where, text) of all results and warnings: sentences and parts of them, of two words or more."""
+    """(where, text) of all results and warnings: sentences and parts of sentences, of two words or more."""
     for pattern in TELLING:
         for path, tree in _sources(pattern):
             for node in _spoken(tree):

@@ -69,7 +69,7 @@ class Marker:
 
 
 class Model:
-    """A model and the weights of a set-up file, as far as inverse kinematics needs them."""
+    """The parts of a model, and the weights of a set-up file, that inverse kinematics needs."""
 
     def __init__(self, model_file, setup_file):
         tree = ET.parse(model_file)

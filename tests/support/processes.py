@@ -1,4 +1,4 @@
-"""Processes of their own: Python with the `bpy` of these tests, and Blender's tool for extensions."""
+"""Separate processes: Python with the `bpy` of these tests, and Blender's tool for extensions."""
 
 import subprocess
 import sys

@@ -51,7 +51,7 @@ def rigify_file(kind):
         if ended.returncode == 3:
             pytest.skip("this Blender has no Rigify")
         assert ended.returncode == 0, ended.stderr
-        # At once, as others may be making it too.
+        # In one step, since other processes may be making the file too.
         made.replace(file)
     return file
 
@@ -72,7 +72,7 @@ def _set_up_file(kind):
 
 
 def open_set_up(kind):
-    """The same in Pose mode, once its controls have been found: that is done once for all tests of a process."""
+    """The rig in Pose mode with known controls, which are found once for all tests of a process."""
     return _opened(_set_up_file(kind))
 
 

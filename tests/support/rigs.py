@@ -44,7 +44,7 @@ def random_rotations(rng, shape, most=np.pi):
 
 
 def random_tree(rng, bones, *, connected=0.5, inheriting=1.0):
-    """A random tree: some bones start at their parent's tail, the others beside it; some do not inherit rotation."""
+    """A random tree: some bones start at their parent's tail, the others next to it; some do not inherit rotation."""
     parents, rest, lengths = [-1], [np.eye(4)], [rng.uniform(0.05, 0.4)]
     for _ in range(bones - 1):
         parent = int(rng.integers(0, len(parents)))

@@ -11,7 +11,7 @@ from fabrik_addon.blender.capture.import_markers import import_clip
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.markers.clip import Clip
 
-# Name, parent, head and tail; meters. The arms begin beside the spine's tail, and no limb is straight.
+# Name, parent, head and tail; meters. The arms begin next to the spine's tail, and no limb is straight.
 PERSON = (
     ("hips", "", (0, 0, 1.0), (0, 0, 1.15)),
     ("spine", "hips", (0, 0, 1.15), (0, 0.02, 1.45)),
@@ -52,7 +52,7 @@ def make_rig(bones=PERSON, name="Rig", mode="QUATERNION"):
 
 
 def place(rig, location=(0.4, -1.3, 0.2), turn=0.7, scale=1.0):
-    """Put the rig somewhere in the world."""
+    """Move and rotate the rig in the world."""
     rig.location, rig.scale = location, (scale,) * 3
     rig.rotation_euler = (0.1, -0.2, turn)
     bpy.context.view_layer.update()
@@ -67,7 +67,7 @@ def make_active(thing):
 
 
 def smooth_motion(rig, frames, seed=0, most=0.6, travel=0.0):
-    """Smooth random poses: (F, N, 4) rotations in the order of the pose bones, and (F, 3) moves of the first root."""
+    """Smooth random poses: (F, N, 4) rotations in the order of pose bones, and (F, 3) locations of the first root."""
     rng = np.random.default_rng(seed)
     phase = np.linspace(0.0, 2.0 * np.pi, frames)[:, None, None]
     count = len(rig.pose.bones)

@@ -60,5 +60,5 @@ def poses(rig, frames):
 
 
 def accelerations(heads):
-    """(F - 2, N) how fast the speed of points (F, N, 3) changes, a frame and a frame."""
+    """(F - 2, N) accelerations of points (F, N, 3), per frame squared."""
     return np.linalg.norm(np.diff(heads, 2, axis=0), axis=2)

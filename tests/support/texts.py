@@ -71,7 +71,7 @@ def drawn():
 
 
 def fixed(node):
-    """The fixed texts that an expression may be: no parts of ones that are put together."""
+    """The fixed texts that an expression may have as values, without parts of joined texts."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     if isinstance(node, ast.Tuple):

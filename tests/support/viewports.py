@@ -26,7 +26,7 @@ def mouse(kind, x, y, value="PRESS"):
 
 @contextmanager
 def viewport():
-    """The 3D viewport as context; its region."""
+    """Override the context with the 3D viewport; gives its region."""
     window = bpy.context.window_manager.windows[0]
     area = next(area for area in window.screen.areas if area.type == "VIEW_3D")
     region = next(region for region in area.regions if region.type == "WINDOW")
@@ -36,7 +36,7 @@ def viewport():
 
 @contextmanager
 def pressing(**methods):
-    """A function that starts a drag by the mouse in the viewport, and returns the operators that run since then."""
+    """A function that starts a drag by the mouse in the viewport, and returns the operators that then run."""
     running = []
     taken = {name: value for name, value in vars(FABRIK_OT_drag).items() if name not in {"bl_rna", "__dict__"}}
     with viewport() as region:

@@ -289,7 +289,7 @@ def row(values: Sequence[Scalar], frames: int) -> FloatArray:
 
 
 def take(value: Any, frames: IntArray | BoolArray) -> Any:
-    """A value on some of the frames."""
+    """A value on some of the frames; `frames` (N,) indices, or (F,) booleans."""
     if isinstance(value, Vector):
         return Vector([take(value.x, frames), take(value.y, frames), take(value.z, frames)])
     if isinstance(value, Quaternion):
@@ -298,7 +298,7 @@ def take(value: Any, frames: IntArray | BoolArray) -> Any:
 
 
 def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
-    """A value with some of its `count` frames replaced; in place if it has an entry for each frame."""
+    """A value with some of its `count` frames replaced, `frames` (N,); in place if it has an entry for each frame."""
     if len(frames) == count:
         return part
     if isinstance(value, Vector | Quaternion):
@@ -310,7 +310,7 @@ def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
 
 
 def replaced(value: Any, frames: IntArray, part: Any, count: int) -> Any:
-    """A copy of a value with some of its `count` frames replaced."""
+    """A copy of a value with some of its `count` frames replaced, `frames` (N,)."""
     whole = type(value)([getattr(value, name) + 0.0 for name in value.__slots__])
     return put(whole, frames, part, count)
 

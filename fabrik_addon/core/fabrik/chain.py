@@ -41,14 +41,14 @@ class Chain:
         return (self.points[-1] - target).length
 
     def part(self, backend: Backend, frames: IntArray) -> "Chain":
-        """The chain on some frames only."""
+        """The chain on some frames only, `frames` (N,)."""
         if len(frames) == self.count:
             return Chain(self.points, self.distances, self.iterations, self.count)
         points = [backend.take(point, frames) for point in self.points]
         return Chain(points, self.distances, backend.take(self.iterations, frames), len(frames))
 
     def replace(self, backend: Backend, frames: IntArray, part: "Chain") -> None:
-        """Take over the results of some frames."""
+        """Take over the results of some frames, `frames` (N,)."""
         if len(frames) == self.count:
             self.points, self.iterations = part.points, part.iterations
             return
@@ -136,7 +136,10 @@ def reach_directly(backend: Backend, chain: Chain, target: Vector) -> Condition:
 def reach_by_sweeps(
     backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, most: int, open_frames: IntArray
 ) -> None:
-    """Run Algorithm 1 until the tip is within `tolerance`, the tip stops moving, or `most` sweeps are done."""
+    """Run Algorithm 1 until the tip is within `tolerance`, the tip stops moving, or `most` sweeps are done.
+
+    open_frames: (N,) the frames that are solved.
+    """
     for _ in range(most):
         if not len(open_frames):
             return
@@ -152,7 +155,10 @@ def reach_by_sweeps(
 
 
 def reach_between(backend: Backend, chain: Chain, target: Vector, open_frames: IntArray) -> None:
-    """Solve two bones: the joint between root and target is on two spheres, nearest to its position before."""
+    """Solve two bones: the joint is the point on two spheres, about root and target, nearest to where it was.
+
+    open_frames: (N,) the frames that are solved.
+    """
     if not len(open_frames):
         return
     part, wanted = chain.part(backend, open_frames), backend.take(target, open_frames)
@@ -163,7 +169,7 @@ def reach_between(backend: Backend, chain: Chain, target: Vector, open_frames: I
 
 
 def reach_exactly(backend: Backend, chain: Chain, target: Vector, open_frames: IntArray) -> None:
-    """A few sweeps and the exact finish, repeated until the frames are solved.
+    """Alternate a few sweeps with the exact finish until the frames are solved; open_frames: (N,).
 
     One round is nearly always enough. For targets close to the root, the sweeps need a chain that is already curled up.
     """

@@ -1,8 +1,8 @@
 """Rigid bodies: their forward kinematics, and how they move when their joints rotate.
 
-Joints are columns: three for a free joint, one for a hinge, none for a fixed one, each a rotation about an axis of the
-frame that carries the bone; three more for a root that may move. All numbers are float64 arrays over the B bodies, the
-D columns or n points; if poses have frames in front, (F, B, 4), so have all results.
+A free joint has three columns in the Jacobian, a hinge has one, and a fixed joint has none. Each column is a rotation
+about an axis of the frame that carries the bone. A root that may move has three more. All numbers are float64 arrays
+over the B bodies, the D columns or n points. If poses have a leading axis of frames, (F, B, 4), so do all results.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ class Pose:
         return np.asarray(self.heads[..., on, :] + times(self.orientations[..., on, :, :], offsets))
 
     def part(self, frames: IntArray | slice) -> "Pose":
-        """The pose on some of the frames."""
+        """The pose on some of the frames, `frames` (N,)."""
         factors = None if self.factors is None else self.factors[frames]
         return Pose(
             self.local[frames],
@@ -72,7 +72,7 @@ class Pose:
         return Pose(local, root + roots, heads + roots[:, None], orientations, carried, factors)  # type: ignore[operator, arg-type]
 
     def put(self, frames: IntArray, part: "Pose") -> None:
-        """Replace some of the frames, in place."""
+        """Replace some of the frames, `frames` (N,), in place."""
         for name, value in vars(self).items():
             if value is not None:
                 value[frames] = getattr(part, name)
@@ -148,9 +148,9 @@ class Bodies:
 
     @cached_property
     def ends(self) -> IntArray:
-        """(B, B) where the lever arm of body u on body l ends: -1 for the moved point, else a body, for its head.
+        """(B, B) the end of the lever arm of body u on body l: the head of this body, or the moved point if -1.
 
-        A body that does not inherit rotation is moved by those above it, but not rotated.
+        Bodies above a body that does not inherit rotation move it, but do not rotate it.
         """
         result = np.full((len(self.bones), len(self.bones)), -1, dtype=np.int64)
         for body, parent in enumerate(self.parents):
@@ -279,10 +279,10 @@ class Bodies:
         forces: FloatArray,
         turning: tuple[FloatArray, FloatArray, FloatArray] | None = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Normal equations of weighted points by composite inertia, without their rows; all bodies inherit rotation.
+        """The normal equations of weighted points, from composite inertia; all bodies must inherit rotation.
 
-        With rows instead, a step of a walk with 42 markers took twice as long (Featherstone, Rigid Body Dynamics
-        Algorithms, 2008, chapter 6).
+        This avoids the rows of the Jacobian, with which a step of a walk with 42 markers took twice as long. Source:
+        Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapter 6.
 
         Args:
             motions: of the columns.
@@ -293,7 +293,7 @@ class Bodies:
             turning: of bodies whose rotation counts, (B, m) from `below`, weights (..., m) and torques (..., m, 3).
 
         Returns:
-            (..., D, 6) L and R for which Σ weight · JᵀJ is `symmetric` of L Rᵀ, and (..., D) Σ Jᵀ force.
+            (..., D, 6) L and R such that `symmetric` of L Rᵀ is Σ weight · JᵀJ, and (..., D) Σ Jᵀ force.
         """
         ones = np.concatenate([np.ones((*points.shape[:-1], 1)), points], axis=-1)
         own = (ones[..., :, None] * (weights[..., None] * ones)[..., None, :]).reshape(*points.shape[:-1], 16)
@@ -333,7 +333,7 @@ class Bodies:
     def stiffness_factor(
         self, pose: Pose, motions: Motions, points: FloatArray, on: IntArray, forces: FloatArray
     ) -> FloatArray:
-        """(..., D, 3) R for which `stiffness` is `symmetric` of A Rᵀ, where A are the columns' axes."""
+        """(..., D, 3) the matrix R such that `symmetric` of A Rᵀ is `stiffness`; the axes of the columns are A."""
         products = (points[..., :, None] * forces[..., None, :]).reshape(*points.shape[:-1], 9)
         below = self._moves(on)[:, 0].T @ np.concatenate([products, forces], axis=-1)
         heads = pose.heads[..., self.body_of, :]

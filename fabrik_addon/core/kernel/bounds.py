@@ -17,7 +17,7 @@ _NEAR_FLOOR, _NEAR_CAPSULES = 0.3, 0.05
 # Keys of these rows, beyond those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
-# Meters: a center of mass with less room than this has none.
+# Meters: a smaller distance from the center of mass to the support's edge counts as none.
 _NO_ROOM = 1e-9
 # Compliance of the support per force of 1, the unit of the posture term: balance is kept within 1.5 cm.
 _BALANCE_YIELDS = 0.015
@@ -89,6 +89,8 @@ class Bounds:
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
         """Set the outline of the support, large enough for a pose that begins out of balance; `shift` shrinks it.
 
+        rotations: (J, 4) local. location: (3,) the root's head, armature space.
+
         A smaller outline inside it bounds the region of free movement. Points that start below the floor may stay that
         low.
         """
@@ -144,7 +146,7 @@ class Bounds:
         posture, count = self._posture, len(self._normals)
         if not count:
             return ConstraintRows.none(self._bodies.columns), Contacts.none()
-        # Hanging limbs count where they are, but do not swing out to keep balance.
+        # The masses of hanging limbs count at their real positions, but limbs do not swing out to keep balance.
         shifts = self._bodies.shifts(pose, motions, away.balanced, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         out = self._out(away)

@@ -237,7 +237,7 @@ class Capsules:
 def closest(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(..., n) distances of n pairs of segments (..., 2, n, 3), and their closest points as shares of both.
 
-    For parallel segments, one pair of closest points.
+    Parallel segments have many closest points; one pair of them is returned.
     """
     start, other = first[..., 0, :, :], second[..., 0, :, :]
     vectors = np.stack([first[..., 1, :, :] - start, second[..., 1, :, :] - other, start - other])

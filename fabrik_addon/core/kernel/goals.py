@@ -32,7 +32,7 @@ class Wanted:
     undecided: FloatArray | None = None
 
     def part(self, frames: IntArray | slice) -> "Wanted":
-        """The targets on some of the frames."""
+        """The targets on some of the frames, `frames` (N,)."""
         return Wanted(self.points[frames], self.frames[frames], self.seen[frames], self.undecided)
 
 

@@ -1,4 +1,4 @@
-"""The limits of all joints of a body, for one pose or for frames: clamping, and inequalities for a step."""
+"""The limits of all joints of a rig, for one pose or for frames: clamping, and inequalities for a step."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -73,7 +73,10 @@ class ConstraintRows(NamedTuple):
     def straight(
         cls, rows: FloatArray, gaps: FloatArray, keys: IntArray, compliance: FloatArray | float = 0.0
     ) -> "ConstraintRows":
-        """Constraints without curvature; by default also without compliance."""
+        """Constraints without curvature; by default also without compliance.
+
+        rows: (K, D). gaps: (K,). keys: (K,). compliance: (K,), or one number for all.
+        """
         curvatures, columns = np.zeros((len(gaps), 3, 3)), np.zeros(len(gaps), dtype=np.int64)
         return cls(rows, gaps, keys, np.broadcast_to(compliance, len(gaps)), curvatures, columns)
 
@@ -165,7 +168,7 @@ class JointLimits:
         return result
 
     def clamped(self, local: FloatArray) -> FloatArray:
-        """([F,] B, 4) the nearest local rotations inside the limits."""
+        """([F,] B, 4) the rotations inside the limits that are nearest to `local` ([F,] B, 4)."""
         result = local.copy()
         poses = result.reshape(-1, *local.shape[-2:])
         poses[:, self._fixed] = IDENTITY
@@ -224,7 +227,7 @@ class Hinges:
         return ConstraintRows.straight(rows, gaps, _KEYS * bodies + (upper > 0.0))
 
     def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
-        """The frames and bodies of hinges that are within some radians of an end of their range."""
+        """The frames and bodies of hinges that are within some radians of an end of their range; local: (F, B, 4)."""
         angles = self.angles(local)
         frames, hinges = np.nonzero(np.minimum(self.high - angles, angles - self.low) <= within)
         return frames, self.bodies[hinges]
@@ -370,7 +373,7 @@ class _Balls:
         return normals, gaps + self._none, along * np.sqrt(curvature)
 
     def _half_axes(self, ways: FloatArray, joints: IntArray | slice = slice(None)) -> FloatArray:
-        """(N, n, 2) the half-axes of the quadrants that directions (N, n, 2) of joints (N,) point into."""
+        """(N, n, 2) the half-axes of the quadrants into which directions (N, n, 2) of joints (N,) point."""
         return np.where(ways >= 0.0, self._positive[joints], self._negative[joints])
 
 

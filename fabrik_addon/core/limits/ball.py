@@ -70,7 +70,7 @@ class Ball(Limit):
         )
 
     def sample(self, places: FloatArray) -> FloatArray:
-        """Swings spread evenly over the ellipse, and twists over the range."""
+        """(..., 4) swings spread evenly over the ellipse, and twists over the range; places: (..., 3) from 0 to 1."""
         leans = outline(self.angles, FULL_TURN * places[..., 0]) * np.sqrt(places[..., 1, None])
         return compose_arrays(leans[..., 0], leans[..., 1], spread(self.twist, places[..., 2]))
 
@@ -108,10 +108,11 @@ def nearest_on_ellipse(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Sca
 def _nearest_from_outside(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
     """The point of the ellipse nearest to one outside.
 
-    The paper's Newton iteration (section 4.3), as the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1; the point is
-    (a² x / (t + a²), b² z / (t + b²)). One over the square root of the left side increases nearly linearly and is
-    concave (Conn, Gould and Toint 2000, lemma 7.3.1), so few Newton steps are needed, and from a t below the root every
-    step stays below it. Robust on the axes and for half-axes of zero.
+    The paper's Newton iteration (section 4.3) for the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1. The point is
+    (a² x / (t + a²), b² z / (t + b²)). Newton's method is applied to one over the square root of the left side, which
+    increases nearly linearly and is concave (Conn, Gould and Toint, *Trust-Region Methods*, 2000, lemma 7.3.1). So few
+    steps are needed, and steps that start below the root stay below it. This also works on the axes, and if a half-axis
+    is zero.
     """
     aa, bb, ax, bz = a * a, b * b, a * backend.absolute(x), b * backend.absolute(z)
     t = backend.maximum(backend.maximum(ax - aa, bz - bb), 0.0)

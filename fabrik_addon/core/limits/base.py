@@ -61,7 +61,7 @@ class Fixed(Limit):
         return backend.select(rotation.w > inf, rotation, backend.Quaternion((1.0, 0.0, 0.0, 0.0)))
 
     def sample(self, places: FloatArray) -> FloatArray:
-        """The identity for each place."""
+        """(..., 4) the identity for each point of `places` (..., 3)."""
         return np.broadcast_to(IDENTITY, (*places.shape[:-1], 4))
 
 
@@ -76,5 +76,5 @@ def check_range(what: str, ends: Range) -> None:
 
 
 def spread(ends: Range, share: FloatArray) -> FloatArray:
-    """Values at shares of a range."""
+    """(...) the values at each `share` (...) of a range, radians."""
     return np.asarray(ends[0] + (ends[1] - ends[0]) * share)

@@ -84,6 +84,6 @@ class Hinge(Limit):
         return self.turned(backend, backend.clamp(self.angle(backend, rotation), *self.ends))
 
     def sample(self, places: FloatArray) -> FloatArray:
-        """Angles spread over the range."""
+        """(..., 4) rotations by angles spread over the range; places: (..., 3), from 0 to 1; only the first is used."""
         half = 0.5 * spread((self.low, self.high), places[..., 0])
         return np.stack([np.cos(half), *(np.sin(half) * part for part in self.turn_axis)], axis=-1)

@@ -57,12 +57,12 @@ class Polygon(Limit):
         return clamped(backend, rotation, self.shape.nearest, self.between)
 
     def sample(self, places: FloatArray) -> FloatArray:
-        """Swings spread over the outline, and twists over the range."""
+        """(..., 4) swings spread over the outline, and twists over the range; places: (..., 3) from 0 to 1."""
         x, z = self.shape.sample(places[..., 0], places[..., 1])
         return compose_arrays(x, z, spread(self.twist, places[..., 2]))
 
     def outline(self, count: int) -> FloatArray:
-        """(N, 2) swings in radians along the outline's edges, as many on each, at least `count` in all."""
+        """(N, 2) swings in radians along the outline's edges, the same number on each, at least `count` in all."""
         corners = np.array(self.shape.points)
         share = np.linspace(0.0, 1.0, -(-count // len(corners)), endpoint=False)[:, None]
         edges = corners[:, None] + share * (np.roll(corners, -1, axis=0) - corners)[:, None]
@@ -136,7 +136,10 @@ class Window:
         return [((nx, nz), backend.sqrt(square)) for square, nx, nz in (first, second)]
 
     def sample(self, u: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Swings for points of the unit square: its bounding box, with points outside moved onto the outline."""
+        """(...) x and z of swings inside the outline, in radians, from points u, v (...) of the unit square.
+
+        The unit square is mapped to the bounding box; points outside the outline are moved onto it.
+        """
         low, high = np.min(self.points, axis=0), np.max(self.points, axis=0)
         x, z = low[0] + u * (high[0] - low[0]), low[1] + v * (high[1] - low[1])
         inside = self.nearest(array, x, z)

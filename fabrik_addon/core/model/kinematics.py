@@ -23,7 +23,8 @@ def forward_kinematics(
 ) -> FloatArray:
     """The armature-space matrix of every bone in a pose.
 
-    pose_i = pose_parent · rest_parent⁻¹ · rest_i · R(q_i); only rotations that a bone inherits.
+    pose_i = pose_parent · rest_parent⁻¹ · rest_i · R(q_i), as in Blender. A bone that does not inherit rotation follows
+    only the location of its parent.
 
     Args:
         skeleton: the rest pose, J bones.
@@ -64,7 +65,9 @@ def forward_kinematics(
 
 
 def jumps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """For bodies with `carriers` (B,) (-1: none), those with an ancestor 1, 2, 4 … above them, and that ancestor.
+    """For each step of 1, 2, 4 … levels: the bodies that have an ancestor that far above them, and this ancestor.
+
+    carriers: (B,) the body above each one, -1 for none.
 
     Quantities that are passed down a tree then need as many rounds as its depth has binary digits.
     """
@@ -76,7 +79,7 @@ def jumps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
 
 
 def tails(skeleton: Skeleton, matrices: FloatArray, lengths: FloatArray | None = None) -> FloatArray:
-    """([F,] J, 3) tails of bones at matrices ([F,] J, 4, 4), armature space."""
+    """([F,] J, 3) tails of bones at matrices ([F,] J, 4, 4), armature space; lengths: ([F,] J), at rest when None."""
     length = skeleton.lengths if lengths is None else lengths
     return matrices[..., :3, 3] + matrices[..., :3, 1] * length[..., None]
 

@@ -14,7 +14,7 @@ class Frames:
     """A dataclass whose fields are arrays over frames, contain such arrays, or are None."""
 
     def part(self, frames: IntArray | slice) -> Self:
-        """Some of the frames."""
+        """A copy with some of the frames, `frames` (N,)."""
         return type(self)(**{each.name: _part(getattr(self, each.name), frames) for each in fields(self)})  # type: ignore[arg-type]
 
 
@@ -71,7 +71,7 @@ class Targets(Frames):
         return len(self.positions)
 
     def seen_from(self, origins: FloatArray) -> "Targets":
-        """The targets relative to other origins (F, 3)."""
+        """The targets relative to other `origins` (F, 3)."""
         away = origins[:, None]
         return replace(self, positions=self.positions - away, bend=self.bend - away)
 

@@ -18,9 +18,10 @@ from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
 from .poles import Poles
 
-# Columns have about length one, so damping is a pure number: with the first one, a step is almost undamped. With a
-# tenth of it a fallen marker displaced a joint by 12 mm, and with a third 0.6 % of poses end elsewhere in single
-# precision (0.1 %). At the largest damping a step is a millionth of the gradient.
+# The first, the smallest and the largest damping. Columns have a length of about one, so damping is a
+# pure number: with the first one, a step is almost undamped. With a tenth of it a fallen marker displaced a joint by
+# 12 mm, and with a third 0.6 % of poses end elsewhere in single precision (0.1 %). At the largest damping a step is a
+# millionth of the gradient.
 _FIRST, _LEAST, _MOST_DAMPING = 1e-3, 1e-9, 1.0 / SINGLE
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after bad ones, which itself
 # doubles.
@@ -287,8 +288,9 @@ class LeastSquares:
             held[:, : bodies.turning] = prior.weights[:, turning]
             right[:, : bodies.turning] += held[:, : bodies.turning] * pulls
             squares += held
-        # Half of a joint's square is its own, half the mean of all that move something. With its own alone, poses far
-        # from their targets took 1.8 times the steps; with the mean alone, 1 % of a person's targets needed a restart.
+        # The scale of a joint is half its own square, and half the mean of all joints that move a goal. With its own
+        # alone, poses far from their targets took 1.8 times the steps; with the mean alone, 1 % of a person's targets
+        # needed a restart.
         even = squares @ self._even
         turning = even[:, : bodies.turning]
         turning += turning.sum(axis=1, keepdims=True) / np.maximum((turning > 0.0).sum(axis=1, keepdims=True), 1)

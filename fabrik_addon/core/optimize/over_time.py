@@ -42,8 +42,8 @@ class ChangeOverTime:
         """Prepare frames (F,), in rising order.
 
         window: (F,) factors on the changes, such as 0 where nothing may change. ease: frames over which a change fades
-        in. mass: (D, D) the mass matrix. rough: the rough part's share of the variance. units: (D,) how much of
-        each number is comparable: 1 for radians, the size of the body for lengths.
+        in. mass: (D, D) the mass matrix. rough: the rough part's share of the variance. units: (D,) the amounts of
+        the numbers that are comparable: 1 for radians, the size of the body for lengths.
         """
         self._frames, self._window, self._length = frames, window, _LENGTH * max(ease, 1.0)
         self._light: FloatArray = np.linalg.inv(mass)
@@ -77,7 +77,7 @@ class ChangeOverTime:
     def _at_once(
         self, part: slice, on: IntArray, rows: FloatArray, wanted: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """The same for a part of the frames; `on` are indices in this part."""
+        """The change of `least` for a part of the frames; `on` are indices in this part."""
         apart = np.abs(self._frames[part, None] - self._frames[part])
         both, scaled = self._window[part, None] * self._window[part], np.sqrt(3.0) * apart / self._length
         smooth = both * (1.0 + scaled) * np.exp(-scaled)

@@ -58,7 +58,10 @@ def repair_pops(solution: Solution, targets: FloatArray, solve_from: Continue) -
 
 
 def places(pops: BoolArray, failed: BoolArray) -> list[int]:
-    """The frames from which a pose is continued: after each pop, and the first of consecutive failed ones."""
+    """The frames from which a pose is continued: after each pop, and the first of consecutive failed ones.
+
+    pops: (F - 1,) whether a pop follows the frame. failed: (F,).
+    """
     begins = failed[1:] & ~failed[:-1]
     return [int(frame) for frame in np.flatnonzero(pops | begins) + 1]
 

@@ -49,7 +49,7 @@ class ExpectedPose:
 
 
 def any_pose(skeleton: Skeleton) -> ExpectedPose:
-    """The expected pose if nothing is known: rest, so weak that it only decides what the markers do not."""
+    """The expected pose if nothing is known: rest, so weak that it only decides what the markers do not determine."""
     return ExpectedPose("MOVING", np.tile(IDENTITY, (len(skeleton), 1)), np.full(len(skeleton), _ANY))
 
 

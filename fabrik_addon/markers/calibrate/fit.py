@@ -1,4 +1,4 @@
-"""Fits marker positions on bones, rest pose and size to a recording, in rounds."""
+"""Fits marker positions on bones, the pose at rest, and the size or proportions of a rig to a recording, in rounds."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _NOISE: Final = 0.001
 # Markers on skin are usually off by at most this share of the size; beyond it the error counts as noise, as with
 # keypoints. When all of it counted as noise, surface markers of a balancing trial were 5.8 mm off instead of 5.0.
 _OF_SURFACE: Final = 0.0017
-# Bones are rotated by this angle (radians) to find the directions that their limits leave open. A limit is active if it
-# takes away more than the share `_CUT` of it.
+# Bones are rotated by this angle (radians) to find the directions that their limits leave open. A limit is active if
+# clamping removes more than the share `_CUT` of the rotation.
 _TRIED: Final = 1e-3
 _CUT: Final = 0.02
 
@@ -233,7 +233,7 @@ class Scale:
         return np.full(1, weight), np.full(1, fit.scale / self.first - 1.0)
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
-        """Scale the recording down where the rig should be larger."""
+        """The fit after a `step` (1,) of the scale; the recording is scaled down if the rig should be larger."""
         factor = 1.0 + float(np.clip(step[0], -_LARGEST_CHANGE, _LARGEST_CHANGE))
         offsets = fit.offsets if self.grows else fit.offsets / factor
         return replace(fit, scale=fit.scale / factor, offsets=offsets)
@@ -256,7 +256,7 @@ class Limbs:
         return np.full(len(fit.skeleton), weight), 1.0 / fit.factors - 1.0
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
-        """Scale each bone by its own step."""
+        """The fit after each bone is scaled by its own `step` (J,)."""
         wanted = fit.factors * (1.0 + np.clip(step, -_LARGEST_CHANGE, _LARGEST_CHANGE))
         factors = np.clip(wanted, _SHORTEST, _LONGEST)
         growth = factors / fit.factors
@@ -285,7 +285,7 @@ class Offsets:
         return weights, np.asarray(self.first * growth - fit.offsets).ravel()
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
-        """Move each offset by its own step."""
+        """The fit after each offset is moved by its own part of `step` (3 M,)."""
         return replace(fit, offsets=fit.offsets + step.reshape(fit.offsets.shape))
 
 
@@ -304,7 +304,7 @@ def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
     return columns
 
 
-# Finds parameters that all poses of a recording share, together with the poses: rounds of Gauss-Newton steps.
+# The search: rounds of Gauss-Newton steps for the poses and for the parameters that all poses of a recording share.
 #
 # The points of a pose depend on its joints, which differ on every frame, and on shared parameters. A step on Σ weight ·
 # |target − point|² is solved for the shared parameters alone, with the joints eliminated frame by frame (the Schur

@@ -76,7 +76,7 @@ def names_in(content: bytes) -> tuple[str, ...]:
 
 
 def rate_in(found: Mapping[str, npt.NDArray[Any]]) -> float | None:
-    """Frames a second from the arrays of a file; None if the file does not contain it."""
+    """Frames a second from the arrays `found` in a file, of any shape; None if none of them is the rate."""
     for key in RATES:
         told = found.get(key)
         if told is not None and told.size == 1 and told.dtype.kind in "fiu" and 0.0 < float(told.item()) < np.inf:

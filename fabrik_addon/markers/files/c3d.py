@@ -1,4 +1,4 @@
-"""Reads C3D files: their header, parameters and points."""
+"""Reads C3D files, which are binary: the header, the groups of parameters, the 3D points, and a clip made from them."""
 
 import math
 import re
@@ -194,7 +194,7 @@ def _processor(content: bytes, section: bytes) -> int:
     return fitting[0]
 
 
-# Finds the points in a C3D file, and reads them in the file's units.
+# The points: where they are in the file, and their positions in the file's units.
 #
 # A C3D file gives most values twice, in its header and in its parameters, and they do not always agree. The size of the
 # file shows which are right: the announced frames must end in its last block.
@@ -362,7 +362,7 @@ def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[st
     return scale, (f"POINT:SCALE is {scales[0]:g}, but the header has {scales[1]:g}; used {scale:g}",)
 
 
-# Reads C3D files: 3D points in binary, described by groups of parameters. Analog data is skipped.
+# The clip: labels, units and axes of the points. Analog data is skipped.
 #
 # Errors of writers are corrected, with a note, if only one reading makes sense; otherwise the file is refused:
 #
@@ -451,7 +451,7 @@ def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
 def _upright(
     positions: FloatArray, parameters: Parameters, told: UpAxis | None
 ) -> tuple[FloatArray, UpAxis, tuple[str, ...]]:
-    """(F, M, 3) positions with Y or Z up, which of the two it is, and notes.
+    """(F, M, 3) positions with Y or Z up, the name of this axis, and notes.
 
     The file's Y_SCREEN is used unless the markers of a standing person clearly show another axis.
     """

@@ -204,7 +204,7 @@ def _rate_of(times: FloatArray) -> float | None:
 
 
 def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tuple[FloatArray, UpAxis]:
-    """Points (F, N, 3) with Y or Z up, and which: the axis from feet to head, rotated by 180° if it points down."""
+    """Points (F, N, 3) and their up axis, Y or Z: the one from feet to head, rotated by 180° if it points down."""
     landmarks = {label: landmark for label, (_side, landmark) in landmarks_of(names).items()}
 
     def middles(wanted: frozenset[str]) -> FloatArray:

@@ -37,7 +37,8 @@ _SIDES: Final[Mapping[str, str]] = {
 # Letters for left and right at either end of a label in English, French, Italian, Spanish and Portuguese. They count
 # only if both occur.
 _PAIRS: Final = ("lr", "gd", "sd", "id", "ed")
-# A word at the end of this many labels, and this share of them, has no meaning: a performer or a trial.
+# A word at one end of at least this many labels, and of this share of all labels, names a performer or a trial, and is
+# ignored.
 _SHARED_LABELS, _SHARED_SHARE = 5, 0.6
 # Virtual points such as V_Mid_ASIS, which software computes from markers.
 _VIRTUAL: Final = re.compile(r"v_(?!sacr).+|virtual.*", re.IGNORECASE)
@@ -162,10 +163,10 @@ def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def parts_of(roles: Mapping[str, Role]) -> dict[Role, str]:
-    """The main bone of each role; roles in an armature's order of bones, parents first.
+    """The main bone of each role; roles: by bone, in the armature's order of bones, parents first.
 
-    If several bones share a role, it is the first, at the joint, but for the chest the last, to which neck and
-    shoulders are attached. In a spine without a chest, the last bone is the chest.
+    If several bones have the same role, the first one is used, since it begins at the joint. For the chest it is the
+    last one, to which neck and shoulders are attached. In a spine without a chest, the last bone is the chest.
     """
     parts: dict[Role, str] = {}
     for bone, role in roles.items():
@@ -188,9 +189,9 @@ def match(
     labels: as in the file, with or without a performer's prefix. parts: the bone of each role, from ``parts_of``. rest:
     the bones at rest in armature space. With them each marker gets the offset that it would have on an average body of
     the rig's size, in armature units; without, the nearest end of its bone. preset: a key of PRESETS; None: recognised.
-    A label that is not in the preset is also used if all other presets agree on it, or if its words name a landmark. Of
-    labels that read the same, the first one counts; numbered ones on a part of the body form a cluster. Raises
-    NamingError for an unknown preset.
+    A label that is not in the preset is also used if all other presets agree on it, or if its words name a landmark. If
+    several labels mean the same landmark, the first one counts; numbered ones on a part of the body form a cluster.
+    Raises NamingError for an unknown preset.
     """
     if preset is not None and preset not in PRESETS:
         raise NamingError(f"there is no marker set {preset!r}: choose from {', '.join(PRESETS)}")

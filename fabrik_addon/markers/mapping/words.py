@@ -124,7 +124,8 @@ _LONG, _CUT = 6, 4
 _SHORT: Final = 2
 _NUMBERS: Final = re.compile(r"\d+")
 _ORDINALS: Final[Mapping[str, str]] = {"1": "first", "2": "second", "3": "third", "4": "fourth", "5": "fifth"}
-# Of several parts the most specific counts, such as the ulna of a wrist; parts with clusters are the least specific.
+# If words name several parts, the most specific one counts, such as the ulna of a wrist. Parts with clusters are the
+# least specific.
 _JOINTS: Final = {"knee", "ankle", "elbow", "wrist", "shoulder"}
 _PARTS: Final = {"pelvis", "trunk", "head", "upper arm", "forearm", "hand", "thigh", "shank", "foot"}
 # The meaning of a weak word next to a part.

@@ -172,7 +172,7 @@ class Report:
 
 
 def _rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
-    """A row for each of (N, K) errors without NaN, and the index of its largest error; None if all are NaN.
+    """Rows from errors (N, K), ignoring NaN, each with the index of its largest error; None if all are NaN.
 
     seen: (N, K) samples that count in the coverage.
     """

@@ -1,4 +1,4 @@
-"""Solves a take over all its frames, and fills in what its markers leave undetermined."""
+"""Solves all frames of a take: how certain its poses are, a course through some of them, and fills for hidden bones."""
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
@@ -106,7 +106,7 @@ def _covariances(rows: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.inv(np.swapaxes(flat, 1, 2) @ flat + np.eye(flat.shape[-1])))
 
 
-# Solves every frame of a recording: first some frames from rest, then all frames from a curve through those.
+# The course: first some frames are solved from rest, then all frames from a curve through those.
 #
 # A frame solved by itself depends on its own markers only. If the markers do not determine a pose (a spine with few
 # markers, neck and head in a row, a rig without limits), each frame may end in a different pose. So frames some way
@@ -179,7 +179,7 @@ def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Gene
     counts = prior_weight(recording, _FROM_REST * spread)
     first = np.unique(np.append(np.arange(0, len(knots), _FROM_REST_ONE_IN), len(knots) - 1))
     found = yield from within(0.0, 0.2, _near_rest(recording, knots[first], counts))
-    # Keypoints are about 12 mm off: a nearly straight spine is more likely than where they put it.
+    # Keypoints are about 12 mm off: a nearly straight spine is more likely than the bent one that would fit them.
     usual = np.nan_to_num(usual_distances(found.errors))
     excess = float((usual**2).mean()) - (NOISE * recording.solver.skeleton.size) ** 2
     at_rest = steady * _REST_COUNTS * float(recording.weights.mean()) * max(excess, 0.0) / spread**2
@@ -279,10 +279,10 @@ def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
     return np.asarray(mean / np.linalg.norm(mean, axis=-1, keepdims=True))
 
 
-# Fills bones that the visible markers do not determine from the frames next to the gap.
+# Gaps: bones that the visible markers do not determine are filled from the frames next to the gap.
 #
-# Such frames are solved again from the filled pose, to which lost bones are held weakly: visible markers decide as far
-# as they can, joint limits are respected, and the rest follows the neighboring frames.
+# These frames are then solved again from the filled pose, to which lost bones are held weakly. So visible markers and
+# joint limits are respected, and all that they do not determine follows the neighboring frames.
 
 Gaps = Literal["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"]
 _HOW: Final = {"SOLVE": "solved", "HOLD": "held", "INTERPOLATE": "interpolated", "UNKEYED": "unkeyed"}
@@ -293,8 +293,9 @@ _EASE: Final = 0.1
 # Weight of a lost bone's filled pose, relative to the course. With the full weight a forearm without its marker moved
 # the elbow by 13 mm, with this share by 9.
 _GUESSED: Final = 0.05
-# The same weight for the root, from which all else is solved. With no more than for others, keypoints with half of the
-# samples lost and the trunk's missing for 150 frames rotated the hips by up to 141 degrees; with this by at most 50.
+# The same weight for the root, on which all other bones depend. With the weight of other bones, the hips rotated by up
+# to 141 degrees in a take of keypoints with half of the samples lost and the trunk hidden for 150 frames; with this
+# weight by at most 50.
 _GUESSED_ROOT: Final = 4.0
 
 

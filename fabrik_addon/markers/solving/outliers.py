@@ -109,7 +109,7 @@ _FASTEST: Final = 170.0
 
 
 def flung(targets: FloatArray, rate: float, size: float) -> BoolArray:
-    """(F, E) samples of targets (F, E, 3) that leave their neighbours in time faster than any body moves.
+    """(F, E) whether a sample of targets (F, E, 3) is farther from those of nearby frames than a body can move.
 
     If an arm has only markers at elbow and wrist, a pose would follow a wrong wrist rather than the elbow (80 degrees
     in a frame). rate: frames a second. size: of the skeleton, in the targets' units.

@@ -93,7 +93,7 @@ class Recording:
         self.solution.put(frames, found)
 
     def state(self, frames: IntArray) -> tuple[Solution, FloatArray, FloatArray]:
-        """Poses, expected poses and their weights on some frames, for `put_back`."""
+        """Poses, expected poses and their weights on some frames, `frames` (N,), for `put_back`."""
         return self.solution.part(frames), self.expected[frames], self.prior_weights[frames]
 
     def put_back(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
@@ -137,7 +137,7 @@ def about(flagged: BoolArray, near: int) -> BoolArray:
 
 
 def parts(frames: IntArray) -> Iterator[IntArray]:
-    """Split frames into parts that are solved together."""
+    """Split `frames` (N,) into parts that are solved together."""
     for first in range(0, len(frames), _TOGETHER):
         yield frames[first : first + _TOGETHER]
 

@@ -121,7 +121,7 @@ class TestReport:
 
 
 class TestWhatIsKeyed:
-    """Only the solved bones, on the frames asked for; everything else is as it was."""
+    """Only the solved bones are keyed, on the requested frames; everything else is unchanged."""
 
     def test_only_solved_bones(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=9)
@@ -134,7 +134,7 @@ class TestWhatIsKeyed:
 
     def test_a_bone_whose_marker_is_never_seen_is_not_keyed(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=9, hidden=[(slice(None), 1)])
-        # A dead straight limb, which solving begins with bending.
+        # A perfectly straight limb, which the solver bends first.
         rig.pose.bones["forearm.L"].matrix = rig.pose.bones["upper_arm.L"].matrix @ Matrix.Translation(
             (0.0, rig.data.bones["upper_arm.L"].length, 0.0)
         )
@@ -273,7 +273,7 @@ class TestLeftAsBefore:
 
 
 class TestGaps:
-    """Markers that are not seen on some frames."""
+    """Bakes with markers that are not seen on some frames."""
 
     def test_a_hidden_limb_goes_from_the_pose_before_to_the_one_after(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=19, hidden=[(slice(4, 8), 1)])
@@ -445,7 +445,7 @@ class TestWrongInput:
 
 
 class TestOperator:
-    """Keywords, and the sidebar's settings for missing ones."""
+    """The operator uses its keywords, and the sidebar's settings for missing ones."""
 
     def test_settings_of_the_rig_are_used(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
@@ -498,7 +498,7 @@ class TestOperator:
 
 
 def test_a_live_rig_that_is_followed_is_posed_while_it_is_sampled():
-    """Only the rig that is baked rests: its target is a bone of another one, which live posing moves."""
+    """Live posing pauses only for the baked rig, whose target is a bone of another live rig."""
     leader = scenes.place(scenes.make_rig(name="Leader"), location=(0.1, 0.0, 0.0), turn=0.0)
     ball = scenes.empty_at((0.7, 0.0, 1.4), "Ball")
     for frame, place in ((1, (0.75, 0.0, 1.4)), (FRAMES, (0.4, -0.4, 1.1))):

@@ -41,7 +41,7 @@ def check_lines(lines, call):
 
 
 def check_files(folder):
-    """All files are there, whole, and nothing else."""
+    """All files exist and are complete, and there are no others."""
     names = [f"take{number}.{end}" for number in range(TAKES) for end in ("blend", "csv")]
     assert sorted(path.name for path in (folder / "out").iterdir()) == names
     for name in names[::2]:
@@ -82,7 +82,7 @@ class TestJobs:
     def test_a_process_that_crashes_costs_one_take(self, call, addon_folder, tmp_path):
         running = start(call, "--jobs", "2", folder=addon_folder)
         first = next(line for line in running.stdout if line.startswith("take"))
-        # By then both are at work again.
+        # By then both workers are running again.
         time.sleep(0.3)
         os.kill(processes(running.pid)[0], signal.SIGKILL)
         out, err = running.communicate(timeout=300)
@@ -112,7 +112,7 @@ class TestJobs:
 
 
 def start(call, *more, folder, **environment):
-    """A bake in a process of its own, in another session, as a terminal's."""
+    """Start a bake in a separate process and session, as a terminal does."""
     command = [sys.executable, "-m", "fabrik_addon", "bake", *call, *more]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **environment})
@@ -173,7 +173,7 @@ class TestDask:
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=60)
         assert (running.returncode, err) == (130, "fabrik_bake: stopped; complete files are kept\n")
-        # Takes that have begun are finished, and no other begins.
+        # Takes that have been started are finished, and no others are started.
         wait_for(lambda: not any(".part" in path.name for path in (tmp_path / "out").iterdir()))
         time.sleep(5)
         assert len(list((tmp_path / "out").iterdir())) < 2 * TAKES

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 
 ROOT = Path(__file__).parents[3]
 FRAMES = 12
-# A name alone means a tail; the others are points beside the bones, in meters.
+# A name alone means a tail; the others are points next to the bones, in meters.
 POINTS = {
     "Head": ("head", (0.05, 0.12, 0.1)),
     "Nose": ("head", (0.0, 0.1, 0.15)),
@@ -93,7 +93,7 @@ def rows_of(path, scope):
 
 
 class TestBake:
-    """A recording goes in, keyframes come out."""
+    """Bakes of a recording from the command line."""
 
     def test_blend_report_and_table(self, files, capfd):
         assert cli.run_command(files.arguments()) == 0
@@ -392,14 +392,14 @@ class TestNothingIsLost:
         assert files.rig.read_bytes() == before
 
     def test_a_rig_that_is_the_backup_of_the_output(self, files, capfd):
-        """Blender's habit would have it replaced."""
+        """Blender's own backup would replace it."""
         files.rig = files.rig.rename(files.folder / "out.blend1")
         files.output.touch()
         assert cli.run_command(files.arguments()) == 1
         assert "would be written over" in capfd.readouterr().err
 
     def test_a_folder_with_the_rig_in_it(self, files, capfd):
-        """Of several takes one would have the name of the rig."""
+        """One of several takes would overwrite the rig, since it has the same name."""
         other = files.folder / "rig.trc"
         other.write_bytes(files.markers.read_bytes())
         before = files.rig.read_bytes()
@@ -493,10 +493,10 @@ def run_module(addon_folder):
 
 @pytest.mark.skipif(bool(bpy.app.binary_path), reason="this Blender is a program, and no module of Python")
 class TestModule:
-    """`python -m fabrik_addon`, from the outside."""
+    """`python -m fabrik_addon` in its own process."""
 
     def test_it_ends_where_python_evaluates_a_driver(self, files, run_module):
-        """Blender 4.5 waits for a thread of its own at the end of Python."""
+        """Blender 4.5 waits for one of its own threads when Python ends."""
         edit_rig(files, lambda rig: setattr(rig.driver_add("pass_index").driver, "expression", "max([1,frame])"))
         done = run_module("bake", *files.arguments())
         assert (done.returncode, done.stderr) == (0, "")
@@ -530,7 +530,7 @@ runpy.run_module("fabrik_addon", run_name="__main__")
         )
 
     def test_names_that_the_console_cannot_show(self, files, addon_folder):
-        """Those of another alphabet, and those that are no text."""
+        """Names in another alphabet, and names that are not valid text."""
         recordings = [files.folder / name for name in ("歩く.trc", os.fsdecode(b"walk\xff.trc"), "walk.trc")]
         for recording in recordings[:2]:
             recording.write_bytes(files.markers.read_bytes())
@@ -655,7 +655,7 @@ class TestSeveralTakes:
         assert [line for line in lines[-3:] if "take" in line] == ["1 of 3 takes written", *lines[:2]]
 
     def test_doubts_count_as_failures_where_they_are_to(self, files, capfd):
-        """The take is written all the same, and counted as such."""
+        """The take is still written, and counts as one with warnings."""
         recordings = self.takes(files)
         few = ["LKnee", "LAnkle", "RKnee", "RAnkle", "LHip", "RHip"]
         entries = json.loads(files.map.read_text())
@@ -667,7 +667,7 @@ class TestSeveralTakes:
 
 
 class TestChoices:
-    """Other options."""
+    """The command's other options."""
 
     def test_strip_fewer_keys_and_travelling_object(self, files):
         more = ("--write", "nla", "--fewer-keys", "1", "--root-motion", "object", "--action", "Take")

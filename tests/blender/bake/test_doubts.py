@@ -112,7 +112,7 @@ def test_left_for_right(tmp_path, capfd):
 
 
 def test_markers_that_are_never_seen_are_on_no_bone(tmp_path, capfd):
-    """The arms' labels are in the file, and nothing else of them: the arms would rest without a word."""
+    """The file has the arms' labels but no positions: without a warning, the arms would stay at rest unnoticed."""
     clip = to_z_up(read_markers(SAMPLES / "walk.trc"))
     entries = {entry.marker: entry.bone for entry in read_map(SAMPLES / "walk_map.json")}
     hidden = [any(part in entries.get(name, "") for part in ("arm", "hand", "shoulder")) for name in clip.names]

@@ -26,7 +26,7 @@ KEYS = {
 
 
 def compiled(**settings):
-    """What the script makes of a job's settings; missing ones have their defaults, as in Flamenco."""
+    """The tasks that the script creates from a job's settings; missing ones have their defaults, as in Flamenco."""
     stub = ROOT / "tests" / "support" / "flamenco.js"
     call = ["node", stub, ROOT / "farm" / "fabrik_bake.js"]
 
@@ -83,7 +83,7 @@ def test_the_recordings_are_found_when_a_job_is_submitted(tmp_path):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("command", "options"), [("bake", "--samples 1 20"), ("retarget", "--range 1 20")])
 def test_the_tasks_do_what_they_are_to(tmp_path, recording, clean_scene, command, options):
-    """As `blender --command` hands their arguments on."""
+    """With the arguments that `blender --command` passes on."""
     takes = [RIGS / "walk.trc", tmp_path / "again.trc"] if command == "bake" else [recording("bvh/dab.bvh")]
     if command == "bake":
         takes[1].write_bytes(takes[0].read_bytes())

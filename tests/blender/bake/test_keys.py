@@ -89,7 +89,7 @@ class TestFewerKeys:
 
 
 class TestRootMotion:
-    """On the root bone, on the object, or nowhere."""
+    """Root motion is keyed on the root bone, on the object, or nowhere."""
 
     def test_object_takes_the_motion_over_and_the_world_looks_the_same(self):
         rig = traveller()
@@ -172,7 +172,7 @@ def select(rig, *names):
 
 
 class TestWhichBones:
-    """Only those asked for, and no locked channel."""
+    """Only the requested bones are keyed, and no locked channels."""
 
     def test_selected(self):
         rig = traveller()

@@ -58,7 +58,7 @@ def run(rig, **options):
 
 
 class TestFollowing:
-    """Markers, not effectors, unless asked."""
+    """Bakes follow markers by default, and effectors only on request."""
 
     @pytest.mark.parametrize("scale", [1.0, 0.01])
     def test_exact_markers_are_met(self, scale):
@@ -107,7 +107,7 @@ class TestFollowing:
 
 
 class TestGaps:
-    """A forearm whose markers are missing for a while."""
+    """Bakes of a forearm whose markers are missing for some frames."""
 
     @pytest.mark.parametrize("gaps", ["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"])
     def test_policies(self, gaps):

@@ -92,7 +92,7 @@ def walking(tmp_path_factory):
 
 
 class TestPresetsOnly:
-    """Other people's recordings, matched and calibrated by themselves."""
+    """Other people's recordings, matched and calibrated automatically."""
 
     def test_nine_markers_in_ten_find_their_bone(self, walking):
         matched = walking.matched
@@ -118,7 +118,7 @@ class TestPresetsOnly:
         assert bends.max() < 0.03
 
     def test_feet_go_with_the_belt_while_they_stand(self, walking):
-        """The heels' and toes' own speed over the belt, whose speed is that of the recorded feet."""
+        """Heels and toes do not move relative to the belt, whose speed is that of the recorded feet."""
         (tree,) = walking.bake.trees
         skeleton, solution = tree.problem.tree.skeleton, tree.solution
         rate = walking.clip.rate

@@ -22,7 +22,7 @@ FEET = ("foot.L", "foot.R")
 
 
 def hands_on_hips():
-    """The sample person, feet pinned: its hands go into the hips and cross at the chest, and back."""
+    """The sample person with pinned feet, whose hands move into the hips, cross at the chest, and return."""
     rig = takes.active_human()
     bpy.ops.object.mode_set(mode="POSE")
     bpy.ops.fabrik.pin(bones=",".join(FEET))
@@ -64,7 +64,7 @@ def test_a_bake_moves_hands_out_of_the_body_and_feet_stay():
     feet = [names.index(name) for name in FEET]
     assert now[:, feet] == pytest.approx(was[:, feet], abs=1e-3)
     assert takes.accelerations(now[..., :3, 3]).max() < 1.05 * takes.accelerations(was[..., :3, 3]).max()
-    # The report knows that the hands are off their targets.
+    # The report contains the distances of the hands from their targets.
     assert 0.005 < result.report.total().max < 0.1
 
 

@@ -101,7 +101,7 @@ class TestOneScale:
 
 
 class TestOtherProportions:
-    """Limbs of another length, the rig's own rest, or nothing scaled."""
+    """Limbs of other lengths, a rest pose of the rig itself, and scale 1."""
 
     def test_as_recorded(self):
         rig, _ = recorded(1.1)
@@ -131,7 +131,7 @@ class TestOtherProportions:
 
 
 class TestStatic:
-    """A recording of its own to measure on."""
+    """A calibration from a separate static recording."""
 
     def test_static_take(self):
         rig, truth = recorded()

@@ -21,7 +21,7 @@ LABELS = ("LASI", "RASI", "LKNE", "RKNE", "LANK", "*12")
 
 
 def person():
-    """A rig whose bones are named as a human's, with feet and hands to speak of."""
+    """A rig whose bones are named as a human's, with feet and hands."""
     rows = [*scenes.PERSON]
     for side, sign in (("L", 1), ("R", -1)):
         rows.append((f"foot.{side}", f"shin.{side}", (0.1 * sign, 0, 0.08), (0.1 * sign, -0.15, 0.02)))
@@ -41,7 +41,7 @@ def bones_of(rig):
 
 
 class TestMatching:
-    """By labels."""
+    """Markers are matched to bones by their labels."""
 
     def test_known_labels_get_a_bone_and_the_others_are_listed_after_them(self):
         rig = person()
@@ -90,7 +90,7 @@ class TestMatching:
 
 
 class TestWhereMarkersAre:
-    """In a collection, selected, or bones of another armature."""
+    """Markers may be in a collection, selected, or bones of another armature."""
 
     def test_last_imported_take(self):
         rig = person()
@@ -157,7 +157,7 @@ def test_troubles(prepare, sentence):
 
 
 class TestMaps:
-    """JSON files."""
+    """Marker maps in JSON files."""
 
     @pytest.mark.parametrize("scale", [1.0, 0.01])
     def test_saved_and_loaded(self, tmp_path, scale):
@@ -202,7 +202,7 @@ class TestMaps:
 
 
 class TestOperators:
-    """From the sidebar and from scripts."""
+    """The operators, called from the sidebar and from scripts."""
 
     def test_match(self):
         rig = person()
@@ -265,7 +265,7 @@ class TestSeveralTakes:
 
     @staticmethod
     def standing(source="static.trc"):
-        """A static trial: nothing gets about by more than a centimeter."""
+        """A static trial: no marker moves by more than a centimeter."""
         where = np.random.default_rng(1).uniform(0.5, 1.0, (1, len(LABELS), 3))
         sway = np.random.default_rng(2).uniform(0.0, 0.01, (30, len(LABELS), 3))
         return import_clip(bpy.context, Clip(LABELS, 50.0, where + sway, up_axis="Z", source=source))

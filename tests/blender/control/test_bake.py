@@ -107,7 +107,7 @@ def test_another_armatures_motion():
     result = finish(steps)
     assert {"upper_arm_fk.L", "forearm_fk.L", "torso"} <= keyed_controls(rig)
     stands_as_solved(rig, result)
-    # Switched back to IK the limbs stand as on FK, all frames through.
+    # After a switch back to IK, the limbs have the same poses as on FK, on all frames.
     limbs = [row for row in rig.fabrik.control.carriers if row.switch]
     body, ends = [row.name for row in limbs], [bool(row.goes_by) for row in limbs]
     assert sum(ends) == 4
@@ -120,7 +120,7 @@ def test_another_armatures_motion():
         bpy.context.view_layer.update()
         on_ik = np.array([rig.pose.bones[name].matrix for name in body])
         assert on_ik[ends] == pytest.approx(on_fk[ends], abs=2e-3), frame
-        # How long its IK makes a straight limb is the rig's affair.
+        # The rig's IK determines the length of a straight limb.
         assert on_ik[:, :3, 3] == pytest.approx(on_fk[:, :3, 3], abs=0.01), frame
 
 
@@ -138,7 +138,7 @@ def test_limbs_that_are_to_be_on_fk_leave_their_ik_controls_alone():
 
 
 def keyed_controls(rig):
-    """The controls that have keys; nothing else has but the switches of limbs."""
+    """The controls that have keys; besides them only the switches of limbs have keys."""
     controls = {row.control for row in rig.fabrik.control.carriers} | {rig.fabrik.control.place}
     controls |= {row.name for row in rig.fabrik.control.controls if row.limb}
     switches = {row.name for row in rig.fabrik.control.switches}

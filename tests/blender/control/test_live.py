@@ -40,7 +40,7 @@ def test_five_goals_live():
 
 
 def test_nothing_is_written_while_nothing_changes():
-    """Or every redraw would tag the rig, and the twist that a spine's control asks for in vain would grow and grow."""
+    """Otherwise every redraw would tag the rig, and the unreachable twist of a spine's control would keep growing."""
     rig = open_set_up("Basic.basic_human")
     bpy.ops.fabrik.pin(bones=",".join(FEET))
     head = rig.pose.bones[rig.fabrik.control.controls["head"].stands_for]

@@ -64,7 +64,7 @@ def go_to(frame):
 
 
 def body(rig):
-    """(J, 4, 4) how the bones of the body are."""
+    """(J, 4, 4) matrices of the bones of the body."""
     bpy.context.view_layer.update()
     return np.array([rig.pose.bones[row.name].matrix for row in rig.fabrik.control.carriers])
 

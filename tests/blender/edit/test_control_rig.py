@@ -74,7 +74,7 @@ def test_the_body_follows_and_controls_alone_have_keys(human, control, shift):
 
 
 def test_a_hold(human):
-    """Also on frames beside the current one, on which other controls have moved the bones above the arm."""
+    """The hand also stays in place on nearby frames, on which other controls have moved the bones above the arm."""
     first, last, ease = 12, 20, 6
     held = (first <= FRAMES) & (last >= FRAMES)
     keys, before = curves(human), poses(human, FRAMES)

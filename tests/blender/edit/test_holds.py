@@ -89,7 +89,7 @@ def test_it_stays_with_an_object_that_moves(walk):
 
 
 def test_what_can_not_be_kept_is_said(walk, capfd):
-    """In the held frames the table goes farther than an arm is long."""
+    """In the held frames the table moves farther away than the arm can reach."""
     hold(bone="hand.L")
     assert "could not follow" not in capfd.readouterr().out
     moving_table(8.0)
@@ -140,7 +140,7 @@ def test_removing_gives_curves_with_handles_back():
 
 
 def test_keys_inserted_in_between_do_not_keep_the_hold():
-    """They were 16 degrees off after the keys beside them were restored."""
+    """They were 16 degrees off after the neighboring keys were restored."""
     rig = bezier_walk()
     before = takes.poses(rig, FRAMES)
     hold(bone="hand.R")
@@ -149,7 +149,7 @@ def test_keys_inserted_in_between_do_not_keep_the_hold():
         bone.keyframe_insert("rotation_quaternion")
     bpy.ops.fabrik.remove_hold(index=0)
     turned = angles(takes.poses(rig, FRAMES), before)
-    # The new key is on the former curve; the handles beside it are different.
+    # The new key is on the former curve; the handles next to it are different.
     assert np.degrees(turned.max()) < 0.5
 
 
@@ -350,7 +350,7 @@ def test_holding_feet_again_replaces_the_holds_and_the_action_keeps_its_length(r
 
 
 def test_feet_are_held_whatever_else_the_rig_has(walk):
-    """A bone of its own before the body's in the armature, without keys."""
+    """The armature has another bone, without keys, before those of the body."""
     animation = walk.animation_data
     action, slot, world = animation.action, animation.action_slot, walk.matrix_world.copy()
     rig = scenes.make_rig((("prop", "", (1, 0, 0), (1, 0, 1)),), "Whole")

@@ -67,7 +67,7 @@ def test_a_second_edit_goes_to_the_same_layer(walk):
     drag()
     assert len(walk.animation_data.nla_tracks) == 2
     assert np.linalg.norm(hand(walk) - was - 2.0 * UP) < 2e-4
-    # Another bone, on frames that are in part others.
+    # Another bone, on frames that overlap in part.
     once = takes.poses(walk, FRAMES)
     later = HERE + 15
     go_to(later)

@@ -1,4 +1,4 @@
-"""Dragging over time: the frames about the present one follow, and nothing else changes."""
+"""Dragging over time: the frames around the current one follow, and nothing else changes."""
 
 import bpy
 import numpy as np
@@ -47,7 +47,7 @@ def places(rig, bones):
 
 
 def roughest(keys):
-    """The farthest that any channel goes from key to key."""
+    """The largest change of any channel from key to key."""
     return max(np.abs(np.diff(values[:, 1])).max() for values in keys.values())
 
 
@@ -153,7 +153,7 @@ class TestWalk:
     ],
 )
 def test_limbs_that_come_to_be_straight_make_no_jerk(options, exact):
-    """The walk's frame 250: knees are all but straight on some frames about it; 5 cm up are out of reach."""
+    """On the walk's frame 250: knees are nearly straight on some frames around it; 5 cm up is out of reach."""
     frames = np.arange(1, 62)
     rig = takes.walking_human(61, first=219)
     go_to(31)
@@ -296,11 +296,11 @@ def test_what_is_outside_keeps_its_shape_with_bezier_keys(kind):
 
 
 def going_round():
-    """A hundred frames of the walk that come again and again."""
+    """A hundred frames of the walk, repeated."""
     rig = takes.walking_human()
     for curve in keyframes.curves(rig):
         keys = curve.keyframe_points
-        # One round ends as it begins, but for how far the person has come.
+        # A cycle ends in the pose in which it begins, except for the distance that the person has walked.
         if "rotation" in curve.data_path:
             keys[-1].co[1] = keys[0].co[1]
         curve.modifiers.new("CYCLES")

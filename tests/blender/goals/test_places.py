@@ -18,7 +18,7 @@ BONES = (*scenes.PERSON, ("hand.L", "forearm.L", (0.70, 0.0, 1.40), (0.80, 0.0, 
 
 @pytest.fixture
 def rig(clean_scene):
-    """A person with a hand, at some place in the world, who reaches for a target with the hand."""
+    """A person with a hand, moved and rotated in the world, who reaches for a target with the hand."""
     made = scenes.place(scenes.make_rig(BONES, mode="MIXED"), scale=1.5)
     scenes.aim(made, HAND, scenes.empty_at(world(made, (0.5, -0.35, 1.3))))
     scenes.make_active(made)
@@ -155,7 +155,7 @@ class TestPins:
         return rig
 
     def held(self, rig):
-        """How far the pinned point is off, in armature units, and radians."""
+        """The errors of a pin: of its point in armature units, and of its rotation in radians."""
         update()
         pin, bone = rig.fabrik.effectors[1], rig.pose.bones["shin.L"]
         turn = bone.matrix.to_quaternion().rotation_difference(Quaternion(pin.pin_rotation)).angle

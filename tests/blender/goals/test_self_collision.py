@@ -20,7 +20,7 @@ from fabrik_addon.blender.ui.overlays.handlers import shown_rigs
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 SHARES = np.linspace(0.0, 1.0, 61)[:, None]
-# Meters. The hand starts beside the hips and moves to the other side, through the belly.
+# Meters. The hand starts next to the hips and moves to the other side, through the belly.
 THROUGH = (-1.0, 0.1, 0.1)
 # To the side and down: the trunk leans, and its other side meets the hanging arm.
 LEANING = (0.5, -0.1, -0.8)
@@ -48,7 +48,7 @@ def along(rig):
 
 
 def deepest(rig):
-    """Meters that a pair of capsules is in each other at most."""
+    """The deepest overlap of a pair of capsules, in meters."""
     points, radii = along(rig)
     return max(
         radii[one] + radii[two] - np.linalg.norm(points[one][:, None] - points[two], axis=-1).min()
@@ -72,7 +72,7 @@ def test_nothing_overlaps_at_rest(human):
 
 
 def drag(rig, shift, settings=None):
-    """The deepest that the rig is in itself on the steps of a drag of the hand, and after release."""
+    """The deepest overlaps of the rig with itself: during a drag of the hand, and after release."""
     held = begin_drag(bpy.context, rig, "hand.L", settings=settings)
     depths = []
     for share in np.arange(1, 51) / 50:

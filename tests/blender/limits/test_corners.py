@@ -1,4 +1,4 @@
-"""Polygon limits as a list of points: added, moved and removed by the present pose, and taken from an action."""
+"""Polygon limits as a list of points: added, moved and removed with the current pose, or made from an action."""
 
 from itertools import pairwise
 from math import pi

@@ -168,7 +168,7 @@ class TestSet:
 
 
 class TestSelection:
-    """Which bones an operator is about."""
+    """The bones that an operator changes."""
 
     def test_selected_bones(self, rig):
         limited.select(rig, ARMS, active="head")
@@ -211,7 +211,7 @@ class TestSelection:
 
 
 class TestClearAndCopy:
-    """Taking limits away and giving them to other bones."""
+    """Removing limits and copying them to other bones."""
 
     def test_clear(self, rig):
         bpy.ops.fabrik.set_limit(bones="head,spine", type="POLYGON")

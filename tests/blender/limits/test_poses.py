@@ -1,4 +1,4 @@
-"""Limits beyond the solver: the pose at hand and actions brought inside, judged by the independent checker."""
+"""Limits without the solver: current poses and actions are clamped; an independent checker judges the results."""
 
 import bpy
 import numpy as np
@@ -217,7 +217,7 @@ class TestCheckAction:
         assert "The action is within all limits" in "".join(capfd.readouterr())
 
     def test_strips_of_the_nla_are_checked_as_they_are_played(self, moving_rig):
-        """It said that there is no action."""
+        """Strips were ignored: the message was that there is no action."""
         before = {each.bone: each for each in check_action(bpy.context, moving_rig, moving_rig.pose.bones)}
         animation = moving_rig.animation_data
         action, slot = animation.action, animation.action_slot

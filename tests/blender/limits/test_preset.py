@@ -35,7 +35,7 @@ QUARTERS = (0.0, 90.0, 180.0, 270.0)
 
 
 def allows(limit, rotation):
-    """Whether a limit lets a rotation matrix be, to a hundredth of a degree."""
+    """Whether a limit allows a rotation matrix, to a hundredth of a degree."""
     quaternion = quaternion_from_matrix(np.asarray(rotation))
     kept = many.stack([limit.clamp(many, many.quaternion(quaternion[None]))], 1)[0, 0]
     return abs(kept @ quaternion) > np.cos(np.radians(0.005))
@@ -122,7 +122,7 @@ def test_the_sample_person_and_hand_get_what_the_table_says():
         assert np.degrees(sum(limits[f"index_2.{side}"].__dict__[end] for end in ("low", "high"))) == pytest.approx(90)
     assert np.degrees(limits["spine"].angles) == pytest.approx([17.5, 40, 17.5, 12.5])
     assert np.degrees(limits["head"].twist) == pytest.approx([-40, 40])
-    # The trunk twists by 45 in all, the more the higher.
+    # The trunk twists by 45 degrees in total; higher bones twist more.
     assert np.degrees([limits[bone].twist[1] for bone in ("spine", "chest")]) == pytest.approx([11.2, 33.8])
     assert bones["hips"].parent == ""
 
@@ -576,7 +576,7 @@ os._exit(0)
 
 @pytest.fixture(scope="module")
 def metarigs(tmp_path_factory):
-    """Rigify's meta-rigs by kind, which Blender brings along, at rest."""
+    """Rigify's meta-rigs by kind, which come with Blender, at rest."""
     path = tmp_path_factory.mktemp("rigify") / "metarig.json"
     ended = run_python(METARIG, path)
     assert ended.returncode == 0, ended.stderr

@@ -74,7 +74,7 @@ def worst_break_played(rig, frames):
 
 
 class TestSolve:
-    """The present frame."""
+    """*Solve* on the current frame."""
 
     def solved(self, rig, targets, start):
         for bone, point in zip(scenes.ENDS, targets, strict=True):
@@ -134,7 +134,7 @@ class TestSolve:
 
 
 class TestBake:
-    """Over frames."""
+    """Bakes of a limited rig."""
 
     @pytest.mark.parametrize(("root", "travel"), [("FIXED", 0.0), ("FREE", 1.0)])
     def test_limits_are_kept_and_targets_met(self, rig, root, travel):

@@ -301,7 +301,7 @@ class TestFitting:
 
 
 class TestAction:
-    """The present action, in every rotation mode."""
+    """Limits from the current action, in every rotation mode."""
 
     def key(self, bone, rotations, step=1):
         """Key quaternions every few frames."""

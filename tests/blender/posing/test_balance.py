@@ -46,7 +46,7 @@ def past_the_toes(rig):
 
 
 def test_the_centre_of_mass_stays_over_the_feet(rig):
-    """With a load in the hand, which is led forward."""
+    """With a load in the hand, which is dragged forward."""
     bpy.ops.fabrik.set_limit(bones="hand.L", mass=0.6)
     place = np.add(rig.matrix_world @ rig.pose.bones["hand.L"].tail, (-0.4, -0.7, 0.0))
     ahead = []
@@ -147,7 +147,7 @@ class TestSolve:
 
 
 class TestFreeLimbs:
-    """A hand is led to the floor, and nothing leads the other arm."""
+    """A hand is dragged to the floor; the other arm has no goal."""
 
     def turned(self, rig):
         """Degrees by which the other arm is raised in the world, and rotated relative to the trunk."""

@@ -17,7 +17,7 @@ from fabrik_addon.core.rotations import angle_between
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 SHIFTS = np.linspace(0.0, 1.0, 13)[1:, None] * np.array((0.1, -0.25, -0.45))
-# Radians: locations and channels have single precision.
+# Radians: the allowed difference, since locations and channels have single precision.
 ALIKE = 1e-5
 
 
@@ -40,7 +40,7 @@ def opened():
 
 @pytest.fixture(scope="module")
 def plain():
-    """How it goes in the sample file."""
+    """The drag in the unchanged sample file."""
     return dragged(opened())
 
 

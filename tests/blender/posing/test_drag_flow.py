@@ -45,7 +45,7 @@ def drag(rig, bone, shifts):
 
 
 def straight(shift):
-    """(N, 3) there, a centimeter a step."""
+    """(N, 3) a straight path in steps of a centimeter."""
     count = int(np.ceil(np.linalg.norm(shift) / STEP))
     return np.outer(np.arange(1, count + 1) / count, shift)
 
@@ -68,7 +68,7 @@ def test_no_step_jumps_and_every_goal_is_met(human, bone, shift):
 
 
 def test_there_and_back_closes_before_it_is_put_back(human):
-    """A tenth of a millimeter aside of the start the pose is a solved one: it is that of the start nevertheless."""
+    """A tenth of a millimeter from the start, the pose is solved again; it still equals the pose at the start."""
     out = straight(np.array((-0.5, -0.25, 0.1)))
     poses, _ = drag(human, "hand.L", np.concatenate([out, out[-2::-1], [(1e-5, 0.0, 0.0)]]))
     assert np.degrees(angle_between(poses[0], poses[-1]).max()) < 0.1

@@ -57,7 +57,7 @@ def test_what_was_dragged_is_still_there_on_another_visit(pinned):
 def test_what_has_got_its_key_is_not_keyed_again():
     rig = keyed_person()
     drag_hands(rig, HANDS)
-    # Its keys take it back, so that there is nothing to key.
+    # Its keys restore its pose, so there is nothing to key.
     go_to(HERE + 1)
     assert "was posed since its last key" in refusal(bpy.ops.fabrik.key_pose)
     go_to(HERE)

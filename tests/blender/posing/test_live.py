@@ -93,7 +93,7 @@ def test_a_target_that_returns_brings_the_pose_back(rig):
 
 
 def test_it_comes_to_rest(rig):
-    """Once the pose is there, nothing is written: else Blender would never stop drawing."""
+    """Once the pose is found, nothing is written; otherwise Blender would redraw forever."""
     switch(rig)
     move(rig, 0.5, -0.2, 1.3)
     update()

@@ -20,7 +20,7 @@ ARM = ("upper_arm.L", "forearm.L")
 
 @pytest.fixture
 def rig():
-    """A posed person with a free root: a target for a hand, another hand pinned, a leg that nothing reaches with."""
+    """A posed person with a free root: a target for a hand, the other hand pinned, and a leg without a goal."""
     made = scenes.make_rig(mode="MIXED")
     scenes.pose(made, scenes.smooth_motion(made, 1, 5)[0][0], (0.1, 0.0, 0.05))
     scenes.aim(made, "forearm.L", scenes.empty_at((0.4, -0.3, 1.2)))

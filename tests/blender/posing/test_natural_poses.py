@@ -1,4 +1,4 @@
-"""First drags that need no correction: what bends, what hangs and what does not move, on the sample person."""
+"""Drags of the sample person look natural: which joints bend, which limbs hang, and which bones do not move."""
 
 from pathlib import Path
 
@@ -122,7 +122,7 @@ def test_a_shin_hangs_from_a_raised_knee(human):
 
 
 def test_a_shin_hangs_from_a_knee_led_aside(human):
-    """The leg was lifted straight, like a board."""
+    """Before, the leg was lifted straight."""
     drag(human, "thigh.L", (0.25, 0.0, 0.15), pinned=("foot.R",))
     assert from_vertical(human, "thigh.L") > 40.0
     assert from_vertical(human, "shin.L") < 25.0

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 
 @pytest.fixture
 def rig():
-    """A posed person in the middle of nowhere, whose targets are somewhere."""
+    """A posed person far from the origin, with targets away from its effectors."""
     made = scenes.place(scenes.make_rig(mode="MIXED"), scale=2.0)
     for bone in scenes.ENDS:
         scenes.aim(made, bone, scenes.empty_at((0.1, 0.2, 0.3), f"{bone} target"))

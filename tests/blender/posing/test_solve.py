@@ -23,7 +23,7 @@ def reaching_rig(seed, *, mode="QUATERNION", scale=1.0, move=(0.0, 0.0, 0.0)):
 
 
 def distances(rig):
-    """World distances from effectors to targets, as Blender has them."""
+    """World distances from effectors to targets, as Blender evaluates them."""
     bpy.context.view_layer.update()
     return np.array([distance(rig, effector) for effector in rig.fabrik.effectors])
 

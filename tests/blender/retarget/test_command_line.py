@@ -47,7 +47,7 @@ def test_a_single_one_says_all_of_it_and_what_was_written(command, recording, tm
 # Blender's BVH importer leaves its file open.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_doubts_are_told_with_the_reference_and_strict_fails(recording, tmp_path, capfd):
-    """On a rig whose limits let neither trunk nor arms bend."""
+    """With a rig whose limits keep trunk and arms from bending."""
     bpy.ops.wm.open_mainfile(filepath=str(RIG))
     rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
     for part in ("spine", "chest", "upper_chest", "upper_arm.L", "upper_arm.R"):

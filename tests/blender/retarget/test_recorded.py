@@ -49,7 +49,7 @@ def heads(thing, names, frame):
 
 
 def ways_of(thing, names, frame):
-    """(N, 3) unit, from the head of each bone to its tail."""
+    """(N, 3) unit vectors from the head of each bone to its tail."""
     bpy.context.scene.frame_set(frame)
     ways = np.array([thing.pose.bones[name].vector for name in names])
     return ways / np.linalg.norm(ways, axis=1, keepdims=True)

@@ -21,7 +21,7 @@ FRAMES = (1, 12, 24)
 
 @pytest.fixture
 def moving(clean_scene):
-    """A person that waves, bows and walks off, and another one, active, that is to do the same."""
+    """A person who waves, bows and walks off, and another one, active, to which the motion is retargeted."""
     source, rig = make_rig(name="Source"), make_rig(name="Rig")
     for frame in FRAMES:
         for bone, way in (("upper_arm.L", (0.5, 0.1, 0.7)), ("spine", (0.3, 0.0, 0.1)), ("shin.R", (0.8, 0.0, 0.0))):
@@ -62,7 +62,7 @@ def test_a_retarget_keeps_to_the_range_that_is_set(moving):
 
 
 def test_a_rig_that_constraints_move_is_to_be_used_as_a_control_rig_first(moving):
-    """It was told to press Retarget, which then gave an error for a bone."""
+    """The message was to press Retarget, which then failed with an error about a bone."""
     source, rig = moving
     rig.fabrik.retarget.source = source
     assert next_in_motion(bpy.context, rig)[0].startswith("Press Retarget")

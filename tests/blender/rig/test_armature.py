@@ -60,7 +60,7 @@ def pose_randomly(armature, rng):
     for bone in armature.pose.bones:
         bone.rotation_mode = str(rng.choice(MODES))
         bone.location = rng.normal(size=3)
-        bone.rotation_quaternion = rng.normal(size=4)  # of any length, as a slider leaves it
+        bone.rotation_quaternion = rng.normal(size=4)  # a quaternion of any length, as sliders set it
         bone.rotation_axis_angle = (rng.uniform(-7.0, 7.0), *rng.normal(size=3))
         bone.rotation_euler = rng.uniform(-7.0, 7.0, size=3)
     bpy.context.view_layer.update()

@@ -35,7 +35,7 @@ def shown(empty, frames):
 
 
 def key_state(curve, first, last):
-    """All that there is to keys from one frame to another."""
+    """All properties of the keys from one frame to another."""
     return [
         (tuple(key.co), tuple(key.handle_left), tuple(key.handle_right), key.interpolation, key.easing, key.type)
         for key in curve.keyframe_points
@@ -349,7 +349,7 @@ def places_on(thing, frames):
     ("influence", "blend_type"), [(1.0, "REPLACE"), (0.3, "REPLACE"), (0.6, "ADD"), (1.0, "SUBTRACT")]
 )
 def test_an_action_plays_as_before_once_it_is_a_strip(clean_scene, influence, blend_type, extrapolation):
-    """Under a new strip that moves something else; influence, blending and ends count above another strip only."""
+    """The action is below a new strip of other bones; its influence and blending matter only above another strip."""
     thing = bpy.data.objects.new("Thing", None)
     clean_scene.collection.objects.link(thing)
     below = actions.new_action(thing, "Below")

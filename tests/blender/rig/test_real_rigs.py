@@ -24,7 +24,7 @@ ARM = ("upper_arm.L", "forearm.L")
 
 @pytest.fixture
 def rig():
-    """A posed person at some place in the world, who reaches for a target with a hand."""
+    """A posed person, moved and rotated in the world, who reaches for a target with a hand."""
     made = scenes.place(scenes.make_rig(mode="MIXED"), scale=1.5)
     scenes.pose(made, scenes.smooth_motion(made, 1, 5)[0][0])
     scenes.aim(made, "forearm.L", scenes.empty_at(made.matrix_world @ Vector((0.4, -0.3, 1.2))))

@@ -14,7 +14,7 @@ from fabrik_addon.blender.settings.limit_properties import SLIDE, LimitPropertyE
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
 NEAR = 1e-3 * scenes.HEIGHT
-# Beside the shoulder, a quarter farther than the arm reaches.
+# To the side of the shoulder, a quarter farther than the arm reaches.
 FAR = (0.85, 0.0, 1.40)
 BONES = (*scenes.PERSON, ("hand.L", "forearm.L", (0.70, 0.0, 1.40), (0.80, 0.0, 1.40)))
 

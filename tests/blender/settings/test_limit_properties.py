@@ -43,7 +43,7 @@ def bone(rig):
 
 
 def same(found, wanted):
-    """Whether two limits are the same but for how they are written down."""
+    """Whether two limits allow the same rotations, even if their values are written differently."""
     if type(found) is not type(wanted):
         return False
     if isinstance(wanted, Ball):

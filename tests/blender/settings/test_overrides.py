@@ -21,7 +21,7 @@ def stored(group):
 
 
 def another(group, each):
-    """A value that a property does not have at first."""
+    """A value that is not the property's default."""
     value = getattr(group, each.identifier)
     if each.type == "ENUM" and each.is_enum_flag:
         return {item.identifier for item in each.enum_items} - value
@@ -39,7 +39,7 @@ def another(group, each):
 
 
 def things():
-    """Something for a pointer to each kind of data to point at."""
+    """A data-block of each kind, to which pointers can be set."""
     collection = bpy.data.collections.new("Take")
     bpy.context.scene.collection.children.link(collection)
     return {

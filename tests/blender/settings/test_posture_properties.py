@@ -106,7 +106,7 @@ class TestValues:
 
 
 class TestCarriedAlong:
-    """By copying, mirroring, Symmetrize, the preset and clearing."""
+    """Copying, mirroring, Symmetrize, the preset and clearing treat stiffness and mass like the limit."""
 
     def test_mirror(self, rig, bone):
         write_limit(bone, Ball((0.125, 0.25, 0.5, 1.0), (-0.25, 0.75)))

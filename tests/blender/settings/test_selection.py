@@ -1,4 +1,4 @@
-"""Selections that are put back."""
+"""Selections are restored."""
 
 import bpy
 import pytest

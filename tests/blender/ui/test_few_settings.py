@@ -46,7 +46,7 @@ def test_no_more_is_declared_than_is_needed():
 
 
 class Looks:
-    """Goes through a rig's states, and records what is drawn in each."""
+    """Puts a rig into each state, and records the controls that are drawn."""
 
     def __init__(self):
         self.settings = set()

@@ -23,7 +23,7 @@ def rig(clean_scene):
 
 
 def forms(lines):
-    """How many edges each body of a goal has."""
+    """The number of edges of each solid that is drawn for a goal."""
     return [len(each.ends) for each in lines]
 
 

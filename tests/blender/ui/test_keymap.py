@@ -1,4 +1,4 @@
-"""The keys: which they are, and that they take none of Blender's own away."""
+"""The add-on's keys, which replace none of Blender's own."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The shapes of the overlay, held against the limits that they are of."""
+"""The shapes that the overlay draws, compared with the limits that they show."""
 
 from math import pi
 
@@ -34,7 +34,7 @@ def of_kind(shapes, kind):
 
 
 def is_legal(limit, points, slack=1e-6):
-    """Whether a bone may point to every one of some points (N, 3), but for rounding."""
+    """Whether a bone may point toward each of some points (N, 3), up to rounding errors."""
     unit = points / np.linalg.norm(points, axis=1, keepdims=True)
     turned = many.quaternion(compose_arrays(*leans_of(points).T, np.zeros(len(points))))
     kept = many.stack([limit.clamp(many, turned)], len(points))[:, 0]
@@ -93,7 +93,7 @@ def test_a_polygons_surface_is_its_window(flip):
 
 
 def leans_of(points):
-    """(N, 2) the swings that point to (N, 3) points."""
+    """(N, 2) the swings that rotate a bone toward points (N, 3)."""
     unit = points / np.linalg.norm(points, axis=1, keepdims=True)
     size = np.hypot(unit[:, 0], unit[:, 2])
     return (np.arctan2(size, unit[:, 1]) / np.maximum(size, 1e-12))[:, None] * unit[:, [0, 2]]

@@ -50,7 +50,7 @@ def made():
 
 
 def cut_off():
-    """The texts of each panel that is there that are too wide for the sidebar as Blender makes it at first."""
+    """The texts of each visible panel that are too wide for a sidebar of Blender's default width."""
     found = {kind.__name__: drawn(kind).cut(SIDEBAR) for kind in PANELS if kind.__name__ in there()}
     return {panel: texts for panel, texts in found.items() if texts}
 
@@ -316,7 +316,7 @@ class TestWalk:
         assert {state_of_take(person, each) for each in takes} == {"BAKED"}
 
     def test_the_doubts_of_a_match_are_read_beside_the_markers(self, person):
-        """They were gone until the report, which comes after the bake."""
+        """Before, they were shown only in the report after the bake."""
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
         bpy.ops.fabrik.match_markers()
         person.fabrik.capture.doubts = "A doubt"

@@ -13,7 +13,7 @@ CORNERS = np.array([[-0.2, 0.1, 0.5], [0.2, 0.1, 0.5], [0.2, -0.1, 0.5], [0.1, -
 
 
 def ends(lines):
-    """The forms: how many edges each has."""
+    """The number of edges of each drawn shape."""
     return [len(each.ends) for each in lines]
 
 
@@ -68,7 +68,7 @@ class TestRig:
         outline, mark, _, foot = balance_lines(rig)
         tails = np.array([rig.matrix_world @ bone.tail for bone in rig.pose.bones])
         tails[:, 2] = tails[:, 2].min()
-        # In the same order: neither outline nor bones have one, and the two are not rounded alike.
+        # Sorted, since outlines and bones have no order; compared with a tolerance, since they are rounded differently.
         corners, expected = (points[np.argsort(points[:, 0])] for points in (np.unique(outline.points, axis=0), tails))
         assert np.allclose(corners, expected, atol=1e-4)
         middle = np.mean([rig.matrix_world @ bone.center for bone in rig.pose.bones], axis=0)

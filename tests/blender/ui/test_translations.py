@@ -81,7 +81,7 @@ def test_a_message_is_told_by_its_pattern_with_its_values_in_it(message, german)
 
 
 def test_every_message_that_is_told_in_english_is_itself():
-    """With any values, and although patterns may contain each other."""
+    """In English, messages with any values stay unchanged, even if one pattern contains another."""
     values = ["'Head'", "walk.trc", "3.5", "", "LASI, RASI and 4 more", "a driver rotates it", "1", "2"]
     for text in all_messages():
         message = text.format(*values[: text.count("{}")])

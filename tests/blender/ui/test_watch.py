@@ -1,4 +1,4 @@
-"""Work in steps on a rig that people change meanwhile in another window."""
+"""Work in steps on a rig that is changed in another window at the same time."""
 
 import bpy
 import pytest

@@ -1,4 +1,4 @@
-"""The two number systems agree with each other, primitive by primitive and solve by solve."""
+"""The two backends agree, for each basic function and for whole solves."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ quaternions = arrays(np.float64, (1, 4), elements=coordinates).filter(lambda q: 
 
 
 def both(name, *operands):
-    """The same function on both systems, as arrays."""
+    """The results of a function on both backends, as arrays."""
     results = []
     for numbers in (one, many):
         values = [numbers.vector(item) if item.shape[1] == 3 else unit(numbers, item) for item in operands]

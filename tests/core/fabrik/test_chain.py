@@ -129,7 +129,7 @@ def test_inside_reach_the_tip_comes_as_near_as_the_lengths_allow():
 
 
 def test_a_dead_straight_chain_bends_for_a_target_on_its_axis():
-    """The straight case that stays for ever: joints at z = 0, 40, 80, 120, target 100."""
+    """A straight chain that sweeps never bend: joints at z = 0, 40, 80, 120, target 100."""
     skeleton = from_joints([(f"b{i}", i - 1, (0, 0, 40 * i), (0, 0, 40 * i + 40)) for i in range(3)])
     solution = solve(skeleton, [Effector("b2")], np.array([[[0.0, 0.0, 100.0]]]))
     assert solution.status[0] == Status.SOLVED

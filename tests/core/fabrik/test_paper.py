@@ -30,7 +30,7 @@ def test_hinges_on_parallel_axes_stay_exactly_in_their_plane(plain):
     rng = np.random.default_rng(1)
     pose = np.stack([checker.random_rotations_inside(Hinge("X", -0.8, 0.8), rng, len(skeleton)) for _ in range(40)])
     targets = points_of(skeleton, forward_kinematics(skeleton, pose), effectors)
-    targets[20:, :, 0] += 0.05  # beside the plane
+    targets[20:, :, 0] += 0.05  # off the plane
     solution = solve(skeleton, effectors, targets, limits=limits, options=Options(plain=plain, max_sweeps=100))
     assert np.abs(solution.heads[..., 0]).max() < 1e-12
     assert np.abs(solution.tails[..., 0]).max() < 1e-12
@@ -116,7 +116,7 @@ def test_three_effectors_along_one_chain(options):
 
 
 def tree_of_sub_bases(depth=3):
-    """A stem that forks, and forks again: every branch two bones, 2 ** depth ends."""
+    """A stem that forks, and forks again: each branch has two bones, and there are 2 ** depth ends."""
     rows, ends = [("stem0", -1, (0, 0, 0), (0, 0, 0.2)), ("stem1", 0, (0, 0, 0.2), (0, 0, 0.4))], []
 
     def fork(parent, place, level):
@@ -146,7 +146,7 @@ def test_sub_bases_below_sub_bases(options):
 
 @pytest.mark.parametrize("options", [Options(), Options(finish=False, tolerance=1e-3)])
 def test_the_root_goes_to_a_place_of_its_own(options):
-    """The paper's backward pass with the desired root for the initial one."""
+    """The paper's backward pass, with the desired root in place of the initial one."""
     skeleton = paper_y()
     effectors = [Effector("stem0", (0.0, 0.0, 0.0)), Effector("left2"), Effector("right2")]
     rng = np.random.default_rng(5)

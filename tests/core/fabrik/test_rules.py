@@ -43,7 +43,7 @@ def share_solved(family, sweeps, *, carrying=True, linking=True):
 
 
 def share_solved_plainly(family, sweeps):
-    """The same with the paper's method: limits clamped at each step of both passes."""
+    """The share that the paper's method meets, which clamps to the limits at each step of both passes."""
     targets = family.targets(np.random.default_rng(21), FRAMES)
     options = Options(plain=True, max_sweeps=sweeps, tolerance=TOLERANCE)
     return met(family, solve(family.skeleton, family.effectors, targets, limits=family.limits, options=options).errors)
@@ -66,7 +66,7 @@ def met(family, errors):
     ],
 )
 def test_a_bone_whose_limit_binds_moves_without_turning(name, without):
-    """So that the bodies before it receive its real target."""
+    """A bone at its limit only moves, so that the bodies before it receive its real target."""
     family = FAMILIES[name]
     assert share_solved(family, SWEEPS, carrying=False) <= without
     assert share_solved(family, SWEEPS) >= without + 0.2

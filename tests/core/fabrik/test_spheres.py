@@ -1,4 +1,4 @@
-"""A missing joint between two known ones."""
+"""The position of a hidden joint between two known ones."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_on_the_axis_any_place_will_do():
 
 
 def test_hidden_elbows_of_a_moving_person_are_found_from_shoulder_and_wrist():
-    """As with marker occlusion: from frame to frame, each from its former position."""
+    """Hidden markers: the joint is found frame by frame, from its former position."""
     skeleton, frames = person(), 200
     phase = np.linspace(0.0, 6.0, frames)[:, None]
     away = random_rotations(np.random.default_rng(1), (22,), 0.6)

@@ -15,7 +15,7 @@ from fabrik_addon.core.kernel.capsules import Capsule, Capsules, SelfCollision, 
 from fabrik_addon.core.kernel.posture import Masses
 from fabrik_addon.core.rotations import angle_between, quaternion_from_rotation_vector
 
-# Two on the trunk side by side, one on each part of the limbs.
+# Two capsules side by side on the trunk, and one on each part of the limbs.
 CAPSULES = (
     Capsule("hips", (-0.05, 0.0, 0.0), (-0.05, 0.15, 0.0), 0.1),
     Capsule("hips", (0.05, 0.0, 0.0), (0.05, 0.15, 0.0), 0.1),
@@ -121,12 +121,12 @@ def test_the_forces_of_rows_are_their_transpose():
 
 
 def deepest(solver, found):
-    """Meters that capsules are in each other in each pose."""
+    """The deepest overlap of capsules in each pose, in meters."""
     return deepest_of(solver.skeleton, [each.rotations for each in found], [each.root_location for each in found])
 
 
 def deepest_of(bones, rotations, locations):
-    """The same of poses (N, J, 4) and their roots (N, 3), from points along the capsules."""
+    """The deepest overlap in poses (N, J, 4) with roots (N, 3), in meters, from points along the capsules."""
     shares = np.linspace(0.0, 1.0, 61)[:, None]
     depths = []
     for pose, location in zip(rotations, locations, strict=True):

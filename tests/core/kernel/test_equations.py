@@ -19,7 +19,7 @@ PARENTS = [-1, 0, 1, 2, 1, 4, 0]
 
 
 def make(seed, inherits=None, free_root=True):
-    """A tree of seven bones in a random pose, one of them a hinge, one of them riding along."""
+    """A tree of seven bones in a random pose: one of them is a hinge, and one moves only with its parent."""
     random = np.random.default_rng(seed)
     rest = np.tile(np.eye(4), (7, 1, 1))
     rest[:, :3, :3] = matrix_from_quaternion(unit(random.normal(size=(7, 4))))
@@ -48,14 +48,14 @@ def moved(bodies, pose, step):
 
 
 def slopes(bodies, pose, function):
-    """(D, ...) by differences."""
+    """(D, ...) derivatives of a function by finite differences."""
     steps = STEP * np.eye(bodies.columns)
     pairs = [(function(moved(bodies, pose, step)), function(moved(bodies, pose, -step))) for step in steps]
     return np.array([(after - before) / (2.0 * STEP) for after, before in pairs])
 
 
 def coupled_to(bodies, stiffer=1.0, slack=0.0):
-    """A posture term whose hinge the joint above goes along with."""
+    """A posture term with a hinge that is coupled with the joint above."""
     hinge = int(np.flatnonzero(bodies.counts == 1)[0])
     coupled = [Coupled(hinge, int(bodies.parents[hinge]), -bodies.axes[bodies.first[hinge]], 1.0, stiffer, slack)]
     random = np.random.default_rng(5)
@@ -87,7 +87,7 @@ def test_the_gradient_is_the_slope_where_a_joint_goes_along_with_a_hinge(stiffer
 
 
 def test_a_joint_that_goes_along_with_a_hinge_is_at_ease_at_half_its_angle():
-    """Rotated about one axis in space by twice as much the other way, nothing of the joints' part is left."""
+    """If the hinge rotates by twice the angle in the opposite direction, the joints' part of the term is zero."""
     bodies, *_ = make(7)
     hinge = int(np.flatnonzero(bodies.counts == 1)[0])
     above, axis = int(bodies.parents[hinge]), bodies.axes[bodies.first[hinge]]

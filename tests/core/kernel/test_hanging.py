@@ -27,7 +27,7 @@ def directions(rotations, names, location=LOCATION):
 
 
 def arms(rotations):
-    """(2,) how far up arms point, from the shoulder to the wrist."""
+    """(2,) the elevation of each arm, from the shoulder to the wrist."""
     along = directions(rotations, ARMS) * skeleton().lengths[[skeleton().index(name) for name in ARMS], None]
     chords = along.reshape(2, 2, 3).sum(axis=1)
     return chords[:, 2] / np.linalg.norm(chords, axis=1)

@@ -1,4 +1,4 @@
-"""Limits of all joints at once, against each limit by itself."""
+"""The limits of all joints together give the same results as each limit by itself."""
 
 import numpy as np
 import pytest

@@ -10,7 +10,7 @@ from support.families import FAMILIES
 from fabrik_addon.core import Effector, Options, Skeleton, Solver, Status, solve
 
 NOISE = 0.01
-# With so many sweeps and steps a fit was cut off.
+# A fit that takes this many sweeps and steps was cut off.
 MOST = 60
 
 
@@ -23,7 +23,7 @@ def enlarged(skeleton, factor):
 
 @pytest.mark.parametrize("factor", [1e-3, 1e-2, 1e2, 1e3])
 def test_markers_are_fitted_alike_in_every_unit(factor):
-    """A free root's location is unknown as well as the angles."""
+    """Both the angles and the location of a free root are fitted."""
     markers = walker.true_positions()[:12]
     markers = markers + NOISE * np.random.default_rng(5).normal(size=markers.shape)
     expected = Solver(walker.skeleton(), walker.effectors(), root="FREE").solve(markers)
@@ -65,7 +65,7 @@ def test_a_fit_ends_only_where_no_joint_can_do_anything(name, noise):
 
 @pytest.mark.parametrize("name", ["human, 5 goals", "human, ankles"])
 def test_a_later_goal_is_given_up_only_where_no_joint_can_do_anything(name):
-    """The head has a lower priority than hands and feet, and nearly no weight beside them; each pose is reachable."""
+    """The head has a lower priority than hands and feet, and almost no weight; each pose is reachable."""
     family = FAMILIES[name]
     effectors = [replace(effector, priority=int(effector.bone == "head")) for effector in family.effectors]
     targets = family.targets(np.random.default_rng(4), 200)

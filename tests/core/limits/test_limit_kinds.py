@@ -109,7 +109,7 @@ class TestBall:
             ((-30, 60), 170, 60),  # 110° to the upper end, 160° to the lower
             ((-30, 60), -150, -30),
             ((20, 60), 0, 20),  # rest is outside
-            ((170, 200), 190, 190),  # across the half turn
+            ((170, 200), 190, 190),  # across 180°
             ((170, 200), -170, 190),
             ((170, 200), -100, 200),
             ((-180, 180), 179, 179),
@@ -167,7 +167,7 @@ class TestHinge:
             (-150, -5, 170, -150),
             (0, 0, 50, 0),
             (30, 30, -50, 30),
-            (0, 180, -10, 0),  # one-sided, though the other side is half a turn
+            (0, 180, -10, 0),  # one-sided, although the other side goes to 180°
             (0, 180, -170, 180),
             (-180, 0, 10, 0),
             (0, 180, 179, 179),
@@ -189,7 +189,7 @@ class TestHinge:
 
     @given(low=DEGREES, width=st.integers(0, 400), start=DEGREES)
     def test_the_angle_is_on_the_side_of_the_middle(self, low, width, start):
-        """So that 181° does not become -179° if the range is near 180°."""
+        """If the range is near 180°, 181° does not become -179°."""
         hinge = Hinge("X", np.radians(low), np.radians(low + width))
         angle = float(np.degrees(np.ravel(hinge.angle(many, many.quaternion(turn("X", start))))[0]))
         assert abs(angle - (low + width / 2)) <= 180 + 1e-9

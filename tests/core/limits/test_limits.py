@@ -16,7 +16,7 @@ HALF_TURN = np.pi - 1e-3
 
 
 def clamp(limit, quaternions):
-    """(N, 4) clamped on the many-poses system."""
+    """(N, 4) rotations clamped by the array backend."""
     return many.stack([limit.clamp(many, many.quaternion(quaternions))], len(quaternions))[:, 0]
 
 
@@ -81,7 +81,7 @@ def test_what_is_outside_goes_to_the_nearest_place_on_the_chart(limit, turns):
 
 
 def assert_as_near(found, expected, start):
-    """Angles found are as near to the start, round the circle, as those expected."""
+    """Found angles are as close to the start, on the circle, as the expected ones."""
     assert (round_the_circle(found - start) - round_the_circle(expected - start)).max(initial=0.0) < 1e-6
 
 

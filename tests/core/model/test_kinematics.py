@@ -1,4 +1,4 @@
-"""Skeletons and forward kinematics, against mathutils-free algebra written out."""
+"""Skeletons and forward kinematics, compared with plain matrix algebra."""
 
 import numpy as np
 import pytest

@@ -27,7 +27,7 @@ def gaps(skeleton, effectors, solution):
 
 
 def standing(skeleton, count):
-    """(count, 3, 3) feet a little up, the head a little down."""
+    """(count, 3, 3) targets: feet slightly raised, the head slightly lowered."""
     rest = points_of(skeleton, skeleton.rest, [Effector(name) for name in STANDING])
     moves = np.random.default_rng(1).uniform(-0.03, 0.03, (count, 3, 3))
     return rest + moves + np.array([[0.0, 0.0, 0.08]] * 2 + [[0.0, 0.0, -0.08]])
@@ -54,7 +54,7 @@ def test_clasped_hands(root, limited):
 
 
 def test_both_sides_of_a_loop_give_way():
-    """The paper's Y: two arms alike move alike."""
+    """The paper's Y: two equal arms move symmetrically."""
     skeleton = paper_y()
     effectors = [Effector("left2", target_bone="right2"), Effector("stem3")]
     targets = np.array([[NOWHERE, [0.0, 0.0, 0.4]]])

@@ -113,7 +113,7 @@ def test_a_higher_weight_turns_farther():
         solve(skeleton, [Effector("b1", rotation_weight=weight)], target, target_rotations=turn).rotation_errors[0]
         for weight in (0.0, 0.1, 0.5, 1.0)
     ]
-    # The best there is, from 200 iterations that nothing but the gradient ends.
+    # The optimum, from up to 200 iterations that end only when the gradient vanishes.
     assert np.ravel(missing) == pytest.approx([1.0, 0.99626, 0.98160, 0.96388], abs=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""The least change of a motion over time: as a dense Gaussian process, part by part, and what counts as noise."""
+"""The least change of a motion over time: compared with a dense process, solved in parts; the share of noise."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ RISING = np.clip((FRAMES - 5.0) / 10.0, 0.0, 1.0) * np.clip((55.0 - FRAMES) / 10
 
 
 def held(on):
-    """Rows that ask a sum of both numbers for a slow wave."""
+    """Rows that require the sum of both numbers to be a slow wave."""
     rows = np.tile([[1.0, 0.3]], (len(on), 1))
     return on, rows, np.sin(0.1 * on)
 

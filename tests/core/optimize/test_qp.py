@@ -1,4 +1,4 @@
-"""Quadratic programs against their optimality conditions and against all active sets tried one by one."""
+"""Quadratic programs satisfy their optimality conditions, and agree with a trial of all active sets."""
 
 from itertools import combinations
 

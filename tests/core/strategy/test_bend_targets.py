@@ -79,7 +79,7 @@ def test_a_straight_start_bends_toward_the_pole_without_rolling():
     solution = solve(skeleton, [Effector("b1")], np.array([[0.0, 0.7, 0.0]]), bend_targets=pole)
     assert solution.status == Status.SOLVED
     assert abs(beside(solution.heads[0], solution.heads[1], solution.tails[1], pole[0])) < 0.05
-    assert np.abs(solution.rotations[:, 2]).max() < 1e-6  # nothing about the bones' own Y
+    assert np.abs(solution.rotations[:, 2]).max() < 1e-6  # no twist
 
 
 def test_no_pole_is_as_before():

@@ -37,7 +37,7 @@ def random_tree(rng):
 
 
 def random_problem(seed):
-    """A solver, targets (F, E, 3) of which many are out of reach, and rotations that some effectors are to have."""
+    """A solver, targets (F, E, 3) of which many are out of reach, and target rotations for some effectors."""
     rng = np.random.default_rng(seed)
     skeleton, limits = random_tree(rng)
     leaves = [bone for bone in range(len(skeleton)) if bone not in skeleton.parents][:3]

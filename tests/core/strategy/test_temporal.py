@@ -18,7 +18,7 @@ LIMITS = {"upper": Ball(1.7), "fore": Hinge("X", 0.0, 2.6), "hand": Ball(1.0)}
 
 
 def through(points, frames):
-    """Targets that go through points on straight lines."""
+    """Targets that move through points along straight lines."""
     shares = np.linspace(0, len(points) - 1, frames)
     return np.stack([np.interp(shares, range(len(points)), axis) for axis in np.transpose(points)], axis=1)[:, None]
 

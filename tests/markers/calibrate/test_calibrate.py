@@ -32,7 +32,7 @@ def guesses(error=0.0, seed=0):
 
 
 def recorded(scale=1.0, noise=0.0, part=SOME):
-    """The walk as someone 1/scale the rig's size."""
+    """The walk of someone who is 1/scale as large as the rig."""
     positions = walker.true_positions()[part] / scale
     positions = positions + np.random.default_rng(5).normal(size=positions.shape) * noise
     return Clip(tuple(walker.marker_names()), walker.RATE, positions, "Z")
@@ -178,7 +178,7 @@ def other():
 
 
 def test_markers_that_wander_stay_where_they_were_guessed():
-    """Keypoints stray slowly by 15 mm, two or three to a bone: taken for exact, they led their offsets 27 mm away."""
+    """Keypoints stray slowly by 15 mm, two or three to a bone: counted as exact, their offsets were 27 mm off."""
     ends = {"FHD", "ASI", "SHO", "ELB", "WRA", "KNE", "ANK", "HEE", "TOE", "MT5", "HLX"}
     kept = [place for place, name in enumerate(walker.marker_names()) if name[1:] in ends]
     rng, clip = np.random.default_rng(0), recorded()

@@ -68,7 +68,7 @@ class TestReadMarkers:
             clip = read_markers(path)
             assert clip.seen.any(axis=0).sum() >= 16, path.name
             assert performers(clip) == ()
-            # Nothing in these is as large as a gymnasium, or as small as a doll.
+            # No recording is as large as a gymnasium, or as small as a doll.
             extent = np.nanmax(clip.positions, axis=(0, 1)) - np.nanmin(clip.positions, axis=(0, 1))
             assert 1.0 < extent.max() < 8.0, path.name
 

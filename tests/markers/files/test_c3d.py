@@ -41,7 +41,7 @@ def written(path: Path, content: C3d | bytes) -> Path:
 
 
 def by_package(points: np.ndarray, labels: Sequence[str], rate: float) -> bytes:
-    """The file that the package c3d writes, which knows nothing of ours."""
+    """The file written by the package c3d, which is independent of our code."""
     import c3d  # noqa: PLC0415
 
     writer = c3d.Writer(point_rate=rate)

@@ -178,7 +178,7 @@ class TestArrays:
 
 class TestPickles:
     def test_pickles_are_never_loaded(self, tmp_path):
-        """Loading this one would make a file."""
+        """Loading this pickle would create a file."""
         made = tmp_path / "made"
 
         class Bad:

@@ -70,7 +70,7 @@ def written(path: Path, content: Trc | str | bytes) -> Path:
 
 
 def with_row(place: int, *cells: str) -> Trc:
-    """The plain file with one other row."""
+    """The plain file with one row replaced."""
     rows = list(PLAIN.rows)
     rows[place] = cells
     return replace(PLAIN, rows=rows)

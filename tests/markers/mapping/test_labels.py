@@ -296,7 +296,7 @@ class TestPlaces:
         np.testing.assert_allclose(found["L_index_tip"], last.head + last.length * last.axes[:, 1], atol=1e-9)
 
     def test_arms_stretched_out_to_the_front(self) -> None:
-        """And a little up: the thumbs are up there."""
+        """Arms that point forward and slightly up, so that the thumbs are on top."""
         parts, rest = rig(fingers=False)
         rise, ahead = np.radians(5.0), np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
         ahead = np.array([[1, 0, 0], [0, np.cos(rise), np.sin(rise)], [0, -np.sin(rise), np.cos(rise)]]) @ ahead

@@ -13,7 +13,7 @@ FRAMES, RATE = 60, 50.0
 
 
 def chain(bones=4):
-    """Bones of 0.2 m, one upon the other."""
+    """A chain of bones of 0.2 m, each on top of the one before."""
     rest = np.tile(np.eye(4), (bones, 1, 1))
     # Upward: local Y along Z.
     rest[:, :3, :3] = np.array([[1.0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]])
@@ -35,7 +35,7 @@ def swaying():
 
 
 def marked(skeleton):
-    """Three markers on the first and on the last bone; between them nothing."""
+    """Three markers on the first and on the last bone, and none between them."""
     points = [(0.05, 0.1, 0.0), (-0.05, 0.15, 0.05), (0.0, 0.05, -0.06)]
     return [Effector(bone, point) for bone in ("b0", "b3") for point in points]
 
@@ -66,7 +66,7 @@ def test_undecided_bones_do_not_tremble_and_markers_are_met_as_well(noise):
 
 
 def test_collars_whose_markers_are_missing_move_less_than_arms():
-    """The elbows are as well met with an arm that is nearer its rest and a collar farther off: people's are not so."""
+    """A collar could rotate instead of the arm with the same error at the elbow; people rotate the arm."""
     kept = [place for place, name in enumerate(walker.marker_names()) if name[1:] not in {"SHO", "UPA"}]
     skeleton, effectors = walker.skeleton(), [walker.effectors()[place] for place in kept]
     targets, true = walker.true_positions()[:120:2, kept], walker.true_rotations()[:120:2]

@@ -11,7 +11,7 @@ from fabrik_addon.markers.solving.course import lost_certainty, uncertainty
 
 
 def chain(bones=4):
-    """Bones of 0.2 m, one upon the other."""
+    """A chain of bones of 0.2 m, each on top of the one before."""
     return limb([0.2] * bones, *[None] * bones).skeleton
 
 
@@ -44,7 +44,7 @@ def test_what_a_hinge_cannot_do_is_not_unsure():
     skeleton, effectors = chain(2), [*marked("b0"), Effector("b1", (0.0, 0.15, 0.0))]
     free = uncertainty(*solved(skeleton, effectors))[1]
     hinged = uncertainty(*solved(skeleton, effectors, {"b1": Hinge("X", -1.0, 1.0)}))[1]
-    assert free > 0.9  # a marker on its axis says nothing of its twist
+    assert free > 0.9  # a marker on its axis does not determine its twist
     assert hinged < 0.3
 
 

@@ -99,7 +99,7 @@ def test_props_and_fingers_are_left_out(mvnx):
 def test_refused(mvnx, change, message):
     text = change(mvnx_text(*motion()))
     if message == ".":
-        # Joints of segments that are not there: every segment is joined to nothing.
+        # Joints of missing segments: no segment is connected to another.
         assert len(read_recorded(written(mvnx, text)).names) == 1
         return
     with pytest.raises(RetargetError, match=rf"^walk\.mvnx: {message}") as caught:

@@ -45,7 +45,7 @@ def follow(points, lengths, lead):
 
 
 def follow_the_leader(points, lengths, target):
-    """Brown, Latombe and Montgomery (2004), two fixed nodes: each end leads once; points between are averaged."""
+    """Brown, Latombe and Montgomery (2004), two fixed nodes: mean of following either end."""
     led_by_tip = follow(points[::-1], lengths[::-1], target)[::-1]
     led_by_root = follow(points, lengths, points[0])
     return np.vstack([points[0], 0.5 * (led_by_tip + led_by_root)[1:-1], target])

@@ -17,8 +17,8 @@ class Figure:
 
     Attributes:
         heads: (B, 3) where the bones start.
-        frames: (B, 3, 3) how they are turned, in the skeleton's space.
-        rides: (B, E) whether an effector moves when a bone turns.
+        frames: (B, 3, 3) their orientations, in the skeleton's space.
+        rides: (B, E) whether an effector moves when a bone rotates.
     """
 
     def __init__(self, skeleton, ends, *, limits=None, rotations=None, root=None):
@@ -52,7 +52,7 @@ class Figure:
         self.heads += head - self.heads[0]
 
     def turn(self, bone, rotation_vector):
-        """Rotate a bone and all below it about its head as far as its limit allows; radians about an axis (3,)."""
+        """Rotate a bone and all below it about its head, within its limit; radians about an axis (3,)."""
         turn = turn_by(rotation_vector)
         limit = self.limits.get(self.skeleton.names[bone])
         if limit is not None:

@@ -16,7 +16,7 @@ def jacobian(figure, unit=1.0):
 
 
 def transpose(matrix, error):
-    """Jᵀe, as long as makes the linear model's error least."""
+    """Jᵀe, scaled so that the error of the linear model is least."""
     turns = matrix.T @ error
     moves = matrix @ turns
     return turns * (error @ moves / max(moves @ moves, 1e-300))
@@ -29,7 +29,7 @@ def damped(matrix, error, damping):
 
 
 def damped_by_svd(matrix, error, damping):
-    """The same through the singular values, each value s taken as s / (s² + λ²)."""
+    """Damped least squares by singular values: the inverse of each value s is s / (s² + λ²)."""
     left, values, right = np.linalg.svd(matrix, full_matrices=False)
     return right.T @ (values / (values**2 + damping**2) * (left.T @ error))
 
