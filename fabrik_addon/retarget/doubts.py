@@ -160,8 +160,8 @@ def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
             other.append(f"{words} ({ratio:.1f} times the source's)")
     if other:
         yield (
-            f"Relative to its legs the rig has another size: {listed(other)}; check that hips, knees and feet are "
-            "mapped to the right bones"
+            f"Compared with the legs, the rig's sizes differ from the source's: {listed(other)}; check that hips, "
+            "knees and feet are mapped to the right bones"
         )
 
 

@@ -26,7 +26,7 @@ class TestMatching:
     def test_a_cart(self) -> None:
         labels = [f"Cart{number}" for number in range(40)] + ["LASI", "RASI", "C7"]
         few, bare = matching_doubts(labels, {"LASI": "hips", "RASI": "hips", "C7": "chest"}, ROLES)
-        assert few.startswith("Only 3 of 43 labelled markers are on bones: ")
+        assert few.startswith("Only 3 of 43 labeled markers are on bones: ")
         assert bare.startswith("No marker is on the head, left arm, right arm, left leg and 1 more: ")
 
     def test_legs_alone(self) -> None:

@@ -89,7 +89,8 @@ def test_arms_that_no_bone_of_the_source_is_known_for_are_doubted():
 def test_a_body_of_other_proportions_than_its_bones_are_mapped_to_is_doubted():
     target = motions.skeleton_of(humans.in_proportion(ROWS, 1.0, 0.3))
     (doubt,) = doubts(source(walked()), target)
-    assert doubt.startswith("Relative to its legs the rig has another size: arms (0.3 times the source's)")
+    sizes = "arms (0.3 times the source's)"
+    assert doubt.startswith(f"Compared with the legs, the rig's sizes differ from the source's: {sizes}")
 
 
 def test_a_source_that_never_stands_upright_is_doubted():

@@ -88,7 +88,7 @@ def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[Take]:
     several = len(recordings) > 1
     stem, count = Counter(recording.stem for recording in recordings).most_common(1)[0]
     if count > 1:
-        raise BatchError(f"two recordings are named {stem!r}, and so would be their files: rename one of them")
+        raise BatchError(f"two recordings are named {stem!r}, so their files would be too: rename one of them")
     separators = tuple(filter(None, (os.sep, os.altsep)))
     folders = {Path(told) for told in (chosen.output, chosen.report) if told and (several or told.endswith(separators))}
 
@@ -136,7 +136,7 @@ def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[P
             is_rig = alone and other == chosen.rig and written == takes[0].output
             if other is not written and not (is_rig and chosen.overwrite):
                 remedy = ", or add --overwrite" if is_rig else ""
-                raise BatchError(f"{written}: would be written over {other}: choose another name{remedy}")
+                raise BatchError(f"{written}: would overwrite {other}: choose another name{remedy}")
     for take in takes:
         if take.output.suffix != ".blend":
             raise BatchError(f"{take.output}: does not end in .blend: choose another name")

@@ -320,7 +320,7 @@ def write_files(result: BakeResult, take: Take) -> None:
     except (OSError, RuntimeError) as trouble:
         reason = " ".join(str(getattr(trouble, "strerror", None) or trouble).split())
         names = " and ".join(str(path) for path in paths)
-        raise BakeFileError(f"{names}: cannot be written ({reason}): choose another folder, or make room") from None
+        raise BakeFileError(f"{names}: cannot be written ({reason}): choose another folder, or free space") from None
 
 
 def _check_complete(path: Path) -> None:

@@ -137,7 +137,8 @@ class RetargetOptions:
     )
     reference: IntProperty(
         name="Reference Frame",
-        description="The frame on which the source is in the rig's rest pose; -1 uses the source's rest pose",
+        description="The frame on which the source is in the rig's rest pose; -1 uses the source's rest pose, or the "
+        "frame most like the rig's rest pose",
         default=-1,
         min=-1,
     )

@@ -260,7 +260,7 @@ SPREADS = (
     (
         "LAYER",
         "New Layer",
-        "Put drags on an NLA track above the recording, which is kept. The track's influence blends the edits",
+        "Put drags on an NLA track above the original action, which is kept. The track's influence blends the edits",
     ),
 )
 

@@ -133,7 +133,7 @@ def names_of(points: FloatArray, layout: str | None) -> tuple[str, ...]:
     choices = fitting or list(known)
     if not choices:
         raise MarkerFileError(
-            f"it has {count} points without names, and no known layout has so many: "
+            f"it has {count} points without names, and no known layout has this number: "
             "export a CSV file with names in its header"
         )
     raise LayoutError(

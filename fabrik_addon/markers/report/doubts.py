@@ -47,7 +47,7 @@ def matching_doubts(
     known = [label for label in named if label in on_bones]
     if len(known) < _FEW * len(named):
         yield (
-            f"Only {len(known)} of {len(named)} labelled markers are on bones: assign the others in the list "
+            f"Only {len(known)} of {len(named)} labeled markers are on bones: assign the others in the list "
             "or by a map, unless the recording does not show a person"
         )
     bare = list(bare_limbs(set(on_bones.values()), roles))

@@ -369,7 +369,7 @@ class TestNothingIsLost:
             files.report = path
         before = {path: path.read_bytes() for path in files.folder.iterdir()}
         assert cli.run_command(files.arguments("--static", str(files.static))) == 1
-        assert f"{files.report}: would be written over {path}: choose another name" in capfd.readouterr().err
+        assert f"{files.report}: would overwrite {path}: choose another name" in capfd.readouterr().err
         assert {path: path.read_bytes() for path in files.folder.iterdir()} == before
 
     def test_the_rig_is_overwritten_only_if_asked(self, files, capfd):
@@ -388,7 +388,7 @@ class TestNothingIsLost:
         assert cli.run_command(files.arguments("--overwrite")) == 1
         files.output = files.rig
         assert cli.run_command(files.arguments("--overwrite")) == 1
-        assert capfd.readouterr().err.count("would be written over") == 2
+        assert capfd.readouterr().err.count("would overwrite") == 2
         assert files.rig.read_bytes() == before
 
     def test_a_rig_that_is_the_backup_of_the_output(self, files, capfd):
@@ -396,7 +396,7 @@ class TestNothingIsLost:
         files.rig = files.rig.rename(files.folder / "out.blend1")
         files.output.touch()
         assert cli.run_command(files.arguments()) == 1
-        assert "would be written over" in capfd.readouterr().err
+        assert "would overwrite" in capfd.readouterr().err
 
     def test_a_folder_with_the_rig_in_it(self, files, capfd):
         """One of several takes would overwrite the rig, since it has the same name."""
@@ -405,7 +405,7 @@ class TestNothingIsLost:
         before = files.rig.read_bytes()
         arguments = [files.rig, files.markers, other, "--output", files.folder, "--overwrite"]
         assert cli.run_command(list(map(str, arguments))) == 1
-        assert "would be written over" in capfd.readouterr().err
+        assert "would overwrite" in capfd.readouterr().err
         assert files.rig.read_bytes() == before
 
     def test_a_file_that_the_rig_links(self, files, capfd):

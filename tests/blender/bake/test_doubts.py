@@ -47,7 +47,7 @@ def arguments(folder, markers, *more):
 def test_a_cart_is_doubted(tmp_path, capfd, more, status):
     assert cli.run_command(arguments(tmp_path, cart_file(tmp_path), *more)) == status
     printed = capfd.readouterr().out
-    assert "Warning: Only 3 of 15 labelled markers are on bones" in printed
+    assert "Warning: Only 3 of 15 labeled markers are on bones" in printed
     assert "Warning: No marker is on the" in printed
     assert "Took: calibrate " in printed
     with (tmp_path / "o.csv").open(newline="") as file:

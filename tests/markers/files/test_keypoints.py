@@ -156,7 +156,10 @@ class TestArrays:
             (array(COCO) * [1.0, 1.0, 0.0], "its points lie in a plane, like those of an image"),
             (array(COCO) * 1e6, r"its units are unknown, and 1.5e\+06 is not a person's size in m, cm or mm"),
             (array(COCO) * 0.01, r"its units are unknown, and 0.015 is not a person's size in m, cm or mm"),
-            (array(COCO)[:, :11], "it has 11 points without names, and no known layout has so many: export a CSV file"),
+            (
+                array(COCO)[:, :11],
+                "it has 11 points without names, and no known layout has this number: export a CSV file",
+            ),
             (np.zeros(7), r"it holds an array of shape \(7,\): export frames"),
             (np.zeros((0, 17, 3)), r"it holds an array of shape \(0, 17, 3\): export frames"),
             (np.array(["a", "b"]), "it is not an array of numbers"),

@@ -211,7 +211,7 @@ class FABRIK_OT_limits_from_ik(OnBones, Operator):
 
 
 class FABRIK_OT_limits_from_action(OnBones, Operator):
-    """Limit the selected bones to the rotations in the current action"""
+    """Limit the selected bones to their rotations in the action or NLA strips"""
 
     bl_idname = "fabrik.limits_from_action"
     bl_label = "Limits from Action"
@@ -252,7 +252,7 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
 
 
 class FABRIK_OT_check_action(OnBones, Operator):
-    """List bones and frames of the current action that exceed limits. Checks all bones if none is selected"""
+    """List bones that exceed limits in the action or NLA strips, with frames. Checks all bones if none is selected"""
 
     bl_idname = "fabrik.check_action"
     bl_label = "Check Action Limits"
