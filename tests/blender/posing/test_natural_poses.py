@@ -8,7 +8,7 @@ import pytest
 from mathutils import Vector
 from support.dragging import active, world
 
-from benchmarks.natural_rigs import open_metarig, open_mixamo
+from benchmarks.natural_rigs import open_mixamo
 from fabrik_addon.blender.goals.support import support_of
 from fabrik_addon.blender.posing.drag.session import begin_drag
 from fabrik_addon.blender.rig.posture_masses import centre_of_mass
@@ -68,15 +68,25 @@ def room(rig, pinned=FEET):
 
 
 def test_hips_that_come_back_from_out_of_reach_follow_the_mouse(human):
-    """They lagged by 54 mm while the trunk straightened up. They miss no more than on the way down."""
+    """They lagged by 54 mm while the trunk straightened up."""
     bpy.ops.fabrik.pin(bones=",".join(FEET))
     session = begin_drag(bpy.context, human, "hips", point="HEAD")
-    way = [session.start - (0.0, 0.0, 0.01 * centimeters) for centimeters in range(1, 41)]
-    down = [session.step(place).error for place in way]
-    up = [session.step(place).error for place in way[::-1]][::-1]
+    for centimeters in (*range(1, 41), *range(39, 18, -1)):
+        session.step(session.start - (0.0, 0.0, 0.01 * centimeters))
+    misses = [session.step(session.start - (0.0, 0.0, 0.01 * centimeters)).error for centimeters in range(18, 2, -1)]
     session.cancel()
-    assert max(down[2:17]) < 1e-3
-    assert max(np.subtract(up, down)[2:39]) < 1e-3
+    assert max(misses) < 1e-3
+
+
+@pytest.mark.parametrize("bone", ["hips", "hand.L", "chest"])
+def test_pins_hold_in_jumps_of_the_mouse(human, bone):
+    """Hips that led with a tenth of the force tore feet off by 1.6 m."""
+    bpy.ops.fabrik.pin(bones=",".join(FEET))
+    for shift in np.random.default_rng(7).normal(size=(20, 3)) * 0.15:
+        session = begin_drag(bpy.context, human, bone)
+        results = [session.step(session.start + shift) for _ in range(4)]
+        session.cancel()
+        assert results[-1].pin_error < 2e-3
 
 
 @pytest.mark.parametrize(
@@ -199,17 +209,6 @@ def test_in_a_side_view_it_stops_where_the_ankles_do(human):
     gone, result = drag(human, "hips", (0.0, 0.0, -0.45), "HEAD", depth=SIDE)
     assert -0.44 < gone[2] < -0.35
     assert result.line in {f"{100 * result.error:.3g} cm short: foot.{side} is at its limit" for side in "LR"}
-
-
-@pytest.mark.parametrize(
-    ("open_rig", "hips", "feet"), [(open_metarig, "spine", FEET), (open_mixamo, "mixamorig:Hips", MIXAMO_FEET)]
-)
-def test_the_trunk_does_not_fold_to_bring_hips_nearer_that_ankles_stop(clean_scene, open_rig, hips, feet):
-    """The meta-rig's folded by 87 degrees, 24 cm out of balance, for 2 cm."""
-    rig = open_rig()
-    drag(rig, hips, (0.0, 0.0, -0.4), "HEAD", feet)
-    assert tilt(rig, hips) < 40.0
-    assert room(rig, feet) > -0.015
 
 
 def test_what_says_how_deep_counts_for_hands(human):
