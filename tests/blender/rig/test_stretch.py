@@ -210,7 +210,8 @@ def test_dragging_keeps_the_present_length(rig, point):
     end = rig.pose.bones["hand.L"].tail if point == "TAIL" else rig.pose.bones["hand.L"].head
     assert drag.start == pytest.approx(np.array(rig.matrix_world @ end), abs=1e-5)
     place = drag.start + np.array((-0.1, -0.1, -0.1))
-    assert drag.step(place).error < NEAR
+    # The arm is nearly straight: joints ease in, and catch up while the mouse rests.
+    assert [drag.step(place) for _ in range(4)][-1].error < NEAR
     drag.finish(bpy.context)
     update()
     end = rig.pose.bones["hand.L"].tail if point == "TAIL" else rig.pose.bones["hand.L"].head
