@@ -10,6 +10,9 @@ import bpy
 import pytest
 from support.processes import run_python
 
+# Blender replaces its own temporary folder when it loads preferences.
+_FOLDER = tempfile.TemporaryDirectory()
+
 # In a process of its own: after Rigify has run, Blender's module does not survive the end of Python.
 GENERATE = """
 import importlib, os
@@ -66,7 +69,7 @@ def _set_up_file(kind):
     open_rigify(kind)
     bpy.ops.object.mode_set(mode="POSE")
     bpy.ops.fabrik.use_control_rig()
-    file = Path(bpy.app.tempdir) / f"{kind}.set_up.blend"
+    file = Path(_FOLDER.name) / f"{kind}.set_up.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(file), copy=True)
     return file
 
