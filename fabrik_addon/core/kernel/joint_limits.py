@@ -442,6 +442,7 @@ class _Polygons:
         return self._placed(local, within)[0]
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
+        # Copied, because one row that is broadcast stands for all frames, as plain numbers.
         (_, bodies, normals, gaps), places = self._placed(local[None].copy(), within)
         rows = np.zeros((len(gaps), self._width))
         rows[np.arange(len(gaps))[:, None], self._first[bodies, None] + np.arange(3)] = normals

@@ -51,13 +51,17 @@ class Away(NamedTuple):
 
     centres: (..., J, 3) mass centers with limbs without goals fixed to the body. balanced: (..., J, 3) the real mass
     centers. moved: (..., J, 3) `centres` minus those of the preferred pose. turned: (..., B, 3) rotation vectors of
-    joints, radians.
+    joints, radians; of joints above hinges, relative to the rotation that follows the hinge. own: (..., K, 3) the whole
+    rotation vectors of the joints above the K hinges. extended: (..., K) radians by which these extend beyond their
+    slack.
     """
 
     centres: FloatArray
     balanced: FloatArray
     moved: FloatArray
     turned: FloatArray
+    own: FloatArray
+    extended: FloatArray
 
 
 class Coupled(NamedTuple):
@@ -130,12 +134,13 @@ class PostureTerm:
             for each in coupled
             for turn in [matrix_from_quaternion(rotations[bodies.bones[each.above]])]
         ]
-        # The joints' axes of extension, these as columns (D,), their slack, and the stiffness that is added beyond it.
-        plain = bodies.vectors(np.eye(bodies.columns))
-        self._extending = [
-            (2.0 * half, plain[:, above] @ (2.0 * half), each.slack, (each.stiffer - 1.0) * self.inertia[above])
-            for each, (_, above, _, half) in zip(coupled, self._coupled, strict=True)
-        ]
+        # (K, 3) the axes about which the joints above extend, and as rows (K, D); (K,) their slack, and the stiffness
+        # that is added beyond it.
+        plain, self._above = bodies.vectors(np.eye(bodies.columns)), [each.above for each in coupled]
+        self._behind: FloatArray = 2.0 * np.array([half for *_, half in self._coupled]).reshape(-1, 3)
+        self._extending: FloatArray = (plain[:, self._above] * self._behind).sum(axis=-1).T
+        self._slack: FloatArray = np.array([each.slack for each in coupled])
+        self._stiffer: FloatArray = np.array([each.stiffer - 1.0 for each in coupled]) * self.inertia[self._above]
         # (D, D) the joints' part of the matrix.
         turning = self._with_coupled(plain)
         weighed = (turning * self.inertia[:, None]).reshape(len(turning), 3 * len(self.inertia))
@@ -147,11 +152,13 @@ class PostureTerm:
 
     def away(self, pose: Pose) -> Away:
         """The difference of a pose from the preferred pose; joint rotations are in the frames that carry the joints."""
-        turned = self._with_coupled(rotation_vector_from_quaternion(product(pose.local, self._back)))
+        turned = rotation_vector_from_quaternion(product(pose.local, self._back))
+        above = turned[..., self._above, :]
+        extended = np.maximum((above * self._behind).sum(axis=-1) - self._slack, 0.0)
         centres = pose.points(self.carrier, self._offsets)
         own = self._own_offsets
         balanced = centres if own is None else pose.points(self.bodies.carrier, own)
-        return Away(centres, balanced, centres - self._preferred, turned)
+        return Away(centres, balanced, centres - self._preferred, self._with_coupled(turned), above, extended)
 
     def _with_coupled(self, vectors: FloatArray) -> FloatArray:
         """(..., B, 3) rotation vectors, for joints above hinges relative to the rotation that follows the hinge.
@@ -162,34 +169,19 @@ class PostureTerm:
             vectors[..., above, :] += (vectors[..., hinge, :] @ axis)[..., None] * half
         return vectors
 
-    def _extensions(self, turned: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
-        """For each hinge the joint above's own rotation vector (..., 3), and by how much it extends (...), radians."""
-        owns = [
-            turned[..., above, :] - (turned[..., hinge, :] @ axis)[..., None] * half
-            for hinge, above, axis, half in self._coupled
-        ]
-        return [
-            (own, np.maximum(own @ back - slack, 0.0))
-            for own, (back, _, slack, _) in zip(owns, self._extending, strict=True)
-        ]
-
-    def _torques(self, turned: FloatArray) -> FloatArray:
-        """(..., B, 3) gradients of the joints' part by rotations of bodies, from `Away.turned`."""
-        torques = self.inertia[:, None] * turned
-        for (hinge, above, axis, half), (back, _, _, stiffness), (own, extended) in zip(
-            self._coupled, self._extending, self._extensions(turned), strict=True
-        ):
+    def _torques(self, away: Away) -> FloatArray:
+        """(..., B, 3) gradients of the joints' part by rotations of bodies."""
+        torques, stiffer = self.inertia[:, None] * away.turned, self._stiffer * away.extended
+        for place, (hinge, above, axis, half) in enumerate(self._coupled):
             torques[..., hinge, :] += (torques[..., above, :] @ half)[..., None] * axis
-            pull = torques[..., above, :] + stiffness * extended[..., None] * back
-            torques[..., above, :] = _by_rotation(own, pull)
+            pull = torques[..., above, :] + stiffer[..., place, None] * self._behind[place]
+            torques[..., above, :] = _by_rotation(away.own[..., place, :], pull)
         return torques
 
     def value(self, away: Away) -> float:
         """The value of the term for one pose."""
         value = self.masses @ squares(away.moved) + self.inertia @ squares(away.turned)
-        for (_, _, _, stiffness), (_, extended) in zip(self._extending, self._extensions(away.turned), strict=True):
-            value += stiffness * extended**2
-        return 0.5 * float(value)
+        return 0.5 * float(value + self._stiffer @ away.extended**2)
 
     def pulls(self, away: Away) -> FloatArray:
         """(..., J, 3) the forces that hold the masses away from their preferred positions."""
@@ -203,14 +195,13 @@ class PostureTerm:
         else:
             left, right, gradient = self.bodies.factors(motions, self._below, centres, self.masses, forces)
             matrix = self.bodies.symmetric(left @ np.swapaxes(right, -1, -2))
-        torques, bodies = self._torques(away.turned), self.bodies
+        torques, bodies = self._torques(away), self.bodies
         gradient[..., : bodies.turning] += (torques[..., bodies.body_of[: bodies.turning], :] * bodies.axes).sum(
             axis=-1
         )
-        matrix = matrix + self._joints
-        for (_, row, _, stiffness), (_, extended) in zip(self._extending, self._extensions(away.turned), strict=True):
-            matrix += stiffness * np.where(extended > SINGLE, 1.0, 0.0)[..., None, None] * np.outer(row, row)
-        return matrix, gradient
+        # At the edge of its slack a joint is not stiffer, whatever the rounding.
+        stiffer = self._stiffer * (away.extended > SINGLE)
+        return matrix + self._joints + (self._extending.T * stiffer[..., None, :]) @ self._extending, gradient
 
     def _dense(
         self, centres: FloatArray, forces: FloatArray, pose: Pose, motions: Motions

@@ -67,6 +67,16 @@ def test_frames_are_clamped_as_one_pose_is():
     assert limits.clamped(local) == pytest.approx(np.array([limits.clamped(each) for each in local]), abs=1e-12)
 
 
+def test_a_polygon_has_the_same_sides_in_one_pose_as_among_frames():
+    skeleton, within = Skeleton(["bone"], [-1], np.eye(4)[None], [1.0]), 0.1
+    alone = JointLimits(Bodies(skeleton, [0], [np.eye(3)], free_root=False), LIMITS[-1:])
+    local = alone.clamped(some_rotations(30)[:, -1:])
+    sides = alone.sides(local, within)
+    for frame, pose in enumerate(local):
+        expected = np.sort(sides.gaps[sides.frames == frame])
+        assert np.sort(alone.rows(pose, within).gaps) == pytest.approx(expected, abs=1e-12)
+
+
 def test_the_sides_of_frames_are_those_of_each_limit():
     limits, within = joints(), 1e-4
     local = limits.clamped(some_rotations(30))

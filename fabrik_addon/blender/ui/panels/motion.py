@@ -24,7 +24,6 @@ from ..folded import folded
 from ..guide import draw_guide
 from ..marker_state import marker_state
 from ..next_step import next_in_motion
-from ..operators import markers as matching
 from ..operators.bake import FABRIK_OT_bake
 from ..operators.edit_motion import (
     FABRIK_OT_add_hold,
@@ -38,7 +37,10 @@ from ..operators.markers import (
     FABRIK_OT_export_report,
     FABRIK_OT_follow_take,
     FABRIK_OT_import_markers,
+    FABRIK_OT_load_marker_map,
+    FABRIK_OT_marker_bone,
     FABRIK_OT_match_markers,
+    FABRIK_OT_save_marker_map,
     FABRIK_OT_worst_frame,
 )
 from ..operators.posing import FABRIK_OT_use_control_rig
@@ -169,10 +171,10 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
         draw_match(buttons, rig)
         if not capture.markers:
             return
-        buttons.operator(matching.FABRIK_OT_load_marker_map.bl_idname, text="", icon="FILE_FOLDER")
-        buttons.operator(matching.FABRIK_OT_save_marker_map.bl_idname, text="", icon="FILE_TICK")
+        buttons.operator(FABRIK_OT_load_marker_map.bl_idname, text="", icon="FILE_FOLDER")
+        buttons.operator(FABRIK_OT_save_marker_map.bl_idname, text="", icon="FILE_TICK")
         if any(not marker.bone for marker in capture.markers) and any(marker.bone for marker in capture.markers):
-            again = layout.operator(matching.FABRIK_OT_match_markers.bl_idname, text="Guess Unmapped", icon="QUESTION")
+            again = layout.operator(FABRIK_OT_match_markers.bl_idname, text="Guess Unmapped", icon="QUESTION")
             again.keep = True
         row = layout.row()
         row.use_property_split = False
@@ -190,7 +192,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
 def draw_match(layout: UILayout, rig: bpy.types.Object) -> None:
     """Draw the button that matches the markers of the current take."""
     take = seen(rig).capture.take
-    match = layout.operator(matching.FABRIK_OT_match_markers.bl_idname, icon="VIEWZOOM")
+    match = layout.operator(FABRIK_OT_match_markers.bl_idname, icon="VIEWZOOM")
     match.take = take.name if take is not None else ""
 
 
@@ -215,7 +217,7 @@ def _draw_bone(layout: UILayout, rig: bpy.types.Object, marker: FabrikMarker) ->
     """Draw the bone of a marker, and whether it is a guess."""
     bone = layout.row(align=True)
     bone.prop_search(marker, "bone", rig.pose, "bones")
-    bone.operator(matching.FABRIK_OT_marker_bone.bl_idname, text="", icon="EYEDROPPER")
+    bone.operator(FABRIK_OT_marker_bone.bl_idname, text="", icon="EYEDROPPER")
     if marker.is_guess:
         draw_lines(layout, said("Guessed: moves {far:.0f} mm on this bone", far=1000.0 * marker.guess), "QUESTION")
 
