@@ -9,8 +9,8 @@ from mathutils import Euler, Quaternion
 from support import checker, limited, scenes
 from support.limited import write_limit
 
-from fabrik_addon.blender.limits.check_action import Breach, check_action, mend_action
-from fabrik_addon.blender.rig import actions, keyframes
+from fabrik_addon.blender.limits.action import Breach, check_action, mend_action
+from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.armature import RigError
 from fabrik_addon.blender.settings.limit_properties import read_limit
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
@@ -334,7 +334,7 @@ class TestAmendedCurves:
 
     @pytest.fixture
     def action(self, rig):
-        action = actions.new_action(rig, "Test")
+        action = keyframes.new_action(rig, "Test")
         keyframes.write_curves(action, rig, "location", [1, 5, 9], np.zeros((3, 3)), "g")
         for point in (point for curve in keyframes.curves(rig) for point in curve.keyframe_points):
             point.interpolation = "CONSTANT"

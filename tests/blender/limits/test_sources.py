@@ -11,7 +11,7 @@ from mathutils import Euler, Matrix, Quaternion, Vector
 from support import checker, limited, scenes
 from support.limited import write_limit
 
-from fabrik_addon.blender.limits.from_action import fitted_limit
+from fabrik_addon.blender.limits.action import fitted_limit
 from fabrik_addon.blender.settings.limit_properties import read_limit, read_limits
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 

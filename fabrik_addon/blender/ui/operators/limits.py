@@ -15,7 +15,7 @@ from .base import Bones, Done, OnBones
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...limits.check_action import Breach
+    from ...limits.action import Breach
 
 
 # Options that are not given don't change the bone. So Blender must not reuse values of the previous call.
@@ -139,7 +139,7 @@ class FABRIK_OT_mirror_limits(OnBones, Operator):
     bl_label = "Mirror Limits"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.mirror import mirror_limits
+        from ...limits.editing import mirror_limits
 
         return mirror_limits(rig, bones)
 
@@ -234,7 +234,7 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
     )
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.from_action import limits_from_action
+        from ...limits.action import limits_from_action
 
         return limits_from_action(context, rig, bones, self.margin, self.shape)
 
@@ -246,7 +246,7 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
     bl_label = "Clamp Pose to Limits"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.check_action import clamp_pose
+        from ...limits.action import clamp_pose
 
         return clamp_pose(context, bones)
 
@@ -268,7 +268,7 @@ class FABRIK_OT_check_action(OnBones, Operator):
         return selected_bones(context, rig) or list(rig.pose.bones)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.check_action import check_action, mend_action
+        from ...limits.action import check_action, mend_action
 
         if not self.mend:
             found = check_action(context, rig, bones)
