@@ -23,7 +23,7 @@ from ..goals.effectors import why_no_target
 from ..goals.places import sample_steps
 from ..posing.drag import DragSettings, DragSetup
 from ..rig.armature import RigError, bone_offset, check_bones, check_editable, check_rig, meters_per_unit
-from ..rig.keyframes import check_action
+from ..rig.keyframes import check_action, check_not_shared
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
@@ -112,6 +112,7 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
     Removes holds from earlier calls first. ease: maximum number of frames to ease in and out; None for half a second.
     """
     check_rig(armature)
+    check_not_shared(armature)
     holds = rig_settings(armature).holds
     for number in range(len(holds) - 1, -1, -1):
         if holds[number].is_contact:
@@ -210,6 +211,7 @@ def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], s
     check_rig(armature)
     check_editable(armature)
     check_action(armature, new=False)
+    check_not_shared(armature)
     check_bones(armature, bone)
     if not is_animated(armature):
         raise RigError(f"{armature.name!r} has no animation to hold: bake or key some first")

@@ -21,7 +21,7 @@ from ..goals.body import floor_of
 from ..goals.effectors import take_pins_along
 from ..posing.drag import SHOWN, Drag, DragSettings, DragSetup, StepResult, begin_drag
 from ..rig.armature import RigError, check_bones, check_editable, check_rig, object_scale
-from ..rig.keyframes import check_action
+from ..rig.keyframes import check_action, check_not_shared
 from ..rig.keying import is_auto_keying
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
@@ -200,6 +200,8 @@ def begin_spread(
     if not is_animated(armature):
         raise RigError(f"{armature.name!r} has no keys to edit: bake or key some motion first")
     check_action(armature, new=False)
+    if "LAYER" not in spread.to:
+        check_not_shared(armature)
     context.view_layer.update()
     return SpreadDrag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()), point, spread)
 

@@ -26,6 +26,7 @@ from ..rig.keyframes import (
     amend_curve,
     bone_path,
     channel_values,
+    check_not_shared,
     curves,
     curves_by_path,
     is_layered,
@@ -94,7 +95,7 @@ def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> l
     ]
     if not found:
         names = ", ".join(repr(bone.name) for bone in bones[:3]) + (", …" if len(bones) > 3 else "")
-        raise RigError(f"Action {animation.action.name!r} doesn't rotate any of the bones ({names}): select others")
+        raise RigError(f"None of the bones ({names}) is rotated by {what_plays(rig)}: select others")
     return found
 
 
@@ -144,10 +145,14 @@ def rotations_of_action(
     every = [Rotations(bone, frames, np.array([pose[bone.name] for pose in poses])) for bone in bones]
     moving = [each for each in every if angle_between(each.rotations, each.rotations[:1]).max() > _STILL]
     if not moving:
-        if strips:
-            raise RigError(f"The NLA strips of {rig.name!r} don't rotate any of the bones: select others")
-        raise RigError(f"Action {rig.animation_data.action.name!r} doesn't rotate any of the bones: select others")
+        raise RigError(f"None of the bones is rotated by {what_plays(rig)}: select others")
     return moving
+
+
+def what_plays(rig: bpy.types.Object) -> str:
+    """The name of a rig's action in a message, or else of its NLA strips."""
+    strips = is_layered(rig)
+    return f"the NLA strips of {rig.name!r}" if strips else f"action {rig.animation_data.action.name!r}"
 
 
 # Radians. A smaller excess is due to rounding in single precision.
@@ -273,6 +278,7 @@ def mend_action(
         raise RigError(f"{rig.name!r} only has NLA strips: select one and enter its tweak mode to fix violations")
     if not action.is_editable:
         raise RigError(f"Action {action.name!r} is linked from another file: make a copy of it first")
+    check_not_shared(rig)
     if not broken:
         return [], []
     limits, turned = _limits(bones), [rig.pose.bones[breach.bone] for breach in broken]
@@ -412,8 +418,8 @@ def limits_from_action(
     wanted = [settings_of(limit, read_settings(bone)) for bone, limit in zip(turned, limits, strict=True)]
     write_all(turned, wanted)
     still = [bone.name for bone in bones if bone.name not in {each.name for each in turned}]
-    left = [f"Not rotated by the action: {', '.join(map(repr, still))}"] if still else []
-    return f"{len(turned)} bones are now limited to their rotations in action {rig.animation_data.action.name!r}", left
+    left = [f"Not rotated by {what_plays(rig)}: {', '.join(map(repr, still))}"] if still else []
+    return f"{len(turned)} bones are now limited to their rotations in {what_plays(rig)}", left
 
 
 def fitted_limit(

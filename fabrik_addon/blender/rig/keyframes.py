@@ -54,7 +54,7 @@ def check_not_shared(owner: bpy.types.Object) -> None:
     if others:
         name = animation.action.name
         raise KeyframeError(
-            f"Action {name!r} also animates {others[0]!r} with the same slot: bake to a new action instead"
+            f"Action {name!r} also animates {others[0]!r} with the same slot: make it single-user first"
         )
 
 

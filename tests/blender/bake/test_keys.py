@@ -272,7 +272,7 @@ class TestCurrentAction:
         other.animation_data.action_slot = rig.animation_data.action_slot
         scenes.make_active(rig)
         before = scenes.digest()
-        with pytest.raises(KeyframeError, match="also animates 'Other' with the same slot: bake to a new action"):
+        with pytest.raises(KeyframeError, match="also animates 'Other' with the same slot: make it single-user"):
             run(rig, action="CURRENT")
         assert scenes.digest() == before
         run(rig)
