@@ -310,7 +310,7 @@ def draw_fewer(layout: UILayout, settings: FabrikBakeSettings) -> None:
     """Draw the settings of the frames and bones that get keys."""
     layout.prop(settings, "step")
     layout.prop(settings, "bones")
-    layout.prop(settings, "self_collision")
+    layout.row().prop(settings, "self_collision", expand=True)
 
 
 def draw_result(layout: UILayout, rig: bpy.types.Object) -> None:

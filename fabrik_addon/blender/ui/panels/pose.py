@@ -200,13 +200,13 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
             draw_lines(layout, "Store a pose with the pin button", "INFO")
         layout.row().prop(kept, "balance", expand=True)
         layout.prop(kept, "free_limbs_hang")
-        layout.prop(kept, "use_self_collision")
+        layout.row().prop(kept.bake, "self_collision", expand=True)
         floor = layout.row(align=True, heading="Floor", heading_ctxt=CONTEXT)
         floor.prop(kept, "use_floor", text="")
         height = floor.row(align=True)
         height.enabled = kept.use_floor
         height.prop(kept, "floor_height", text="")
-        advanced = folded(layout, "Advanced", "posture") if kept.use_self_collision else None
+        advanced = folded(layout, "Advanced", "posture") if kept.bake.self_collision != "OFF" else None
         if advanced is not None:
             advanced.prop(kept, "show_capsules")
 
