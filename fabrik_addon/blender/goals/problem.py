@@ -157,7 +157,7 @@ class RigProblem:
 
     def why_short(self, solver: DragSolver) -> str:
         """A text about why effectors miss their targets in a solver's pose; "" if there is no reason."""
-        holder = solver.holding()
+        holder = solver.blocking_constraint()
         if holder is None:
             return ""
         pinned = {each.bone: each.shown_bone for each in enabled_effectors(self.rig) if each.kind == "PIN"}

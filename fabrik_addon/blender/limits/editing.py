@@ -12,7 +12,7 @@ import numpy as np
 from ...core import LimitError, Polygon
 from ...core.backend import array as many
 from ...core.limits.ball import outline
-from ...core.limits.swing_twist import lean_of
+from ...core.limits.swing_twist import swing_of
 from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError
 from ..rig.stretch import check_children, keep_size_of_children
@@ -166,7 +166,7 @@ def _limits(bones: Bones) -> str:
 def present_lean(bone: bpy.types.PoseBone) -> Corner:
     """The current (X, Z) swing of a bone, in radians."""
     rig = cast("bpy.types.Object", bone.id_data)
-    lean = lean_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
+    lean = swing_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
     return float(np.asarray(lean.x).item()), float(np.asarray(lean.z).item())
 
 

@@ -114,7 +114,7 @@ class LiveSession:
             solver.prefer(
                 *preferred_pose(problem.rig, problem.tree, *base, bones=problem.bones, moves_root=problem.free_root)
             )
-            solver.go_on_from(rotations, location)
+            solver.continue_from(rotations, location)
         solver.lock(locks)
         asked = places.points, places.rotations
         if last is None and present is not None and self._is_there(solver, present, asked):
@@ -124,7 +124,7 @@ class LiveSession:
             solver.begin(present.rotations, present.root_location)
             self.is_on_the_way = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         elif last is None or last[1] is None or frame != last[0]:
-            self.is_on_the_way = solver.solve_anew(
+            self.is_on_the_way = solver.solve_from_preferred(
                 *asked, is_frame=bpy.context.screen is not None and bpy.context.screen.is_animation_playing
             ).is_held_back
         elif rebased or goes_on or not _same(places, last[1]):

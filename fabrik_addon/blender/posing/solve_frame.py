@@ -131,7 +131,7 @@ def _solve(
         session = session_for(problem, (begin.rotations, begin.root_location), problem.locks(begin.rotations))
         asked, present = (places.points, places.rotations), (problem.tree.rotations, problem.tree.root_location)
         # If the pose does not change, solve again only to find why targets are missed.
-        solution = session.solve_anew(*asked, from_far=True)
+        solution = session.solve_from_preferred(*asked, try_passes=True)
         if stays:
             errors = session.misses(*present, *asked)[: len(problem.effectors)]
             solution = DragPose(*present, errors, np.full(len(errors), np.nan), 0)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.arrays import FloatArray
-from ...core.model.skeleton import at_factors
+from ...core.model.skeleton import scaled_skeleton
 from ..settings.limit_properties import LimitPropertyError, read_slides
 from .armature import RigError, Tree
 
@@ -35,7 +35,7 @@ def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, tu
 def stretched(rig: bpy.types.Object, tree: Tree, except_for: Collection[str] = ()) -> Tree:
     """A tree with its bones at their current lengths; those in `except_for` keep their rest lengths."""
     factors = present_factors(rig, [name for name in tree.skeleton.names if name not in except_for])
-    return Tree(at_factors(tree.skeleton, factors), tree.rotations, tree.root_location)
+    return Tree(scaled_skeleton(tree.skeleton, factors), tree.rotations, tree.root_location)
 
 
 def present_factors(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, float]:

@@ -96,7 +96,7 @@ class LeastSquares:
             cost = self._cost(part, away)
             step = self._step(part, away, cost, damping, curved)
             local, root = bodies.moved(part.pose, step.change)
-            pose = bodies.pose(self.limits.clamped(local), root, self._slid(part.pose.factors, step.change))
+            pose = bodies.pose(self.limits.clamped(local), root, self._new_factors(part.pose.factors, step.change))
             trial = replace(part, pose=pose, residual=self.goals.residual(pose, part.wanted))
             left = self._away(trial)
             gained = cost - self._cost(trial, left)
@@ -145,7 +145,7 @@ class LeastSquares:
         off = np.abs(away) > CLOSE * self.poles.sizes[: away.shape[1]]
         return np.asarray(state.unmet() | off.any(axis=1))
 
-    def _slid(self, factors: FloatArray | None, step: FloatArray) -> FloatArray | None:
+    def _new_factors(self, factors: FloatArray | None, step: FloatArray) -> FloatArray | None:
         if factors is None or not self._slide:
             return factors
         slides, result = self.bodies.slides, factors.copy()
@@ -177,7 +177,7 @@ class LeastSquares:
         sides = self.limits.sides(state.pose.local, _LONGEST_TURN + CLOSE)
         active = sides.push(bodies.vectors(gradient)) > ROUNDING * np.sqrt(cost)[sides.frames]
         active &= sides.gaps <= CLOSE
-        change, pushes = self._held_step(system, damping, sides, active)
+        change, pushes = self._constrained_step(system, damping, sides, active)
         for _ in range(_MOST_ROUNDS if len(sides.gaps) else 0):
             now = sides.push(bodies.vectors(change * system.scale)) - sides.gaps > CLOSE
             now[active] = pushes > 0.0
@@ -191,7 +191,7 @@ class LeastSquares:
             active = np.where(own, now, active)
             few = Sides(*(value[own] for value in sides))
             few = few._replace(frames=(np.cumsum(changed) - 1)[few.frames])
-            change[where], found = self._held_step(system.part(where), damping[where], few, active[own])
+            change[where], found = self._constrained_step(system.part(where), damping[where], few, active[own])
             pushes = np.empty(active.sum())
             pushes[own[active]], pushes[~own[active]] = found, kept
         balance = system.times(change) + damping[:, None] * change
@@ -204,7 +204,7 @@ class LeastSquares:
         predicted = ((2.0 * gradient - system.times(change)) * change).sum(axis=1)
         return _Step(step * share, predicted, largest / np.sqrt(np.maximum(cost, TINY)))
 
-    def _held_step(
+    def _constrained_step(
         self, system: "_System", damping: FloatArray, sides: Sides, active: BoolArray
     ) -> tuple[FloatArray, FloatArray]:
         """(F, D) the scaled step that ends at the active sides (K,), and (A,) the pushes against them.

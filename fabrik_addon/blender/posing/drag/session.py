@@ -153,7 +153,7 @@ class Drag:
         poses = []
         parts = self._parts if turn is None else self._turning_parts
         for part, last in zip(parts, self._last_parts, strict=True):
-            part.session.go_on_from(last.session.rotations, last.session.location)
+            part.session.continue_from(last.session.rotations, last.session.location)
         self._last_parts = parts
         for part, writer in zip(parts, self._writers, strict=True):
             pose = part.solve(armature_shift, armature_turn, depth=armature_depth, settled=settled)
