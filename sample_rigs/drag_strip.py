@@ -62,8 +62,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _pose(options: argparse.Namespace, path: Path) -> None:
     """Drag, keep evenly spaced steps as frames from 1 on, and save that as a file."""
     from fabrik_addon.blender.goals.effectors import pin_bones  # noqa: PLC0415
-    from fabrik_addon.blender.posing.drag.session import begin_drag  # noqa: PLC0415
-    from fabrik_addon.blender.posing.drag.setup import DragSettings  # noqa: PLC0415
+    from fabrik_addon.blender.posing.drag import DragSettings, begin_drag  # noqa: PLC0415
 
     bpy.ops.wm.open_mainfile(filepath=str(options.blend))
     rig = next(item for item in bpy.context.scene.objects if item.type == "ARMATURE")

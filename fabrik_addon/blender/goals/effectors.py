@@ -15,8 +15,7 @@ from ...core import Effector
 from ...core.model.skeleton import Skeleton
 from ...human.naming_schemes import match
 from ..rig import keyframes
-from ..rig.armature import RigError, check_bones, check_editable
-from ..rig.spaces import BONE_HEAD, armature_point, meters_per_unit
+from ..rig.armature import BONE_HEAD, RigError, armature_point, check_bones, check_editable, meters_per_unit
 from ..settings.control import solved_bone
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings

@@ -162,7 +162,7 @@ def go_on() -> float | None:
 
 def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
     """Pose a rig, and store the reason for the sidebar if it cannot be posed."""
-    from .live_pose import try_pose
+    from .solve import try_pose
 
     kept = rig_settings(rig)
     if rig.session_uid in _WATCHED.failed:

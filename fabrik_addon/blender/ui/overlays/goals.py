@@ -11,10 +11,9 @@ from mathutils import Vector
 
 from ....core.arrays import TINY, FloatArray, IntArray
 from ....core.kernel.bodies import cross as cross_product
-from ...goals.support import fitted, support_of
+from ...goals.body import centre_of_mass, fitted, support_of
 from ...posing.live import why_short
-from ...rig.posture_masses import centre_of_mass
-from ...rig.spaces import armature_point, length_text, meters_per_unit
+from ...rig.armature import armature_point, length_text, meters_per_unit
 from ...settings.limit_properties import LimitPropertyError
 from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import enabled_effectors
