@@ -509,7 +509,11 @@ def test_what_it_says(clean_scene):
     [
         ([("tail", "", (0, 0, 0), (0, 0, 1))], "", "No bone of 'Rig' has the name of a human bone"),
         ([("hips", "", (0, 0, 0), (0, 0, 1))], "", "hips: a root is not limited"),
-        ([("hips", "", (0, 0, 0), (0, 0, 1)), ("spine", "hips", (0, 0, 1), (0, 0, 2))], "", "hips, head, or left and right bones"),
+        (
+            [("hips", "", (0, 0, 0), (0, 0, 1)), ("spine", "hips", (0, 0, 1), (0, 0, 2))],
+            "",
+            "hips, head, or left and right bones",
+        ),
         (scenes.PERSON, "forearm.L,nobody", "'Rig' has no bone 'nobody'"),
     ],
 )
