@@ -299,7 +299,7 @@ def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -
         raise RigError(trouble)
     markers = mapped_markers(rig)
     if not markers:
-        raise RigError(f"{rig.name!r} has no mapped markers: match its markers to bones first")
+        raise RigError(f"{rig.name!r} has no matched markers: match its markers to bones first")
     for marker in markers:
         if marker.bone not in rig.pose.bones:
             raise RigError(

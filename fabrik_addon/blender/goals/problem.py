@@ -226,7 +226,8 @@ def find_problems(
         alone = [sentence for problem in found for sentence in problem.left_alone]
         if alone:
             raise RigError(
-                f"No bone that can rotate moves a target or pin of {rig.name!r} ({alone[-1]}): choose other bones"
+                f"The bones that could move targets and pins of {rig.name!r} can't rotate ({alone[-1]}): choose "
+                "other bones"
             )
         raise RigError(
             f"The targets and pins of {rig.name!r} are at the root's head, which no bone can move: choose others"

@@ -314,9 +314,7 @@ def _pairs(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[_
     side = 0.0 if active is None or opposite_bone(rig, active) is None else _place(active)
     for bone, other in pairs:
         if other.name in given and not side:
-            raise RigError(
-                f"Both {bone.name!r} and {other.name!r} are selected: make a bone of the side to copy from active"
-            )
+            raise RigError(f"Both {bone.name!r} and {other.name!r} are selected: make the one to copy from active")
     return [(bone, other) for bone, other in pairs if other.name not in given or _place(bone) * side > 0.0]
 
 
