@@ -117,19 +117,28 @@ class Sides(NamedTuple):
         """(K,) how far rotation vectors (F, B, 3) go toward each side, in radians."""
         return np.asarray((self.normals * vectors[self.frames, self.bodies]).sum(axis=1))
 
-    def rows(self, bodies: Bodies, frames: int) -> tuple[FloatArray, FloatArray]:
-        """(F, W, D) rows and (F, W) gaps; zero and infinite where a frame has fewer than W sides."""
+    def part(self, which: IntArray | BoolArray) -> "Sides":
+        """Some of the sides, `which` (N,) or (K,)."""
+        return Sides(self.frames[which], self.bodies[which], self.normals[which], self.gaps[which])
+
+    def places(self) -> IntArray:
+        """(K,) the place of each side among those of its frame."""
         order = np.argsort(self.frames, kind="stable")
-        where = self.frames[order]
-        rank = np.arange(len(where)) - np.searchsorted(where, where)
-        most = int(rank.max(initial=-1)) + 1
+        frames, places = self.frames[order], np.empty(len(order), dtype=np.int64)
+        places[order] = np.arange(len(order)) - np.searchsorted(frames, frames)
+        return places
+
+    def rows(self, bodies: Bodies, frames: int) -> tuple[FloatArray, FloatArray]:
+        """(F, W, D) rows and (F, W) gaps, each at its place; zero and infinite where a frame has fewer than W sides."""
+        where, places, first = self.frames, self.places(), bodies.first[self.bodies]
+        most = int(places.max(initial=-1)) + 1
         rows, gaps = np.zeros((frames, most, bodies.columns)), np.full((frames, most), np.inf)
-        gaps[where, rank] = self.gaps[order]
-        on, normals = self.bodies[order], self.normals[order]
-        first, three = bodies.first[on], bodies.counts[on] > 1
+        gaps[where, places] = self.gaps
+        three = bodies.counts[self.bodies] > 1
         columns = first[three, None] + np.arange(3)
-        rows[where[three, None], rank[three, None], columns] = times(bodies.axes[columns], normals[three])
-        rows[where[~three], rank[~three], first[~three]] = (bodies.axes[first[~three]] * normals[~three]).sum(axis=1)
+        rows[where[three, None], places[three, None], columns] = times(bodies.axes[columns], self.normals[three])
+        along = (bodies.axes[first[~three]] * self.normals[~three]).sum(axis=1)
+        rows[where[~three], places[~three], first[~three]] = along
         return rows, gaps
 
 
