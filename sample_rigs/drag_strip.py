@@ -3,8 +3,8 @@
     python sample_rigs/drag_strip.py BLEND OUT.png --bone head --shift 0 -0.25 -0.45 [--shift X Y Z] [--pin foot.L ...]
                                      [--head] [--steps 12] [--size 160x240] [--angles 20 80] [--there-and-back]
 
-Runs in a Python that has `bpy`. The mouse moves through the --shift points in steps of a centimeter. They are in meters,
-relative to the bone's start position. The .blend file is only read.
+Runs in a Python that has `bpy`. The mouse moves through the --shift points in steps of a centimeter. They are in
+meters, relative to the bone's start position. The .blend file is only read.
 """
 
 from __future__ import annotations
