@@ -29,9 +29,8 @@ def enable_and_use():
     fabrik_addon.register()
     enabled = _since(began)
     began = _now()
-    import fabrik_addon.blender.posing.drag.session
-
     import fabrik_addon.blender.bake.bake
+    import fabrik_addon.blender.posing.drag
 
     print("SECONDS", *imported, *enabled, *_since(began), flush=True)
     fabrik_addon.unregister()

@@ -1,9 +1,9 @@
-"""Build the sample rigs and the sample recording anew, into this folder or another one.
+"""Build the sample rigs and the sample recording again, into this folder or another one.
 
     python -m sample_rigs.build [FOLDER]
 
-Runs in a Python with `bpy`. The files there now were written by Blender 4.2. The person and the hand get
-the joint limits that the add-on's preset has for them.
+Runs in a Python with `bpy`. The files in the repository were written by Blender 4.2. The person and
+the hand get their joint limits from the add-on's preset.
 """
 
 from __future__ import annotations
@@ -24,33 +24,26 @@ from .recipe.human import human_bones
 from .recipe.paper_models import PAPER_MODELS
 from .recipe.skin import build_skin
 
-# In front of the left shoulder and a little above it: the arm bends, and the trunk goes along. Meters.
+# In front of the left shoulder and a little above it: the arm bends, and the trunk follows. Meters.
 FIRST_TARGET = (0.3, -0.45, 1.45)
 TARGET_SIZE = 0.05
-# Shown in the file beside the person.
+# Shown in the file next to the person.
 STEPS = """\
 FABRIK: your first pose
 
-1. Put the mouse over the 3D viewport and press N.
-   Open the tab FABRIK Pose.
+1. Put the mouse over the 3D viewport and press N. Open the tab FABRIK Pose.
 
-2. The target of the left hand is selected.
-   Press G and move the mouse. The person follows,
-   the pinned feet stay. Click to finish.
-   If the hand can't reach the target, an orange
-   line shows the distance.
+2. The target of the left hand is selected. Press G and move the mouse. The person follows, and the pinned feet stay. \
+Click to finish. If the hand can't reach the target, an orange line shows the distance.
 
-3. Click the armature and press Ctrl Tab for
-   Pose mode. Click the bone of the head, press F
-   and move the mouse. Click to finish.
+3. Click the armature and press Ctrl Tab for Pose mode. Click the bone of the head, press F and move the mouse. \
+Click to finish.
 
-4. Drag the hips down in the same way: a squat.
-   Esc while you drag restores the old pose.
+4. Drag the hips down in the same way: a squat. Esc while you drag restores the old pose.
 
-5. Keyframe Solved Bones saves the pose as keys.
-   The question mark opens the user guide.
+5. Keyframe Solved Bones saves the pose as keys. The question mark opens the user guide.
 """
-# Of the paper's models, the one with the joints of a human.
+# The paper's model with the joints of a human.
 LIMITED = "hand"
 
 
@@ -73,7 +66,7 @@ def build(folder: Path) -> None:
     fabrik_addon.register()
     try:
         first_pose(rig)
-        blend_files.show_text("Steps", STEPS)
+        blend_files.show_text("Steps.txt", STEPS)
         blend_files.save_file(folder / "first_pose.blend")
     finally:
         fabrik_addon.unregister()

@@ -1,4 +1,4 @@
-"""Drag the sample person into a few poses, each by one drag from the rest pose, and draw where the drags end.
+"""Drag the sample person into a few poses, each by one drag from the rest pose, and draw the final poses.
 
     python sample_rigs/first_drags.py OUT.png
 
@@ -22,7 +22,7 @@ FEET = ("foot.L", "foot.R")
 
 
 class FirstDrag(NamedTuple):
-    """A bone, how far its point is dragged in meters, and what is pinned; is_view: by the mouse in a front view."""
+    """A bone, the shift of its point in meters, and the pinned bones; is_view: dragged by the mouse in a front view."""
 
     bone: str
     shift: tuple[float, float, float]

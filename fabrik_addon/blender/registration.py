@@ -56,7 +56,7 @@ def register() -> None:
         drawing_handlers.GOALS_SWITCH,
         BoolProperty(
             name="Targets and Pins",
-            description="Show targets, pins and pole targets of rigs, and the distance of bones from them",
+            description="Show targets, pins and pole targets of rigs, and how far bones are from them",
             default=True,
             translation_context=translations.CONTEXT,
         ),

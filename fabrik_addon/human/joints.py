@@ -66,7 +66,7 @@ def square_way(way: FloatArray, along: FloatArray) -> FloatArray:
 
 def _axes(body: RestBody) -> BodyAxes:
     if body.axes is None:
-        raise UnplacedError("without hips, a head and both sides, up and forward are unknown")
+        raise UnplacedError("the rig's hips, head, or left and right bones are not known")
     return body.axes
 
 

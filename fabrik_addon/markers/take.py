@@ -58,7 +58,7 @@ class TakeSettings:
         if self.gaps not in GAPS:
             raise TakeError(f"The handling of gaps is {self.gaps!r}: it must be one of {', '.join(GAPS)}")
         if not (np.isfinite(self.rate) and self.rate > 0.0):
-            raise TakeError(f"The rate is {self.rate} frames a second: it must be more than 0")
+            raise TakeError(f"The rate is {self.rate} frames per second: it must be more than 0")
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,7 +124,8 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
         bodies[frame] = rest.posed(motion.bones_at(frame))
     if not known or (frame is not None and bodies[frame].axes is None):
         raise RetargetError(
-            f"{motion.name!r}: without hips, a head and both sides, up and forward are unknown: map these bones"
+            f"{motion.name!r}: its hips, head, or left and right bones are not known, so its up and forward "
+            "directions are unknown: map these bones"
         )
     # The direction of heads on most frames is up, since the source may lie on a single one.
     up = _nearest_axis(np.sum([axes.up for axes in known.values()], axis=0))
@@ -204,7 +205,8 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
     source = reference.body
     if source.axes is None or target.axes is None:
         raise RetargetError(
-            "The rig has no known hips, head and both sides, so up and forward are unknown: map these bones"
+            "The rig's hips, head, or left and right bones are not known, so its up and forward directions are "
+            "unknown: map these bones"
         )
     axes = _frame(target.axes) @ _frame(reference.axes).T
     leg = leg_length(source)

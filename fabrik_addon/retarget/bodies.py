@@ -90,7 +90,7 @@ def find_pairs(motion: Motion, skeleton: Skeleton) -> tuple[Pair, ...]:
     source_bones, bones = _bones(motion, skeleton)
     told, own = _known(source_bones), _known(bones)
     if told.on_four != own.on_four:
-        raise RetargetError(f"{motion.name!r} and the rig do not both walk on two legs, or on four: map their bones")
+        raise RetargetError(f"One of {motion.name!r} and the rig walks on two legs, the other on four: map their bones")
     source, target = RestBody(source_bones, told.roles), RestBody(bones, own.roles)
     for body in (source, target):
         check_one_body(body)
@@ -122,4 +122,4 @@ def check_pairs(motion: Motion, target: RestBody, pairs: Sequence[Pair]) -> None
     if not hips:
         raise RetargetError(f"No bone of {motion.name!r} is known as the hips: map the hips")
     if len(hips) > 1:
-        raise RetargetError(f"Bones {hips[0]!r} and {hips[1]!r} both are the hips: remove one of them from the map")
+        raise RetargetError(f"Bones {hips[0]!r} and {hips[1]!r} are both the hips: remove one of them from the map")

@@ -149,7 +149,7 @@ def parted(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
     # An upper bound: each target is at most this much farther away.
     solution = replace(solution, errors=solution.errors + np.stack(moved, axis=1))
     deepest = 1000.0 * float((solver.overlaps * tree.scale).max())
-    note = f"Self-collision: up to {deepest:.0f} mm on {np.count_nonzero(inside)} frames, moved out of the body"
+    note = f"Self-collision: moved limbs out of the body by up to {deepest:.0f} mm on {np.count_nonzero(inside)} frames"
     return replace(tree, solution=solution, notes=(*tree.notes, note))
 
 
@@ -279,6 +279,6 @@ def _chosen(
         kept = tuple(bone for bone in tree.bones if bone in names)
         chosen.append(replace(tree, bones=kept, travels=choice == "MAPPED" or root in wanted))
     if not any(tree.bones for tree in chosen):
-        what = "selected" if choice == "SELECTED" else "followed by a marker, a target or a pin"
-        raise BakeError(f"No bone to key is {what}: choose All Solved")
+        what = "is selected" if choice == "SELECTED" else "has a marker, a target or a pin"
+        raise BakeError(f"None of the solved bones {what}: choose All Solved")
     return tuple(chosen)

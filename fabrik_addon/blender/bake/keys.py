@@ -115,7 +115,8 @@ def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Seque
         return
     if len(trees) > 1:
         raise BakeError(
-            f"{armature.name!r} has several roots, so the object can't carry its motion: set Root Motion to Root Bone"
+            f"{armature.name!r} has several roots, so its motion can't be moved to the object: set Root Motion "
+            "to Root Bone"
         )
     if root_motion == "OBJECT" and is_led(armature):
         raise BakeError(

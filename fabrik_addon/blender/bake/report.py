@@ -79,7 +79,10 @@ def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
     if stances:
         before = max(stance.drift_before for stance in stances) / meter
         after = max(stance.drift_after for stance in stances) / meter
-        yield f"Feet: {len(stances)} contacts, drift at most {1000 * before:.1f} mm, planted {1000 * after:.1f} mm"
+        yield (
+            f"Feet: {len(stances)} contacts, drift up to {1000 * before:.1f} mm before planting, "
+            f"{1000 * after:.1f} mm after"
+        )
 
 
 def export_report(rig: bpy.types.Object, path: str | os.PathLike[str]) -> None:

@@ -328,8 +328,8 @@ def _within(reference: Frames | None, span: Frames) -> Frames | None:
     first, last = reference
     if not span[0] <= first <= last <= span[1]:
         raise CalibrateError(
-            f"The reference is frames {first} to {last}: it must be within {span[0]} to {span[1]}, "
-            "the frames of the markers"
+            f"The reference frames are {first} to {last}: they must be within {span[0]} to {span[1]}, the "
+            "frames of the markers"
         )
     return first - span[0], last - span[0]
 

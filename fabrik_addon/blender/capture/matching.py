@@ -250,7 +250,7 @@ def save_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
     """
     entries = mapping_of(rig_settings(rig).capture)
     if not entries:
-        raise MarkerError(f"{rig.name!r} has no mapped markers to save: match its markers to bones first")
+        raise MarkerError(f"{rig.name!r} has no matched markers to save: match its markers to bones first")
     write_map(path, [scaled_entry(entry, meters_per_unit(rig)) for entry in entries])
     return len(entries)
 
@@ -265,7 +265,8 @@ def load_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> tuple[int, 
     missing = next((entry for entry in entries if entry.bone not in rig.data.bones), None)
     if missing is not None:
         raise MarkerError(
-            f"The map assigns {missing.marker!r} to {missing.bone!r}: choose a map with bones that {rig.name!r} has"
+            f"The map assigns {missing.marker!r} to {missing.bone!r}, but {rig.name!r} has no such bone: choose "
+            "another map"
         )
     markers = rig_settings(rig).capture.markers
     for entry in markers:

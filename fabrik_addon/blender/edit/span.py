@@ -333,7 +333,7 @@ def _within_a_round(take: Take, turning: list[str], extent: Extent) -> tuple[tup
     if after - before <= length:
         return extent.ends, ()
     if last - first >= length:
-        raise RigError(f"Frames {first:g} to {last:g} are longer than one cycle of {length:g} frames: choose fewer")
+        raise RigError(f"Frames {first:g} to {last:g} are more than one cycle of {length:g} frames: choose fewer")
     share = (length - (last - first)) / (after - before - (last - first))
     sentence = f"The motion repeats every {length:g} frames: the change fades out within one cycle"
     return (first - share * (first - before), last + share * (after - last)), (sentence,)
@@ -371,7 +371,7 @@ def _turning(
 def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
     """Raise RigError if a bone of a control rig is on IK, because then the keys of other controls move it."""
     if bone in posed_rig(armature).on_ik:
-        raise RigError(f"Bone {bone!r} is on IK here: switch its limb to FK, with keys, to edit its motion")
+        raise RigError(f"Bone {bone!r} is on IK here: switch its limb to FK and key it to edit its motion")
 
 
 def _moves_root(

@@ -263,6 +263,7 @@ def _new_target(
     empty = bpy.data.objects.new(f"{name} target", None)
     empty.empty_display_type = "SPHERE"
     empty.empty_display_size = _TARGET_SIZE * bone.length * meters_per_unit(rig)
+    empty.show_in_front = True  # otherwise a click on it selects a rig that is drawn in front
     empty.location = rig.matrix_world @ armature_point(bone, point)
     empty.rotation_euler = (rig.matrix_world @ bone.matrix).to_euler()
     targets_collection(context.scene).objects.link(empty)
@@ -299,7 +300,7 @@ def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -
         raise RigError(trouble)
     markers = mapped_markers(rig)
     if not markers:
-        raise RigError(f"{rig.name!r} has no mapped markers: match its markers to bones first")
+        raise RigError(f"{rig.name!r} has no matched markers: match its markers to bones first")
     for marker in markers:
         if marker.bone not in rig.pose.bones:
             raise RigError(

@@ -155,7 +155,7 @@ class RigProblem:
 
     def why_short(self, solver: DragSolver) -> str:
         """A text about why effectors miss their targets in a solver's pose; "" if there is no reason."""
-        holder = solver.holding()
+        holder = solver.blocking_constraint()
         if holder is None:
             return ""
         pinned = {each.bone: each.shown_bone for each in enabled_effectors(self.rig) if each.kind == "PIN"}
@@ -226,7 +226,8 @@ def find_problems(
         alone = [sentence for problem in found for sentence in problem.left_alone]
         if alone:
             raise RigError(
-                f"No bone that can rotate moves a target or pin of {rig.name!r} ({alone[-1]}): choose other bones"
+                f"The bones that could move targets and pins of {rig.name!r} can't rotate ({alone[-1]}): choose "
+                "other bones"
             )
         raise RigError(
             f"The targets and pins of {rig.name!r} are at the root's head, which no bone can move: choose others"

@@ -16,7 +16,7 @@ from ...core import Ball, Fixed, Hinge, Polygon
 from ...core.arrays import ROUNDING, FloatArray, IntArray
 from ...core.backend import array as many
 from ...core.limits.base import Limit
-from ...core.limits.swing_twist import lean_of, twist_of
+from ...core.limits.swing_twist import swing_of, twist_of
 from ...core.rotations import IDENTITY, angle_between
 from ...human.soles import convex_hull
 from ..control.posed_rig import Changed, PosedRig, posed_rig
@@ -433,7 +433,7 @@ def fitted_limit(
     axis: Any = min(AXES, key=off_axis.__getitem__)
     if shape == "FITTED" and off_axis[axis] <= hinge_tolerance + _STILL_THROUGHOUT:
         return Hinge(axis, *_range(np.asarray(Hinge(axis).angle(many, quaternions)), margin))
-    lean = lean_of(many, quaternions)
+    lean = swing_of(many, quaternions)
     leans = np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2)
     twist = _range(np.asarray(twist_of(many, quaternions, 0.0)), margin)
     if shape == "FITTED":

@@ -17,7 +17,7 @@ from ...core import LimitError, Polygon
 from ...core.arrays import IntArray
 from ...core.backend import array as many
 from ...core.limits.ball import outline
-from ...core.limits.swing_twist import lean_of
+from ...core.limits.swing_twist import swing_of
 from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError, check_children, keep_size_of_children
 from ..settings.limit_properties import (
@@ -180,7 +180,7 @@ def _limits(bones: Bones) -> str:
 def present_lean(bone: bpy.types.PoseBone) -> Corner:
     """The current (X, Z) swing of a bone, in radians."""
     rig = cast("bpy.types.Object", bone.id_data)
-    lean = lean_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
+    lean = swing_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
     return float(np.asarray(lean.x).item()), float(np.asarray(lean.z).item())
 
 
@@ -314,9 +314,7 @@ def _pairs(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[_
     side = 0.0 if active is None or opposite_bone(rig, active) is None else _place(active)
     for bone, other in pairs:
         if other.name in given and not side:
-            raise RigError(
-                f"Both {bone.name!r} and {other.name!r} are selected: make a bone of the side to copy from active"
-            )
+            raise RigError(f"Both {bone.name!r} and {other.name!r} are selected: make the one to copy from active")
     return [(bone, other) for bone, other in pairs if other.name not in given or _place(bone) * side > 0.0]
 
 

@@ -18,7 +18,7 @@ from ...core import Effector, forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.errors import first_few
 from ...core.kernel.hanging import HangFrom
-from ...core.model.effector import moved_with
+from ...core.model.effector import with_factors_applied
 from ..control.posed_rig import posed_rig
 from ..goals.body import floor_of, is_hips, keeps_orientation, masses_of, trunk_of_animal, up_of
 from ..goals.effectors import Partner, closes, core_effector, pins, take_pins_along, turning_bones
@@ -197,11 +197,13 @@ class DragPart:
             pulls = [pull_rope(joints, point, targets[grip]) for grip, joints, point in self._ropes]
             location = self.tree.root_location + np.asarray((1.0 + _SLACK) * np.mean(pulls, axis=0))
             self.session.prefer(self._preferred[0], location)
-            self.session.go_on_from(self.session.rotations, location)
+            self.session.continue_from(self.session.rotations, location)
         if self._trunk:
             self.session.prefer(self._preferred[0], self._preferred[1] + self._shift_factors[0] * armature_shift)
-        undecided = None if depth is None else np.where(self._shift_factors, self._shift_factors * depth, 0.0)
-        found = self.session.solve(targets, target_rotations, undecided=undecided, eased=not settled, settled=settled)
+        free_directions = None if depth is None else np.where(self._shift_factors, self._shift_factors * depth, 0.0)
+        found = self.session.solve(
+            targets, target_rotations, free_directions=free_directions, eased=not settled, settled=settled
+        )
         error, pin_error = (found.errors[chosen].max(initial=0.0) for chosen in (self._dragged, self._pins))
         deeper = 0.0
         if depth is not None:
@@ -398,7 +400,7 @@ class DragSetup:
         way = [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
         check_unscaled(self._armature, way)
         factors = present_factors(self._armature, names)
-        grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
+        grips = [replace(grip, effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips]
         # If the number of bones is set, no other bones should follow. A body without support rotates as a whole.
         left = {bone for bones in by_ik.values() for bone in bones}
         follows = self.settings.reach == "WHOLE"
@@ -566,7 +568,7 @@ class Drag:
         poses = []
         parts = self._parts if turn is None else self._turning_parts
         for part, last in zip(parts, self._last_parts, strict=True):
-            part.session.go_on_from(last.session.rotations, last.session.location)
+            part.session.continue_from(last.session.rotations, last.session.location)
         self._last_parts = parts
         for part, writer in zip(parts, self._writers, strict=True):
             pose = part.solve(armature_shift, armature_turn, depth=armature_depth, settled=settled)

@@ -147,7 +147,7 @@ def _solve(
         session = session_for(problem, (begin.rotations, begin.root_location), problem.locks(begin.rotations))
         asked, present = (places.points, places.rotations), (problem.tree.rotations, problem.tree.root_location)
         # If the pose does not change, solve again only to find why targets are missed.
-        solution = session.solve_anew(*asked, from_far=True)
+        solution = session.solve_from_preferred(*asked, try_passes=True)
         if stays:
             errors = session.misses(*present, *asked)[: len(problem.effectors)]
             solution = DragPose(*present, errors, np.full(len(errors), np.nan), 0)
@@ -301,7 +301,7 @@ class LiveSession:
             solver.prefer(
                 *preferred_pose(problem.rig, problem.tree, *base, bones=problem.bones, moves_root=problem.free_root)
             )
-            solver.go_on_from(rotations, location)
+            solver.continue_from(rotations, location)
         solver.lock(locks)
         asked = places.points, places.rotations
         if last is None and present is not None and self._is_there(solver, present, asked):
@@ -311,7 +311,7 @@ class LiveSession:
             solver.begin(present.rotations, present.root_location)
             self.is_on_the_way = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         elif last is None or last[1] is None or frame != last[0]:
-            self.is_on_the_way = solver.solve_anew(
+            self.is_on_the_way = solver.solve_from_preferred(
                 *asked, is_frame=bpy.context.screen is not None and bpy.context.screen.is_animation_playing
             ).is_held_back
         elif rebased or goes_on or not _same(places, last[1]):

@@ -16,7 +16,7 @@ from mathutils import Matrix, Vector
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import FabrikError
-from ...core.model.skeleton import Skeleton, at_factors
+from ...core.model.skeleton import Skeleton, scaled_skeleton
 from ...core.rotations import IDENTITY, matrix_from_quaternion
 from ..settings.limit_properties import LimitPropertyError, read_beside, read_slides
 from ..settings.limit_values import NO_SLIDE
@@ -353,7 +353,7 @@ def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, tu
 def stretched(rig: bpy.types.Object, tree: Tree, except_for: Collection[str] = ()) -> Tree:
     """A tree with its bones at their current lengths; those in `except_for` keep their rest lengths."""
     factors = present_factors(rig, [name for name in tree.skeleton.names if name not in except_for])
-    return Tree(at_factors(tree.skeleton, factors), tree.rotations, tree.root_location)
+    return Tree(scaled_skeleton(tree.skeleton, factors), tree.rotations, tree.root_location)
 
 
 def present_factors(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, float]:

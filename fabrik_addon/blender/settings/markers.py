@@ -64,7 +64,7 @@ class CalibrationOptions:
     )
     refine: BoolProperty(
         name="Refine",
-        description="After calibrating, improve the marker positions on their bones with the whole take",
+        description="After calibrating, use the whole take to improve the marker positions on their bones",
         default=True,
     )
     on_floor: BoolProperty(
@@ -178,7 +178,9 @@ class FabrikMarker(PropertyGroup):
 class FabrikFactor(PropertyGroup):
     """The length of the recorded person's bone divided by the rig's; its name is the bone's."""
 
-    factor: FloatProperty(name="Factor", description="Ratio of the person's bone length to the rig's", default=1.0)
+    factor: FloatProperty(
+        name="Factor", description="Length of the recorded bone divided by the length of the rig's bone", default=1.0
+    )
 
 
 @overridable
@@ -225,7 +227,9 @@ class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
         type=bpy.types.Object,
         poll=lambda _self, thing: thing.type == "ARMATURE",
     )
-    takes: CollectionProperty(name="Takes", description="Progress of the rig with each take", type=FabrikTake)
+    takes: CollectionProperty(
+        name="Takes", description="Which takes are matched, calibrated and baked", type=FabrikTake
+    )
     static: PointerProperty(
         name="Static Take",
         description="A recording of the same person standing still, used for calibration. Defaults to the take itself",

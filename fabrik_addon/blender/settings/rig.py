@@ -151,15 +151,15 @@ class FabrikHold(PropertyGroup):
 PREFERRED_POSES = (
     ("START", "Start", "The pose at the start of a drag, or the current pose when Live is on"),
     ("REST", "Rest", "The rest pose"),
-    ("KEPT", "Stored", "The pose stored with the pin button"),
+    ("KEPT", "Stored", "The pose stored with the button on the right"),
 )
 BALANCES = (
     (
         "AUTO",
         "Auto",
         (
-            "Keep the center of mass over pinned feet and other pins at their height. A higher pin "
-            "supports the body, so it may lean"
+            "Keep the center of mass over pinned feet and other pins at the same height. If a higher pin "
+            "supports the body, the body may lean"
         ),
     ),
     ("ON", "On", "Keep the center of mass over the pinned feet if the targets allow it"),
@@ -242,7 +242,7 @@ REACHES = (
 )
 SPREADS = (
     ("MARKERS", "Markers", "Fade out at the previous and next timeline markers, if there are any"),
-    ("CONTACTS", "Contacts", "Fade out at the previous and next foot contact changes, if there are any"),
+    ("CONTACTS", "Contacts", ("Fade out at the previous and next start or end of a foot contact, if there are any")),
     (
         "LAYER",
         "New Layer",
@@ -275,16 +275,16 @@ class FabrikDragSettings(PropertyGroup):
     )
     spread: IntProperty(
         name="Spread",
-        description="Number of frames before and after the current frame over which a drag of animated bones "
-        "fades out; 0 changes only this frame. A planted foot moves together with its contact "
-        "inside this range. Requires Auto Keying",
+        description="Number of frames before and after the current frame that a drag also changes, less with "
+        "distance; 0 changes only the current frame. A planted foot moves for its whole contact. "
+        "Requires Auto Keying",
         min=0,
         soft_max=120,
         options=ASIDE,
     )
     spread_to: EnumProperty(
         name="Spread To",
-        description="Where the effect of a drag over time ends, and whether it goes to a layer",
+        description="The frames at which a drag fades out, and whether it goes to a new layer",
         items=SPREADS,
         options={"ENUM_FLAG"},
     )
@@ -309,7 +309,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         name="Retarget", description="Settings for retargeting another armature's motion", type=FabrikRetarget
     )
     key_bones: EnumProperty(
-        name="Key Bones", description="Bones that Keyframe Solved Bones inserts keys for", items=KEY_BONES
+        name="Bones to Key", description="Bones that get keys from Keyframe Solved Bones", items=KEY_BONES
     )
     unkeyed: CollectionProperty(
         name="Unkeyed", description="Last keyed transforms of bones that were dragged since", type=FabrikStoredBone

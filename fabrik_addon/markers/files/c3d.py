@@ -252,7 +252,9 @@ def read_points(content: bytes, parameters: Parameters) -> Points:
     there = np.isfinite(positions).all(axis=-1) & (positions != 0.0).any(axis=-1)
     seen = there & (numbers[..., 3] >= 0.0)
     if there.any() and not seen.any():
-        return Points(positions, there, (*notes, "the file marks every sample as missing; used their coordinates"))
+        return Points(
+            positions, there, (*notes, ("the file marks every sample as missing; used their coordinates anyway"))
+        )
     return Points(positions, seen, notes)
 
 
@@ -300,7 +302,9 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
     if chosen.frames < 1:
         raise MarkerFileError("there are no frames; the file ends where they should begin: export it again")
     notes = [
-        f"the file announces {count} frames, but has {chosen.frames}" for count in counts if count != chosen.frames
+        f"the file's frame count is {count}, but it has {chosen.frames} frames"
+        for count in counts
+        if count != chosen.frames
     ]
     return chosen, tuple(notes[:1])
 

@@ -182,7 +182,7 @@ def rate_of_times(times: FloatArray) -> float | None:
 
 def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:
     """A known rate in Hz; else that of most cameras, and a note."""
-    note = f"its rate is unknown; assumed {_USUAL_RATE:g} frames a second: choose another if that is wrong"
+    note = f"its rate is unknown; assumed {_USUAL_RATE:g} frames per second: choose another if that is wrong"
     return (rate, ()) if rate else (_USUAL_RATE, (note,))
 
 

@@ -219,7 +219,7 @@ def _lies(table: _Table, samples: _Samples, rate: float) -> list[str]:
     for what, found in (("frames", frame_count), ("markers", marker_count)):
         said = _count(table, f"num{what}")
         if said not in (found, -1.0):
-            lies.append(f"the header announces {said:g} {what}, but there are {found}")
+            lies.append(f"the header gives {said:g} {what}, but there are {found}")
     timed = _rate_of_times(samples)
     if timed is not None and abs(timed - rate) > _RATE_SLACK * rate:
         lies.append(f"the header has {rate:g} Hz, but the Time column {timed:g} Hz; used the header's")

@@ -69,8 +69,8 @@ def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
     far = _over(moved, _MISPLACED * height)
     if len(far) > _MANY * len(moved):
         yield (
-            f"Markers are far from the positions of their labels: {listed(far)}; check their bones, and that left and "
-            "right are not swapped, by labels or by a mirrored recording"
+            f"Markers are far from where their labels belong: {listed(far)}; check their bones, and that left "
+            "and right are not swapped in the labels or by mirroring"
         )
 
 

@@ -194,7 +194,9 @@ def _quaternions(name: str, array: npt.NDArray[Any]) -> FloatArray:
         quaternions = quaternion_from_matrix(np.where(lost[..., None, None], np.eye(3), values))
         return np.where(lost[..., None], np.nan, quaternions)
     if values.ndim < 2 or values.shape[-1] % 3 or values.ndim > 3 or (values.ndim == 3 and values.shape[2] != 3):
-        raise RetargetError(f"its {name} has the shape {array.shape}: export axis times angle, three for each joint")
+        raise RetargetError(
+            f"its {name} has the shape {array.shape}: export rotation vectors, three numbers for each joint"
+        )
     vectors = values.reshape(len(values), values.shape[1] // 3 if values.ndim == 2 else values.shape[1], 3)
     lost = ~np.isfinite(vectors).all(axis=2, keepdims=True)
     return np.where(lost, np.nan, quaternion_from_rotation_vector(np.where(lost, 0.0, vectors)))

@@ -232,7 +232,7 @@ class TestWhichBones:
         ({"root_motion": "NO"}, "root_motion is 'NO'"),
         ({"key_angle": -1.0}, "key_angle is -1.0: it must be 0 or more"),
         ({"key_angle": float("nan")}, "key_angle is nan"),
-        ({"source": "MARKERS"}, "'Rig' has no mapped markers: match its markers to bones first"),
+        ({"source": "MARKERS"}, "'Rig' has no matched markers: match its markers to bones first"),
     ],
 )
 def test_settings_that_make_no_sense(options, sentence):

@@ -191,7 +191,7 @@ class TestMaps:
         (tmp_path / "map.json").write_text('{"fabrik_marker_map": 1, "markers": {"LASI": "tail"}}')
         before = scenes.digest()
         with pytest.raises(
-            MarkerError, match="The map assigns 'LASI' to 'tail': choose a map with bones that 'Rig' has"
+            MarkerError, match="The map assigns 'LASI' to 'tail', but 'Rig' has no such bone: choose another map"
         ):
             load_map(rig, tmp_path / "map.json")
         assert scenes.digest() == before

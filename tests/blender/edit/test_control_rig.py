@@ -169,7 +169,7 @@ def on_ik(rig):
     [
         (without_keys, "has no animation to find foot contacts in: bake or key some first"),
         (without_a_foot_that_stands, "No planted foot of 'Generated' found in frames 1-31: add holds by hand"),
-        (on_ik, "is on IK here: switch its limb to FK, with keys, to edit its motion"),
+        (on_ik, "is on IK here: switch its limb to FK and key it to edit its motion"),
     ],
 )
 def test_feet_that_can_not_be_held_are_refused_with_nothing_changed(human, make, told):

@@ -325,8 +325,8 @@ class TestLies:
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            ({"frame_count": "500"}, "announces 500 frames, but there are 3"),
-            ({"marker_count": "41"}, "announces 41 markers, but there are 2"),
+            ({"frame_count": "500"}, "gives 500 frames, but there are 3"),
+            ({"marker_count": "41"}, "gives 41 markers, but there are 2"),
             ({"rate": "50"}, "has 50 Hz, but the Time column 100 Hz"),
         ],
     )

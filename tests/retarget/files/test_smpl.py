@@ -215,7 +215,7 @@ class TestCrooked:
 
     @pytest.mark.parametrize(("arrays", "message"), [
         ({"poses": np.zeros((4, 30))}, "it has 4 poses of 10 joints: export 22, 24, 52, 55 joints, as SMPL has"),
-        ({"poses": np.zeros((4, 71))}, r"its poses has the shape \(4, 71\): export axis times angle"),
+        ({"poses": np.zeros((4, 71))}, r"its poses has the shape \(4, 71\): export rotation vectors"),
         ({"poses": np.zeros((0, 72))}, "it has 0 poses of 24 joints"),
         ({"poses": np.zeros((4, 72)), "trans": np.zeros((3, 3))}, r"its trans has the shape \(3, 3\)"),
         ({"poses": np.full((4, 72), np.nan)}, "it has no frame whose numbers are all finite"),

@@ -24,8 +24,12 @@ _GIVEN: Any = SimpleNamespace(**{name: keyword(declared) for name, declared in K
 class ReportsBake:
     """An operator whose steps return the result of a bake. Keywords that are not given use the rig's settings."""
 
-    frame_start: IntProperty(name="Start", description="First frame. Defaults to the preview range or the source")
-    frame_end: IntProperty(name="End", description="Last frame. Defaults to the preview range or the source")
+    frame_start: IntProperty(
+        name="Start", description="First frame. Defaults to the start of the preview range, or of the source"
+    )
+    frame_end: IntProperty(
+        name="End", description="Last frame. Defaults to the end of the preview range, or of the source"
+    )
     action_name: StringProperty(
         name="Action Name", description="Name of the new action. Defaults to the rig's name", options=ASIDE
     )

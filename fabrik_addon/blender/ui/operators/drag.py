@@ -225,7 +225,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         if "FINISHED" not in found and bone is not None and not self.pick:
             return
         if "FINISHED" not in found or bone is None:
-            raise RigError("There is no bone under the mouse: put it over one, or select one")
+            raise RigError("There is no bone under the mouse: move it over a bone, or select one")
         self.bone = bone.name
         matrix = rig_at_hand(context).matrix_world
         ends = [self._view.on_screen(np.array(matrix @ end)) for end in (bone.tail, bone.head)]

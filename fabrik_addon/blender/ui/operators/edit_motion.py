@@ -38,9 +38,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
     last: IntProperty(name="Last", description="Last frame of the hold")
     ease: IntProperty(name="Ease", description="Frames to ease in and out of the hold", default=10, min=0)
     target: StringProperty(name="Object", description="The object that the bone stays with. Defaults to world space")
-    target_bone: StringProperty(
-        name="Bone of the Object", description="The bone of that armature that the bone stays with"
-    )
+    target_bone: StringProperty(name="Object's Bone", description="If the object is an armature, the bone to stay with")
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
         """Show a dialog for the frames; by default the hold starts at the current frame."""

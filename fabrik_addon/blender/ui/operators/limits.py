@@ -288,7 +288,7 @@ class FABRIK_OT_limits_to_constraints(OnBones, Operator):
 
 
 class FABRIK_OT_limit_preset(OnBones, Operator):
-    """Set the limits of human joints on a human rig, identified by bone names and rest pose"""
+    """Set the limits of human joints. The joints are identified by bone names and the rest pose"""
 
     bl_idname = "fabrik.limit_preset"
     bl_label = "Apply Human Limits"

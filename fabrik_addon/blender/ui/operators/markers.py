@@ -66,7 +66,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
     directory: StringProperty(subtype="DIR_PATH", options={"HIDDEN", "SKIP_SAVE"})
     performer: StringProperty(
         name="Performer",
-        description="The person whose markers are imported if the file has several, identified by label prefix",
+        description="If the file has several people, the label prefix of the person to import",
         search=lambda chosen, context, _typed: performers_at_hand(chosen, context),
         options={"SKIP_SAVE"},
     )
@@ -85,14 +85,14 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
     )
     first: IntProperty(
         name="First Sample",
-        description="First frame of the recording to import, starting at 1",
+        description="First sample of the recording to import; the first one is 1",
         default=1,
         min=1,
         options={"SKIP_SAVE"},
     )
     last: IntProperty(
         name="Last Sample",
-        description="Last frame of the recording to import, starting at 1; 0 imports to the end",
+        description="Last sample of the recording to import; 0 imports to the end",
         default=0,
         min=0,
         options={"SKIP_SAVE"},
@@ -260,7 +260,7 @@ _NAMED = 6
 
 
 class FABRIK_OT_match_markers(OnRig, Operator):
-    """List the scene's markers on the rig, and choose the bone of each marker from its label"""
+    """Add the scene's markers to the rig's list, and find the bone of each marker by its label"""
 
     bl_idname = "fabrik.match_markers"
     bl_label = "Match Markers to Bones"

@@ -72,7 +72,7 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
 
     clamp: BoolProperty(
         name="Clamp Pose",
-        description="First rotate bones that exceed their limits inside them, because solving would rotate them too",
+        description="First clamp bones that exceed their limits, because solving would clamp them too",
         options=ASIDE,
     )
 

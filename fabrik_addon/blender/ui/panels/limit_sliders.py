@@ -74,7 +74,7 @@ def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence
         shown = said("{bone} and {count} more", bone=shown, count=len(selected) - 1)
     layout.label(text=shown, icon="BONE_DATA", translate=False)
     if selected and bone not in selected:
-        layout.label(text="Buttons change the selected bones, not this one", icon="INFO")
+        layout.label(text="The buttons change the selected bones, not this one", icon="INFO")
 
 
 def _draw_limit(layout: UILayout, bone: PoseBone) -> None:

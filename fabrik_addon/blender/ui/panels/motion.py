@@ -182,7 +182,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
         buttons.operator(FABRIK_OT_load_marker_map.bl_idname, text="", icon="FILE_FOLDER")
         buttons.operator(FABRIK_OT_save_marker_map.bl_idname, text="", icon="FILE_TICK")
         if any(not marker.bone for marker in capture.markers) and any(marker.bone for marker in capture.markers):
-            again = layout.operator(FABRIK_OT_match_markers.bl_idname, text="Guess Unmapped", icon="QUESTION")
+            again = layout.operator(FABRIK_OT_match_markers.bl_idname, text="Guess Unmatched", icon="QUESTION")
             again.keep = True
         row = layout.row()
         row.use_property_split = False

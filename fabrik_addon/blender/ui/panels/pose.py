@@ -91,7 +91,7 @@ def _draw_live(layout: UILayout, kept: FabrikRig) -> None:
     row.operator(posing.FABRIK_OT_solve.bl_idname, text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
     if kept.live:
         draw_lines(layout, kept.live_trouble, "ERROR")
-        draw_lines(layout, "Not rendered: bake first", "INFO")
+        draw_lines(layout, "Live poses don't render: bake first", "INFO")
 
 
 def _draw_options(layout: UILayout, rig: bpy.types.Object) -> None:
@@ -197,7 +197,7 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
         preferred.prop(kept, "preferred_pose")
         preferred.operator(FABRIK_OT_keep_pose.bl_idname, text="", icon="PINNED")
         if kept.preferred_pose == "KEPT" and not kept.kept_pose:
-            draw_lines(layout, "Store a pose with the pin button", "INFO")
+            draw_lines(layout, "Store a pose first: press the button on the right", "INFO")
         layout.row().prop(kept, "balance", expand=True)
         layout.prop(kept, "free_limbs_hang")
         layout.row().prop(kept.bake, "self_collision", expand=True)
