@@ -8,7 +8,7 @@ import numpy as np
 from ...core.arrays import FloatArray, IntArray
 from ..rig.armature import RigError, Tree, root_location_channel, root_place
 from ..rig.keyframes import bone_path, bone_property_path, channel_values, curves, curves_by_path, values_at
-from ..settings.limit_properties import NUMBERS, read_beside
+from ..settings.limit_properties import NUMBERS, read_extra_field
 from ..settings.limit_values import NO_SLIDE
 
 # A channel that changes by less than this (armature units for locations, a factor for scales) counts as still.
@@ -39,7 +39,7 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
         for channel in ("location", "scale") if slides else ("scale",):
             for curve in by_path.get(bone_path(bone, channel), ()):
                 along = channel == "scale" and curve.array_index == 1
-                stretches = along and read_beside(pose_bone, "slide") != NO_SLIDE
+                stretches = along and read_extra_field(pose_bone, "slide") != NO_SLIDE
                 if not stretches and np.ptp(values_at(curve, frames)) > _STILL:
                     raise RigError(
                         f"Bone {bone!r} has an animated {channel} in frames {frames[0]:g}-{frames[-1]:g}, "

@@ -16,7 +16,7 @@ from ..capture.calibrate import kept_factors
 from ..capture.clip import scene_rate
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import followed, follows_markers
-from ..goals.places import Places, sampled_steps
+from ..goals.places import SampledTargets, sampled_steps
 from ..goals.problem import RigProblem, find_problems
 from ..rig.spaces import object_scale
 from .animated import check_still, root_heads
@@ -34,7 +34,7 @@ class Job:
     """
 
     problem: RigProblem
-    places: Places
+    places: SampledTargets
     bones: list[int]
     root_heads: FloatArray | None
     scale: FloatArray
@@ -124,7 +124,7 @@ def sample(
 def _job(
     armature: bpy.types.Object,
     problem: RigProblem,
-    places: Places,
+    places: SampledTargets,
     space: FloatArray,
     frames: IntArray,
     take: TakeSettings | None,

@@ -11,7 +11,7 @@ from ...core.arrays import FloatArray
 from ...markers.clip import Clip
 from ...markers.steps import finish
 from ..goals.effectors import Target
-from ..goals.places import is_led, sample_steps
+from ..goals.places import has_other_drivers, sample_steps
 from ..rig import keyframes
 from ..rig.keyframes import bone_path
 from ..rig.spaces import world_to_armature
@@ -70,7 +70,7 @@ def check_scalable(markers: Iterable[SceneMarker]) -> None:
             )
         own = (curve for curve in keyframes.curves(holder) if not curve.data_path.startswith("pose.bones"))
         moved = any(curve.data_path != "location" or curve.modifiers for curve in own)
-        if is_led(holder) or moved:
+        if has_other_drivers(holder) or moved:
             raise MarkerError(
                 f"{holder.name!r} is moved by more than location keys and can't be scaled: set "
                 "Proportions to As Recorded"

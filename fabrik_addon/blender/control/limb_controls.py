@@ -12,9 +12,9 @@ from ..rig.keyframes import bone_path
 from ..rig.locks import moved_by
 from ..rig.pose_writer import HeldChannels, write_switches
 from ..settings.control import FabrikControlRig
-from .limbs import LimbOnIk, bring_limbs, try_channels
+from .limbs import LimbOnIk, place_limbs_directly, try_channels
 from .model import add_to_channels, free_channels
-from .switches import hand_over
+from .switches import switch_limbs
 
 # Effects below this share of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3
@@ -53,9 +53,9 @@ def find_limb_controls(
     carrying = {kept.place, *(row.control for row in kept.carriers)}
     # The outermost controls first.
     free = sorted({*candidates} - carrying, key=lambda name: (-after[name].bit_count(), name))
-    mine = {path: _placing(rig, kept, limb, free, after) for path, limb in limbs.items()}
+    mine = {path: _exclusive_controls(rig, kept, limb, free, after) for path, limb in limbs.items()}
     write_switches(rig, {row.name: row.fk for row in kept.switches})
-    moving = _moving(context, rig, limbs, mine)
+    moving = _effective_controls(context, rig, limbs, mine)
     mine = {path: [name for name in mine[path] if name not in moving] for path in limbs}
     write_switches(rig, {row.name: row.ik for row in kept.switches})
     context.view_layer.update()
@@ -83,17 +83,17 @@ def _stop_stretching(
     """
     stretching = _stretching(next(iter(limbs.values())).rig) if limbs else []
     for path, limb in limbs.items():
-        mine = _bits(limb.rig, limb.bones)
+        mine = _bit_mask(limb.rig, limb.bones)
         for bone in stretching:
             if after[bone.name] & mine:
                 row = kept.along.add()
                 row.name, row.switch = bone_path(bone.name, "ik_stretch"), path
                 row.fk, row.ik = bone.ik_stretch, 0.0
         kept.switches[path].stretches = False
-        hand_over(limb.rig, kept, {path: kept.switches[path].ik})
+        switch_limbs(limb.rig, kept, {path: kept.switches[path].ik})
     # A paw's rest pose may differ from its controls', since Rigify rotates the heel to match.
     rests = [np.array([limb.rig.data.bones[name].matrix_local for name in limb.bones]) for limb in limbs.values()]
-    bring_limbs(context.view_layer.update, list(limbs.values()), rests)
+    place_limbs_directly(context.view_layer.update, list(limbs.values()), rests)
     context.view_layer.update()
     tried = {path: LimbOnIk(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
     try_channels(context.view_layer.update, list(tried.values()))
@@ -109,7 +109,7 @@ def _stretching(rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
     return [bone for bone in rig.pose.bones if bone.name in names and bone.ik_stretch > 0.0]
 
 
-def _placing(
+def _exclusive_controls(
     rig: bpy.types.Object,
     kept: FabrikControlRig,
     limb: Sequence[str],
@@ -121,22 +121,22 @@ def _placing(
     for row in kept.carriers:
         if row.parent in below:
             below.add(row.name)
-    mine, others = _bits(rig, limb), _bits(rig, (row.name for row in kept.carriers if row.name not in below))
+    mine, others = _bit_mask(rig, limb), _bit_mask(rig, (row.name for row in kept.carriers if row.name not in below))
     return [name for name in controls if after[name] & mine and not after[name] & others]
 
 
-def _bits(rig: bpy.types.Object, names: Iterable[str]) -> int:
+def _bit_mask(rig: bpy.types.Object, names: Iterable[str]) -> int:
     """A bit for each named bone, at its index in the rig."""
     return sum(1 << rig.pose.bones.find(name) for name in names)
 
 
-def _moving(
+def _effective_controls(
     context: bpy.types.Context, rig: bpy.types.Object, limbs: Mapping[str, list[str]], mine: Mapping[str, list[str]]
 ) -> set[str]:
     """The controls that currently move their limb; in each trial one control of every limb is moved."""
     context.view_layer.update()
     tried = {path: LimbOnIk(rig, bones, mine[path]) for path, bones in limbs.items()}
-    here = {path: limb.stands() for path, limb in tried.items()}
+    here = {path: limb.current_matrices() for path, limb in tried.items()}
     found: set[str] = set()
     for turn in range(max((len(names) for names in mine.values()), default=0)):
         names = {path: names[turn] for path, names in mine.items() if turn < len(names)}
@@ -147,7 +147,7 @@ def _moving(
         context.view_layer.update()
         for path, name in names.items():
             limb = tried[path]
-            if limb.error(limb.differences(limb.stands(), here[path])) > _NOTHING * limb.units[0]:
+            if limb.error(limb.differences(limb.current_matrices(), here[path])) > _NOTHING * limb.units[0]:
                 found.add(name)
         held.put_back()
     return found
@@ -210,7 +210,7 @@ def _look_at_joints(kept: FabrikControlRig, limb: LimbOnIk, path: str) -> None:
     moved, turned = np.split(limb.jacobian[:, own].reshape(len(limb.bones), 6, -1), 2, axis=1)
     turned = turned / limb.lengths[:, None, None]
     rest = [limb.rig.data.bones[name].matrix_local for name in limb.bones]
-    here = limb.stands()
+    here = limb.current_matrices()
     for place in range(1, len(limb.bones)):
         row = kept.carriers[limb.bones[place]]
         above = limb.bones.index(row.parent) if row.parent in limb.bones else -1

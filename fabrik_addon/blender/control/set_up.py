@@ -19,10 +19,10 @@ from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
 from .carriers import Carrier, Frame, RigBones, find_carriers, find_frames
 from .limb_controls import find_limb_controls
-from .model import adds_up, free_channels
+from .model import free_channels, is_additive
 from .posed_rig import ControlRig
-from .switches import Switch, batches, custom_numbers, dependents, lone_iks, possible_switches
-from .trials import TRIED_AXIS, Trials, swings, try_controls
+from .switches import Switch, batches, custom_numbers, dependents, permanent_iks, possible_switches
+from .trials import TRIED_AXIS, Trials, can_swing, try_controls
 from .writer import ControlWriter
 
 # Radians. Large enough to detect movements that are not rigid.
@@ -33,13 +33,13 @@ _LISTS: Final = ("carriers", "controls", "switches", "along")
 _MOST: Final = 0.9
 
 
-def leave_out_unruly(
+def remove_interfering_bones(
     context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: dict[str, int]
 ) -> None:
     """Remove bones from the body until rotating any bone leaves the others in their poses, at rest and on FK."""
     doubted = {row.name for row in kept.carriers}
     while doubted:
-        blamed, doubted = _unruly(context, rig, kept, after, doubted)
+        blamed, doubted = _interfering_bones(context, rig, kept, after, doubted)
         # Keep controls that were chosen by hand, even if they are wrong.
         blamed = {name for name in blamed if kept.carriers[name].found != "HAND"}
         if not blamed:
@@ -50,7 +50,7 @@ def leave_out_unruly(
             # Remove a bone from the body; its children get its parent.
             parent, control = kept.carriers[name].parent, kept.carriers[name].control
             if control != kept.place:
-                _let_go(kept, control)
+                _release_followers(kept, control)
             rows: Sequence[FabrikCarrier] = kept.carriers
             for row in rows:
                 if row.parent == name:
@@ -62,7 +62,7 @@ def leave_out_unruly(
         doubted -= blamed
 
 
-def _unruly(
+def _interfering_bones(
     context: bpy.types.Context,
     rig: bpy.types.Object,
     kept: FabrikControlRig,
@@ -79,7 +79,7 @@ def _unruly(
         writer = ControlWriter(context.view_layer.update, rig, kept, tree.skeleton)
         for batch in batches([each for each in by_control if each in places], after):
             turned = [by_control[control] for control in batch]
-            writer.write(_with_turned(rig, kept, tree, turned), tree.root_location)
+            writer.write(_with_rotated_bones(rig, kept, tree, turned), tree.root_location)
             context.view_layer.update()
             off = [each.bone for each in writer.deviations()]
             for control in batch:
@@ -107,7 +107,7 @@ def _above(kept: FabrikControlRig, name: str) -> list[str]:
     return found
 
 
-def _let_go(kept: FabrikControlRig, control: str) -> None:
+def _release_followers(kept: FabrikControlRig, control: str) -> None:
     """Make the followers of a control that is no longer written follow its leader instead."""
     if control not in kept.controls:
         return
@@ -123,7 +123,7 @@ def _let_go(kept: FabrikControlRig, control: str) -> None:
                 row.shares_turn, row.share = left.shares_turn, left.share
 
 
-def _with_turned(rig: bpy.types.Object, kept: FabrikControlRig, tree: Tree, bones: Sequence[str]) -> FloatArray:
+def _with_rotated_bones(rig: bpy.types.Object, kept: FabrikControlRig, tree: Tree, bones: Sequence[str]) -> FloatArray:
     """(J, 4) local rotations in which some bones are rotated as far as the locks of their controls allow."""
     rotations = tree.rotations.copy()
     for name in bones:
@@ -192,7 +192,7 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
         _keep(kept, found, by_hand)
         _set(rig, found.switches)
         with _unlocked(rig, kept.place):
-            leave_out_unruly(context, rig, kept, after)
+            remove_interfering_bones(context, rig, kept, after)
         if not len(kept.carriers):
             raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
         find_limb_controls(context, rig, kept, _movable(rig, constrained_bones(rig)), after)
@@ -247,7 +247,7 @@ def _try(
     follows = found.on_fk.follows
     has_own = follows[follows[:, found.bones.deform].mean(axis=1) <= _MOST].any(axis=0)
     left = sum(1 << int(place) for place in np.flatnonzero(found.bones.deform & ~has_own))
-    lone = [each for each in lone_iks(rig) if any(after[bone] & left for bone in each.bones)]
+    lone = [each for each in permanent_iks(rig) if any(after[bone] & left for bone in each.bones)]
     if not lone:
         return found
     freed = (name for each in lone for name in sorted(each.bones) if _turns(rig, name))
@@ -321,7 +321,7 @@ def _set(rig: bpy.types.Object, values: Mapping[Switch, float]) -> None:
 def _turns(rig: bpy.types.Object, name: str) -> bool:
     """Whether users can rotate a bone."""
     bone = rig.pose.bones[name]
-    return swings(bone) and not is_locked(bone)
+    return can_swing(bone) and not is_locked(bone)
 
 
 def _owned(context: bpy.types.Context, rig: bpy.types.Object, switches: Sequence[Switch]) -> set[str]:
@@ -345,7 +345,9 @@ def _movable(rig: bpy.types.Object, owned: Collection[str]) -> list[str]:
     return [
         bone.name
         for bone in rig.pose.bones
-        if (bone.custom_shape or not shaped) and (bone.name not in owned or adds_up(bone)) and free_channels(bone).any()
+        if (bone.custom_shape or not shaped)
+        and (bone.name not in owned or is_additive(bone))
+        and free_channels(bone).any()
     ]
 
 

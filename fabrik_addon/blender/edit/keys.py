@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ...core.rotations import angle_between, conjugate, product
-from ..control.model import Stands
+from ..control.model import ControlRigPoses
 from ..control.posed_rig import posed_rig
 from ..control.switches import bone_in_path
 from ..rig import keyframes
@@ -19,7 +19,7 @@ from ..rig.armature import RigError
 from ..rig.keyframes import bone_path, write_curves
 from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.rotation_modes import from_channels, property_name, to_channels
-from .replaced import Shift, follow, followers, shift_keys
+from .replaced import Shift, later_records, shift_keys, shift_records
 from .take import SAME_FRAME, Motion, Take, cycle_of, in_cycle
 
 # Radians, or units of location. Smaller changes are not written.
@@ -58,9 +58,9 @@ def new_channels(
     """The changes of a motion's channels for new local rotations (F, J, 4) and roots (F, 3)."""
     bones = armature.pose.bones
     own = {name: from_channels(bones[name].rotation_mode, held) for name, held in old.channels.items()}
-    over = Stands(old.stands, own, old.location)
+    over = ControlRigPoses(old.bone_matrices, own, old.location)
     poses = (old.rotations, old.roots), (rotations, roots)
-    after, shift, unkeyed = posed_rig(armature).edited(old.skeleton, *poses, over)
+    after, shift, unkeyed = posed_rig(armature).channels_for_edit(old.skeleton, *poses, over)
     found = []
     for name, turned in after.items():
         if angle_between(own[name], turned).max() > LEAST_TURN:
@@ -110,7 +110,7 @@ def write_changes(
     holds are updated as well.
     """
     shifts = [shift_of(change, ends) for change in changes]
-    follow(followers(armature), shifts)
+    shift_records(later_records(armature), shifts)
     for change, shift in zip(changes, shifts, strict=True):
         _write(change, shift, frames, ends)
 
@@ -147,7 +147,7 @@ def _write(change: Change, shift: Shift, frames: Sequence[float], ends: tuple[fl
 def _insert(curve: bpy.types.FCurve, frame: float) -> None:
     """Insert a key on a frame without one, without changing the curve."""
     points: Any = curve.keyframe_points
-    place = _place_of(points, frame)
+    place = _index_of(points, frame)
     if place == len(points) or points[place].co[0] > frame + SAME_FRAME:
         points.insert(frame, curve.evaluate(frame))
 
@@ -155,13 +155,13 @@ def _insert(curve: bpy.types.FCurve, frame: float) -> None:
 def _keep_shape_beside(curve: bpy.types.FCurve, frame: float) -> None:
     """Make the handles next to a frame free, because Blender fits automatic handles to the neighboring values."""
     points: Any = curve.keyframe_points
-    place = _place_of(points, frame)
+    place = _index_of(points, frame)
     for each in points[max(place - 1, 0) : place + 2]:
         if each.interpolation == "BEZIER":
             each.handle_left_type = each.handle_right_type = "FREE"
 
 
-def _place_of(points: Any, frame: float) -> int:
+def _index_of(points: Any, frame: float) -> int:
     """The index of the first key on or after a frame; reads only a few keys."""
     return bisect_left(points, frame - SAME_FRAME, key=lambda point: point.co[0])
 

@@ -33,7 +33,7 @@ class Shift(NamedTuple):
     by: FloatArray
 
 
-def keep_before(
+def start_record(
     armature: bpy.types.Object, name: str, curves: Iterable[bpy.types.FCurve], ends: tuple[float, float]
 ) -> bpy.types.Action:
     """Store the keys of some curves between two frames in a new record, before they are changed.
@@ -48,15 +48,17 @@ def keep_before(
     return record
 
 
-def keep_written(record: bpy.types.Action, curves: Iterable[bpy.types.FCurve], ends: tuple[float, float]) -> None:
+def complete_record(record: bpy.types.Action, curves: Iterable[bpy.types.FCurve], ends: tuple[float, float]) -> None:
     """Complete a record with the current keys of the same curves."""
     _copy(curves, record, _WRITTEN, ends)
 
 
-def followers(armature: bpy.types.Object, but: bpy.types.Action | None = None) -> list[tuple[bpy.types.Action, float]]:
+def later_records(
+    armature: bpy.types.Object, but: bpy.types.Action | None = None
+) -> list[tuple[bpy.types.Action, float]]:
     """The records of the armature's holds, and the number of frames by which the current curves were moved since.
 
-    Changes of the curves must be made in these records too, with `follow`.
+    Changes of the curves must be made in these records too, with `shift_records`.
     """
     curves, found = _own(keyframes.curves(armature)), []
     for hold in rig_settings(armature).holds:
@@ -70,8 +72,8 @@ def followers(armature: bpy.types.Object, but: bpy.types.Action | None = None) -
     return found
 
 
-def follow(records: Iterable[tuple[bpy.types.Action, float]], shifts: Iterable[Shift]) -> None:
-    """Shift the keys in the records from `followers` by the same values as the current curves."""
+def shift_records(records: Iterable[tuple[bpy.types.Action, float]], shifts: Iterable[Shift]) -> None:
+    """Shift the keys in the records from `later_records` by the same values as the current curves."""
     by_curve = {shift.curve: shift for shift in shifts}
     for record, moved in records:
         for slot in (_BEFORE, _WRITTEN):
@@ -80,7 +82,7 @@ def follow(records: Iterable[tuple[bpy.types.Action, float]], shifts: Iterable[S
                     shift_keys(curve, by_curve[key].frames - moved, by_curve[key].by)
 
 
-def put_back(armature: bpy.types.Object, record: bpy.types.Action) -> tuple[int, bool]:
+def restore_keys(armature: bpy.types.Object, record: bpy.types.Action) -> tuple[int, bool]:
     """Restore the keys of a record that still have their written values.
 
     Searches the armature's current curves, those of its NLA strips, and all actions, in this order. Returns the number
@@ -89,9 +91,9 @@ def put_back(armature: bpy.types.Object, record: bpy.types.Action) -> tuple[int,
     for curves, is_present in _candidates(armature):
         moved = moved_in_time(record, curves)
         if moved is not None:
-            others = followers(armature, but=record) if is_present else []
+            others = later_records(armature, but=record) if is_present else []
             shifts, stay = _put_back(record, curves, moved)
-            follow(others, shifts)
+            shift_records(others, shifts)
             return stay, True
     return 0, False
 

@@ -24,7 +24,7 @@ from ..rig.armature import RigError, Tree, check_unscaled
 from ..rig.locks import OTHERWISE
 from ..rig.spaces import BONE_HEAD, bone_offset
 from ..settings.rig import rig_settings
-from .contacts import contacts_about, foot_of, standing
+from .contacts import contacts_near, foot_of, span_of_contact
 from .take import SAME_FRAME, Motion, Take, tree_of
 
 _LEG = frozenset({"thigh", "shin", "foot", "toe"})
@@ -135,8 +135,8 @@ def make_span(
     bone = next(iter(setup.dragged))
     take = Take(armature, tree_of(armature, bone))
     foot = foot_of(match(take.skeleton.names), bone)
-    contacts = contacts_about(scene, armature, take, frame) if foot or "CONTACTS" in spread.to else []
-    first, last = standing(contacts, foot, frame)
+    contacts = contacts_near(scene, armature, take, frame) if foot or "CONTACTS" in spread.to else []
+    first, last = span_of_contact(contacts, foot, frame)
     times: list[float] = []
     if "MARKERS" in spread.to:
         times += [float(marker.frame) for marker in scene.timeline_markers]

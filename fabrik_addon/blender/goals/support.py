@@ -118,7 +118,7 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
     balance = rig_settings(armature).balance
     if balance == "OFF" or not pinned:
         return None
-    feet, _ = _where_it_stands(*rest_key(armature))
+    feet, _ = _floor_points(*rest_key(armature))
     held = {
         name: points for name, points in feet.items() if not {name, *(bone for bone, _ in points)}.isdisjoint(pinned)
     }
@@ -146,7 +146,7 @@ def floor_of(armature: bpy.types.Object) -> Floor | None:
         return None
     up, scale = up_of(armature)
     height = (kept.floor_height - armature.matrix_world.translation.z) / scale
-    _, points = _where_it_stands(*rest_key(armature))
+    _, points = _floor_points(*rest_key(armature))
     found = fitted(armature)
     capsules = () if found is None else found.capsules
     balls = tuple((each.bone, place, each.radius) for each in capsules for place in (each.start, each.end))
@@ -188,7 +188,7 @@ def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
 
 
 @lru_cache(maxsize=_RIGS_KEPT)
-def _where_it_stands(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...]]:
+def _floor_points(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...]]:
     """The soles of a rig's feet, and all points that stay above a floor; key: from `rest_key`."""
     rest = rest_of(*key)
     return soles(rest), floor_points(rest)

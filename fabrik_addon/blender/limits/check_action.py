@@ -13,7 +13,7 @@ from ...core.limits.base import Limit
 from ...core.rotations import angle_between
 from ..control.posed_rig import Changed, PosedRig, posed_rig
 from ..rig.armature import RigError, check_editable
-from ..rig.keyframes import amend_curve
+from ..rig.keyframes import set_curve_keys
 from ..rig.keying import key_channels
 from ..rig.legal import excess, legal_rotations
 from ..rig.pose_writer import PoseKeeper
@@ -128,7 +128,7 @@ def check_action(
     return [breach for breach in found if breach is not None]
 
 
-def mend_action(
+def fix_action(
     context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
 ) -> tuple[list[Breach], list[Breach]]:
     """Fix the curves of bones that violate their limits; returns the violations found, and those that remain.
@@ -151,16 +151,16 @@ def mend_action(
     keyed = [bone.name for bone in turned]
     try:
         if not posed_rig(rig).by_channels:
-            keyed = _mend_by_controls(context, rig, {bone.name: limits[bone.name] for bone in turned}, broken)
+            keyed = _fix_by_controls(context, rig, {bone.name: limits[bone.name] for bone in turned}, broken)
         else:
             for curves in rotation_curves(rig, turned):
-                _mend(rig, curves, limits[curves.bone.name])
+                _fix_curves(rig, curves, limits[curves.bone.name])
     finally:
         keeper.restore(keyed)
     return broken, check_action(context, rig, turned)
 
 
-def _mend_by_controls(
+def _fix_by_controls(
     context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit], broken: Sequence[Breach]
 ) -> list[str]:
     """Clamp the pose and key it on all frames with violations; returns the names of the controls with keys."""
@@ -180,12 +180,12 @@ def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
     return limits
 
 
-def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
+def _fix_curves(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
     """Move the keys of one bone inside its limit, then add keys on frames that are still outside."""
     times = curves.times
     held = curves.values(times)
     for index in curves.missing:
-        _amend(rig, curves, index, times, held[:, index])
+        _set_keys(rig, curves, index, times, held[:, index])
     curves = rotation_curves(rig, [curves.bone])[0]
     frames = curves.times
     for _ in range(_ROUNDS):
@@ -204,8 +204,8 @@ def _put_inside(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, frames:
     legal = legal_rotations(limit, curves.rotations(frames))
     _, values = to_channels(mode, legal[None], previous=curves.values(frames))
     for index in curves.curves:
-        _amend(rig, curves, index, frames, values[0, :, index])
+        _set_keys(rig, curves, index, frames, values[0, :, index])
 
 
-def _amend(rig: bpy.types.Object, curves: BoneCurves, index: int, frames: FloatArray, values: FloatArray) -> None:
-    amend_curve(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
+def _set_keys(rig: bpy.types.Object, curves: BoneCurves, index: int, frames: FloatArray, values: FloatArray) -> None:
+    set_curve_keys(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)

@@ -37,7 +37,7 @@ _ROUNDS: Final = 200
 _HINGE_TOLERANCE: Final = pi / 60.0
 
 
-def window_around(leans: FloatArray, margin: float) -> FloatArray:
+def window_around(swings: FloatArray, margin: float) -> FloatArray:
     """(C, 2) points of an outline that contains (F, 2) swings and a margin around them, counterclockwise.
 
     It has at most twelve corners: edges are removed and their neighbors extended until they meet, starting with those
@@ -45,7 +45,7 @@ def window_around(leans: FloatArray, margin: float) -> FloatArray:
     """
     angles = 2.0 * pi * np.arange(_ROUND) / _ROUND
     circle = max(margin, _LEAST_MARGIN) / cos(pi / _ROUND) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    wide = (convex_hull(leans)[:, None] + circle).reshape(-1, 2)
+    wide = (convex_hull(swings)[:, None] + circle).reshape(-1, 2)
     size = np.linalg.norm(wide, axis=1, keepdims=True)
     corners = convex_hull(np.asarray(wide * np.minimum(1.0, pi / np.maximum(size, pi))))
     while len(corners) > _MOST_CORNERS:
@@ -111,12 +111,12 @@ def fitted_limit(
     if shape == "FITTED" and off_axis[axis] <= hinge_tolerance + _STILL:
         return Hinge(axis, *_range(np.asarray(Hinge(axis).angle(many, quaternions)), margin))
     lean = swing_of(many, quaternions)
-    leans = np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2)
+    swings = np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2)
     twist = _range(np.asarray(twist_of(many, quaternions, 0.0)), margin)
     if shape == "FITTED":
-        half_axes = _half_axes(np.concatenate([leans, -leans], axis=1).T)
+        half_axes = _half_axes(np.concatenate([swings, -swings], axis=1).T)
         return Ball(tuple(np.minimum(half_axes + margin, pi).tolist()), twist)
-    corners = window_around(leans, margin)
+    corners = window_around(swings, margin)
     return Polygon(tuple((x, z) for x, z in corners.tolist()), twist)
 
 
@@ -130,13 +130,13 @@ def _range(angles: FloatArray, margin: float) -> Range:
     return low - whole_turns, high - whole_turns
 
 
-def _half_axes(leans: FloatArray) -> FloatArray:
+def _half_axes(swings: FloatArray) -> FloatArray:
     """(4,) half-axes of the four quarter ellipses that contain swings (4, F), with a small sum.
 
     With u = 1 half-axis², squares · u <= 1 must hold for each swing. Each swing has a weight that grows while it is
     outside; the sum is smallest at u = (2 · weights · squares) to the power of -2/3.
     """
-    every = np.square(np.maximum(leans.T, 0.0))
+    every = np.square(np.maximum(swings.T, 0.0))
     farthest = every.max(axis=0)
     used = farthest > _STILL**2
     squares = every[:, used]

@@ -15,7 +15,7 @@ from ...core.model.bodies import path_reaches
 from ...core.rotations import angle_between
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
-from ..goals.places import Places, present_places, tree_space
+from ..goals.places import SampledTargets, current_targets, tree_space
 from ..goals.problem import RigProblem, find_problems
 from ..rig.armature import Tree, check_editable, check_rig, freeze
 from ..rig.locks import WithLocks
@@ -87,7 +87,7 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
         if problem.carrier:
             # Parents of the targets may have followed bones that were just solved.
             context.view_layer.update()
-        places = present_places(context.evaluated_depsgraph_get(), context.scene, armature, problem)
+        places = current_targets(context.evaluated_depsgraph_get(), context.scene, armature, problem)
         key = repr(depends_on(problem)).encode()
         asked.append(_told([key, *(b"" if each is None else each.tobytes() for each in places)]))
         stays = asked[-1] in before and is_by_posture(problem, places)
@@ -122,7 +122,7 @@ def _begin(armature: bpy.types.Object, problem: RigProblem, start: str, *, again
 
 
 def _solve(
-    context: bpy.types.Context, problem: RigProblem, places: Places, begin: Tree, *, stays: bool
+    context: bpy.types.Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
 ) -> tuple[Solution | DragPose, str]:
     """Pose one tree near its start pose; returns why targets were missed. stays: whether the pose is solved already."""
     rig, unseen = problem.rig, np.isnan(places.points).any(axis=1)
@@ -147,7 +147,7 @@ def _solve(
     return solution, why
 
 
-def is_by_posture(problem: RigProblem, places: Places) -> bool:
+def is_by_posture(problem: RigProblem, places: SampledTargets) -> bool:
     """Whether a tree is solved with the posture term, because it has no poles and no bones that stretch."""
     return not problem.slides and places.bends is None
 
@@ -173,7 +173,7 @@ def depends_on(problem: RigProblem) -> tuple[Any, ...]:
     return weighed, settings, problem.effectors, dict(problem.limits), tuple(problem.held), problem.free_root
 
 
-def solve_tree(problem: RigProblem, places: Places, start: FloatArray, start_location: FloatArray) -> Solution:
+def solve_tree(problem: RigProblem, places: SampledTargets, start: FloatArray, start_location: FloatArray) -> Solution:
     """Solve one tree from rotations `start` (J, 4) and its root's head (3,), without masses.
 
     If the result violates locks, it is solved again with those bones fixed.
@@ -188,7 +188,7 @@ def solve_tree(problem: RigProblem, places: Places, start: FloatArray, start_loc
     turned[kept] = [allowed[bone] for bone in kept]
     names = [skeleton.names[bone] for bone in kept]
     frozen = freeze(Tree(skeleton, turned, solution.root_location), names)
-    others = places.solve(problem.around(frozen, names).solver(), frozen.rotations, frozen.root_location)
+    others = places.solve(problem.for_pose(frozen, names).solver(), frozen.rotations, frozen.root_location)
     rotations = np.array(others.rotations)
     rotations[kept] = turned[kept]
     return replace(others, skeleton=skeleton, rotations=rotations)

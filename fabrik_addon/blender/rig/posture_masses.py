@@ -13,7 +13,7 @@ from ...core.model.skeleton import Skeleton
 from ...human.masses import KEEPS_ORIENTATION, body_masses
 from ...human.naming_schemes import match
 from ..settings.control import control_rig, solved_parents
-from ..settings.limit_properties import read_beside
+from ..settings.limit_properties import read_extra_field
 
 # Masses by the names and lengths of bones. Cached for 8 rigs, because the overlay needs them at each redraw.
 _masses_by_name: Final = lru_cache(maxsize=8)(lambda lengths: body_masses(dict(lengths)))
@@ -35,7 +35,7 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton, stiff: Collection[
     bones = [armature.pose.bones[name] for name in skeleton.names]
     shares, centres, keeps, bends, hangs, eased = _body(armature, bones)
     bends = bends * np.where([name in stiff for name in skeleton.names], _STIFF, 1.0)
-    stiffness = np.array([read_beside(bone, "stiffness") for bone in bones])
+    stiffness = np.array([read_extra_field(bone, "stiffness") for bone in bones])
     # Each bone's factor in the posture term: 1 at stiffness 0, 4 at 0.5, infinite at 1.
     left = 1.0 - np.clip(stiffness, 0.0, 1.0)
     factors = np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)
@@ -103,6 +103,6 @@ def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tu
     """The fields of `BoneMass` for the bones, (B,) each."""
     found = _masses_by_name(tuple((name, armature.data.bones[name].length) for name in solved_parents(armature)))
     known = np.array([found[bone.name] for bone in bones])
-    own = np.array([read_beside(bone, "mass") for bone in bones])
+    own = np.array([read_extra_field(bone, "mass") for bone in bones])
     shares = np.where(own < 0.0, known[:, 0], own)
     return shares / max(float(shares.sum()), np.finfo(float).tiny), *known.T[1:]

@@ -34,11 +34,11 @@ def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, tu
 
 def stretched(rig: bpy.types.Object, tree: Tree, except_for: Collection[str] = ()) -> Tree:
     """A tree with its bones at their current lengths; those in `except_for` keep their rest lengths."""
-    factors = present_factors(rig, [name for name in tree.skeleton.names if name not in except_for])
+    factors = current_factors(rig, [name for name in tree.skeleton.names if name not in except_for])
     return Tree(scaled_skeleton(tree.skeleton, factors), tree.rotations, tree.root_location)
 
 
-def present_factors(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, float]:
+def current_factors(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, float]:
     """The current length factors of bones that may stretch, by name."""
     return {name: float(rig.pose.bones[name].scale[1]) for name in read_slides(rig, bones)}
 

@@ -129,7 +129,7 @@ class Recording:
         self.solution.status[self.solution.status == Status.STALLED] = Status.FITTED
 
 
-def about(flagged: BoolArray, near: int) -> BoolArray:
+def near_flagged(flagged: BoolArray, near: int) -> BoolArray:
     """(F, ...) whether a frame, or one at most `near` frames away, is flagged."""
     beside = ((near + 1, near), *[(0, 0)] * (flagged.ndim - 1))
     counts = np.cumsum(np.pad(flagged, beside), axis=0, dtype=np.int64)

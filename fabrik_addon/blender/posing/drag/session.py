@@ -15,7 +15,7 @@ from mathutils import Quaternion, Vector
 from ....core.arrays import FloatArray
 from ....core.errors import first_few
 from ...control.posed_rig import posed_rig
-from ...goals.effectors import take_pins_along
+from ...goals.effectors import move_pins_with
 from ...rig.armature import RigError, check_bones, check_editable, check_rig, nearest_rotations
 from ...rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
 from ...rig.pose_writer import PoseKeeper
@@ -48,7 +48,7 @@ class StepResult:
 
     error: float = 0.0
     pin_error: float = 0.0
-    is_on_the_way: bool = False
+    is_catching_up: bool = False
     deeper: float = 0.0
     why: str = ""
 
@@ -163,7 +163,7 @@ class Drag:
         return StepResult(
             self._scale * poses[worst].error,
             self._scale * max(pose.pin_error for pose in poses),
-            any(pose.is_on_the_way for pose in poses),
+            any(pose.is_catching_up for pose in poses),
             0.0 if armature_depth is None else self._scale * poses[0].deeper,
             parts[worst].problem.why_short(parts[worst].session),
         )
@@ -199,7 +199,7 @@ class Drag:
                     writer.key_switches(context.scene.frame_current_final)
             else:
                 self.left_alone.append(why_no_key(context, automatic=True))
-        take_pins_along(self._armature, self._dragged)
+        move_pins_with(self._armature, self._dragged)
         if rig_settings(self._armature).live:
             try:
                 snap_targets(context, self._armature)
