@@ -33,7 +33,7 @@ class Motion:
         frames: (F,) in rising order. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
         channels: (F, 3 or 4) values of the rotation channels by keyed bone; on a control rig, by control.
         location: (F, 3) values of the location channel of the bone that moves the root.
-        stands: for a control rig, (F, 4, 4) matrices of the bones and controls in armature space, by name.
+        bone_matrices: for a control rig, (F, 4, 4) matrices of the bones and controls in armature space, by name.
     """
 
     skeleton: Skeleton
@@ -42,7 +42,7 @@ class Motion:
     roots: FloatArray
     channels: dict[str, FloatArray]
     location: FloatArray
-    stands: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
+    bone_matrices: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
 
 
 class Take:
@@ -121,9 +121,9 @@ class Take:
         turned = [self.place, *map(self.posed.holder, sorted(self.keyed))]
         holders = {holder: self._channel(holder) for holder in turned if self.rotation_curves(holder)}
         held: dict[str, list[list[float]]] = {each: [] for each in holders}
-        places, trees, played = [], [], self.posed.played
+        places, trees, played = [], [], self.posed.sampled_bones
         counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
-        stands = np.empty((len(frames), len(counting), 16))
+        bone_matrices = np.empty((len(frames), len(counting), 16))
         keeper = PoseKeeper(scene, self._armature)
         try:
             for row, frame in enumerate(frames.tolist()):
@@ -133,7 +133,7 @@ class Take:
                 places.append(bones[self.place].location[:] if self.place in bones else (0.0, 0.0, 0.0))
                 if not self.posed.by_channels:
                     trees.append(tree_of(self._armature, self.skeleton.names[0]))
-                    stands[row] = read_channel(self._armature, "matrix", 16)[list(counting.values())]
+                    bone_matrices[row] = read_channel(self._armature, "matrix", 16)[list(counting.values())]
         finally:
             keeper.restore()
         channels = {holder: np.array(values, dtype=np.float64) for holder, values in held.items()}
@@ -143,7 +143,9 @@ class Take:
         rotations = np.array([tree.rotations for tree in trees])
         roots = np.array([tree.root_location for tree in trees])
         # Blender passes matrices column by column.
-        matrices = dict(zip(counting, stands.reshape(-1, len(counting), 4, 4).transpose(1, 0, 3, 2), strict=True))
+        matrices = dict(
+            zip(counting, bone_matrices.reshape(-1, len(counting), 4, 4).transpose(1, 0, 3, 2), strict=True)
+        )
         return Motion(self.skeleton, frames, rotations, roots, channels, location, matrices)
 
     def _channel(self, holder: str) -> str:

@@ -37,7 +37,7 @@ def live_switched(kept: PropertyGroup, _context: bpy.types.Context) -> None:
         listener(rig)
 
 
-def solved_anew(group: PropertyGroup, _context: bpy.types.Context) -> None:
+def update_live_pose(group: PropertyGroup, _context: bpy.types.Context) -> None:
     """Handle a change of a setting that a live rig's pose depends on."""
     rig: Any = group.id_data
     if type(group).__name__ == "FabrikEffector":
@@ -50,7 +50,7 @@ def poses_live_rigs(group: _Group) -> _Group:
     """Make every change of a property group update a live rig, except changes of lists; returns the class."""
     for declared in group.__annotations__.values():
         if declared.function is not CollectionProperty:
-            declared.keywords.setdefault("update", solved_anew)
+            declared.keywords.setdefault("update", update_live_pose)
     return group
 
 
@@ -315,7 +315,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         description="How the root bone moves when bones are dragged, solved or baked",
         items=ROOTS,
         default="AUTO",
-        update=solved_anew,
+        update=update_live_pose,
     )
     bake: PointerProperty(name="Bake", description="Settings of the Bake panel", type=FabrikBakeSettings)
     capture: PointerProperty(name="Capture", description="The rig's markers", type=FabrikCapture)
@@ -359,7 +359,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         default=1.0,
         min=0.0,
         max=1.0,
-        update=solved_anew,
+        update=update_live_pose,
     )
     stored_pose: CollectionProperty(
         name="Stored Pose", description="The pose when live was switched on", type=FabrikStoredBone

@@ -76,7 +76,7 @@ def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
             "fix one of them"
         )
     start = float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0
-    return to_clip(names, rate, samples.points, unit, up_axis, "Y", _lies(table, samples, rate), start)
+    return to_clip(names, rate, samples.points, unit, up_axis, "Y", _header_warnings(table, samples, rate), start)
 
 
 def _lines(text: str) -> list[_Line]:
@@ -212,7 +212,7 @@ def _rate_of_times(samples: _Samples) -> float | None:
     return rate * float(frames[-1] - frames[0]) / float(np.median(steps)) / len(steps)
 
 
-def _lies(table: _Table, samples: _Samples, rate: float) -> list[str]:
+def _header_warnings(table: _Table, samples: _Samples, rate: float) -> list[str]:
     """Warnings about header fields and counting columns that do not match the rows."""
     lies = []
     frame_count, marker_count, _ = samples.points.shape

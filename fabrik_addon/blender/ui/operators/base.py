@@ -22,7 +22,7 @@ Bones: TypeAlias = Sequence[bpy.types.PoseBone]
 _Runs: TypeAlias = Callable[..., set[str]]
 
 
-def says_why_not(method: _Runs) -> _Runs:
+def reports_errors(method: _Runs) -> _Runs:
     """Decorate `execute`, `invoke` or `modal` of an operator to report a FabrikError in one line and cancel."""
 
     def guarded(self: Any, *arguments: Any) -> set[str]:
@@ -74,7 +74,7 @@ class OnRig:
             cls.poll_message_set(told(reason))
         return not reason
 
-    @says_why_not
+    @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Run and report the result, or report an error in one line."""
         done, left = self.run(context, rig_at_hand(context))
@@ -196,7 +196,7 @@ class InSteps(OnRig):
         """Report the result; returns the result of the operator."""
         raise NotImplementedError
 
-    @says_why_not
+    @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Run all steps at once."""
         from ....markers.steps import finish

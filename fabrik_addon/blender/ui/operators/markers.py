@@ -18,7 +18,7 @@ from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
 from ...settings.rig import rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_mapped, why_no_rig
 from ..translations import told
-from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, keyword, says_why_not
+from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, keyword, reports_errors
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -119,7 +119,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
             return set(self.invoke_popup(context))
         return set(super().invoke(context, event))
 
-    @says_why_not
+    @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Read all files, then import them. If a file can't be read, the scene does not change."""
         from ....markers.files.layouts import LayoutError

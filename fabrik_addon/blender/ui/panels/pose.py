@@ -21,7 +21,7 @@ from ..operators.effectors import (
     FABRIK_OT_remove_effector,
 )
 from ..operators.posing import FABRIK_OT_keep_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve, FABRIK_OT_use_control_rig
-from ..overlays.handlers import GOALS_SWITCH, LIMITS_SWITCH, catch_up
+from ..overlays.handlers import GOALS_SWITCH, LIMITS_SWITCH, add_missing_handlers
 from ..translations import CONTEXT, said
 from .base import (
     AboutRig,
@@ -55,7 +55,7 @@ class FABRIK_PT_drag(PoseTab, Panel):
         draw_lines(self.layout, next_in_pose(rig), "INFO")
         if why_no_rig(rig) or rig is None:
             return
-        catch_up(rig)
+        add_missing_handlers(rig)
         self.layout.use_property_split = True
         self.layout.use_property_decorate = False
         _draw_drag(self.layout, rig)
