@@ -181,7 +181,7 @@ def measure_self_collision():
     rig, rows, aims = open_human(), [], []
     keeper, goals = Keeper(rig), reachable_goals("hands")
     for switch in (False, True):
-        rig.fabrik.use_self_collision = switch
+        rig.fabrik.bake.self_collision = "AUTO" if switch else "OFF"
         found, seconds = [], []
         for bone, points in goals.items():
             for goal in points:

@@ -227,7 +227,7 @@ def keyed_steps(
     keeper = PoseKeeper(context.scene, armature)
     try:
         trees, matrices = yield from within(0.0, _SOLVING_ENDS, find(context, armature, settings, seconds))
-        if settings.self_collision:
+        if settings.self_collision == "ON":
             with timed(seconds, "self-collision"):
                 trees = tuple(without_self_collisions(armature, tree) for tree in trees)
         with timed(seconds, "write"):

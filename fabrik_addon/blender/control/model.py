@@ -1,7 +1,7 @@
 """Converts poses of a body to channels of its controls, for one pose or many."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import bpy
@@ -69,16 +69,25 @@ class ControlPose:
 
 
 @dataclass(frozen=True, eq=False)
-class ControlRigPoses:
-    """The state of a control rig over F frames: matrices (F, 4, 4) of its bones in armature space, by name.
+class Motion:
+    """The poses of a tree of bones on F frames.
 
-    rotations: by control, (F, 4) rotations of its own channels, if they change. location: (F, 3) the root control's
-    location.
+    Attributes:
+        frames: (F,) in rising order. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
+        channels: (F, 3 or 4) values of the rotation channels by keyed bone; on a control rig, by control.
+        own: (F, 4) the same rotations as quaternions.
+        location: (F, 3) values of the location channel of the bone that moves the root.
+        matrices: for a control rig, (F, 4, 4) matrices of the bones and controls in armature space, by name.
     """
 
-    matrices: Mapping[str, FloatArray]
-    rotations: Mapping[str, FloatArray]
+    skeleton: Skeleton
+    frames: FloatArray
+    rotations: FloatArray
+    roots: FloatArray
+    channels: Mapping[str, FloatArray]
+    own: Mapping[str, FloatArray]
     location: FloatArray
+    matrices: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
 
 
 class ControlModel:
@@ -95,11 +104,11 @@ class ControlModel:
         skeleton: Skeleton,
         *,
         moves: bool,
-        over: ControlRigPoses | None = None,
+        over: Motion | None = None,
     ) -> None:
         """Read the rig's last evaluated pose.
 
-        moves: whether the body is moved too. over: the rig's state on F frames; then poses are those of the same
+        moves: whether the body is moved too. over: the rig's motion over F frames; then poses are those of the same
         frames.
         """
         bones = rig.pose.bones
@@ -139,9 +148,7 @@ class ControlModel:
             # A scaled parent also scales the location.
             self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
 
-    def _look(
-        self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: ControlRigPoses | None
-    ) -> None:
+    def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: Motion | None) -> None:
         """Read the matrices of controls, of their leaders, and of the bones that follow them."""
         turned, self._heads, at_rest = _read_matrices(rig, (*self.controls, *leaders), over)
         rotations_now, self._bone_heads, _ = _read_matrices(rig, skeleton.names, over)
@@ -156,7 +163,7 @@ class ControlModel:
         if over is not None:
             present = np.tile(present, (len(over.location), 1, 1))
             for row, name in enumerate(self.controls):
-                present[:, row] = over.rotations.get(name, present[:, row])
+                present[:, row] = over.own.get(name, present[:, row])
         self._own_turns = matrix_from_quaternion(present)
         self._frames = _inverse(self._carried(self._turned)) @ self._turned @ _inverse(self._own_turns)
 
@@ -198,7 +205,7 @@ class ControlModel:
 
 
 def _read_matrices(
-    rig: bpy.types.Object, names: Sequence[str], over: ControlRigPoses | None
+    rig: bpy.types.Object, names: Sequence[str], over: Motion | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rest rotations of bones, armature space."""
     bones = [rig.pose.bones[name] for name in names]

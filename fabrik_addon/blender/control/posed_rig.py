@@ -39,7 +39,7 @@ from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch
 from ..rig.rotation_modes import local_rotation, property_name, to_channels
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
 from .limbs import LimbOnIk, Update, kept_on_ik
-from .model import ControlModel, ControlRigPoses
+from .model import ControlModel, Motion
 from .switches import bone_in_path, keyed_switches, with_linked_values
 from .writer import ControlWriter, Deviation, TakeChannels, deviation_warning, deviations
 
@@ -261,17 +261,15 @@ class PlainRig:
         """The bones whose matrices on each frame are needed by `channels_for_edit`."""
         return set()
 
-    def channels_for_edit(
-        self, skeleton: Skeleton, old: _Poses, new: _Poses, over: ControlRigPoses
-    ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
+    def channels_for_edit(self, old: Motion, new: _Poses) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
         """The channels for new poses that replace the old ones of a rig over F frames.
 
         Returns (F, 4) rotations by bone or control with keys, (F, 3) the change of the root's location, and the
-        controls that would rotate but have no keys. over: the rig's state over the frames.
+        controls that would rotate but have no keys.
         """
-        root = self.rig.pose.bones[skeleton.names[0]]
-        shift = root_location_channel(root, new[1]) - root_location_channel(root, old[1])
-        return {name: new[0][:, skeleton.index(name)] for name in over.rotations}, shift, ()
+        root = self.rig.pose.bones[old.skeleton.names[0]]
+        shift = root_location_channel(root, new[1]) - root_location_channel(root, old.roots)
+        return {name: new[0][:, old.skeleton.index(name)] for name in old.own}, shift, ()
 
     def keyed(self, bones: Sequence[str], roots: Sequence[str]) -> Iterator[_Pair]:
         """The (bone, property) pairs to key for a pose of some bones and of moved roots."""
@@ -550,24 +548,23 @@ class ControlRig(PlainRig):
             names |= {control.name, control.turns_with, control.shares_turn}
         return names
 
-    def channels_for_edit(
-        self, skeleton: Skeleton, old: _Poses, new: _Poses, over: ControlRigPoses
-    ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
+    def channels_for_edit(self, old: Motion, new: _Poses) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
         """As in `PlainRig`. Each control rotates, in its own frame, by the change of the body's pose.
 
         Rounding errors are the same in both poses, so they don't change keys.
         """
-        moves = not self._kept.carriers[skeleton.names[0]].parent
-        model = ControlModel(self.rig, self._kept, skeleton, moves=moves, over=over)
-        before, after = (model.pose(forward_kinematics(skeleton, *each)) for each in (old, new))
+        moves = not self._kept.carriers[old.skeleton.names[0]].parent
+        model = ControlModel(self.rig, self._kept, old.skeleton, moves=moves, over=old)
+        poses = (old.rotations, old.roots), new
+        before, after = (model.pose(forward_kinematics(old.skeleton, *each)) for each in poses)
         found, unkeyed = {}, []
         for row, name in enumerate(model.controls):
             was, becomes = before.rotations[:, row], after.rotations[:, row]
-            if name in over.rotations:
-                found[name] = product(over.rotations[name], product(conjugate(was), becomes))
+            if name in old.own:
+                found[name] = product(old.own[name], product(conjugate(was), becomes))
             elif angle_between(was, becomes).max() > _UNKEYED:
                 unkeyed.append(name)
-        shift = np.zeros_like(over.location)
+        shift = np.zeros_like(old.location)
         if before.place is not None and after.place is not None:
             shift = after.place - before.place
         return found, shift, tuple(unkeyed)

@@ -16,16 +16,16 @@ import numpy as np
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import angle_between, conjugate, product
-from ..control.model import ControlRigPoses
+from ..control.model import Motion
 from ..control.posed_rig import posed_rig
 from ..control.switches import bone_in_path
 from ..rig import keyframes
 from ..rig.armature import RigError
 from ..rig.keyframes import add_strip, bone_path, channels_of, new_strip_action, write_curves
 from ..rig.locks import unlocked_location, unlocked_rotation
-from ..rig.rotation_modes import from_channels, property_name, to_channels
+from ..rig.rotation_modes import property_name, to_channels
 from ..settings.rig import rig_settings
-from .take import SAME_FRAME, Motion, Take, cycle_of, in_cycle
+from .take import SAME_FRAME, Take, cycle_of, in_cycle
 
 # A curve is identified by its data path and its index.
 Curves: TypeAlias = Mapping[tuple[str, int], bpy.types.FCurve]
@@ -284,14 +284,12 @@ def new_channels(
 ) -> NewChannels:
     """The changes of a motion's channels for new local rotations (F, J, 4) and roots (F, 3)."""
     bones = armature.pose.bones
-    own = {name: from_channels(bones[name].rotation_mode, held) for name, held in old.channels.items()}
-    over = ControlRigPoses(old.bone_matrices, own, old.location)
-    poses = (old.rotations, old.roots), (rotations, roots)
-    after, shift, unkeyed = posed_rig(armature).channels_for_edit(old.skeleton, *poses, over)
-    found = []
-    for name, turned in after.items():
-        if angle_between(own[name], turned).max() > LEAST_TURN:
-            found.append(Turned(bones[name], own[name], turned, old.channels[name]))
+    after, shift, unkeyed = posed_rig(armature).channels_for_edit(old, (rotations, roots))
+    found = [
+        Turned(bones[name], old.own[name], turned, old.channels[name])
+        for name, turned in after.items()
+        if angle_between(old.own[name], turned).max() > LEAST_TURN
+    ]
     stays = not shift.size or np.abs(shift).max() <= LEAST_MOVE
     return NewChannels(found, None if stays else bones[take.place], old.location + shift, unkeyed)
 

@@ -19,6 +19,7 @@ from ...human.naming_schemes import match
 from ...markers.feet import FootPoint, find_stances, foot_points
 from ..bake.jobs import check_still
 from ..capture.matching import scene_rate
+from ..control.model import Motion
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import core_effector, pins
 from ..goals.problem import rig_problem, root_mode
@@ -26,7 +27,7 @@ from ..posing.drag import DragSetup
 from ..rig.armature import BONE_HEAD, RigError, Tree, bone_offset, check_unscaled
 from ..rig.locks import OTHERWISE
 from ..settings.rig import rig_settings
-from .take import SAME_FRAME, Motion, Take, tree_of
+from .take import SAME_FRAME, Take, tree_of
 
 # Meters. A contact ends if a point of the foot is higher or lower than in the middle of its contact by more than
 # this. The noise of markers is 1 to 2 mm. The heel of the sample walk rises by 5 mm within three frames

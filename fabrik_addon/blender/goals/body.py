@@ -138,7 +138,7 @@ def collision_of(armature: bpy.types.Object, skeleton: Skeleton, *, always: bool
 
     Bones outside the skeleton keep their current pose. always: also return the capsules if they are off.
     """
-    found = fitted(armature) if always or rig_settings(armature).use_self_collision else None
+    found = fitted(armature) if always or rig_settings(armature).bake.self_collision != "OFF" else None
     if found is None:
         return None
     capsules = []

@@ -19,7 +19,7 @@ from bpy.types import PropertyGroup
 from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
-from .in_use import Moment, Stored, note, noting
+from .in_use import Moment, Stored, noting, update_live_pose
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
 from .overrides import overridable
@@ -35,15 +35,6 @@ def live_switched(kept: PropertyGroup, _context: bpy.types.Context) -> None:
     rig: Any = kept.id_data
     for listener in LIVE_LISTENERS:
         listener(rig)
-
-
-def update_live_pose(group: PropertyGroup, _context: bpy.types.Context) -> None:
-    """Handle a change of a setting that a live rig's pose depends on."""
-    rig: Any = group.id_data
-    if type(group).__name__ == "FabrikEffector":
-        note("effectors")
-    if rig.fabrik.live:
-        rig.update_tag(refresh={"OBJECT"})
 
 
 def poses_live_rigs(group: _Group) -> _Group:
@@ -216,11 +207,6 @@ class PostureSettings:
         default=True,
     )
     use_floor: BoolProperty(name="Floor", description="Keep feet, hands and knees above the floor")
-    use_self_collision: BoolProperty(
-        name="Self-Collision",
-        description="Keep arms, legs, head and trunk of a human rig from intersecting",
-        default=True,
-    )
     show_capsules: BoolProperty(
         name="Show Capsules",
         description="Draw the capsules used by Self-Collision",
