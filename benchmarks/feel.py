@@ -17,10 +17,9 @@ from support import scenes
 from benchmarks import cases
 from benchmarks.natural_paths import FEET, Dragged, Path3, follow, open_human, pin_only, present
 from benchmarks.tables import Aim, Part, table
+from fabrik_addon.blender.goals.body import fitted
 from fabrik_addon.blender.goals.effectors import add_effector
-from fabrik_addon.blender.goals.support import fitted
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core import Effector, Options, Solver, forward_kinematics

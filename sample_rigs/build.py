@@ -16,7 +16,7 @@ import bpy
 import fabrik_addon
 from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
 from fabrik_addon.blender.limits.preset import apply_preset
-from fabrik_addon.blender.posing.solve_frame import solve_frame
+from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.settings.rig import rig_settings
 
 from .recipe import blend_files, markers
@@ -31,24 +31,17 @@ TARGET_SIZE = 0.05
 STEPS = """\
 FABRIK: your first pose
 
-1. Put the mouse over the 3D viewport and press N.
-   Open the tab FABRIK Pose.
+1. Put the mouse over the 3D viewport and press N. Open the tab FABRIK Pose.
 
-2. The target of the left hand is selected.
-   Press G and move the mouse. The person follows,
-   the pinned feet stay. Click to finish.
-   If the hand can't reach the target, an orange
-   line shows the distance.
+2. The target of the left hand is selected. Press G and move the mouse. The person follows, and the pinned feet stay. \
+Click to finish. If the hand can't reach the target, an orange line shows the distance.
 
-3. Click the armature and press Ctrl Tab for
-   Pose mode. Click the bone of the head, press F
-   and move the mouse. Click to finish.
+3. Click the armature and press Ctrl Tab for Pose mode. Click the bone of the head, press F and move the mouse. \
+Click to finish.
 
-4. Drag the hips down in the same way: a squat.
-   Esc while you drag restores the old pose.
+4. Drag the hips down in the same way: a squat. Esc while you drag restores the old pose.
 
-5. Keyframe Solved Bones saves the pose as keys.
-   The question mark opens the user guide.
+5. Keyframe Solved Bones saves the pose as keys. The question mark opens the user guide.
 """
 # The paper's model with the joints of a human.
 LIMITED = "hand"
@@ -73,7 +66,7 @@ def build(folder: Path) -> None:
     fabrik_addon.register()
     try:
         first_pose(rig)
-        blend_files.show_text("Steps", STEPS)
+        blend_files.show_text("Steps.txt", STEPS)
         blend_files.save_file(folder / "first_pose.blend")
     finally:
         fabrik_addon.unregister()

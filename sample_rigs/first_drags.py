@@ -65,7 +65,7 @@ def main() -> int:
 def _pose(path: Path) -> None:
     """Key the end of each drag on a frame of its own, from 1 on, and save that as a file."""
     from fabrik_addon.blender.goals.effectors import pin_bones  # noqa: PLC0415
-    from fabrik_addon.blender.posing.drag.session import begin_drag  # noqa: PLC0415
+    from fabrik_addon.blender.posing.drag import begin_drag  # noqa: PLC0415
 
     bpy.ops.wm.open_mainfile(filepath=str(PERSON))
     rig = next(item for item in bpy.context.scene.objects if item.type == "ARMATURE")

@@ -42,7 +42,10 @@ def frame(rig: bpy.types.Object) -> None:
 
 
 def show_text(name: str, content: str) -> None:
-    """Show a text at the right of the layout that is opened, in place of the Properties editor."""
+    """Show a text at the right of the layout that is opened, in place of the Properties editor.
+
+    name: with a suffix such as ".txt"; without one, Blender colors words as in Python.
+    """
     text = bpy.data.texts.new(name)
     text.write(content)
     text.cursor_set(0)
@@ -51,7 +54,7 @@ def show_text(name: str, content: str) -> None:
     with bpy.context.temp_override(window=window, area=area):
         bpy.ops.screen.space_type_set_or_cycle(space_type="TEXT_EDITOR")
     editor = area.spaces.active
-    editor.text, editor.show_line_numbers, editor.font_size = text, False, 14
+    editor.text, editor.show_line_numbers, editor.show_word_wrap, editor.font_size = text, False, True, 14
 
 
 def save_file(path: Path) -> None:

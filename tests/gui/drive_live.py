@@ -71,10 +71,15 @@ def steps():
 
 
 def live_follows_a_target_moved_with_g():
-    """Live is on; then G, mouse, click on the target of a hand."""
+    """Live is on; a click on a hand selects its target, not the rig that is drawn in front; then G, mouse, click."""
     rig().fabrik.live = True
+    mode("OBJECT")
     yield 0.5
-    choose(target("hand.L"))
+    g.goto(*g.view_xy(target("hand.L").matrix_world.translation))
+    yield
+    g.click()
+    yield 0.5
+    assert bpy.context.selected_objects == [target("hand.L")], bpy.context.selected_objects
     with g.override():
         bpy.ops.ed.undo_push(message="live is on")
     g.goto(*g.center())

@@ -22,19 +22,18 @@ from ...markers.gaps import fill_points, fill_rotations
 from ...markers.steps import finish, within
 from ...markers.take import TakeSettings, solve_take_steps
 from ..capture.takes import take_name
+from ..goals.body import collision_of
 from ..goals.effectors import check_followed, follows_markers
-from ..goals.support import collision_of
 from ..posing import live
-from ..rig.actions import check_action, check_not_shared
 from ..rig.armature import check_editable, check_rig
+from ..rig.keyframes import check_action, check_not_shared
 from ..rig.legal import legal_pose
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.selection import selected_bones
-from .jobs import BakedTree, Job, sample
+from .jobs import BakedTree, BakeError, BakeSettings, Job, sample
 from .keys import Writing, check_root_motion, off_their_keys, write_keys, written_bones
 from .report import BakeResult, make_report, tell
-from .settings import BakeError, BakeSettings
 
 
 def solve(jobs: Sequence[Job]) -> Generator[float, None, tuple[BakedTree, ...]]:

@@ -16,9 +16,8 @@ from ...markers.files.suffixes import SUFFIXES
 from ...markers.mapping.labels import PRESETS
 from ...markers.report.text import table_text
 from ..capture.import_markers import Timing
-from ..capture.import_options import IMPORT_OPTIONS
 from ..settings.bake_options import OPTIONS
-from ..settings.markers import CALIBRATION_OPTIONS
+from ..settings.markers import CALIBRATION_OPTIONS, IMPORT_OPTIONS
 from .batch import (
     INTERRUPTED,
     WORKER,

@@ -15,14 +15,20 @@ from ..control.switches import bone_in_path
 from ..control.writer import TakeChannels
 from ..goals.places import is_led
 from ..goals.problem import RigProblem
-from ..rig.actions import add_strip, channels_of, current_or_new_action, new_action_like, new_strip_action
-from ..rig.keyframes import bone_path, make_steps, write_curves
+from ..rig.armature import object_scale, stretch_scales
+from ..rig.keyframes import (
+    add_strip,
+    bone_path,
+    channels_of,
+    current_or_new_action,
+    make_steps,
+    new_action_like,
+    new_strip_action,
+    write_curves,
+)
 from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.rotation_modes import from_channels, to_channels
-from ..rig.spaces import object_scale
-from ..rig.stretch import stretch_scales
-from .jobs import BakedTree
-from .settings import BakeError, BakeSettings
+from .jobs import BakedTree, BakeError, BakeSettings
 
 
 def rotation_keys(rotation_mode: str, values: FloatArray, angle: float) -> IntArray:

@@ -14,18 +14,15 @@ from ...core.arrays import FloatArray, IntArray
 from ...markers.report.doubts import result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, replace_file, rotations_line
-from ..capture.clip import why_another_speed
-from ..capture.matching import matching_doubts_of, of_take
+from ..capture.matching import matching_doubts_of, of_take, why_another_speed
 from ..capture.takes import new_record_of, take_name
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import follows_markers
 from ..limits.constraints import is_own
-from ..rig.spaces import object_scale
+from ..rig.armature import object_scale
 from ..settings.rig import rig_settings
 from ..settings.why_not import mapped_markers
-from .animated import animated_limits
-from .jobs import BakedTree
-from .settings import BakeSettings
+from .jobs import BakedTree, BakeSettings, animated_limits
 
 # If the trees of a rig have different statuses on a frame, the frame gets the first of these.
 _WORST_FIRST: Final = (

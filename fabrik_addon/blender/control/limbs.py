@@ -16,10 +16,9 @@ from mathutils import Matrix, Vector
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import quaternion_from_matrix, rotation_vector_from_quaternion
-from ..rig.armature import nearest_rotations
+from ..rig.armature import as_array, nearest_rotations
 from ..rig.locks import moved_by
 from ..rig.pose_writer import HeldChannels, read_switch
-from ..rig.spaces import as_array
 from ..settings.control import FabrikControlRig, moves
 from ..settings.rig import rig_settings
 from .model import add_to_channels, free_channels

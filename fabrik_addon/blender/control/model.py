@@ -17,10 +17,9 @@ from ...core.rotations import (
     rotation_between,
     slerp,
 )
-from ..rig.armature import nearest_rotations
+from ..rig.armature import as_array, nearest_rotations, object_scale
 from ..rig.locks import locked_channels
 from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
-from ..rig.spaces import as_array, object_scale
 from ..settings.control import FabrikControlRig
 
 

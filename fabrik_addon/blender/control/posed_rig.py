@@ -23,12 +23,20 @@ from ...core.rotations import (
     quaternion_from_matrix,
 )
 from ..rig import armature as plain
-from ..rig.armature import Channels, Tree, check_bones, check_editable, nearest_rotations, root_location_channel
+from ..rig.armature import (
+    Channels,
+    Tree,
+    as_array,
+    check_bones,
+    check_editable,
+    nearest_rotations,
+    object_scale,
+    root_location_channel,
+)
 from ..rig.keyframes import ROTATION_CHANNELS, bone_path
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
 from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch
 from ..rig.rotation_modes import local_rotation, property_name, to_channels
-from ..rig.spaces import as_array, object_scale
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
 from .limbs import LimbOnIk, Update, stay_on_ik
 from .model import ControlModel, Stands

@@ -12,10 +12,9 @@ from ...core import forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import rotation_vector_from_matrix
-from ..rig.armature import nearest_rotations
+from ..rig.armature import as_array, meters_per_unit, nearest_rotations
 from ..rig.keying import key_in_steps
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch
-from ..rig.spaces import as_array, meters_per_unit
 from ..settings.control import FabrikControlRig
 from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
 from .model import ControlModel

@@ -17,21 +17,18 @@ from ...core.rotations import (
     quaternion_from_matrix,
 )
 from ...markers.steps import finish
-from ..capture.clip import scene_rate
+from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import why_no_target
 from ..goals.places import sample_steps
-from ..posing.drag.setup import DragSettings, DragSetup
-from ..rig.actions import check_action
-from ..rig.armature import RigError, check_bones, check_editable, check_rig
+from ..posing.drag import DragSettings, DragSetup
+from ..rig.armature import RigError, bone_offset, check_bones, check_editable, check_rig, meters_per_unit
+from ..rig.keyframes import check_action, check_not_shared
 from ..rig.pose_writer import PoseKeeper
-from ..rig.spaces import bone_offset, meters_per_unit
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
-from .contacts import Contact, Stand, find_contacts
-from .keys import Change, changes_of, new_channels, write_changes
-from .replaced import keep_before, keep_written, put_back
-from .span import Extent, Span, check_on_fk, span_over
+from .keys import Change, changes_of, keep_before, keep_written, new_channels, put_back, write_changes
+from .span import Contact, Extent, Span, Stand, check_on_fk, find_contacts, span_over
 from .take import Take, every_curve, is_animated, tree_of
 
 # Share of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.
@@ -115,6 +112,7 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
     Removes holds from earlier calls first. ease: maximum number of frames to ease in and out; None for half a second.
     """
     check_rig(armature)
+    check_not_shared(armature)
     holds = rig_settings(armature).holds
     for number in range(len(holds) - 1, -1, -1):
         if holds[number].is_contact:
@@ -213,6 +211,7 @@ def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], s
     check_rig(armature)
     check_editable(armature)
     check_action(armature, new=False)
+    check_not_shared(armature)
     check_bones(armature, bone)
     if not is_animated(armature):
         raise RigError(f"{armature.name!r} has no animation to hold: bake or key some first")

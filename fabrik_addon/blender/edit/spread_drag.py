@@ -17,15 +17,13 @@ from ...core.edit import EditPoses, EditSolver, between
 from ...core.model.bodies import effector_offset
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ..control.posed_rig import posed_rig
+from ..goals.body import floor_of
 from ..goals.effectors import take_pins_along
-from ..goals.support import floor_of
-from ..posing.drag.session import SHOWN, Drag, StepResult, begin_drag
-from ..posing.drag.setup import DragSettings, DragSetup
-from ..rig.actions import check_action
-from ..rig.armature import RigError, check_bones, check_editable, check_rig
+from ..posing.drag import SHOWN, Drag, DragSettings, DragSetup, StepResult, begin_drag
+from ..rig.armature import RigError, check_bones, check_editable, check_rig, object_scale
+from ..rig.keyframes import check_action, check_not_shared
 from ..rig.keying import is_auto_keying
 from ..rig.pose_writer import PoseKeeper
-from ..rig.spaces import object_scale
 from ..settings.control import solved_bone
 from ..settings.rig import rig_settings
 from .keys import changes_of, new_channels, write_changes, write_layer
@@ -202,6 +200,8 @@ def begin_spread(
     if not is_animated(armature):
         raise RigError(f"{armature.name!r} has no keys to edit: bake or key some motion first")
     check_action(armature, new=False)
+    if "LAYER" not in spread.to:
+        check_not_shared(armature)
     context.view_layer.update()
     return SpreadDrag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()), point, spread)
 

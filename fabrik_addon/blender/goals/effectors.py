@@ -15,8 +15,7 @@ from ...core import Effector
 from ...core.model.skeleton import Skeleton
 from ...human.naming_schemes import match
 from ..rig import keyframes
-from ..rig.armature import RigError, check_bones, check_editable
-from ..rig.spaces import BONE_HEAD, armature_point, meters_per_unit
+from ..rig.armature import BONE_HEAD, RigError, armature_point, check_bones, check_editable, meters_per_unit
 from ..settings.control import solved_bone
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
@@ -264,6 +263,7 @@ def _new_target(
     empty = bpy.data.objects.new(f"{name} target", None)
     empty.empty_display_type = "SPHERE"
     empty.empty_display_size = _TARGET_SIZE * bone.length * meters_per_unit(rig)
+    empty.show_in_front = True  # otherwise a click on it selects a rig that is drawn in front
     empty.location = rig.matrix_world @ armature_point(bone, point)
     empty.rotation_euler = (rig.matrix_world @ bone.matrix).to_euler()
     targets_collection(context.scene).objects.link(empty)

@@ -14,8 +14,8 @@ from ...core.arrays import BoolArray, FloatArray, times
 from ...core.errors import TargetError
 from ...markers.steps import finish
 from ..rig import keyframes
+from ..rig.armature import as_array
 from ..rig.keyframes import bone_path
-from ..rig.spaces import as_array
 from ..settings.markers import MARKER_NAME, MARKER_STEP
 from .effectors import Partner, Pin, Target
 from .problem import RigProblem

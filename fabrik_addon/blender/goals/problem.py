@@ -16,14 +16,13 @@ from ...core.kernel.hanging import HangFrom
 from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
 from ..control.posed_rig import posed_rig
-from ..rig.armature import RigError, Tree, check_unscaled, cut_tree, freeze
+from ..rig.armature import RigError, Tree, check_unscaled, cut_tree, freeze, solved_slides, stretched
 from ..rig.locks import WithLocks
-from ..rig.posture_masses import masses_of
-from ..rig.stretch import solved_slides, stretched
 from ..settings.limit_properties import read_limits
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
+from .body import collision_of, floor_of, masses_of, support_of
 from .effectors import (
     Partner,
     Pin,
@@ -36,7 +35,6 @@ from .effectors import (
     goal_of,
     turning_bones,
 )
-from .support import collision_of, floor_of, support_of
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,7 @@ class RigProblem:
 
     def why_short(self, solver: DragSolver) -> str:
         """A text about why effectors miss their targets in a solver's pose; "" if there is no reason."""
-        holder = solver.holding()
+        holder = solver.blocking_constraint()
         if holder is None:
             return ""
         pinned = {each.bone: each.shown_bone for each in enabled_effectors(self.rig) if each.kind == "PIN"}

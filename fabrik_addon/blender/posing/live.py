@@ -83,6 +83,11 @@ def resume(rig: bpy.types.Object | None = None) -> None:
     follow()
 
 
+def is_paused(rig: bpy.types.Object) -> bool:
+    """Whether something else poses a live rig at the moment, such as a drag."""
+    return rig.session_uid in _WATCHED.resting
+
+
 def why_short(rig: bpy.types.Object) -> str:
     """Why a live rig misses its targets, such as "foot.L is at its limit"; "" without a reason."""
     posed = _WATCHED.posed.get(rig.session_uid) if seen(rig).live else None
@@ -162,7 +167,7 @@ def go_on() -> float | None:
 
 def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
     """Pose a rig, and store the reason for the sidebar if it cannot be posed."""
-    from .live_pose import try_pose
+    from .solve import try_pose
 
     kept = rig_settings(rig)
     if rig.session_uid in _WATCHED.failed:

@@ -12,10 +12,9 @@ from ...core.errors import first_few
 from ..goals.effectors import check_effectors, set_pin
 from ..goals.places import present_places, tree_space
 from ..goals.problem import find_problems
-from ..limits.check_action import clamp_pose
-from ..rig.armature import RigError, check_editable
+from ..limits.action import clamp_pose
+from ..rig.armature import RigError, armature_point, check_editable
 from ..rig.legal import excess
-from ..rig.spaces import armature_point
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors

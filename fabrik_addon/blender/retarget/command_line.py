@@ -16,8 +16,8 @@ from ..bake.batch import Take
 from ..bake.command_line import Command, add_files, add_options, add_rate, chosen_options
 from ..bake.file import ADVICE, open_rig, show_range, write_files
 from ..bake.report import BakeResult
-from ..capture.import_options import IMPORT_OPTIONS
 from ..settings.bake_options import RETARGET_OPTIONS, KeyOptions
+from ..settings.markers import IMPORT_OPTIONS
 from .door import is_file, retarget_from
 
 _DESCRIPTION: Final = (

@@ -54,14 +54,14 @@ class Ball(Limit):
         return twist_between(self.twist)
 
     @cached_property
-    def sure(self) -> float:
+    def surely_inside(self) -> float:
         """Swings with x² + z² of their quaternion below this are inside, despite single precision."""
         least = min(self.angles)
         return inf if least >= pi else sin(0.5 * least) ** 2 * (1.0 - SINGLE)
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """Move the swing to the nearest point of the ellipse, and the twist to the nearer end of its range."""
-        return clamped(backend, rotation, self._nearest, self.between, self.sure)
+        return clamped(backend, rotation, self._nearest, self.between, self.surely_inside)
 
     def _nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
         right, front, left, back = self.angles

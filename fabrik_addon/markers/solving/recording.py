@@ -40,7 +40,7 @@ class Recording:
 
     def __init__(self, solver: Solver, targets: FloatArray, root_heads: FloatArray | None, rate: float) -> None:
         self.solver, self.targets, self.rate = solver, targets, rate
-        self._nearby, self._from_far = (
+        self._nearby, self._solve_by_passes = (
             with_options(solver, max_sweeps=0, restarts=0, repair_pops=False, most_steps=steps)
             for steps in (_STEPS, _STEPS_FROM_FAR)
         )
@@ -86,7 +86,7 @@ class Recording:
         expected = np.where(expected[..., :1] < 0.0, -expected, expected) * (1.0 - share)
         expected[..., :1] += share
         expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
-        solver = self._from_far if far else self._nearby
+        solver = self._solve_by_passes if far else self._nearby
         start, heads = self.solution.rotations[frames], self.solution.root_location[frames]
         prior = PosePrior(expected, counts)
         found = solver.solve(targets, start=start, start_location=heads, weights=weights, prior=prior)

@@ -16,10 +16,9 @@ from support import scenes
 from support.processes import run_python
 
 from fabrik_addon.blender.bake import command_line as cli
-from fabrik_addon.blender.capture.import_options import IMPORT_OPTIONS
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.settings.bake_options import OPTIONS, RETARGET_OPTIONS
-from fabrik_addon.blender.settings.markers import CALIBRATION_OPTIONS
+from fabrik_addon.blender.settings.markers import CALIBRATION_OPTIONS, IMPORT_OPTIONS
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

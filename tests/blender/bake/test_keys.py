@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from support import scenes
 
 from fabrik_addon.blender.bake.bake import bake, run_bake
+from fabrik_addon.blender.bake.jobs import BakeError, BakeSettings
 from fabrik_addon.blender.bake.keys import location_keys, rotation_keys
-from fabrik_addon.blender.bake.settings import BakeError, BakeSettings
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.rig.actions import KeyframeError
+from fabrik_addon.blender.rig.keyframes import KeyframeError
 from fabrik_addon.blender.rig.rotation_modes import from_channels, to_channels
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.core.rotations import angle_between
@@ -272,7 +272,7 @@ class TestCurrentAction:
         other.animation_data.action_slot = rig.animation_data.action_slot
         scenes.make_active(rig)
         before = scenes.digest()
-        with pytest.raises(KeyframeError, match="also animates 'Other' with the same slot: bake to a new action"):
+        with pytest.raises(KeyframeError, match="also animates 'Other' with the same slot: make it single-user"):
             run(rig, action="CURRENT")
         assert scenes.digest() == before
         run(rig)

@@ -6,9 +6,9 @@ import pytest
 from support import scenes, takes
 
 from fabrik_addon.blender.bake.bake import bake
-from fabrik_addon.blender.bake.settings import BakeSettings
+from fabrik_addon.blender.bake.jobs import BakeSettings
 from fabrik_addon.blender.control.posed_rig import posed_rig
-from fabrik_addon.blender.goals.support import collision_of
+from fabrik_addon.blender.goals.body import collision_of
 from fabrik_addon.blender.retarget.retarget import retarget_object_steps
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.capsules import Capsules

@@ -10,8 +10,7 @@ from support.takes import curves, go_to, poses
 from fabrik_addon.blender.edit.span import Spread
 from fabrik_addon.blender.edit.spread_drag import begin_spread
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.rig.actions import new_action
-from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
+from fabrik_addon.blender.rig.keyframes import bone_path, new_action, write_curves
 from fabrik_addon.blender.rig.pose_writer import write_switches
 from fabrik_addon.blender.rig.rotation_modes import property_name, to_channels
 from fabrik_addon.blender.ui.overlays import motion

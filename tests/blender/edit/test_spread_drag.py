@@ -7,17 +7,15 @@ from support import scenes, takes
 from support.dragging import farthest_outside, person, world
 from support.takes import go_to
 
-from fabrik_addon.blender.edit.contacts import contacts_about, find_contacts, standing
 from fabrik_addon.blender.edit.holds import add_hold
-from fabrik_addon.blender.edit.span import Spread
+from fabrik_addon.blender.edit.span import Spread, contacts_about, find_contacts, standing
 from fabrik_addon.blender.edit.spread_drag import begin_spread
 from fabrik_addon.blender.edit.take import Take, tree_of
+from fabrik_addon.blender.goals.body import floor_of
 from fabrik_addon.blender.goals.effectors import pin_bones
-from fabrik_addon.blender.goals.support import floor_of
-from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.posing.drag import DragSettings
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.rig.actions import new_action
-from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
+from fabrik_addon.blender.rig.keyframes import bone_path, new_action, write_curves
 from fabrik_addon.blender.rig.rotation_modes import to_channels
 from fabrik_addon.core.errors import FabrikError
 

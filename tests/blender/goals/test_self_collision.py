@@ -8,11 +8,10 @@ import pytest
 from mathutils import Matrix
 from support import scenes
 
+from fabrik_addon.blender.goals.body import collision_of, fitted
 from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
-from fabrik_addon.blender.goals.support import collision_of, fitted
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings
-from fabrik_addon.blender.posing.solve_frame import solve_frame
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
+from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.blender.settings.why_not import ARMATURES
 from fabrik_addon.blender.ui.overlays.goals import capsule_lines

@@ -9,8 +9,8 @@ from mathutils import Euler, Quaternion
 from support import checker, limited, scenes
 from support.limited import write_limit
 
-from fabrik_addon.blender.limits.check_action import Breach, check_action, mend_action
-from fabrik_addon.blender.rig import actions, keyframes
+from fabrik_addon.blender.limits.action import Breach, check_action, mend_action
+from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.armature import RigError
 from fabrik_addon.blender.settings.limit_properties import read_limit
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
@@ -214,7 +214,16 @@ class TestCheckAction:
         write_limit(bone, Hinge("X", 0.0, 1.0))
         key(bone, [Quaternion((1, 0, 0), angle) for angle in (0.5, 0.9)])
         bpy.ops.fabrik.check_action()
-        assert "The action is within all limits" in "".join(capfd.readouterr())
+        action = rig.animation_data.action
+        assert f"All limits are kept by action {action.name!r}" in "".join(capfd.readouterr())
+        bpy.ops.fabrik.limits_from_action(bones="forearm.L")
+        assert f"limited to their rotations in action {action.name!r}" in "".join(capfd.readouterr())
+        strip = rig.animation_data.nla_tracks.new().strips.new("Bends", 1, action)
+        strip.action_slot, rig.animation_data.action = rig.animation_data.action_slot, None
+        bpy.ops.fabrik.check_action()
+        assert f"All limits are kept by the NLA strips of {rig.name!r}" in "".join(capfd.readouterr())
+        bpy.ops.fabrik.limits_from_action(bones="forearm.L")
+        assert f"limited to their rotations in the NLA strips of {rig.name!r}" in "".join(capfd.readouterr())
 
     def test_strips_of_the_nla_are_checked_as_they_are_played(self, moving_rig):
         """Strips were ignored: the message was that there is no action."""
@@ -244,7 +253,7 @@ class TestCheckAction:
     def test_other_bones_of_the_action_alone_are_refused(self, rig):
         key(rig.pose.bones["head"], [(1, 0, 0, 0)])
         write_limit(rig.pose.bones["forearm.L"], Hinge("X", 0.0, 1.0))
-        assert "doesn't rotate any of the bones ('forearm.L')" in limited.refusal(bpy.ops.fabrik.check_action)
+        assert "None of the bones ('forearm.L') is rotated by action" in limited.refusal(bpy.ops.fabrik.check_action)
 
 
 class TestMend:
@@ -261,7 +270,7 @@ class TestMend:
         bpy.ops.fabrik.check_action(mend=True)
         assert "4 bones on" in "".join(capfd.readouterr())
         bpy.ops.fabrik.check_action()
-        assert "The action is within all limits" in "".join(capfd.readouterr())
+        assert "All limits are kept by action" in "".join(capfd.readouterr())
 
     def test_keys_inside_stay_where_they_are(self, rig):
         bone = rig.pose.bones["forearm.L"]
@@ -334,7 +343,7 @@ class TestAmendedCurves:
 
     @pytest.fixture
     def action(self, rig):
-        action = actions.new_action(rig, "Test")
+        action = keyframes.new_action(rig, "Test")
         keyframes.write_curves(action, rig, "location", [1, 5, 9], np.zeros((3, 3)), "g")
         for point in (point for curve in keyframes.curves(rig) for point in curve.keyframe_points):
             point.interpolation = "CONSTANT"

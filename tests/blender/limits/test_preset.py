@@ -84,7 +84,7 @@ def ends_of(bones, rotations):
 def bent_by(limit, degrees):
     """The quaternion of a hinge bent by an angle to the side that is farther open."""
     half = np.radians(degrees) / 2 * np.sign(limit.low + limit.high)
-    return np.array([np.cos(half), *(np.sin(half) * np.array(limit.turn_axis))])
+    return np.array([np.cos(half), *(np.sin(half) * np.array(limit.rotation_axis))])
 
 
 def numbers_of(limit):

@@ -10,8 +10,7 @@ from support import limited, scenes
 from support.dragging import active, changed, channels, drag_by, farthest_outside, heads, person, world
 
 from fabrik_addon.blender.goals.effectors import pin_bones
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings, DragSetup, pull_rope
+from fabrik_addon.blender.posing.drag import DragSettings, DragSetup, begin_drag, pull_rope
 from fabrik_addon.blender.rig.armature import RigError
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"

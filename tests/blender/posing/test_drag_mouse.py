@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabrik_addon.blender.posing.drag.mouse import DragInput, Lock, Ray, Typing, snap_step, turned_on
+from fabrik_addon.blender.posing.mouse import DragInput, Lock, Ray, Typing, snap_step, turned_on
 from fabrik_addon.blender.ui.overlays.drawing import locked_lines
 
 PLACE = np.array((0.3, 0.1, 1.2))

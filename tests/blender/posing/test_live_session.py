@@ -6,10 +6,9 @@ import pytest
 from support import scenes
 from support.limited import write_limit
 
+from fabrik_addon.blender.goals.body import floor_of, masses_of
 from fabrik_addon.blender.goals.problem import find_problems
-from fabrik_addon.blender.goals.support import floor_of
-from fabrik_addon.blender.posing.live_pose import LiveSession
-from fabrik_addon.blender.rig.posture_masses import masses_of
+from fabrik_addon.blender.posing.solve import LiveSession
 from fabrik_addon.blender.settings.limit_properties import PROPERTIES, SLIDE
 from fabrik_addon.core import Ball, FabrikError, Hinge
 

@@ -6,8 +6,8 @@ import pytest
 from mathutils import Vector
 from support import scenes
 
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.solve_frame import solve_frame
+from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import RigError
 from fabrik_addon.blender.settings.limit_properties import SLIDE, LimitPropertyError, read_beside, read_settings
 

@@ -6,6 +6,7 @@ import pytest
 from mathutils import Vector
 from support import scenes
 
+from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.ui.overlays import goals as goal_overlay
 from fabrik_addon.blender.ui.overlays import handlers as drawing_handlers
 from fabrik_addon.blender.ui.overlays.goals import Goal, Look, goal_lines
@@ -66,6 +67,16 @@ class TestViews:
         assert not view.met
         assert view.effector == pytest.approx(np.array(rig.matrix_world @ rig.pose.bones["forearm.L"].tail), abs=1e-5)
         assert view.place == pytest.approx((0.4, -0.3, 1.2))
+
+    def test_targets_of_a_live_rig_are_not_missed_while_it_is_dragged(self, rig):
+        """They follow when the drag ends."""
+        rig.fabrik.live = True
+        drag = begin_drag(bpy.context, rig, "forearm.L")
+        drag.step(drag.start + np.array((0.0, -0.2, 0.3)))
+        assert views(rig) == []
+        drag.finish(bpy.context)
+        (view,) = views(rig)
+        assert view.met
 
     def test_solved_it_is_met(self, rig):
         rig.fabrik.effectors[0].target.location = rig.matrix_world @ Vector((0.4, -0.3, 1.2))

@@ -63,7 +63,7 @@ class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
     def steps(self, context: Context) -> "Steps":
         """Start the bake with the rig's settings and the given keywords."""
         from ...bake.bake import bake_steps
-        from ...bake.settings import BakeSettings, chosen_range
+        from ...bake.jobs import BakeSettings, chosen_range
 
         rig = rig_at_hand(context)
         kept = rig_settings(rig)

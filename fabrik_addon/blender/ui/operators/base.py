@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import bpy
 from bpy.props import StringProperty
-from bpy.types import Context, Event, Timer
+from bpy.types import Context, Event, Timer, UILayout
 
 from ...settings.why_not import rig_at_hand, why_no_rig
 from ..translations import said, told
@@ -288,3 +288,10 @@ class InSteps(OnRig):
     def _failed(self, reason: str) -> set[str]:
         self.report({"ERROR"}, told(reason))
         return {"CANCELLED"}
+
+
+def folded(layout: UILayout, label: str, of: str) -> UILayout | None:
+    """A sub-panel that is closed at first; None while it is closed. of: the panel that contains it."""
+    header, body = layout.panel(f"fabrik_{of}_{label}", default_closed=True)
+    header.label(text=said(label), translate=False)
+    return body

@@ -20,7 +20,7 @@ from .edit_motion import play_again
 if TYPE_CHECKING:
     from ....core.arrays import FloatArray
     from ...edit.spread_drag import AnyDrag
-    from ...posing.drag.mouse import DragInput
+    from ...posing.mouse import DragInput
 
 _CONFIRM: Final = frozenset({"RET", "NUMPAD_ENTER", "SPACE"})
 _CANCEL: Final = frozenset({"ESC", "RIGHTMOUSE"})
@@ -98,7 +98,7 @@ class FABRIK_OT_drag(OnRig, Operator):
     @says_why_not
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Begin a drag that follows the mouse."""
-        from ...posing.drag.view import DragView, has_view
+        from ...posing.mouse import DragView, has_view
         from ...settings.selection import SelectionKeeper
         from ..overlays.drawing import draw_locks, draw_ways
 
@@ -177,7 +177,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         """Start dragging the chosen bone with the given settings; the rig's settings are the defaults."""
         from ...edit.span import Spread
         from ...edit.spread_drag import begin_any_drag
-        from ...posing.drag.setup import DragSettings
+        from ...posing.drag import DragSettings
         from ...settings.control import solved_bone
         from ...settings.selection import chosen_bones, clicked_bone, selected_bones
 
@@ -234,7 +234,7 @@ class FABRIK_OT_drag(OnRig, Operator):
 
     def _pick_trail(self, context: Context) -> bool:
         """Choose the point of a trail under the mouse; returns whether there is one."""
-        from ..trail_pick import nearest_on_trails
+        from ..overlays.motion import nearest_on_trails
 
         found = nearest_on_trails(context, rig_at_hand(context), self._view, self._mouse)
         if found is not None:
@@ -244,7 +244,7 @@ class FABRIK_OT_drag(OnRig, Operator):
 
     def _first_input(self) -> "DragInput":
         """The input at the start of the drag."""
-        from ...posing.drag.mouse import DragInput
+        from ...posing.mouse import DragInput
 
         place, ray = self._drag.start, self._view.ray(self._mouse)
         return DragInput(place, self._drag.axes, ray, ray, self._view.pixel(place, self._mouse))
@@ -311,7 +311,7 @@ class FABRIK_OT_drag(OnRig, Operator):
 
     def _toggle_orientation(self, context: Context) -> None:
         """Switch Keep Orientation for this drag; it does not affect drags over time."""
-        from ...posing.drag.session import Drag
+        from ...posing.drag import Drag
 
         if isinstance(self._drag, Drag):
             self.keep_orientation = not self.keep_orientation

@@ -10,9 +10,8 @@ from ...settings.control import control_rig
 from ...settings.in_use import seen
 from ...settings.rig import POINTS, rig_settings
 from ...settings.why_not import named, of_a_rig
-from ..folded import folded
 from ..overlays.later import shown_motion
-from .base import Done, OnRig
+from .base import Done, OnRig, folded
 
 # The default length of a hold in frames.
 _LENGTH = 20

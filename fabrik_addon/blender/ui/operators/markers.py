@@ -14,13 +14,11 @@ from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
-from ...capture.import_options import ImportOptions
-from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC
+from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
 from ...settings.rig import rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_mapped, why_no_rig
-from ..folded import folded
 from ..translations import told
-from .base import Done, InSteps, OnJson, OnRig, chosen_path, keyword, says_why_not
+from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, keyword, says_why_not
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -125,8 +123,8 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
     def execute(self, context: Context) -> set[str]:
         """Read all files, then import them. If a file can't be read, the scene does not change."""
         from ....markers.files.layouts import LayoutError
-        from ...capture.clip import scene_rate
         from ...capture.import_markers import SeveralPerformersError
+        from ...capture.matching import scene_rate
 
         try:
             recordings = [(path, self._read(path)) for path in _paths(self)]
@@ -154,7 +152,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         """Add the data of one file to the scene, and report it."""
         from ....markers.clip import Clip
         from ...capture.import_markers import import_clip
-        from ...retarget.recorded import add_recorded
+        from ...retarget.door import add_recorded
 
         how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
         for note in recording.notes:
@@ -286,8 +284,7 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...capture.guessing import guess_markers
-        from ...capture.matching import match_markers, matching_doubts_of, of_take
+        from ...capture.matching import guess_markers, match_markers, matching_doubts_of, of_take
         from ...capture.takes import take_name
 
         objects, is_object = context.scene.objects, self.take not in bpy.data.collections

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ....core.arrays import FloatArray, IntArray
 from ...edit.spread_drag import SpreadDrag
-from ...posing.drag.mouse import DragInput
+from ...posing.mouse import DragInput
 
 Color: TypeAlias = tuple[float, ...]
 # RGBA. The colors of goals are from the palette of Okabe and Ito, which color-blind people can distinguish.

@@ -11,10 +11,9 @@ from mathutils import Vector
 
 from ....core.arrays import TINY, FloatArray, IntArray
 from ....core.kernel.bodies import cross as cross_product
-from ...goals.support import fitted, support_of
-from ...posing.live import why_short
-from ...rig.posture_masses import centre_of_mass
-from ...rig.spaces import armature_point, length_text, meters_per_unit
+from ...goals.body import centre_of_mass, fitted, support_of
+from ...posing.live import is_paused, why_short
+from ...rig.armature import armature_point, length_text, meters_per_unit
 from ...settings.limit_properties import LimitPropertyError
 from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import enabled_effectors
@@ -197,10 +196,16 @@ class GoalView:
 
 
 def views(rig: bpy.types.Object) -> list[GoalView]:
-    """The goals of a rig to draw. Goals without a bone or a target are left out."""
+    """The goals of a rig to draw. Goals without a bone or a target are left out.
+
+    While a live rig is dragged, its targets are left out too: they follow when the drag ends, so nothing is missed.
+    """
     found: list[GoalView] = []
     scale = meters_per_unit(rig)
+    is_dragged = is_paused(rig)
     for effector in enabled_effectors(rig):
+        if is_dragged and effector.kind == "TARGET":
+            continue
         bone: bpy.types.PoseBone | None = rig.pose.bones.get(effector.bone)
         if bone is not None:
             found.extend(_views_of(rig, effector, bone, scale))

@@ -19,7 +19,7 @@ from ....core.backend import scalar
 from ....core.backend.protocol import Quaternion, Scalar
 from ....core.kernel.joint_limits import at_limit
 from ....core.limits.base import Limit
-from ....core.limits.swing_twist import lean_of, twist_of
+from ....core.limits.swing_twist import swing_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
 from .drawing import COLORS, Color, Drawing, colored, draw_lines, draw_triangles
@@ -153,7 +153,7 @@ def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
     low, high = twist
     if high - low >= _FULL_TURN:
         return []
-    lean = lean_of(_BACKEND, turn)
+    lean = swing_of(_BACKEND, turn)
     swing = _BACKEND.exp_map(_BACKEND.Vector((lean.z, 0.0, -lean.x)))
     # If no twist is allowed, the bone is always at its limit. Show this only if the bone is twisted.
     binds = _stands(Ball(pi, twist), turn) if high > low else _moved(Ball(pi, twist), turn)

@@ -24,8 +24,8 @@ from ...settings.limit_properties import (
 )
 from ...settings.limit_values import AXES, BESIDE_LIMIT, KINDS, NO_SLIDE
 from ...settings.selection import active_bone, selected_bones
-from ..folded import folded
 from ..operators import limits
+from ..operators.base import folded
 from ..stiffness_slider import STIFFNESS_SLIDER
 from ..translations import said
 from .base import draw_lines

@@ -20,11 +20,8 @@ from ...settings.why_not import (
     why_no_rig,
     why_no_solve,
 )
-from ..folded import folded
-from ..guide import draw_guide
-from ..marker_state import marker_state
-from ..next_step import next_in_motion
 from ..operators.bake import FABRIK_OT_bake
+from ..operators.base import folded
 from ..operators.edit_motion import (
     FABRIK_OT_add_hold,
     FABRIK_OT_hold_contacts,
@@ -51,7 +48,18 @@ from ..operators.retarget import (
     FABRIK_OT_save_bone_map,
 )
 from ..translations import said
-from .base import AboutRig, MotionTab, Rows, chosen_in, draw_lines, draw_names, draw_switch, fitted
+from .base import (
+    AboutRig,
+    MotionTab,
+    Rows,
+    chosen_in,
+    draw_guide,
+    draw_lines,
+    draw_names,
+    draw_switch,
+    fitted,
+    next_in_motion,
+)
 
 # Pixels for a take's name.
 _ROOM: Final = 90.0
@@ -145,7 +153,7 @@ class FABRIK_UL_markers(Rows, UIList):
 
     @staticmethod
     def draw_row(layout: UILayout, marker: FabrikMarker) -> None:
-        state = marker_state(marker.id_data, marker)
+        state = marker.state
         names = draw_switch(layout, marker, active=state not in ("OFF", "FREE"))
         names.alert = state in ("GONE", "BAD")
         bone = f"{marker.bone}?" if marker.is_guess else marker.bone or "–"

@@ -9,11 +9,9 @@ from ...settings.control import FabrikCarrier, may_be_control_rig
 from ...settings.in_use import seen
 from ...settings.rig import FabrikEffector, FabrikRig, rig_settings
 from ...settings.why_not import has_motion, rig_at_hand, shared_targets, why_no_rig, why_no_solve
-from ..folded import folded
-from ..guide import draw_guide
-from ..next_step import next_in_pose
 from ..operators import limits as tools
 from ..operators import posing
+from ..operators.base import folded
 from ..operators.drag import FABRIK_OT_drag
 from ..operators.effectors import (
     FABRIK_OT_add_effector,
@@ -25,7 +23,18 @@ from ..operators.effectors import (
 from ..operators.posing import FABRIK_OT_keep_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve, FABRIK_OT_use_control_rig
 from ..overlays.handlers import GOALS_SWITCH, LIMITS_SWITCH, catch_up
 from ..translations import CONTEXT, said
-from .base import AboutRig, PoseTab, Rows, chosen_in, draw_lines, draw_name, draw_names, draw_switch
+from .base import (
+    AboutRig,
+    PoseTab,
+    Rows,
+    chosen_in,
+    draw_guide,
+    draw_lines,
+    draw_name,
+    draw_names,
+    draw_switch,
+    next_in_pose,
+)
 
 # The scale of the button that new users press first.
 _LARGE = 1.6
