@@ -1,7 +1,7 @@
 """Base classes of the operators: checks, work in steps with progress and Esc, and detection of changed rigs."""
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from functools import wraps
 from inspect import signature
@@ -46,6 +46,13 @@ def reports_errors(method: _Runs) -> _Runs:
     return on_event if "event" in signature(method).parameters else at_once
 
 
+def report_all(operator: Any, done: str, warnings: Iterable[str]) -> None:
+    """Report a translated result and then translated warnings: the status bar shows only the last message."""
+    operator.report({"INFO"}, done)
+    for warning in warnings:
+        operator.report({"WARNING"}, warning)
+
+
 def keyword(declared: Any) -> Any:
     """Declare a rig's setting as a hidden keyword of an operator, for scripts; it applies only to one call."""
     kept = {name: value for name, value in declared.keywords.items() if name not in {"update", "override"}}
@@ -78,9 +85,7 @@ class OnRig:
     def execute(self, context: Context) -> set[str]:
         """Run and report the result, or report an error in one line."""
         done, left = self.run(context, rig_at_hand(context))
-        for sentence in left:
-            self.report({"WARNING"}, told(sentence))
-        self.report({"INFO"}, told(done))
+        report_all(self, told(done), map(told, left))
         return {"FINISHED"}
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:

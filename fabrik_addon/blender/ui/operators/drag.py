@@ -14,7 +14,7 @@ from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, FabrikRig, rig_se
 from ...settings.why_not import rig_at_hand
 from ..overlays.handlers import DrawingHandlers
 from ..translations import told
-from .base import OnRig, Watch, bones_of, keyword, reports_errors
+from .base import OnRig, Watch, bones_of, keyword, report_all, reports_errors
 from .edit_motion import play_again
 
 if TYPE_CHECKING:
@@ -354,10 +354,9 @@ class FABRIK_OT_drag(OnRig, Operator):
     def _finished(self, context: Context, drag: "AnyDrag", line: str) -> set[str]:
         count = drag.finish(context)
         play_again(context, self.spread)
-        for sentence in drag.left_alone:
-            self.report({"WARNING"}, told(sentence))
         moved = f"{bones_of(count)} rotated"
-        self.report({"INFO"}, f"{self.bone}: {told(', '.join(filter(None, [moved, line])))}")
+        done = f"{self.bone}: {told(', '.join(filter(None, [moved, line])))}"
+        report_all(self, done, map(told, drag.left_alone))
         return {"FINISHED"}
 
 
