@@ -28,7 +28,7 @@ def free_channels(bone: bpy.types.PoseBone) -> BoolArray:
     return ~np.array([*bone.lock_location, *bone.lock_rotation])
 
 
-def adds_up(bone: bpy.types.PoseBone) -> bool:
+def is_additive(bone: bpy.types.PoseBone) -> bool:
     """Whether constraints add to a bone's own channels instead of replacing them.
 
     They do for a following tail or a curling finger, and for a control with a custom shape whose parent can be
@@ -132,8 +132,8 @@ class ControlModel:
         self._share = np.array([share for _, _, share, _ in ways])
         self._sharing = [number for number, second in enumerate(self._second) if second >= 0]
         self._bodies = list(body.values())
-        swings = {row.control for row in kept.carriers if row.found == "SWINGS"}
-        self._swinging = [number for number, name in enumerate(self.controls) if name in swings]
+        can_swing = {row.control for row in kept.carriers if row.found == "SWINGS"}
+        self._swinging = [number for number, name in enumerate(self.controls) if name in can_swing]
         self._look(rig, skeleton, leaders, over)
         if self.place:
             bone = bones[self.place]
@@ -150,14 +150,14 @@ class ControlModel:
 
     def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: Motion | None) -> None:
         """Read the matrices of controls, of their leaders, and of the bones that follow them."""
-        turned, self._heads, at_rest = _stands(rig, (*self.controls, *leaders), over)
-        stands, self._bone_heads, _ = _stands(rig, skeleton.names, over)
+        turned, self._heads, at_rest = _read_matrices(rig, (*self.controls, *leaders), over)
+        rotations_now, self._bone_heads, _ = _read_matrices(rig, skeleton.names, over)
         count = len(self.controls)
-        led = turned[..., count:, :, :] @ _back(at_rest[count:])
+        led = turned[..., count:, :, :] @ _inverse(at_rest[count:])
         self._leaders = np.concatenate([led, np.broadcast_to(np.eye(3), (*led.shape[:-3], 1, 3, 3))], axis=-3)
         self._turned, self._at_rest = turned[..., :count, :, :], at_rest[:count]
-        self._offsets = _back(stands[..., self._bodies, :, :]) @ self._turned
-        self._back = _back(stands)
+        self._offsets = _inverse(rotations_now[..., self._bodies, :, :]) @ self._turned
+        self._inverse = _inverse(rotations_now)
         # ([F,] C, 3, 3) rotations by the controls' channels.
         present = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
         if over is not None:
@@ -165,7 +165,7 @@ class ControlModel:
             for row, name in enumerate(self.controls):
                 present[:, row] = over.own.get(name, present[:, row])
         self._own_turns = matrix_from_quaternion(present)
-        self._frames = _back(self._carried(self._turned)) @ self._turned @ _back(self._own_turns)
+        self._frames = _inverse(self._carried(self._turned)) @ self._turned @ _inverse(self._own_turns)
 
     def pose(self, armature_matrices: FloatArray) -> ControlPose:
         """The channels for `armature_matrices` (..., J, 4, 4) of the tree's bones, in armature space."""
@@ -174,15 +174,15 @@ class ControlModel:
         for number in self._swinging:
             # Keep the control's twist, which does not rotate the bone. Otherwise the twist would grow with every pose.
             kept = self._carried(new)[..., number, :, :] @ (self._frames @ self._own_turns)[..., number, :, :]
-            axis = (kept @ _back(self._offsets[..., number, :, :]))[..., 1]
+            axis = (kept @ _inverse(self._offsets[..., number, :, :]))[..., 1]
             swing = rotation_between(axis.reshape(-1, 3), wanted[..., self._bodies[number], :, 1].reshape(-1, 3))
             new[..., number, :, :] = matrix_from_quaternion(swing).reshape(kept.shape) @ kept
-        rotations = quaternion_from_matrix(_back(self._carried(new) @ self._frames) @ new)
+        rotations = quaternion_from_matrix(_inverse(self._carried(new) @ self._frames) @ new)
         return ControlPose(rotations, self._placed(wanted, heads, new) if self.place else None)
 
     def _carried(self, new: FloatArray) -> FloatArray:
         """([F,] C, 3, 3) rotations from rest of the controls' leaders, for controls at `new` ([F,] C, 3, 3)."""
-        turned = new @ _back(self._at_rest)
+        turned = new @ _inverse(self._at_rest)
         still = np.broadcast_to(self._leaders, (*new.shape[:-3], *self._leaders.shape[-3:]))
         every = np.concatenate([turned, still], axis=-3)
         carried = every[..., self._first, :, :]
@@ -197,14 +197,14 @@ class ControlModel:
     def _placed(self, wanted: FloatArray, heads: FloatArray, new: FloatArray) -> FloatArray:
         """([F,] 3) location of the root control that brings `heads`, which are fixed to it, to `wanted`."""
         bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
-        from_bone = times(self._back[..., bone, :, :], point - self._bone_heads[..., bone, :])
+        from_bone = times(self._inverse[..., bone, :, :], point - self._bone_heads[..., bone, :])
         there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
-        arm = times(_back(self._turned[..., self._own, :, :]), point - own)
+        arm = times(_inverse(self._turned[..., self._own, :, :]), point - own)
         head = there - times(new[..., self._own, :, :], arm)
-        return np.asarray(self._location + times(_back(self._axes), head - own) / self._size[..., None])
+        return np.asarray(self._location + times(_inverse(self._axes), head - own) / self._size[..., None])
 
 
-def _stands(
+def _read_matrices(
     rig: bpy.types.Object, names: Sequence[str], over: Motion | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rest rotations of bones, armature space."""
@@ -217,6 +217,6 @@ def _stands(
     return nearest_rotations(posed[..., :3, :3]), posed[..., :3, 3], nearest_rotations(rest[:, :3, :3])
 
 
-def _back(rotations: FloatArray) -> FloatArray:
+def _inverse(rotations: FloatArray) -> FloatArray:
     """(..., 3, 3) inverse rotations."""
     return np.swapaxes(rotations, -1, -2)

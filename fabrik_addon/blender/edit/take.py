@@ -106,9 +106,9 @@ class Take:
         turned = [self.place, *map(self.posed.holder, sorted(self.keyed))]
         holders = {holder: self._channel(holder) for holder in turned if self.rotation_curves(holder)}
         held: dict[str, list[list[float]]] = {each: [] for each in holders}
-        places, trees, played = [], [], self.posed.played
+        places, trees, played = [], [], self.posed.sampled_bones
         counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
-        stands = np.empty((len(frames), len(counting), 16))
+        bone_matrices = np.empty((len(frames), len(counting), 16))
         keeper = PoseKeeper(scene, self._armature)
         try:
             for row, frame in enumerate(frames.tolist()):
@@ -118,7 +118,7 @@ class Take:
                 places.append(bones[self.place].location[:] if self.place in bones else (0.0, 0.0, 0.0))
                 if not self.posed.by_channels:
                     trees.append(tree_of(self._armature, self.skeleton.names[0]))
-                    stands[row] = read_channel(self._armature, "matrix", 16)[list(counting.values())]
+                    bone_matrices[row] = read_channel(self._armature, "matrix", 16)[list(counting.values())]
         finally:
             keeper.restore()
         channels = {holder: np.array(values, dtype=np.float64) for holder, values in held.items()}
@@ -128,7 +128,9 @@ class Take:
         rotations = np.array([tree.rotations for tree in trees])
         roots = np.array([tree.root_location for tree in trees])
         # Blender passes matrices column by column.
-        matrices = dict(zip(counting, stands.reshape(-1, len(counting), 4, 4).transpose(1, 0, 3, 2), strict=True))
+        matrices = dict(
+            zip(counting, bone_matrices.reshape(-1, len(counting), 4, 4).transpose(1, 0, 3, 2), strict=True)
+        )
         return Motion(self.skeleton, frames, rotations, roots, channels, self._turned(channels), location, matrices)
 
     def _channel(self, holder: str) -> str:

@@ -15,7 +15,7 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
-from .in_use import Moment, solved_anew
+from .in_use import Moment, update_live_pose
 from .overrides import overridable
 
 ACTIONS = (
@@ -86,7 +86,7 @@ class KeyOptions:
         name="Self-Collision",
         description="Keep arms, legs, head and trunk of a human rig from intersecting",
         items=SELF_COLLISION,
-        update=solved_anew,
+        update=update_live_pose,
     )
     plant_feet: EnumProperty(
         name="Plant Feet",

@@ -62,7 +62,7 @@ def noting(use: Use) -> Callable[[PropertyGroup, bpy.types.Context], None]:
     return lambda _group, _context: note(use)
 
 
-def solved_anew(group: PropertyGroup, _context: bpy.types.Context) -> None:
+def update_live_pose(group: PropertyGroup, _context: bpy.types.Context) -> None:
     """Handle a change of a setting that a live rig's pose depends on."""
     rig: Any = group.id_data
     if type(group).__name__ == "FabrikEffector":

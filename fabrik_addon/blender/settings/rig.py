@@ -19,7 +19,7 @@ from bpy.types import PropertyGroup
 from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
-from .in_use import Moment, Stored, noting, solved_anew
+from .in_use import Moment, Stored, noting, update_live_pose
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
 from .overrides import overridable
@@ -41,7 +41,7 @@ def poses_live_rigs(group: _Group) -> _Group:
     """Make every change of a property group update a live rig, except changes of lists; returns the class."""
     for declared in group.__annotations__.values():
         if declared.function is not CollectionProperty:
-            declared.keywords.setdefault("update", solved_anew)
+            declared.keywords.setdefault("update", update_live_pose)
     return group
 
 
@@ -301,7 +301,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         description="How the root bone moves when bones are dragged, solved or baked",
         items=ROOTS,
         default="AUTO",
-        update=solved_anew,
+        update=update_live_pose,
     )
     bake: PointerProperty(name="Bake", description="Settings of the Bake panel", type=FabrikBakeSettings)
     capture: PointerProperty(name="Capture", description="The rig's markers", type=FabrikCapture)
@@ -345,7 +345,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         default=1.0,
         min=0.0,
         max=1.0,
-        update=solved_anew,
+        update=update_live_pose,
     )
     stored_pose: CollectionProperty(
         name="Stored Pose", description="The pose when live was switched on", type=FabrikStoredBone

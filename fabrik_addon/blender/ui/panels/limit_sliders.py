@@ -17,12 +17,12 @@ from ...settings.limit_properties import (
     TWIST,
     WINDOW,
     LimitPropertyError,
-    read_beside,
+    read_extra_field,
     read_limit,
     read_settings,
     why_not_writable,
 )
-from ...settings.limit_values import AXES, BESIDE_LIMIT, KINDS, NO_SLIDE
+from ...settings.limit_values import AXES, EXTRA_FIELDS, KINDS, NO_SLIDE
 from ...settings.selection import active_bone, selected_bones
 from ..operators.base import folded
 from ..stiffness_slider import STIFFNESS_SLIDER
@@ -157,8 +157,8 @@ def _trouble(bone: PoseBone) -> str:
     """The error in a bone's limit; "" if it is valid."""
     try:
         read_limit(bone)
-        for field in BESIDE_LIMIT:
-            read_beside(bone, field)
+        for field in EXTRA_FIELDS:
+            read_extra_field(bone, field)
     except LimitPropertyError as error:
         return str(error)
     return ""

@@ -10,7 +10,7 @@ from ...settings.in_use import seen
 from ...settings.rig import FabrikEffector, FabrikRig, rig_settings
 from ...settings.why_not import has_motion, rig_at_hand, shared_targets, why_no_rig, why_no_solve
 from ..operators.base import folded
-from ..overlays.handlers import GOALS_SWITCH, LIMITS_SWITCH, catch_up
+from ..overlays.handlers import GOALS_SWITCH, LIMITS_SWITCH, add_missing_handlers
 from ..translations import CONTEXT, said
 from .base import (
     AboutRig,
@@ -44,7 +44,7 @@ class FABRIK_PT_drag(PoseTab, Panel):
         draw_lines(self.layout, next_in_pose(rig), "INFO")
         if why_no_rig(rig) or rig is None:
             return
-        catch_up(rig)
+        add_missing_handlers(rig)
         self.layout.use_property_split = True
         self.layout.use_property_decorate = False
         _draw_drag(self.layout, rig)
