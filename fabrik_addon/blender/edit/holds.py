@@ -27,7 +27,15 @@ from ..rig.keyframes import check_action, check_not_shared
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
-from .keys import Change, changes_of, complete_record, new_channels, restore_keys, start_record, write_changes
+from .keys import (
+    Change,
+    changed_channels,
+    changes_of,
+    complete_record,
+    restore_keys,
+    start_record,
+    write_changes,
+)
 from .span import Contact, Extent, PointContact, Span, check_on_fk, find_contacts, span_over
 from .take import Take, every_curve, is_animated, tree_of
 
@@ -251,5 +259,5 @@ def _held_changes(
             turned /= np.cbrt(np.linalg.det(turned))[:, None, None]
             rotations[rows, place] = quaternion_from_matrix(turned)
     found = solver.over_time(targets, rotations, frames, settings.ease)
-    new = new_channels(armature, span.take, span.motion, found.rotations, found.roots)
-    return changes_of(span.take, span.motion, new), float(np.nanmax(found.errors[:, : len(held)]))
+    changed, _ = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
+    return changes_of(span.take, frames, changed), float(np.nanmax(found.errors[:, : len(held)]))
