@@ -23,7 +23,7 @@ from ..goals.effectors import why_no_target
 from ..goals.places import sample_steps
 from ..posing.drag import DragSettings, DragSetup
 from ..rig.armature import RigError, bone_offset, check_bones, check_editable, check_rig, meters_per_unit
-from ..rig.keyframes import check_action, check_not_shared
+from ..rig.keyframes import check_action, check_not_shared, every_curve
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
@@ -37,7 +37,7 @@ from .keys import (
     write_changes,
 )
 from .span import Contact, Extent, PointContact, Span, check_on_fk, find_contacts, span_over
-from .take import Take, every_curve, is_animated, tree_of
+from .take import Take, is_animated, tree_of
 
 # Share of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.
 _MISSED: Final = 1e-3

@@ -21,11 +21,20 @@ from ..control.posed_rig import posed_rig
 from ..control.switches import bone_in_path
 from ..rig import keyframes
 from ..rig.armature import RigError
-from ..rig.keyframes import add_strip, bone_path, channels_of, new_strip_action, write_curves
+from ..rig.keyframes import (
+    SAME_FRAME,
+    add_strip,
+    bone_path,
+    channels_of,
+    cycle_of,
+    in_cycle,
+    new_strip_action,
+    write_curves,
+)
 from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.rotation_modes import from_channels, to_channels
 from ..settings.rig import rig_settings
-from .take import SAME_FRAME, Take, cycle_of, in_cycle
+from .take import Take
 
 # A curve is identified by its data path and its index.
 Curves: TypeAlias = Mapping[tuple[str, int], bpy.types.FCurve]
@@ -71,7 +80,7 @@ def later_records(
 
     Changes of the curves must be made in these records too, with `shift_records`.
     """
-    curves, found = _own(keyframes.curves(armature)), []
+    curves, found = keyframes.curves_by_key(keyframes.curves(armature)), []
     for hold in rig_settings(armature).holds:
         record = hold.replaced
         moved = None if record is None or record == but else moved_in_time(record, curves)
@@ -215,29 +224,25 @@ def _copy(curves: Iterable[bpy.types.FCurve], record: bpy.types.Action, slot: st
 def _candidates(armature: bpy.types.Object) -> Iterator[tuple[Curves, bool]]:
     """Sets of curves that may contain the written keys, and whether each is the armature's current one."""
     animation = armature.animation_data
-    yield _own(keyframes.curves(armature)), True
+    yield keyframes.curves_by_key(keyframes.curves(armature)), True
     for track in animation.nla_tracks if animation is not None else ():
         for strip in track.strips:
-            yield _own(keyframes.curves_of(strip.action, strip.action_slot)), False
+            yield keyframes.curves_by_key(keyframes.curves_of(strip.action, strip.action_slot)), False
     for action in bpy.data.actions:
         if not action.name.startswith(".") and action.library is None:
             for slot in action.slots:
-                yield _own(keyframes.curves_of(action, slot)), False
+                yield keyframes.curves_by_key(keyframes.curves_of(action, slot)), False
 
 
 def _of(record: bpy.types.Action, slot: str) -> dict[tuple[str, int], bpy.types.FCurve]:
     """The curves of a slot of a record."""
-    return _own(_bag(record, slot).fcurves)
+    return keyframes.curves_by_key(_bag(record, slot).fcurves)
 
 
 def _bag(record: bpy.types.Action, slot: str) -> Any:
     """The channel bag of a slot of a record."""
     strip: Any = record.layers[0].strips[0]
     return strip.channelbag(next(each for each in record.slots if each.name_display == slot))
-
-
-def _own(curves: Iterable[bpy.types.FCurve]) -> dict[tuple[str, int], bpy.types.FCurve]:
-    return {(curve.data_path, curve.array_index): curve for curve in curves}
 
 
 def _has(frames: FloatArray, frame: float) -> bool:

@@ -21,14 +21,14 @@ from ..goals.body import floor_of
 from ..goals.effectors import move_pins_with
 from ..posing.drag import SHOWN, Drag, DragSettings, DragSetup, StepResult, begin_drag
 from ..rig.armature import RigError, check_bones, check_editable, check_rig, object_scale
-from ..rig.keyframes import check_action, check_not_shared
+from ..rig.keyframes import SAME_FRAME, check_action, check_not_shared
 from ..rig.keying import is_auto_keying
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import rig_settings
 from .keys import changed_channels, changes_of, write_changes, write_layer
 from .span import Spread, above_the_floor, make_span, room_above
-from .take import SAME_FRAME, is_animated
+from .take import is_animated
 
 # The number of frames that are solved while the mouse moves, including the current one.
 _KNOTS: Final = 16

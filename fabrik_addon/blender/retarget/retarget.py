@@ -60,7 +60,7 @@ class PlainPoses:
             for bone in source.data.bones
         ):
             return None
-        every = list(curves(source))
+        every = curves(source)
         if not all(is_simple(curve) and not curve.data_path.endswith(".rotation_mode") for curve in every):
             return None
         by_path = curves_by_path(every)
