@@ -119,7 +119,7 @@ class TestFigures:
         [
             ({"markers": ["only one"]}, r"2 frames and 1 markers must be \(2, 1\)"),
             ({"frames": [1]}, "1 frames"),
-            ({"status": ["SOLVED"]}, "a status a frame, not .* with 1"),
+            ({"status": ["SOLVED"]}, "one status per frame, not .* with 1"),
             ({"weights": [1.0]}, "weights must be 2 numbers"),
             ({"weights": [1.0, -1.0]}, "0 or more"),
         ],

@@ -69,8 +69,8 @@ class KeyOptions:
     )
     key_angle: FloatProperty(
         name="Simplify",
-        description="Remove keys while rotations change by no more than this angle. Locations may change by "
-        "the same angle times the bone's length. 0 keeps a key on every frame",
+        description="Remove keys, as long as rotations change by no more than this angle, and locations by no "
+        "more than this angle times the bone's length. 0 keeps a key on every frame",
         subtype="ANGLE",
         default=0.0,
         min=0.0,

@@ -309,7 +309,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
     """All data of the add-on on one armature object."""
 
     effectors: CollectionProperty(name="Effectors", description="The targets and pins of this rig", type=FabrikEffector)
-    active_effector: IntProperty(name="Active Effector", description="The target or pin whose settings are shown")
+    active_effector: IntProperty(name="Active Target or Pin", description="The target or pin whose settings are shown")
     root: EnumProperty(
         name="Root",
         description="How the root bone moves when bones are dragged, solved or baked",
