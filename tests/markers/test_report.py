@@ -117,7 +117,7 @@ class TestFigures:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"markers": ["only one"]}, r"2 frames and 1 markers must be \(2, 1\)"),
+            ({"markers": ["only one"]}, r"2 frames and 1 markers must have the shape \(2, 1\)"),
             ({"frames": [1]}, "1 frames"),
             ({"status": ["SOLVED"]}, "one status per frame, not .* with 1"),
             ({"weights": [1.0]}, "weights must be 2 numbers"),
