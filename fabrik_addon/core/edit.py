@@ -97,7 +97,7 @@ class EditModel:
         turning: names of the bones that may rotate.
         free_root: whether the root may move.
         collision: capsules that must not overlap.
-        parted: whether capsules that overlap in a frame's own pose are moved apart; otherwise they go no deeper.
+        separate: whether capsules that overlap in a frame's own pose are moved apart; otherwise they go no deeper.
     """
 
     skeleton: Skeleton
@@ -107,7 +107,7 @@ class EditModel:
     turning: Collection[str]
     free_root: bool = False
     collision: SelfCollision | None = None
-    parted: bool = False
+    separate: bool = False
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ class _Block:
         own = self._bodies.pose(rotations[:, self._bones], roots)
         self._capsules = Capsules(self._bodies, model.collision)
         self._capsules.carry(rotations, roots)
-        if not model.parted:
+        if not model.separate:
             self._capsules.allow(own)
         self.overlaps = np.broadcast_to(self._capsules.depths(own).max(axis=-1, initial=0.0), len(rotations))
         self.own_points, self.own_rotations = self.effectors(EditPoses(rotations, roots, np.empty(0)))

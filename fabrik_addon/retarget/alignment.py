@@ -27,7 +27,7 @@ _LIKE: Final = 30.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 100
 # Degrees: a trunk tilted by more is not upright, and a leg with a part tilted by more does not carry a person.
-LEANING: Final = 30.0
+MAX_TILT: Final = 30.0
 _STANDING: Final = 35.0
 # Standard poses: the largest angle of the arms from hanging, in degrees.
 _ARM_POSES: Final = (
@@ -66,15 +66,15 @@ class Reference:
     frame: int | None
 
     @property
-    def leaning(self) -> float:
+    def trunk_tilt(self) -> float:
         """Degrees between the trunk and up."""
         return _degrees(_trunk(self.body), self.axes.up)
 
     @property
     def pose(self) -> str:
         """The pose in words."""
-        if self.leaning > LEANING:
-            return f"leaning by {self.leaning:.0f}°"
+        if self.trunk_tilt > MAX_TILT:
+            return f"leaning by {self.trunk_tilt:.0f}°"
         below, arms = (
             [_degrees(self.body.direction(name), -self.axes.up) for part in parts for name in self.body.named(part)]
             for parts in (("thigh", "shin"), ("upper_arm",))
@@ -321,7 +321,7 @@ def path_length(points: Sequence[FloatArray] | FloatArray) -> float:
     return float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
 
 
-def is_alike(source: RestBody, target: RestBody, pairs: Sequence[Pair], alignment: Alignment) -> bool:
+def is_same_body(source: RestBody, target: RestBody, pairs: Sequence[Pair], alignment: Alignment) -> bool:
     """Whether a rig is the source's body at any size: all joints at corresponding positions at rest."""
     if any(pair.before for pair in pairs):
         return False

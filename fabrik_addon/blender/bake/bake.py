@@ -32,8 +32,8 @@ from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.selection import selected_bones
 from .jobs import BakedTree, BakeError, BakeSettings, Job, sample
-from .keys import Writing, check_root_motion, off_their_keys, write_keys, written_bones
-from .report import BakeResult, make_report, tell
+from .keys import BakedPoses, check_root_motion, deviation_warnings, write_keys, written_bones
+from .report import BakeResult, make_report, make_result
 
 
 def solve(jobs: Sequence[Job]) -> Generator[float, None, tuple[BakedTree, ...]]:
@@ -114,7 +114,7 @@ _LED: Final = ("hand", "head")
 _LEAST: Final = 1e-4
 
 
-def parted(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
+def without_self_collisions(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
     """The tree with self-collisions of a person's body removed; unchanged if there are none, and for other rigs.
 
     Feet keep their position and rotation. Hands and head keep theirs up to the surface of the body. Changes are
@@ -131,7 +131,7 @@ def parted(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
     )
     bones = [bone for bone, name in enumerate(skeleton.names) if name not in tree.problem.held]
     free = tree.travels and tree.problem.free_root
-    model = replace(tree.problem, effectors=effectors, bones=bones, free_root=free).edit_model(parted=True)
+    model = replace(tree.problem, effectors=effectors, bones=bones, free_root=free).edit_model(separate=True)
     rotations, roots = tree.solution.rotations, tree.solution.root_location
     solver = EditSolver(model, rotations, np.broadcast_to(roots, (len(rotations), 3)))
     inside = solver.overlaps > _LEAST * skeleton.size
@@ -227,21 +227,21 @@ def keyed_steps(
     keeper = PoseKeeper(context.scene, armature)
     try:
         trees, matrices = yield from within(0.0, _SOLVING_ENDS, find(context, armature, settings, seconds))
-        if settings.self_collision:
+        if settings.self_collision == "ON":
             with timed(seconds, "self-collision"):
-                trees = tuple(parted(armature, tree) for tree in trees)
+                trees = tuple(without_self_collisions(armature, tree) for tree in trees)
         with timed(seconds, "write"):
             report = make_report(trees, settings.frames)
             trees = _chosen(context, armature, trees, settings.bones)
             name = take or (take_name(armature) if follows_markers(armature, settings.source) else "")
-            writing = Writing(context, armature, settings, trees, matrices, name)
+            writing = BakedPoses(context, armature, settings, trees, matrices, name)
             off = yield from within(_SOLVING_ENDS, 1.0, write_keys(writing))
             keyed = [*written_bones(writing)]
-            off += off_their_keys(writing)
+            off += deviation_warnings(writing)
     finally:
         keeper.restore(keyed)
         live.resume(armature)
-    result = tell(armature, settings, trees, report, matrices, seconds, take)
+    result = make_result(armature, settings, trees, report, matrices, seconds, take)
     return replace(result, warnings=(*result.warnings, *off))
 
 

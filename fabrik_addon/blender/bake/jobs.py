@@ -19,12 +19,12 @@ from ..capture.calibrate import kept_factors
 from ..capture.matching import recorded_range, scene_rate
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import followed, follows_markers
-from ..goals.places import Places, sampled_steps
+from ..goals.places import SampledTargets, sampled_steps
 from ..goals.problem import RigProblem, find_problems
 from ..rig.armature import RigError, Tree, object_scale, root_location_channel, root_place
 from ..rig.keyframes import bone_path, bone_property_path, channel_values, curves, curves_by_path, values_at
 from ..settings.bake_options import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
-from ..settings.limit_properties import NUMBERS, read_beside
+from ..settings.limit_properties import NUMBERS, read_extra_field
 from ..settings.limit_values import NO_SLIDE
 from ..settings.why_not import mapped_markers
 
@@ -117,7 +117,7 @@ def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArr
         for channel in ("location", "scale") if slides else ("scale",):
             for curve in by_path.get(bone_path(bone, channel), ()):
                 along = channel == "scale" and curve.array_index == 1
-                stretches = along and read_beside(pose_bone, "slide") != NO_SLIDE
+                stretches = along and read_extra_field(pose_bone, "slide") != NO_SLIDE
                 if not stretches and np.ptp(values_at(curve, frames)) > _STILL:
                     raise RigError(
                         f"Bone {bone!r} has an animated {channel} in frames {frames[0]:g}-{frames[-1]:g}, "
@@ -144,7 +144,7 @@ class Job:
     """
 
     problem: RigProblem
-    places: Places
+    places: SampledTargets
     bones: list[int]
     root_heads: FloatArray | None
     scale: FloatArray
@@ -234,7 +234,7 @@ def sample(
 def _job(
     armature: bpy.types.Object,
     problem: RigProblem,
-    places: Places,
+    places: SampledTargets,
     space: FloatArray,
     frames: IntArray,
     take: TakeSettings | None,

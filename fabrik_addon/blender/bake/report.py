@@ -144,7 +144,7 @@ class BakeResult:
         return "{}: {} ({})".format(*self.lines)
 
 
-def tell(
+def make_result(
     armature: bpy.types.Object,
     settings: BakeSettings,
     trees: tuple[BakedTree, ...],

@@ -21,7 +21,7 @@ from ...markers.report.doubts import matching_doubts, placing_doubts
 from ...markers.steps import finish
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import Target
-from ..goals.places import is_led, sample_steps
+from ..goals.places import has_other_drivers, sample_steps
 from ..limits.preset import read_rest
 from ..rig import keyframes
 from ..rig.armature import check_editable, check_rig, meters_per_unit, world_to_armature
@@ -342,7 +342,7 @@ def check_scalable(markers: Iterable[SceneMarker]) -> None:
             )
         own = (curve for curve in keyframes.curves(holder) if not curve.data_path.startswith("pose.bones"))
         moved = any(curve.data_path != "location" or curve.modifiers for curve in own)
-        if is_led(holder) or moved:
+        if has_other_drivers(holder) or moved:
             raise MarkerError(
                 f"{holder.name!r} is moved by more than location keys and can't be scaled: set "
                 "Proportions to As Recorded"

@@ -22,11 +22,11 @@ from ..rig.pose_writer import HeldChannels, PoseKeeper, read_switch, write_switc
 from ..settings.control import FabrikCarrier, FabrikControlRig
 from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
-from .limbs import LimbOnIk, bring_limbs, try_channels
-from .model import add_to_channels, adds_up, free_channels
+from .limbs import LimbOnIk, place_limbs_directly, try_channels
+from .model import add_to_channels, free_channels, is_additive
 from .posed_rig import ControlRig
-from .switches import Switch, batches, custom_numbers, dependents, hand_over, lone_iks, possible_switches
-from .trials import TRIED_AXIS, Carrier, Frame, RigBones, Trials, find_carriers, find_frames, swings, try_controls
+from .switches import Switch, batches, custom_numbers, dependents, permanent_iks, possible_switches, switch_limbs
+from .trials import TRIED_AXIS, Carrier, Frame, RigBones, Trials, can_swing, find_carriers, find_frames, try_controls
 from .writer import ControlWriter
 
 # Effects below this share of a trial step's largest effect are ignored.
@@ -66,9 +66,9 @@ def find_limb_controls(
     carrying = {kept.place, *(row.control for row in kept.carriers)}
     # The outermost controls first.
     free = sorted({*candidates} - carrying, key=lambda name: (-after[name].bit_count(), name))
-    mine = {path: _placing(rig, kept, limb, free, after) for path, limb in limbs.items()}
+    mine = {path: _exclusive_controls(rig, kept, limb, free, after) for path, limb in limbs.items()}
     write_switches(rig, {row.name: row.fk for row in kept.switches})
-    moving = _moving(context, rig, limbs, mine)
+    moving = _effective_controls(context, rig, limbs, mine)
     mine = {path: [name for name in mine[path] if name not in moving] for path in limbs}
     write_switches(rig, {row.name: row.ik for row in kept.switches})
     context.view_layer.update()
@@ -96,17 +96,17 @@ def _stop_stretching(
     """
     stretching = _stretching(next(iter(limbs.values())).rig) if limbs else []
     for path, limb in limbs.items():
-        mine = _bits(limb.rig, limb.bones)
+        mine = _bit_mask(limb.rig, limb.bones)
         for bone in stretching:
             if after[bone.name] & mine:
                 row = kept.along.add()
                 row.name, row.switch = bone_path(bone.name, "ik_stretch"), path
                 row.fk, row.ik = bone.ik_stretch, 0.0
         kept.switches[path].stretches = False
-        hand_over(limb.rig, kept, {path: kept.switches[path].ik})
+        switch_limbs(limb.rig, kept, {path: kept.switches[path].ik})
     # A paw's rest pose may differ from its controls', since Rigify rotates the heel to match.
     rests = [np.array([limb.rig.data.bones[name].matrix_local for name in limb.bones]) for limb in limbs.values()]
-    bring_limbs(context.view_layer.update, list(limbs.values()), rests)
+    place_limbs_directly(context.view_layer.update, list(limbs.values()), rests)
     context.view_layer.update()
     tried = {path: LimbOnIk(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
     try_channels(context.view_layer.update, list(tried.values()))
@@ -122,7 +122,7 @@ def _stretching(rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
     return [bone for bone in rig.pose.bones if bone.name in names and bone.ik_stretch > 0.0]
 
 
-def _placing(
+def _exclusive_controls(
     rig: bpy.types.Object,
     kept: FabrikControlRig,
     limb: Sequence[str],
@@ -134,22 +134,22 @@ def _placing(
     for row in kept.carriers:
         if row.parent in below:
             below.add(row.name)
-    mine, others = _bits(rig, limb), _bits(rig, (row.name for row in kept.carriers if row.name not in below))
+    mine, others = _bit_mask(rig, limb), _bit_mask(rig, (row.name for row in kept.carriers if row.name not in below))
     return [name for name in controls if after[name] & mine and not after[name] & others]
 
 
-def _bits(rig: bpy.types.Object, names: Iterable[str]) -> int:
+def _bit_mask(rig: bpy.types.Object, names: Iterable[str]) -> int:
     """A bit for each named bone, at its index in the rig."""
     return sum(1 << rig.pose.bones.find(name) for name in names)
 
 
-def _moving(
+def _effective_controls(
     context: bpy.types.Context, rig: bpy.types.Object, limbs: Mapping[str, list[str]], mine: Mapping[str, list[str]]
 ) -> set[str]:
     """The controls that currently move their limb; in each trial one control of every limb is moved."""
     context.view_layer.update()
     tried = {path: LimbOnIk(rig, bones, mine[path]) for path, bones in limbs.items()}
-    here = {path: limb.stands() for path, limb in tried.items()}
+    here = {path: limb.current_matrices() for path, limb in tried.items()}
     found: set[str] = set()
     for turn in range(max((len(names) for names in mine.values()), default=0)):
         names = {path: names[turn] for path, names in mine.items() if turn < len(names)}
@@ -160,9 +160,9 @@ def _moving(
         context.view_layer.update()
         for path, name in names.items():
             limb = tried[path]
-            if limb.error(limb.differences(limb.stands(), here[path])) > _NOTHING * limb.units[0]:
+            if limb.error(limb.differences(limb.current_matrices(), here[path])) > _NOTHING * limb.units[0]:
                 found.add(name)
-        held.put_back()
+        held.restore_keys()
     return found
 
 
@@ -223,7 +223,7 @@ def _look_at_joints(kept: FabrikControlRig, limb: LimbOnIk, path: str) -> None:
     moved, turned = np.split(limb.jacobian[:, own].reshape(len(limb.bones), 6, -1), 2, axis=1)
     turned = turned / limb.lengths[:, None, None]
     rest = [limb.rig.data.bones[name].matrix_local for name in limb.bones]
-    here = limb.stands()
+    here = limb.current_matrices()
     for place in range(1, len(limb.bones)):
         row = kept.carriers[limb.bones[place]]
         above = limb.bones.index(row.parent) if row.parent in limb.bones else -1
@@ -260,13 +260,13 @@ _LISTS: Final = ("carriers", "controls", "switches", "along")
 _MOST: Final = 0.9
 
 
-def leave_out_unruly(
+def remove_interfering_bones(
     context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: dict[str, int]
 ) -> None:
     """Remove bones from the body until rotating any bone leaves the others in their poses, at rest and on FK."""
     doubted = {row.name for row in kept.carriers}
     while doubted:
-        blamed, doubted = _unruly(context, rig, kept, after, doubted)
+        blamed, doubted = _interfering_bones(context, rig, kept, after, doubted)
         # Keep controls that were chosen by hand, even if they are wrong.
         blamed = {name for name in blamed if kept.carriers[name].found != "HAND"}
         if not blamed:
@@ -277,7 +277,7 @@ def leave_out_unruly(
             # Remove a bone from the body; its children get its parent.
             parent, control = kept.carriers[name].parent, kept.carriers[name].control
             if control != kept.place:
-                _let_go(kept, control)
+                _release_followers(kept, control)
             rows: Sequence[FabrikCarrier] = kept.carriers
             for row in rows:
                 if row.parent == name:
@@ -289,7 +289,7 @@ def leave_out_unruly(
         doubted -= blamed
 
 
-def _unruly(
+def _interfering_bones(
     context: bpy.types.Context,
     rig: bpy.types.Object,
     kept: FabrikControlRig,
@@ -306,7 +306,7 @@ def _unruly(
         writer = ControlWriter(context.view_layer.update, rig, kept, tree.skeleton)
         for batch in batches([each for each in by_control if each in places], after):
             turned = [by_control[control] for control in batch]
-            writer.write(_with_turned(rig, kept, tree, turned), tree.root_location)
+            writer.write(_with_rotated_bones(rig, kept, tree, turned), tree.root_location)
             context.view_layer.update()
             off = [each.bone for each in writer.deviations()]
             for control in batch:
@@ -334,7 +334,7 @@ def _above(kept: FabrikControlRig, name: str) -> list[str]:
     return found
 
 
-def _let_go(kept: FabrikControlRig, control: str) -> None:
+def _release_followers(kept: FabrikControlRig, control: str) -> None:
     """Make the followers of a control that is no longer written follow its leader instead."""
     if control not in kept.controls:
         return
@@ -350,7 +350,7 @@ def _let_go(kept: FabrikControlRig, control: str) -> None:
                 row.shares_turn, row.share = left.shares_turn, left.share
 
 
-def _with_turned(rig: bpy.types.Object, kept: FabrikControlRig, tree: Tree, bones: Sequence[str]) -> FloatArray:
+def _with_rotated_bones(rig: bpy.types.Object, kept: FabrikControlRig, tree: Tree, bones: Sequence[str]) -> FloatArray:
     """(J, 4) local rotations in which some bones are rotated as far as the locks of their controls allow."""
     rotations = tree.rotations.copy()
     for name in bones:
@@ -419,7 +419,7 @@ def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[st
         _keep(kept, found, by_hand)
         _set(rig, found.switches)
         with _unlocked(rig, kept.place):
-            leave_out_unruly(context, rig, kept, after)
+            remove_interfering_bones(context, rig, kept, after)
         if not len(kept.carriers):
             raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
         find_limb_controls(context, rig, kept, _movable(rig, constrained_bones(rig)), after)
@@ -474,7 +474,7 @@ def _try(
     follows = found.on_fk.follows
     has_own = follows[follows[:, found.bones.deform].mean(axis=1) <= _MOST].any(axis=0)
     left = sum(1 << int(place) for place in np.flatnonzero(found.bones.deform & ~has_own))
-    lone = [each for each in lone_iks(rig) if any(after[bone] & left for bone in each.bones)]
+    lone = [each for each in permanent_iks(rig) if any(after[bone] & left for bone in each.bones)]
     if not lone:
         return found
     freed = (name for each in lone for name in sorted(each.bones) if _turns(rig, name))
@@ -548,7 +548,7 @@ def _set(rig: bpy.types.Object, values: Mapping[Switch, float]) -> None:
 def _turns(rig: bpy.types.Object, name: str) -> bool:
     """Whether users can rotate a bone."""
     bone = rig.pose.bones[name]
-    return swings(bone) and not is_locked(bone)
+    return can_swing(bone) and not is_locked(bone)
 
 
 def _owned(context: bpy.types.Context, rig: bpy.types.Object, switches: Sequence[Switch]) -> set[str]:
@@ -572,7 +572,9 @@ def _movable(rig: bpy.types.Object, owned: Collection[str]) -> list[str]:
     return [
         bone.name
         for bone in rig.pose.bones
-        if (bone.custom_shape or not shaped) and (bone.name not in owned or adds_up(bone)) and free_channels(bone).any()
+        if (bone.custom_shape or not shaped)
+        and (bone.name not in owned or is_additive(bone))
+        and free_channels(bone).any()
     ]
 
 

@@ -13,7 +13,7 @@ from ...core.rotations import rotation_vector_from_matrix
 from ..rig.armature import nearest_rotations
 from ..rig.locks import constrained_bones
 from ..rig.pose_writer import HeldChannels
-from .model import add_to_channels, adds_up, free_channels
+from .model import add_to_channels, free_channels, is_additive
 from .switches import batches
 
 # Radians. Matrices are in single precision, so rotations can be compared to a thousandth of this.
@@ -54,7 +54,7 @@ class Trials:
         return np.asarray(alike & (sizes > _TELLING * _TURN))
 
     @cached_property
-    def swung(self) -> BoolArray:
+    def same_swing(self) -> BoolArray:
         """(C, N) whether a bone had the same rotation as the control, apart from twist about the bone's Y."""
         along = self.rest[:, :3, 1]
         missing, whole = (
@@ -67,7 +67,7 @@ class Trials:
     @cached_property
     def follows(self) -> BoolArray:
         """(C, N) whether a bone had the same rotation as the control, with or without twist."""
-        return self.full | self.swung
+        return self.full | self.same_swing
 
     @cached_property
     def shares(self) -> FloatArray:
@@ -102,7 +102,7 @@ def try_controls(
     shape = (len(controls), len(bones), 3)
     turns, turned, moved = np.zeros((len(controls), 3)), np.zeros(shape), np.zeros(shape)
     owned = constrained_bones(rig)
-    free = [name for name in controls if name not in owned or adds_up(rig.pose.bones[name])]
+    free = [name for name in controls if name not in owned or is_additive(rig.pose.bones[name])]
     for batch in batches(free, after):
         before = HeldChannels(rig, batch)
         for name in batch:
@@ -110,7 +110,7 @@ def try_controls(
             turn = np.where(free_channels(bone), (0.0, 0.0, 0.0, *TRIED_AXIS), 0.0)
             add_to_channels(bone, _TURN * turn / np.linalg.norm(turn))
         posed = _matrices(context, rig)
-        before.put_back()
+        before.restore_keys()
         vectors = rotation_vector_from_matrix(posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2))
         for name in batch:
             row, column = controls.index(name), bones.index(name)
@@ -121,7 +121,7 @@ def try_controls(
     return Trials(bones, list(controls), rest, turns, turned, moved)
 
 
-def swings(bone: bpy.types.PoseBone) -> bool:
+def can_swing(bone: bpy.types.PoseBone) -> bool:
     """Whether locks allow a bone to rotate about other axes than its own Y."""
     return not (bone.lock_rotation[0] and bone.lock_rotation[2])
 

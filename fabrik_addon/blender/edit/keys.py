@@ -16,16 +16,16 @@ import numpy as np
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import angle_between, conjugate, product
-from ..control.model import Stands
+from ..control.model import Motion
 from ..control.posed_rig import posed_rig
 from ..control.switches import bone_in_path
 from ..rig import keyframes
 from ..rig.armature import RigError
 from ..rig.keyframes import add_strip, bone_path, channels_of, new_strip_action, write_curves
 from ..rig.locks import unlocked_location, unlocked_rotation
-from ..rig.rotation_modes import from_channels, property_name, to_channels
+from ..rig.rotation_modes import property_name, to_channels
 from ..settings.rig import rig_settings
-from .take import SAME_FRAME, Motion, Take, cycle_of, in_cycle
+from .take import SAME_FRAME, Take, cycle_of, in_cycle
 
 # A curve is identified by its data path and its index.
 Curves: TypeAlias = Mapping[tuple[str, int], bpy.types.FCurve]
@@ -44,7 +44,7 @@ class Shift(NamedTuple):
     by: FloatArray
 
 
-def keep_before(
+def start_record(
     armature: bpy.types.Object, name: str, curves: Iterable[bpy.types.FCurve], ends: tuple[float, float]
 ) -> bpy.types.Action:
     """Store the keys of some curves between two frames in a new record, before they are changed.
@@ -59,15 +59,17 @@ def keep_before(
     return record
 
 
-def keep_written(record: bpy.types.Action, curves: Iterable[bpy.types.FCurve], ends: tuple[float, float]) -> None:
+def complete_record(record: bpy.types.Action, curves: Iterable[bpy.types.FCurve], ends: tuple[float, float]) -> None:
     """Complete a record with the current keys of the same curves."""
     _copy(curves, record, _WRITTEN, ends)
 
 
-def followers(armature: bpy.types.Object, but: bpy.types.Action | None = None) -> list[tuple[bpy.types.Action, float]]:
+def later_records(
+    armature: bpy.types.Object, but: bpy.types.Action | None = None
+) -> list[tuple[bpy.types.Action, float]]:
     """The records of the armature's holds, and the number of frames by which the current curves were moved since.
 
-    Changes of the curves must be made in these records too, with `follow`.
+    Changes of the curves must be made in these records too, with `shift_records`.
     """
     curves, found = _own(keyframes.curves(armature)), []
     for hold in rig_settings(armature).holds:
@@ -81,8 +83,8 @@ def followers(armature: bpy.types.Object, but: bpy.types.Action | None = None) -
     return found
 
 
-def follow(records: Iterable[tuple[bpy.types.Action, float]], shifts: Iterable[Shift]) -> None:
-    """Shift the keys in the records from `followers` by the same values as the current curves."""
+def shift_records(records: Iterable[tuple[bpy.types.Action, float]], shifts: Iterable[Shift]) -> None:
+    """Shift the keys in the records from `later_records` by the same values as the current curves."""
     by_curve = {shift.curve: shift for shift in shifts}
     for record, moved in records:
         for slot in (_BEFORE, _WRITTEN):
@@ -91,7 +93,7 @@ def follow(records: Iterable[tuple[bpy.types.Action, float]], shifts: Iterable[S
                     shift_keys(curve, by_curve[key].frames - moved, by_curve[key].by)
 
 
-def put_back(armature: bpy.types.Object, record: bpy.types.Action) -> tuple[int, bool]:
+def restore_keys(armature: bpy.types.Object, record: bpy.types.Action) -> tuple[int, bool]:
     """Restore the keys of a record that still have their written values.
 
     Searches the armature's current curves, those of its NLA strips, and all actions, in this order. Returns the number
@@ -100,9 +102,9 @@ def put_back(armature: bpy.types.Object, record: bpy.types.Action) -> tuple[int,
     for curves, is_present in _candidates(armature):
         moved = moved_in_time(record, curves)
         if moved is not None:
-            others = followers(armature, but=record) if is_present else []
+            others = later_records(armature, but=record) if is_present else []
             shifts, stay = _put_back(record, curves, moved)
-            follow(others, shifts)
+            shift_records(others, shifts)
             return stay, True
     return 0, False
 
@@ -282,14 +284,12 @@ def new_channels(
 ) -> NewChannels:
     """The changes of a motion's channels for new local rotations (F, J, 4) and roots (F, 3)."""
     bones = armature.pose.bones
-    own = {name: from_channels(bones[name].rotation_mode, held) for name, held in old.channels.items()}
-    over = Stands(old.stands, own, old.location)
-    poses = (old.rotations, old.roots), (rotations, roots)
-    after, shift, unkeyed = posed_rig(armature).edited(old.skeleton, *poses, over)
-    found = []
-    for name, turned in after.items():
-        if angle_between(own[name], turned).max() > LEAST_TURN:
-            found.append(Turned(bones[name], own[name], turned, old.channels[name]))
+    after, shift, unkeyed = posed_rig(armature).channels_for_edit(old, (rotations, roots))
+    found = [
+        Turned(bones[name], old.own[name], turned, old.channels[name])
+        for name, turned in after.items()
+        if angle_between(old.own[name], turned).max() > LEAST_TURN
+    ]
     stays = not shift.size or np.abs(shift).max() <= LEAST_MOVE
     return NewChannels(found, None if stays else bones[take.place], old.location + shift, unkeyed)
 
@@ -335,7 +335,7 @@ def write_changes(
     holds are updated as well.
     """
     shifts = [shift_of(change, ends) for change in changes]
-    follow(followers(armature), shifts)
+    shift_records(later_records(armature), shifts)
     for change, shift in zip(changes, shifts, strict=True):
         _write(change, shift, frames, ends)
 
@@ -372,7 +372,7 @@ def _write(change: Change, shift: Shift, frames: Sequence[float], ends: tuple[fl
 def _insert(curve: bpy.types.FCurve, frame: float) -> None:
     """Insert a key on a frame without one, without changing the curve."""
     points: Any = curve.keyframe_points
-    place = _place_of(points, frame)
+    place = _index_of(points, frame)
     if place == len(points) or points[place].co[0] > frame + SAME_FRAME:
         points.insert(frame, curve.evaluate(frame))
 
@@ -380,13 +380,13 @@ def _insert(curve: bpy.types.FCurve, frame: float) -> None:
 def _keep_shape_beside(curve: bpy.types.FCurve, frame: float) -> None:
     """Make the handles next to a frame free, because Blender fits automatic handles to the neighboring values."""
     points: Any = curve.keyframe_points
-    place = _place_of(points, frame)
+    place = _index_of(points, frame)
     for each in points[max(place - 1, 0) : place + 2]:
         if each.interpolation == "BEZIER":
             each.handle_left_type = each.handle_right_type = "FREE"
 
 
-def _place_of(points: Any, frame: float) -> int:
+def _index_of(points: Any, frame: float) -> int:
     """The index of the first key on or after a frame; reads only a few keys."""
     return bisect_left(points, frame - SAME_FRAME, key=lambda point: point.co[0])
 

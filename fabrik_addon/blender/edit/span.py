@@ -19,6 +19,7 @@ from ...human.naming_schemes import match
 from ...markers.feet import FootPoint, find_stances, foot_points
 from ..bake.jobs import check_still
 from ..capture.matching import scene_rate
+from ..control.model import Motion
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import core_effector, pins
 from ..goals.problem import rig_problem, root_mode
@@ -26,7 +27,7 @@ from ..posing.drag import DragSetup
 from ..rig.armature import BONE_HEAD, RigError, Tree, bone_offset, check_unscaled
 from ..rig.locks import OTHERWISE
 from ..settings.rig import rig_settings
-from .take import SAME_FRAME, Motion, Take, tree_of
+from .take import SAME_FRAME, Take, tree_of
 
 # Meters. A contact ends if a point of the foot is higher or lower than in the middle of its contact by more than
 # this. The noise of markers is 1 to 2 mm. The heel of the sample walk rises by 5 mm within three frames
@@ -36,7 +37,7 @@ _LIFT = 0.005
 _LOOK = 3.0
 
 
-class Stand(NamedTuple):
+class PointContact(NamedTuple):
     """The "HEAD" or "TAIL" of a bone, and the first and last frame of its contact with the floor."""
 
     bone: str
@@ -55,7 +56,7 @@ class Contact(NamedTuple):
     bone: str
     first: float
     last: float
-    stands: tuple[Stand, ...]
+    point_contacts: tuple[PointContact, ...]
 
 
 def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, frames: FloatArray) -> list[Contact]:
@@ -67,7 +68,7 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
     roles, motion = match(skeleton.names), take.motion(frames)
     posed = forward_kinematics(skeleton, motion.rotations, motion.roots)
     rate = scene_rate(scene) / float(frames[1] - frames[0])
-    found: dict[str, list[Stand]] = {}
+    found: dict[str, list[PointContact]] = {}
     heights: dict[tuple[str, str], FloatArray] = {}
     # The distance between the ball, where the toe begins, and the ankle is constant. The tip of the toe moves.
     balls = [FootPoint(each.bone, (0.0, 0.0, 0.0)) for each in points if roles[each.bone].part == "toe"]
@@ -78,20 +79,20 @@ def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
         places = (posed[:, bone] @ (*offset, 1.0) @ world.T)[:, :3]
         heights[point.bone, "HEAD" if is_head else "TAIL"] = places[:, 2]
         found.setdefault(foot_of(roles, point.bone), []).extend(
-            Stand(point.bone, "HEAD" if is_head else "TAIL", float(frames[first]), float(frames[end - 1]))
+            PointContact(point.bone, "HEAD" if is_head else "TAIL", float(frames[first]), float(frames[end - 1]))
             for first, end in find_stances(places, rate)
         )
     step = float(frames[1] - frames[0])
     contacts = []
     for foot, every in found.items():
         # Contacts of points that overlap, or follow each other directly, are one contact.
-        groups: list[list[Stand]] = []
+        groups: list[list[PointContact]] = []
         for stand in sorted(every, key=lambda each: each.first):
             if groups and stand.first <= max(each.last for each in groups[-1]) + step:
                 groups[-1].append(stand)
             else:
                 groups.append([stand])
-        contacts += [_contact(foot, stands, frames, heights) for stands in groups]
+        contacts += [_contact(foot, point_contacts, frames, heights) for point_contacts in groups]
     return contacts
 
 
@@ -103,13 +104,13 @@ def foot_of(roles: Mapping[str, Role], bone: str) -> str:
     return next(feet, bone)
 
 
-def standing(contacts: Iterable[Contact], foot: str, frame: float) -> tuple[float, float]:
+def span_of_contact(contacts: Iterable[Contact], foot: str, frame: float) -> tuple[float, float]:
     """The first and last frame of the contact at a frame; the frame itself if there is no contact."""
     spans = ((each.first, each.last) for each in contacts if each.bone == foot and each.first <= frame <= each.last)
     return next(spans, (frame, frame))
 
 
-def contacts_about(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, frame: float) -> list[Contact]:
+def contacts_near(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, frame: float) -> list[Contact]:
     """The contacts of the feet within some seconds before and after a frame."""
     about = np.ceil(_LOOK * scene_rate(scene))
     keys = take.key_frames(take.skeleton.names)
@@ -120,24 +121,24 @@ def contacts_about(scene: bpy.types.Scene, armature: bpy.types.Object, take: Tak
 
 
 def _contact(
-    foot: str, stands: list[Stand], frames: FloatArray, heights: Mapping[tuple[str, str], FloatArray]
+    foot: str, point_contacts: list[PointContact], frames: FloatArray, heights: Mapping[tuple[str, str], FloatArray]
 ) -> Contact:
     """Combine contacts of a foot's points into one, with those of its ankle and its ball.
 
     heights: (F,) height of each point, by bone and end.
     """
-    points, ends = [], dict.fromkeys(each[:2] for each in stands)
+    points, ends = [], dict.fromkeys(each[:2] for each in point_contacts)
     for point in [each for each in ends if each[0] == foot or each[1] == "HEAD" or (each[0], "HEAD") not in ends]:
-        own = [each for each in stands if each[:2] == point]
+        own = [each for each in point_contacts if each[:2] == point]
         rows = np.flatnonzero((frames >= own[0].first) & (frames <= max(each.last for each in own)))
         level = heights[point][rows]
         down = rows[np.abs(level - np.median(level)) < _LIFT]
-        points.append(Stand(*point, float(frames[down[0]]), float(frames[down[-1]])))
+        points.append(PointContact(*point, float(frames[down[0]]), float(frames[down[-1]])))
     # The ankle moves while the foot rolls over its heel. It is planted once the ball is down.
     flat = max(each.first for each in points)
     rolled = [each._replace(first=flat) if each[:2] == (foot, "HEAD") else each for each in points]
     points = [each for each in rolled if each.first < each.last] or points
-    return Contact(foot, stands[0].first, max(each.last for each in stands), tuple(points))
+    return Contact(foot, point_contacts[0].first, max(each.last for each in point_contacts), tuple(points))
 
 
 _LEG = frozenset({"thigh", "shin", "foot", "toe"})
@@ -248,8 +249,8 @@ def make_span(
     bone = next(iter(setup.dragged))
     take = Take(armature, tree_of(armature, bone))
     foot = foot_of(match(take.skeleton.names), bone)
-    contacts = contacts_about(scene, armature, take, frame) if foot or "CONTACTS" in spread.to else []
-    first, last = standing(contacts, foot, frame)
+    contacts = contacts_near(scene, armature, take, frame) if foot or "CONTACTS" in spread.to else []
+    first, last = span_of_contact(contacts, foot, frame)
     times: list[float] = []
     if "MARKERS" in spread.to:
         times += [float(marker.frame) for marker in scene.timeline_markers]

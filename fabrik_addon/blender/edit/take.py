@@ -11,7 +11,7 @@ import numpy as np
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
 from ...core.model.kinematics import tails
-from ...core.model.skeleton import Skeleton
+from ..control.model import Motion
 from ..control.posed_rig import posed_rig
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, root_place
@@ -23,26 +23,6 @@ from ..rig.rotation_modes import from_channels, property_name
 SAME_FRAME = 1e-3
 # The modes of the Cycles modifier that repeat a curve beyond its keys.
 _ROUND = {"REPEAT", "REPEAT_OFFSET"}
-
-
-@dataclass(frozen=True)
-class Motion:
-    """The poses of a tree of bones on F frames.
-
-    Attributes:
-        frames: (F,) in rising order. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
-        channels: (F, 3 or 4) values of the rotation channels by keyed bone; on a control rig, by control.
-        location: (F, 3) values of the location channel of the bone that moves the root.
-        stands: for a control rig, (F, 4, 4) matrices of the bones and controls in armature space, by name.
-    """
-
-    skeleton: Skeleton
-    frames: FloatArray
-    rotations: FloatArray
-    roots: FloatArray
-    channels: dict[str, FloatArray]
-    location: FloatArray
-    stands: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
 
 
 class Take:
@@ -109,11 +89,16 @@ class Take:
 
     def _motion(self, frames: FloatArray, channels: dict[str, FloatArray], location: FloatArray) -> Motion:
         """The poses on (F,) frames, from the values of the bones' channels."""
-        bones, skeleton = self._armature.pose.bones, self.skeleton
-        rotations = np.tile(self.tree.rotations, (len(frames), 1, 1))
-        for name, values in channels.items():
-            rotations[:, skeleton.index(name)] = from_channels(bones[name].rotation_mode, values)
-        return Motion(skeleton, frames, rotations, root_place(bones[self.place], location), channels, location)
+        own, rotations = self._turned(channels), np.tile(self.tree.rotations, (len(frames), 1, 1))
+        for name, turned in own.items():
+            rotations[:, self.skeleton.index(name)] = turned
+        roots = root_place(self._armature.pose.bones[self.place], location)
+        return Motion(self.skeleton, frames, rotations, roots, channels, own, location)
+
+    def _turned(self, channels: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+        """(F, 4) rotations from values of rotation channels, by bone or control."""
+        bones = self._armature.pose.bones
+        return {name: from_channels(bones[name].rotation_mode, values) for name, values in channels.items()}
 
     def _evaluated(self, frames: FloatArray) -> Motion:
         """The poses on (F,) frames as evaluated by Blender."""
@@ -121,9 +106,9 @@ class Take:
         turned = [self.place, *map(self.posed.holder, sorted(self.keyed))]
         holders = {holder: self._channel(holder) for holder in turned if self.rotation_curves(holder)}
         held: dict[str, list[list[float]]] = {each: [] for each in holders}
-        places, trees, played = [], [], self.posed.played
+        places, trees, played = [], [], self.posed.sampled_bones
         counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
-        stands = np.empty((len(frames), len(counting), 16))
+        bone_matrices = np.empty((len(frames), len(counting), 16))
         keeper = PoseKeeper(scene, self._armature)
         try:
             for row, frame in enumerate(frames.tolist()):
@@ -133,7 +118,7 @@ class Take:
                 places.append(bones[self.place].location[:] if self.place in bones else (0.0, 0.0, 0.0))
                 if not self.posed.by_channels:
                     trees.append(tree_of(self._armature, self.skeleton.names[0]))
-                    stands[row] = read_channel(self._armature, "matrix", 16)[list(counting.values())]
+                    bone_matrices[row] = read_channel(self._armature, "matrix", 16)[list(counting.values())]
         finally:
             keeper.restore()
         channels = {holder: np.array(values, dtype=np.float64) for holder, values in held.items()}
@@ -143,8 +128,10 @@ class Take:
         rotations = np.array([tree.rotations for tree in trees])
         roots = np.array([tree.root_location for tree in trees])
         # Blender passes matrices column by column.
-        matrices = dict(zip(counting, stands.reshape(-1, len(counting), 4, 4).transpose(1, 0, 3, 2), strict=True))
-        return Motion(self.skeleton, frames, rotations, roots, channels, location, matrices)
+        matrices = dict(
+            zip(counting, bone_matrices.reshape(-1, len(counting), 4, 4).transpose(1, 0, 3, 2), strict=True)
+        )
+        return Motion(self.skeleton, frames, rotations, roots, channels, self._turned(channels), location, matrices)
 
     def _channel(self, holder: str) -> str:
         """The name of the rotation channel of a bone, or of its control."""

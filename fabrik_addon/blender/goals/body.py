@@ -22,7 +22,7 @@ from ...human.soles import Point, convex_hull, floor_points, soles
 from ..limits.preset import RestKey, rest_key, rest_of
 from ..rig.armature import armature_point, as_array
 from ..settings.control import control_rig, solved_parents
-from ..settings.limit_properties import read_beside
+from ..settings.limit_properties import read_extra_field
 from ..settings.rig import rig_settings
 from ..settings.why_not import ARMATURES
 
@@ -46,7 +46,7 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton, stiff: Collection[
     bones = [armature.pose.bones[name] for name in skeleton.names]
     shares, centres, keeps, bends, hangs, eased = _body(armature, bones)
     bends = bends * np.where([name in stiff for name in skeleton.names], _STIFF, 1.0)
-    stiffness = np.array([read_beside(bone, "stiffness") for bone in bones])
+    stiffness = np.array([read_extra_field(bone, "stiffness") for bone in bones])
     # Each bone's factor in the posture term: 1 at stiffness 0, 4 at 0.5, infinite at 1.
     left = 1.0 - np.clip(stiffness, 0.0, 1.0)
     factors = np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)
@@ -114,7 +114,7 @@ def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tu
     """The fields of `BoneMass` for the bones, (B,) each."""
     found = _masses_by_name(tuple((name, armature.data.bones[name].length) for name in solved_parents(armature)))
     known = np.array([found[bone.name] for bone in bones])
-    own = np.array([read_beside(bone, "mass") for bone in bones])
+    own = np.array([read_extra_field(bone, "mass") for bone in bones])
     shares = np.where(own < 0.0, known[:, 0], own)
     return shares / max(float(shares.sum()), np.finfo(float).tiny), *known.T[1:]
 
@@ -138,7 +138,7 @@ def collision_of(armature: bpy.types.Object, skeleton: Skeleton, *, always: bool
 
     Bones outside the skeleton keep their current pose. always: also return the capsules if they are off.
     """
-    found = fitted(armature) if always or rig_settings(armature).use_self_collision else None
+    found = fitted(armature) if always or rig_settings(armature).bake.self_collision != "OFF" else None
     if found is None:
         return None
     capsules = []
@@ -215,7 +215,7 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
     balance = rig_settings(armature).balance
     if balance == "OFF" or not pinned:
         return None
-    feet, _ = _where_it_stands(*rest_key(armature))
+    feet, _ = _floor_points(*rest_key(armature))
     held = {
         name: points for name, points in feet.items() if not {name, *(bone for bone, _ in points)}.isdisjoint(pinned)
     }
@@ -243,7 +243,7 @@ def floor_of(armature: bpy.types.Object) -> Floor | None:
         return None
     up, scale = up_of(armature)
     height = (kept.floor_height - armature.matrix_world.translation.z) / scale
-    _, points = _where_it_stands(*rest_key(armature))
+    _, points = _floor_points(*rest_key(armature))
     found = fitted(armature)
     capsules = () if found is None else found.capsules
     balls = tuple((each.bone, place, each.radius) for each in capsules for place in (each.start, each.end))
@@ -285,7 +285,7 @@ def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
 
 
 @lru_cache(maxsize=_RIGS_KEPT)
-def _where_it_stands(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...]]:
+def _floor_points(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...]]:
     """The soles of a rig's feet, and all points that stay above a floor; key: from `rest_key`."""
     rest = rest_of(*key)
     return soles(rest), floor_points(rest)

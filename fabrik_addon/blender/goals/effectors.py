@@ -29,7 +29,7 @@ class Partner(NamedTuple):
     offset: tuple[float, float, float]
 
 
-def carrying_bone(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> str:
+def target_bone_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> str:
     """The bone of the rig that is a target, or to which a target is parented; "" if there is none."""
     if holder == rig:
         return bone
@@ -38,7 +38,7 @@ def carrying_bone(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) ->
 
 def partner_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> Partner | None:
     """The point of a rig's bone that a target is fixed to; None if it is not fixed to a bone."""
-    carrier = carrying_bone(rig, holder, bone)
+    carrier = target_bone_of(rig, holder, bone)
     if not carrier or carrier not in rig.pose.bones:
         return None
     if holder == rig:
@@ -62,7 +62,7 @@ def close_loops(
     """
     closed = list(effectors)
     for _ in closed:
-        turned = {bone for effector in closed for bone in turning_bones(skeleton, effector)}
+        turned = {bone for effector in closed for bone in rotating_bones(skeleton, effector)}
         turned = {bone for bone in turned if skeleton.names[bone] not in held}
         chased = [
             (index, partner)
@@ -79,7 +79,7 @@ def close_loops(
     return closed
 
 
-def turning_bones(skeleton: Skeleton, effector: Effector) -> set[int]:
+def rotating_bones(skeleton: Skeleton, effector: Effector) -> set[int]:
     """The bones, as indices in the skeleton, whose rotation moves an effector.
 
     For a loop, the bones that move one side relative to the other.
@@ -165,7 +165,7 @@ def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) ->
     return ""
 
 
-def closes(rig: bpy.types.Object, effector: FabrikEffector | FabrikMarker) -> Partner | None:
+def loop_partner(rig: bpy.types.Object, effector: FabrikEffector | FabrikMarker) -> Partner | None:
     """The point of one of the rig's own bones that is an effector's target; None for other targets."""
     goal = goal_of(effector)
     return None if isinstance(goal, Pin) or effector.target is None else partner_of(rig, *goal)
@@ -398,7 +398,7 @@ def set_pin(pin: FabrikEffector, bone: bpy.types.PoseBone) -> None:
     pin.pin_rotation = bone.matrix.to_quaternion()
 
 
-def take_pins_along(armature: bpy.types.Object, bones: Collection[str]) -> None:
+def move_pins_with(armature: bpy.types.Object, bones: Collection[str]) -> None:
     """Move the pins of posed bones to their current poses."""
     for pin in rig_settings(armature).effectors:
         if pin.kind == "PIN" and pin.bone in bones:

@@ -23,7 +23,6 @@ from ..control.posed_rig import Changed, PosedRig, posed_rig
 from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import (
     active_strips,
-    amend_curve,
     bone_path,
     channel_values,
     check_not_shared,
@@ -31,6 +30,7 @@ from ..rig.keyframes import (
     curves_by_path,
     is_layered,
     keys,
+    set_curve_keys,
 )
 from ..rig.keying import key_channels
 from ..rig.legal import excess, legal_rotations
@@ -262,7 +262,7 @@ def check_action(
     return [breach for breach in found if breach is not None]
 
 
-def mend_action(
+def fix_action(
     context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
 ) -> tuple[list[Breach], list[Breach]]:
     """Fix the curves of bones that violate their limits; returns the violations found, and those that remain.
@@ -286,16 +286,16 @@ def mend_action(
     keyed = [bone.name for bone in turned]
     try:
         if not posed_rig(rig).by_channels:
-            keyed = _mend_by_controls(context, rig, {bone.name: limits[bone.name] for bone in turned}, broken)
+            keyed = _fix_by_controls(context, rig, {bone.name: limits[bone.name] for bone in turned}, broken)
         else:
             for curves in rotation_curves(rig, turned):
-                _mend(rig, curves, limits[curves.bone.name])
+                _fix_curves(rig, curves, limits[curves.bone.name])
     finally:
         keeper.restore(keyed)
     return broken, check_action(context, rig, turned)
 
 
-def _mend_by_controls(
+def _fix_by_controls(
     context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit], broken: Sequence[Breach]
 ) -> list[str]:
     """Clamp the pose and key it on all frames with violations; returns the names of the controls with keys."""
@@ -315,12 +315,12 @@ def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
     return limits
 
 
-def _mend(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
+def _fix_curves(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
     """Move the keys of one bone inside its limit, then add keys on frames that are still outside."""
     times = curves.times
     held = curves.values(times)
     for index in curves.missing:
-        _amend(rig, curves, index, times, held[:, index])
+        _set_keys(rig, curves, index, times, held[:, index])
     curves = rotation_curves(rig, [curves.bone])[0]
     frames = curves.times
     for _ in range(_ROUNDS):
@@ -339,11 +339,11 @@ def _put_inside(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, frames:
     legal = legal_rotations(limit, curves.rotations(frames))
     _, values = to_channels(mode, legal[None], previous=curves.values(frames))
     for index in curves.curves:
-        _amend(rig, curves, index, frames, values[0, :, index])
+        _set_keys(rig, curves, index, frames, values[0, :, index])
 
 
-def _amend(rig: bpy.types.Object, curves: BoneCurves, index: int, frames: FloatArray, values: FloatArray) -> None:
-    amend_curve(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
+def _set_keys(rig: bpy.types.Object, curves: BoneCurves, index: int, frames: FloatArray, values: FloatArray) -> None:
+    set_curve_keys(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
 
 
 # An outline has at most this many points, because they are edited by hand.
@@ -360,7 +360,7 @@ _ROUNDS_OF_WEIGHTS: Final = 200
 _HINGE_TOLERANCE: Final = pi / 60.0
 
 
-def window_around(leans: FloatArray, margin: float) -> FloatArray:
+def window_around(swings: FloatArray, margin: float) -> FloatArray:
     """(C, 2) points of an outline that contains (F, 2) swings and a margin around them, counterclockwise.
 
     It has at most twelve corners: edges are removed and their neighbors extended until they meet, starting with those
@@ -368,7 +368,7 @@ def window_around(leans: FloatArray, margin: float) -> FloatArray:
     """
     angles = 2.0 * pi * np.arange(_ROUND) / _ROUND
     circle = max(margin, _LEAST_MARGIN) / cos(pi / _ROUND) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    wide = (convex_hull(leans)[:, None] + circle).reshape(-1, 2)
+    wide = (convex_hull(swings)[:, None] + circle).reshape(-1, 2)
     size = np.linalg.norm(wide, axis=1, keepdims=True)
     corners = convex_hull(np.asarray(wide * np.minimum(1.0, pi / np.maximum(size, pi))))
     while len(corners) > _MOST_CORNERS:
@@ -434,12 +434,12 @@ def fitted_limit(
     if shape == "FITTED" and off_axis[axis] <= hinge_tolerance + _STILL_THROUGHOUT:
         return Hinge(axis, *_range(np.asarray(Hinge(axis).angle(many, quaternions)), margin))
     lean = swing_of(many, quaternions)
-    leans = np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2)
+    swings = np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2)
     twist = _range(np.asarray(twist_of(many, quaternions, 0.0)), margin)
     if shape == "FITTED":
-        half_axes = _half_axes(np.concatenate([leans, -leans], axis=1).T)
+        half_axes = _half_axes(np.concatenate([swings, -swings], axis=1).T)
         return Ball(tuple(np.minimum(half_axes + margin, pi).tolist()), twist)
-    corners = window_around(leans, margin)
+    corners = window_around(swings, margin)
     return Polygon(tuple((x, z) for x, z in corners.tolist()), twist)
 
 
@@ -453,13 +453,13 @@ def _range(angles: FloatArray, margin: float) -> Range:
     return low - whole_turns, high - whole_turns
 
 
-def _half_axes(leans: FloatArray) -> FloatArray:
+def _half_axes(swings: FloatArray) -> FloatArray:
     """(4,) half-axes of the four quarter ellipses that contain swings (4, F), with a small sum.
 
     With u = 1 half-axis², squares · u <= 1 must hold for each swing. Each swing has a weight that grows while it is
     outside; the sum is smallest at u = (2 · weights · squares) to the power of -2/3.
     """
-    every = np.square(np.maximum(leans.T, 0.0))
+    every = np.square(np.maximum(swings.T, 0.0))
     farthest = every.max(axis=0)
     used = farthest > _STILL_THROUGHOUT**2
     squares = every[:, used]

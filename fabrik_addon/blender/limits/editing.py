@@ -30,7 +30,7 @@ from ..settings.limit_properties import (
 )
 from ..settings.limit_values import (
     ALL_ROUND,
-    BESIDE_LIMIT,
+    EXTRA_FIELDS,
     FREE,
     NO_SLIDE,
     Cone,
@@ -88,7 +88,7 @@ def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:
     if kind == FREE and not told:
         # Choose the type that has these values.
         turns = {"axis", "hinge"} & given.keys()
-        beside = given.keys() <= set(BESIDE_LIMIT)
+        beside = given.keys() <= set(EXTRA_FIELDS)
         kind = "POLYGON" if "window" in given else FREE if beside else "HINGE" if turns else "BALL"
     changed = replace(kept, **given, type=kind)
     if kind == "POLYGON" and not changed.window:
@@ -177,7 +177,7 @@ def _limits(bones: Bones) -> str:
     return f"Limit of {bones[0].name!r}" if len(bones) == 1 else f"Limits of {len(bones)} bones"
 
 
-def present_lean(bone: bpy.types.PoseBone) -> Corner:
+def current_swing(bone: bpy.types.PoseBone) -> Corner:
     """The current (X, Z) swing of a bone, in radians."""
     rig = cast("bpy.types.Object", bone.id_data)
     lean = swing_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
@@ -192,7 +192,7 @@ def add_point(bone: bpy.types.PoseBone, *, from_pose: bool = False) -> str:
     settings = _polygon(bone)
     corners = list(points(settings.window))
     if from_pose:
-        grown = _with_lean(bone, corners)
+        grown = _with_swing_point(bone, corners)
     else:
         following = corners[1:] + corners[:1]
         lengths = _edges(corners)
@@ -207,7 +207,7 @@ def move_point(bone: bpy.types.PoseBone, index: int) -> str:
     """Move a point of a polygon limit to the bone's current swing; returns a line for the user."""
     settings = _polygon(bone)
     corners = _with_corner(bone, settings, index)
-    corners[index] = present_lean(bone)
+    corners[index] = current_swing(bone)
     write_settings(bone, replace(settings, window=flat(corners)))
     return f"Point {index + 1} of the outline of {bone.name!r} is now at the bone's swing"
 
@@ -221,9 +221,9 @@ def remove_point(bone: bpy.types.PoseBone, index: int) -> str:
     return f"The outline of {bone.name!r} now has {len(corners)} points"
 
 
-def _with_lean(bone: bpy.types.PoseBone, corners: Corners) -> Corners:
+def _with_swing_point(bone: bpy.types.PoseBone, corners: Corners) -> Corners:
     """The points with the bone's current swing inserted into the edge that it lengthens least."""
-    lean = present_lean(bone)
+    lean = current_swing(bone)
     if any(dist(lean, corner) < _SAME_POINT for corner in corners):
         raise RigError(f"There is already a point at the current swing of {bone.name!r}: rotate the bone first")
     simple = list[Corners]()

@@ -21,7 +21,7 @@ from ...core.kernel.hanging import HangFrom
 from ...core.model.effector import with_factors_applied
 from ..control.posed_rig import posed_rig
 from ..goals.body import floor_of, is_hips, keeps_orientation, masses_of, trunk_of_animal, up_of
-from ..goals.effectors import Partner, closes, core_effector, pins, take_pins_along, turning_bones
+from ..goals.effectors import Partner, core_effector, loop_partner, move_pins_with, pins, rotating_bones
 from ..goals.problem import rig_problem, root_mode
 from ..limits.editing import opposite_bone
 from ..rig.armature import (
@@ -34,10 +34,10 @@ from ..rig.armature import (
     check_editable,
     check_rig,
     check_unscaled,
+    current_factors,
     length_text,
     nearest_rotations,
     object_scale,
-    present_factors,
     stretched,
     tree_below,
 )
@@ -87,7 +87,7 @@ class PartPose:
     """The pose of a part.
 
     local_rotations: (J, 4). armature_head: (3,) the head of the top bone. error, pin_error: distances of dragged and
-    held points from their targets, in armature units. is_on_the_way: whether solving again moves the joints on. deeper:
+    held points from their targets, in armature units. is_catching_up: whether solving again moves joints on. deeper:
     distance along the depth by which the first grip is beyond its target.
     """
 
@@ -95,7 +95,7 @@ class PartPose:
     armature_head: FloatArray
     error: float
     pin_error: float
-    is_on_the_way: bool
+    is_catching_up: bool
     deeper: float = 0.0
 
 
@@ -141,7 +141,7 @@ class DragPart:
         skeleton = tree.skeleton
         self.tree, self.grips, self.moves_root = tree, tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
-        turned = {bone for grip in grips for bone in turning_bones(skeleton, grip.effector)}
+        turned = {bone for grip in grips for bone in rotating_bones(skeleton, grip.effector)}
         self.on_the_way = {skeleton.names[bone] for bone in turned}
         self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in frozen)
         free = _free_joints(armature, tree, {*self.on_the_way, *frozen}, hangs=hangs) if follows else []
@@ -194,7 +194,7 @@ class DragPart:
         targets = self._positions + self._shift_factors * armature_shift
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
         if self._ropes:
-            pulls = [pull_rope(joints, point, targets[grip]) for grip, joints, point in self._ropes]
+            pulls = [pull_chain(joints, point, targets[grip]) for grip, joints, point in self._ropes]
             location = self.tree.root_location + np.asarray((1.0 + _SLACK) * np.mean(pulls, axis=0))
             self.session.prefer(self._preferred[0], location)
             self.session.continue_from(self.session.rotations, location)
@@ -212,7 +212,7 @@ class DragPart:
         return PartPose(found.rotations, found.root_location, error, pin_error, found.is_held_back, deeper)
 
 
-def pull_rope(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatArray:
+def pull_chain(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatArray:
     """(3,) movement of the first of the joints (N, 3) if the end (3,) of the chain is pulled to a target (3,)."""
     pulled, last = target, end
     for joint in joints[::-1]:
@@ -238,7 +238,7 @@ def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *
     Empty for control rigs, which determine the pose of such limbs themselves.
     """
     posed = posed_rig(armature)
-    led = {*led, *posed.of_limbs}
+    led = {*led, *posed.limb_bones}
     names, shares, floor = tree.skeleton.names, masses_of(armature, tree.skeleton).hanging, floor_of(armature)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}
     lowest = set() if floor is None else {bone for bone, _ in floor.points}
@@ -300,7 +300,9 @@ class DragSetup:
         self._loops = [
             (each, partner)
             for each in enabled_effectors(armature)
-            if (partner := closes(armature, each)) and each.bone in armature.pose.bones and each.bone != partner.bone
+            if (partner := loop_partner(armature, each))
+            and each.bone in armature.pose.bones
+            and each.bone != partner.bone
         ]
         kept = [*self._held, *(each for each, _ in self._loops)]
         # The dragged bones miss their targets before any held point does.
@@ -359,7 +361,9 @@ class DragSetup:
 
     def _part(self, top: str, *, turning: bool) -> DragPart:
         """The part of the rig from one bone down, with all dragged or pinned bones on it."""
-        tree = tree_below(self._trees[top], self._posed.stands(self._trees[top]), top, self.owned, self.frozen)
+        tree = tree_below(
+            self._trees[top], self._posed.current_matrices(self._trees[top]), top, self.owned, self.frozen
+        )
         names = tree.skeleton.names
         root = "FIXED"
         if top not in self.frozen and self._posed.may_move_freely(top):
@@ -399,7 +403,7 @@ class DragSetup:
         ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
         way = [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
         check_unscaled(self._armature, way)
-        factors = present_factors(self._armature, names)
+        factors = current_factors(self._armature, names)
         grips = [replace(grip, effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips]
         # If the number of bones is set, no other bones should follow. A body without support rotates as a whole.
         left = {bone for bones in by_ik.values() for bone in bones}
@@ -455,15 +459,16 @@ SHOWN: Final = 5e-4
 class StepResult:
     """The result of a step, in world meters.
 
-    error: distance of the dragged point from its target. pin_error: distance of a pin from its location. is_on_the_way:
-    whether repeating the step moves the joints on, because they ease in. deeper: distance along the step's `depth` by
+    error: distance of the dragged point from its target. pin_error: distance of a pin from its location.
+    is_catching_up: whether repeating the step moves the joints on, because they ease in. deeper: distance along the
+    step's `depth` by
     which the dragged point is beyond its target. why: why the dragged point misses its target, such as "foot.L is at
     its limit"; "" without a reason.
     """
 
     error: float = 0.0
     pin_error: float = 0.0
-    is_on_the_way: bool = False
+    is_catching_up: bool = False
     deeper: float = 0.0
     why: str = ""
 
@@ -578,7 +583,7 @@ class Drag:
         return StepResult(
             self._scale * poses[worst].error,
             self._scale * max(pose.pin_error for pose in poses),
-            any(pose.is_on_the_way for pose in poses),
+            any(pose.is_catching_up for pose in poses),
             0.0 if armature_depth is None else self._scale * poses[0].deeper,
             parts[worst].problem.why_short(parts[worst].session),
         )
@@ -614,7 +619,7 @@ class Drag:
                     writer.key_switches(context.scene.frame_current_final)
             else:
                 self.left_alone.append(why_no_key(context, automatic=True))
-        take_pins_along(self._armature, self._dragged)
+        move_pins_with(self._armature, self._dragged)
         if rig_settings(self._armature).live:
             try:
                 snap_targets(context, self._armature)

@@ -186,7 +186,7 @@ class DragInput:
             angle = round(angle / step) * step
         return axis * angle if self.base_turn is None else turned_on(self.base_turn, axis * angle)
 
-    def go_around(self, before: FloatArray, after: FloatArray, share: float = 1.0) -> None:
+    def add_turn(self, before: FloatArray, after: FloatArray, share: float = 1.0) -> None:
         """Handle mouse movement from `before` (2,) to `after` (2,), in pixels relative to the dragged point."""
         change = atan2(after[1], after[0]) - atan2(before[1], before[0])
         self.angle += share * ((change + pi) % (2.0 * pi) - pi)

@@ -23,16 +23,16 @@ from ..control.posed_rig import posed_rig
 from ..control.writer import ControlWriter
 from ..goals.body import masses_of
 from ..goals.effectors import check_effectors
-from ..goals.places import Places, present_places, tree_space
+from ..goals.places import SampledTargets, current_targets, tree_space
 from ..goals.problem import RigProblem, find_problems
 from ..rig.armature import (
     Tree,
     check_editable,
     check_rig,
+    current_factors,
     freeze,
     length_text,
     object_scale,
-    present_factors,
     write_stretches,
 )
 from ..rig.legal import legal_pose, legal_rotations
@@ -103,7 +103,7 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
         if problem.carrier:
             # Parents of the targets may have followed bones that were just solved.
             context.view_layer.update()
-        places = present_places(context.evaluated_depsgraph_get(), context.scene, armature, problem)
+        places = current_targets(context.evaluated_depsgraph_get(), context.scene, armature, problem)
         key = repr(depends_on(problem)).encode()
         asked.append(_told([key, *(b"" if each is None else each.tobytes() for each in places)]))
         stays = asked[-1] in before and is_by_posture(problem, places)
@@ -138,7 +138,7 @@ def _begin(armature: bpy.types.Object, problem: RigProblem, start: str, *, again
 
 
 def _solve(
-    context: bpy.types.Context, problem: RigProblem, places: Places, begin: Tree, *, stays: bool
+    context: bpy.types.Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
 ) -> tuple[Solution | DragPose, str]:
     """Pose one tree near its start pose; returns why targets were missed. stays: whether the pose is solved already."""
     rig, unseen = problem.rig, np.isnan(places.points).any(axis=1)
@@ -163,7 +163,7 @@ def _solve(
     return solution, why
 
 
-def is_by_posture(problem: RigProblem, places: Places) -> bool:
+def is_by_posture(problem: RigProblem, places: SampledTargets) -> bool:
     """Whether a tree is solved with the posture term, because it has no poles and no bones that stretch."""
     return not problem.slides and places.bends is None
 
@@ -185,11 +185,11 @@ def depends_on(problem: RigProblem) -> tuple[Any, ...]:
     masses, kept, up = masses_of(rig, problem.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centres, masses.factors))
     floor = (kept.floor_height, up) if kept.use_floor else None
-    settings = kept_pose_key(rig), kept.balance, kept.use_self_collision, up[:3], floor
+    settings = kept_pose_key(rig), kept.balance, kept.bake.self_collision, up[:3], floor
     return weighed, settings, problem.effectors, dict(problem.limits), tuple(problem.held), problem.free_root
 
 
-def solve_tree(problem: RigProblem, places: Places, start: FloatArray, start_location: FloatArray) -> Solution:
+def solve_tree(problem: RigProblem, places: SampledTargets, start: FloatArray, start_location: FloatArray) -> Solution:
     """Solve one tree from rotations `start` (J, 4) and its root's head (3,), without masses.
 
     If the result violates locks, it is solved again with those bones fixed.
@@ -204,7 +204,7 @@ def solve_tree(problem: RigProblem, places: Places, start: FloatArray, start_loc
     turned[kept] = [allowed[bone] for bone in kept]
     names = [skeleton.names[bone] for bone in kept]
     frozen = freeze(Tree(skeleton, turned, solution.root_location), names)
-    others = places.solve(problem.around(frozen, names).solver(), frozen.rotations, frozen.root_location)
+    others = places.solve(problem.for_pose(frozen, names).solver(), frozen.rotations, frozen.root_location)
     rotations = np.array(others.rotations)
     rotations[kept] = turned[kept]
     return replace(others, skeleton=skeleton, rotations=rotations)
@@ -240,8 +240,8 @@ class LiveSession:
 
     Attributes:
         asked: the frame that was posed last, and its targets; the targets are None if they must be solved again.
-        is_on_the_way: whether joints lag behind the targets and are catching up.
-        goes_on: whether to continue toward targets at rest.
+        is_catching_up: whether joints lag behind the targets and are catching up.
+        may_continue: whether to continue toward targets at rest.
         limbs: a control rig's limbs that are placed on IK, by switch.
         wanted: the pose that was written last; None if no pose was written.
         made: the resulting pose of the rig, which may differ; None until it is evaluated.
@@ -258,8 +258,8 @@ class LiveSession:
         self._key = depends_on(problem)
         self._problem, self._base = problem, base
         self._solver: DragSolver | None = None
-        self.is_on_the_way = self.goes_on = False
-        self.asked: tuple[float, Places | None] | None = None
+        self.is_catching_up = self.may_continue = False
+        self.asked: tuple[float, SampledTargets | None] | None = None
         self.limbs: dict[str, LimbOnIk] = {} if before is None else before.limbs
         self.wanted: _Pose | None = None if before is None else before.wanted
         self.made: _Pose | None = None if before is None else before.made
@@ -269,15 +269,15 @@ class LiveSession:
 
     def fits(self, problem: RigProblem) -> bool:
         """Whether this session was made for the same problem of a rig in its current state."""
-        is_alike = self._problem.tree.skeleton.is_like(problem.tree.skeleton)
-        if not is_alike or self._key != depends_on(problem):
+        is_same_body = self._problem.tree.skeleton.is_like(problem.tree.skeleton)
+        if not is_same_body or self._key != depends_on(problem):
             return False
         self._problem = problem
         return True
 
     def pose(
         self,
-        places: Places,
+        places: SampledTargets,
         base: _Pose,
         locks: Mapping[int, WithLocks],
         frame: float,
@@ -289,7 +289,7 @@ class LiveSession:
         """
         problem = self._problem
         last, self.asked = self.asked, (frame, places)
-        goes_on, self.goes_on = self.goes_on, False
+        may_continue, self.may_continue = self.may_continue, False
         if self._solver is None:
             self._solver, self._base = session_for(problem, base), base
         solver, rebased = self._solver, not _same(base, self._base)
@@ -306,16 +306,16 @@ class LiveSession:
         asked = places.points, places.rotations
         if last is None and present is not None and self._is_there(solver, present, asked):
             solver.begin(present.rotations, present.root_location)
-            self.is_on_the_way = False
+            self.is_catching_up = False
         elif last is None and present is not None and not self._is_base(present):
             solver.begin(present.rotations, present.root_location)
-            self.is_on_the_way = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
+            self.is_catching_up = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         elif last is None or last[1] is None or frame != last[0]:
-            self.is_on_the_way = solver.solve_from_preferred(
+            self.is_catching_up = solver.solve_from_preferred(
                 *asked, is_frame=bpy.context.screen is not None and bpy.context.screen.is_animation_playing
             ).is_held_back
-        elif rebased or goes_on or not _same(places, last[1]):
-            self.is_on_the_way = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
+        elif rebased or may_continue or not _same(places, last[1]):
+            self.is_catching_up = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         return solver.rotations, solver.location
 
     def _is_base(self, present: Tree) -> bool:
@@ -393,7 +393,7 @@ def try_pose(
             check_editable(rig)
             base = BasePose(rig, scene.frame_current_final)
             for problem in [each.pins_first() for each in find_problems(rig)]:
-                places = present_places(graph, scene, rig, problem)
+                places = current_targets(graph, scene, rig, problem)
                 _pose_tree(scene.frame_current_final, problem, base, places, sessions, update)
     except FabrikError as error:
         return str(error)
@@ -404,7 +404,7 @@ def _pose_tree(
     frame: float,
     problem: RigProblem,
     base: BasePose,
-    places: Places,
+    places: SampledTargets,
     sessions: dict[str, LiveSession],
     update: Update,
 ) -> None:
@@ -429,7 +429,7 @@ def _pose_tree(
         stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in factors.items()}
     rotations = blend(problem, start, solved, share)
     location = head + share * (solved_head - head) if free else None
-    present = present_factors(rig, stretches)
+    present = current_factors(rig, stretches)
     stretched = any(abs(present[name] - factor) > _SAME_TURN for name, factor in stretches.items())
     if stretched or not session.stays((rotations, place if location is None else location), posed.on_ik):
         write_stretches(rig, stretches)

@@ -14,7 +14,7 @@ from ...core.arrays import FloatArray, IntArray
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix
 from ...human.naming_schemes import match
 from ...markers.steps import finish, within
-from ...retarget.bodies import find_pairs, two_hips
+from ...retarget.bodies import find_pairs, two_bodies_error
 from ...retarget.goals import RetargetSettings
 from ...retarget.motion import Motion, RetargetError
 from ...retarget.pairs import Pair, check_bone_map, read_bone_map, write_bone_map
@@ -241,7 +241,7 @@ def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
         return next((tree for tree in trees if pairs[0].bone in tree.skeleton.names), trees[0])
     known = [(name, tree) for tree in trees if (name := _named_hips(tree))]
     if len(known) > 1:
-        raise two_hips(known[0][0], known[1][0])
+        raise two_bodies_error(known[0][0], known[1][0])
     return known[0][1] if known else trees[0]
 
 

@@ -18,7 +18,7 @@ from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import FabrikError
 from ...core.model.skeleton import Skeleton, scaled_skeleton
 from ...core.rotations import IDENTITY, matrix_from_quaternion
-from ..settings.limit_properties import LimitPropertyError, read_beside, read_slides
+from ..settings.limit_properties import LimitPropertyError, read_extra_field, read_slides
 from ..settings.limit_values import NO_SLIDE
 from .rotation_modes import channel_count, from_channels, property_name
 
@@ -176,7 +176,7 @@ def check_unscaled(armature: bpy.types.Object, bones: Iterable[str]) -> None:
         if pose_bone.scale[:] == _UNSCALED:
             continue
         scale = np.array(pose_bone.scale, dtype=np.float64)
-        stretches = scale[1] > 0.0 and read_beside(pose_bone, "slide") != NO_SLIDE
+        stretches = scale[1] > 0.0 and read_extra_field(pose_bone, "slide") != NO_SLIDE
         if np.abs(scale - 1.0)[[0, 2] if stretches else [0, 1, 2]].max() > _SCALE_TOLERANCE:
             shown = ", ".join(f"{value:.4g}" for value in scale)
             raise RigError(f"Bone {name!r} is scaled ({shown}): set its scale to 1")
@@ -302,8 +302,10 @@ def freeze(tree: Tree, held: Collection[str]) -> Tree:
     return Tree(skeleton.part(range(len(skeleton)), rest), rotations, tree.root_location)
 
 
-def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str], frozen: Collection[str]) -> Tree:
-    """A bone of a tree and the bones below it, with a rest pose that gives their current matrices `stands` (J, 4, 4).
+def tree_below(
+    tree: Tree, current_matrices: FloatArray, top: str, owned: Collection[str], frozen: Collection[str]
+) -> Tree:
+    """A bone of a tree and the bones below it, with a rest pose that gives their `current_matrices` (J, 4, 4).
 
     The parent of the top bone does not move, so its frame is the rest frame; frozen bones are at rest in their current
     pose. Bones that constraints move, and bones below them, are left out.
@@ -318,7 +320,7 @@ def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str],
     names = [skeleton.names[bone] for bone in members]
     rotations = tree.rotations[members].copy()
     rotations[[name in frozen for name in names]] = IDENTITY
-    posed = stands[members]
+    posed = current_matrices[members]
     carried = posed.copy()
     carried[:, :3, :3] = posed[:, :3, :3] @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2)
     below = skeleton.part(members)
@@ -352,11 +354,11 @@ def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, tu
 
 def stretched(rig: bpy.types.Object, tree: Tree, except_for: Collection[str] = ()) -> Tree:
     """A tree with its bones at their current lengths; those in `except_for` keep their rest lengths."""
-    factors = present_factors(rig, [name for name in tree.skeleton.names if name not in except_for])
+    factors = current_factors(rig, [name for name in tree.skeleton.names if name not in except_for])
     return Tree(scaled_skeleton(tree.skeleton, factors), tree.rotations, tree.root_location)
 
 
-def present_factors(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, float]:
+def current_factors(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, float]:
     """The current length factors of bones that may stretch, by name."""
     return {name: float(rig.pose.bones[name].scale[1]) for name in read_slides(rig, bones)}
 

@@ -270,7 +270,7 @@ def is_locked(curve: bpy.types.FCurve) -> bool:
     return curve.lock or (curve.group is not None and curve.group.lock)
 
 
-def amend_curve(
+def set_curve_keys(
     action: bpy.types.Action,
     owner: bpy.types.Object,
     data_path: str,

@@ -17,9 +17,9 @@ import bpy
 from ...core import FabrikError, LimitError
 from ...core.limits.base import Limit
 from .limit_values import (
-    ABOUT,
     AXES,
-    BESIDE_LIMIT,
+    DESCRIPTIONS,
+    EXTRA_FIELDS,
     FREE,
     KINDS,
     NO_SLIDE,
@@ -193,12 +193,12 @@ def read_slides(armature: bpy.types.Object, bone_names: Collection[str]) -> dict
 
     Raises LimitPropertyError naming a bone with invalid factors.
     """
-    found = {name: read_beside(armature.pose.bones[name], "slide") for name in bone_names}
+    found = {name: read_extra_field(armature.pose.bones[name], "slide") for name in bone_names}
     return {name: slide for name, slide in found.items() if slide != NO_SLIDE}
 
 
-def read_beside(pose_bone: bpy.types.PoseBone, field: str) -> Any:
-    """A bone's value of a field of `BESIDE_LIMIT`; the default if it is missing.
+def read_extra_field(pose_bone: bpy.types.PoseBone, field: str) -> Any:
+    """A bone's value of a field of `EXTRA_FIELDS`; the default if it is missing.
 
     Raises LimitPropertyError naming the bone and the invalid property.
     """
@@ -207,7 +207,7 @@ def read_beside(pose_bone: bpy.types.PoseBone, field: str) -> Any:
         # This is by far the most frequent case, and needs no check.
         return free
     value = read_field(pose_bone, field)
-    checked(pose_bone, field, lambda: BESIDE_LIMIT[field](value))
+    checked(pose_bone, field, lambda: EXTRA_FIELDS[field](value))
     return value
 
 
@@ -265,7 +265,7 @@ def clear_limit(pose_bone: bpy.types.PoseBone) -> None:
         raise LimitPropertyError(reason)
     if is_override(pose_bone):
         _put(pose_bone, "type", FREE)
-        for field in BESIDE_LIMIT:
+        for field in EXTRA_FIELDS:
             _put(pose_bone, field, getattr(_FREE_BONE, field))
     else:
         for name in present:
@@ -295,7 +295,7 @@ def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str
     if not is_override(pose_bone):
         return ""
     library = library_name(pose_bone)
-    for field in ("type", *KINDS[settings.type].fields, *BESIDE_LIMIT):
+    for field in ("type", *KINDS[settings.type].fields, *EXTRA_FIELDS):
         name, value = _PROPERTIES[field].name, getattr(settings, field)
         if not is_overridable(pose_bone, name):
             if value != getattr(_FREE_BONE, field):
@@ -322,7 +322,7 @@ def _describe(pose_bone: bpy.types.PoseBone, field: str, kept: Any) -> None:
     own = _PROPERTIES[field]
     shown: Any = pose_bone.id_properties_ui(own.name)
     choices = {"type": KINDS, "axis": AXES}.get(field, ())
-    shown.update(description=f"{ABOUT[field]}: {', '.join(choices)}" if choices else ABOUT[field])
+    shown.update(description=f"{DESCRIPTIONS[field]}: {', '.join(choices)}" if choices else DESCRIPTIONS[field])
     if own.bounds is not None:
         ends = dict(zip(("min", "max", "soft_min", "soft_max"), own.bounds, strict=True))
         free = getattr(_FREE_BONE, field)

@@ -19,7 +19,7 @@ from bpy.types import PropertyGroup
 from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
-from .in_use import Moment, Stored, note, noting
+from .in_use import Moment, Stored, noting, update_live_pose
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
 from .overrides import overridable
@@ -37,20 +37,11 @@ def live_switched(kept: PropertyGroup, _context: bpy.types.Context) -> None:
         listener(rig)
 
 
-def solved_anew(group: PropertyGroup, _context: bpy.types.Context) -> None:
-    """Handle a change of a setting that a live rig's pose depends on."""
-    rig: Any = group.id_data
-    if type(group).__name__ == "FabrikEffector":
-        note("effectors")
-    if rig.fabrik.live:
-        rig.update_tag(refresh={"OBJECT"})
-
-
 def poses_live_rigs(group: _Group) -> _Group:
     """Make every change of a property group update a live rig, except changes of lists; returns the class."""
     for declared in group.__annotations__.values():
         if declared.function is not CollectionProperty:
-            declared.keywords.setdefault("update", solved_anew)
+            declared.keywords.setdefault("update", update_live_pose)
     return group
 
 
@@ -216,11 +207,6 @@ class PostureSettings:
         default=True,
     )
     use_floor: BoolProperty(name="Floor", description="Keep feet, hands and knees above the floor")
-    use_self_collision: BoolProperty(
-        name="Self-Collision",
-        description="Keep arms, legs, head and trunk of a human rig from intersecting",
-        default=True,
-    )
     show_capsules: BoolProperty(
         name="Show Capsules",
         description="Draw the capsules used by Self-Collision",
@@ -315,7 +301,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         description="How the root bone moves when bones are dragged, solved or baked",
         items=ROOTS,
         default="AUTO",
-        update=solved_anew,
+        update=update_live_pose,
     )
     bake: PointerProperty(name="Bake", description="Settings of the Bake panel", type=FabrikBakeSettings)
     capture: PointerProperty(name="Capture", description="The rig's markers", type=FabrikCapture)
@@ -359,7 +345,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         default=1.0,
         min=0.0,
         max=1.0,
-        update=solved_anew,
+        update=update_live_pose,
     )
     stored_pose: CollectionProperty(
         name="Stored Pose", description="The pose when live was switched on", type=FabrikStoredBone

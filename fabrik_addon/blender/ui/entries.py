@@ -8,51 +8,26 @@ from bpy.types import AddonPreferences, Context, FileHandler, Menu, UILayout, Wo
 from ...package import PACKAGE
 from ..settings.rig import rig_settings
 from ..settings.why_not import rig_at_hand, why_no_rig
-from .operators import limits
-from .operators.bake import FABRIK_OT_bake
-from .operators.drag import FABRIK_OT_drag
-from .operators.edit_motion import FABRIK_OT_add_hold, FABRIK_OT_hold_contacts, FABRIK_OT_work_out_trails
-from .operators.effectors import FABRIK_OT_add_effector, FABRIK_OT_pin
-from .operators.markers import (
-    MOTION_SUFFIXES,
-    FABRIK_OT_calibrate_markers,
-    FABRIK_OT_import_markers,
-    FABRIK_OT_match_markers,
-)
-from .operators.posing import (
-    FABRIK_OT_key_pose,
-    FABRIK_OT_pose_mode,
-    FABRIK_OT_snap_targets,
-    FABRIK_OT_solve,
-    FABRIK_OT_use_control_rig,
-)
-from .operators.retarget import FABRIK_OT_retarget
+from .operators.markers import MOTION_SUFFIXES
 from .overlays.handlers import draw_goals_switch, draw_limits_switch
-from .panels.base import FABRIK_OT_guide
 from .translations import said
 
 _POSING: Final = (
-    (FABRIK_OT_drag, FABRIK_OT_pin, FABRIK_OT_add_effector),
-    (FABRIK_OT_solve, FABRIK_OT_key_pose, FABRIK_OT_snap_targets, FABRIK_OT_use_control_rig),
+    ("fabrik.drag", "fabrik.pin", "fabrik.add_effector"),
+    ("fabrik.solve", "fabrik.key_pose", "fabrik.snap_targets", "fabrik.use_control_rig"),
     (
-        limits.FABRIK_OT_limit_preset,
-        limits.FABRIK_OT_limits_from_ik,
-        limits.FABRIK_OT_limits_from_action,
-        limits.FABRIK_OT_clamp_pose,
-        limits.FABRIK_OT_check_action,
-        limits.FABRIK_OT_mirror_limits,
-        limits.FABRIK_OT_clear_limit,
+        "fabrik.limit_preset",
+        "fabrik.limits_from_ik",
+        "fabrik.limits_from_action",
+        "fabrik.clamp_pose",
+        "fabrik.check_action",
+        "fabrik.mirror_limits",
+        "fabrik.clear_limit",
     ),
 )
 _MOTION: Final = (
-    (
-        FABRIK_OT_import_markers,
-        FABRIK_OT_match_markers,
-        FABRIK_OT_calibrate_markers,
-        FABRIK_OT_bake,
-        FABRIK_OT_retarget,
-    ),
-    (FABRIK_OT_add_hold, FABRIK_OT_hold_contacts, FABRIK_OT_work_out_trails),
+    ("fabrik.import_markers", "fabrik.match_markers", "fabrik.calibrate_markers", "fabrik.bake", "fabrik.retarget"),
+    ("fabrik.add_hold", "fabrik.hold_contacts", "fabrik.work_out_trails"),
 )
 
 
@@ -64,26 +39,26 @@ class FABRIK_MT_menu(Menu):
 
     def draw(self, context: Context) -> None:
         """Draw the operators for the current mode, and those for motion."""
-        posing = _POSING if context.mode == "POSE" else ((FABRIK_OT_pose_mode,), *_POSING[1:])
+        posing = _POSING if context.mode == "POSE" else (("fabrik.pose_mode",), *_POSING[1:])
         for place, group in enumerate((*posing, *_MOTION)):
             if place:
                 self.layout.separator()
             for operator in group:
-                self.layout.operator(operator.bl_idname)
+                self.layout.operator(operator)
 
 
 def _draw_entry(self: Menu, context: Context) -> None:
     """Draw the entry in Blender's menus if there is a rig."""
     if not why_no_rig(rig_at_hand(context)):
         self.layout.separator()
-        self.layout.menu(FABRIK_MT_menu.bl_idname)
+        self.layout.menu("FABRIK_MT_menu")
 
 
 def _draw_import(self: Menu, _context: Context) -> None:
     """Draw the entry in File > Import."""
     suffixes = ", ".join(MOTION_SUFFIXES)
     self.layout.operator(
-        FABRIK_OT_import_markers.bl_idname, text=said("Motion Capture ({suffixes})", suffixes=suffixes), translate=False
+        "fabrik.import_markers", text=said("Motion Capture ({suffixes})", suffixes=suffixes), translate=False
     )
 
 
@@ -100,7 +75,7 @@ ENTRIES: Final = (
 
 
 KEYMAP: Final = "Pose"
-KEYS: Final[tuple[tuple[str, Any], ...]] = ((FABRIK_OT_drag.bl_idname, "F"), (FABRIK_OT_pin.bl_idname, "P"))
+KEYS: Final[tuple[tuple[str, Any], ...]] = (("fabrik.drag", "F"), ("fabrik.pin", "P"))
 # Keymaps that use these keys: here F is Frame Selected, and P is Set Parent.
 WITHOUT_KEYS: Final = frozenset({"Industry_Compatible"})
 
@@ -137,9 +112,7 @@ class FABRIK_WT_drag(WorkSpaceTool):
     bl_label = "FABRIK Drag"
     bl_description = "Drag a bone. The rig follows within its limits, and pinned bones stay in place"
     bl_icon = "ops.armature.extrude_cursor"
-    bl_keymap = (
-        (FABRIK_OT_drag.bl_idname, {"type": "LEFTMOUSE", "value": "CLICK_DRAG"}, {"properties": [("pick", True)]}),
-    )
+    bl_keymap = (("fabrik.drag", {"type": "LEFTMOUSE", "value": "CLICK_DRAG"}, {"properties": [("pick", True)]}),)
 
     @staticmethod
     def draw_settings(context: Context, layout: UILayout, _tool: WorkSpaceTool) -> None:
@@ -159,7 +132,7 @@ class FABRIK_FH_markers(FileHandler):
 
     bl_idname = "FABRIK_FH_markers"
     bl_label = "Motion-capture markers"
-    bl_import_operator = FABRIK_OT_import_markers.bl_idname
+    bl_import_operator = "fabrik.import_markers"
     bl_file_extensions = ";".join(MOTION_SUFFIXES)
 
     @classmethod
@@ -176,7 +149,7 @@ class FabrikPreferences(AddonPreferences):
     def draw(self, context: Context) -> None:
         """Draw the preferences."""
         layout = self.layout
-        layout.operator(FABRIK_OT_guide.bl_idname, icon="HELP")
+        layout.operator("fabrik.guide", icon="HELP")
         layout.label(text="Keys in Pose Mode", icon="KEYINGSET")
         draw_keys(layout.box(), context)
 

@@ -280,14 +280,14 @@ class _Balls:
         if not len(frames):
             return
         lean = swing_of(many, many.quaternion(own[frames, joints]))
-        leans = np.stack([lean.x, lean.z], axis=1)
-        half_axes = self._half_axes(leans[:, None], joints)[:, 0]
-        outside = squares(leans / np.maximum(half_axes, ROUNDING)) > 1.0 + ROUNDING
+        swings = np.stack([lean.x, lean.z], axis=1)
+        half_axes = self._half_axes(swings[:, None], joints)[:, 0]
+        outside = squares(swings / np.maximum(half_axes, ROUNDING)) > 1.0 + ROUNDING
         outside |= (np.asarray(lean.angle) > MAX_SWING) | (twist != turn)[frames, joints]
         if not outside.any():
             return
-        frames, joints, leans, half_axes = frames[outside], joints[outside], leans[outside], half_axes[outside]
-        x, z = below_half_turn(many, *nearest_on_ellipse(many, *leans.T, *half_axes.T))
+        frames, joints, swings, half_axes = frames[outside], joints[outside], swings[outside], half_axes[outside]
+        x, z = below_half_turn(many, *nearest_on_ellipse(many, *swings.T, *half_axes.T))
         local[frames, self._bodies[joints]] = compose_arrays(np.asarray(x), np.asarray(z), twist[frames, joints])
 
     def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
@@ -322,14 +322,14 @@ class _Balls:
         frames, joints = np.nonzero(candidates)
         twist = twists[frames, joints]
         lean = swing_of(many, many.quaternion(own[frames, joints]))
-        leans = np.stack([lean.x, lean.z], axis=1)
-        half_axes = self._half_axes(leans[:, None], joints)[:, 0]
-        slope = np.where(half_axes > 0.0, leans / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
+        swings = np.stack([lean.x, lean.z], axis=1)
+        half_axes = self._half_axes(swings[:, None], joints)[:, 0]
+        slope = np.where(half_axes > 0.0, swings / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
         size = lengths(slope)[:, None]
         nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
-        outline = lengths(half_axes * nearest) - (nearest * leans).sum(axis=1)
+        outline = lengths(half_axes * nearest) - (nearest * swings).sum(axis=1)
         # The limits along axes whose range is zero.
-        across = np.where(self._none[joints, len(_ANGLES) :] == 0.0, -leans @ _AXES.T, np.inf)
+        across = np.where(self._none[joints, len(_ANGLES) :] == 0.0, -swings @ _AXES.T, np.inf)
         ends = np.stack([self._high[joints] - twist, twist - self._low[joints]], axis=1)
         gaps = np.concatenate([np.where(self._open[joints], np.inf, outline)[:, None], across, ends], axis=1)
         return frames, joints, gaps, lean, nearest
@@ -364,19 +364,19 @@ class _Balls:
         twist = 2.0 * np.arctan2(own[..., 2], own[..., 0])
         return np.asarray(twist - FULL_TURN * np.floor((twist - self._middle) / FULL_TURN + 0.5))
 
-    def _outline(self, leans: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _outline(self, swings: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(N, n, 2) outward normals of lines that approximate the cones' outlines, and (N, n) gaps from swings (N, 2).
 
         Also (N, 1, 2) the directions along the outlines, times the square roots of their curvatures.
         """
-        leans = leans[:, None]
-        half_axes = self._half_axes(leans)
-        slope = np.where(half_axes > 0.0, leans / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
+        swings = swings[:, None]
+        half_axes = self._half_axes(swings)
+        slope = np.where(half_axes > 0.0, swings / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
         size = lengths(slope)[..., None]
         nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
-        turned = (nearest @ _TURNED).reshape(len(leans), len(_ANGLES), 2)
-        normals = np.concatenate([turned, np.broadcast_to(_AXES, (len(leans), *_AXES.shape))], axis=1)
-        gaps = lengths(self._half_axes(normals) * normals) - (normals * leans).sum(axis=2)
+        turned = (nearest @ _TURNED).reshape(len(swings), len(_ANGLES), 2)
+        normals = np.concatenate([turned, np.broadcast_to(_AXES, (len(swings), *_AXES.shape))], axis=1)
+        gaps = lengths(self._half_axes(normals) * normals) - (normals * swings).sum(axis=2)
         along = nearest[..., ::-1] * (-1.0, 1.0)
         curvature = (along**2 / np.maximum(half_axes, SINGLE) ** 2).sum(axis=2)[..., None] / np.maximum(size, ROUNDING)
         return normals, gaps + self._none, along * np.sqrt(curvature)

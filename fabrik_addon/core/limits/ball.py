@@ -71,8 +71,8 @@ class Ball(Limit):
 
     def sample(self, places: FloatArray) -> FloatArray:
         """(..., 4) swings spread evenly over the ellipse, and twists over the range; places: (..., 3) from 0 to 1."""
-        leans = outline(self.angles, FULL_TURN * places[..., 0]) * np.sqrt(places[..., 1, None])
-        return compose_arrays(leans[..., 0], leans[..., 1], spread(self.twist, places[..., 2]))
+        swings = outline(self.angles, FULL_TURN * places[..., 0]) * np.sqrt(places[..., 1, None])
+        return compose_arrays(swings[..., 0], swings[..., 1], spread(self.twist, places[..., 2]))
 
     def outline(self, count: int) -> FloatArray:
         """(count, 2) swings in radians along the edge of the cone, from +X toward +Z."""

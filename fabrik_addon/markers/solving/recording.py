@@ -93,10 +93,10 @@ class Recording:
         self.solution.put(frames, found)
 
     def state(self, frames: IntArray) -> tuple[Solution, FloatArray, FloatArray]:
-        """Poses, expected poses and their weights on some frames, `frames` (N,), for `put_back`."""
+        """Poses, expected poses and their weights on some frames, `frames` (N,), for `restore_keys`."""
         return self.solution.part(frames), self.expected[frames], self.prior_weights[frames]
 
-    def put_back(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
+    def restore_keys(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
         """Undo changes since `state` was called on the same frames; which: (N,) frames to undo."""
         solution, expected, prior_weights = state
         self.solution.put(frames[which], solution.part(np.flatnonzero(which)))
@@ -129,7 +129,7 @@ class Recording:
         self.solution.status[self.solution.status == Status.STALLED] = Status.FITTED
 
 
-def about(flagged: BoolArray, near: int) -> BoolArray:
+def near_flagged(flagged: BoolArray, near: int) -> BoolArray:
     """(F, ...) whether a frame, or one at most `near` frames away, is flagged."""
     beside = ((near + 1, near), *[(0, 0)] * (flagged.ndim - 1))
     counts = np.cumsum(np.pad(flagged, beside), axis=0, dtype=np.int64)

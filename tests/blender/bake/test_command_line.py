@@ -713,6 +713,8 @@ class TestChoices:
         [
             (["--plant-feet"], "plant_feet", "ON"),
             (["--no-plant-feet"], "plant_feet", "OFF"),
+            (["--self-collision"], "self_collision", "ON"),
+            (["--no-self-collision"], "self_collision", "OFF"),
             (["--root-motion", "in-place"], "root_motion", "IN_PLACE"),
             (["--units", "mm"], "units", "mm"),
             (["--up-axis", "Z"], "up_axis", "Z"),

@@ -185,7 +185,7 @@ class TestWhichBones:
         rig = traveller()
         select(rig)
         before = scenes.digest()
-        with pytest.raises(FabrikError, match="No bone to key is selected"):
+        with pytest.raises(FabrikError, match="None of the solved bones is selected"):
             run(rig, bones="SELECTED")
         assert scenes.digest() == before
 

@@ -288,9 +288,9 @@ def test_feet_that_stand_become_holds(walk):
     assert len(walk.fabrik.holds) == len(contacts)
     posed = takes.poses(walk, FRAMES)
     for contact in contacts:
-        (_, _, first, last), ball = contact.stands
+        (_, _, first, last), ball = contact.point_contacts
         assert ball.first <= first < last <= ball.last, "the ball stays longer than the ankle"
-        for stand in contact.stands:
+        for stand in contact.point_contacts:
             place = posed[int(stand.first) - 1 : int(stand.last), walk.pose.bones.find(stand.bone), :3, 3]
             assert np.abs(place - place[0]).max() < 5e-3
 

@@ -8,7 +8,7 @@ from support.dragging import farthest_outside, person, world
 from support.takes import go_to
 
 from fabrik_addon.blender.edit.holds import add_hold
-from fabrik_addon.blender.edit.span import Spread, contacts_about, find_contacts, standing
+from fabrik_addon.blender.edit.span import Spread, contacts_near, find_contacts, span_of_contact
 from fabrik_addon.blender.edit.spread_drag import begin_spread
 from fabrik_addon.blender.edit.take import Take, tree_of
 from fabrik_addon.blender.goals.body import floor_of
@@ -172,8 +172,8 @@ def test_a_foot_that_stands_takes_its_contact_along(walk):
     foot, other = places(walk, ("foot.R", "foot.L"))
     before, here, spread = takes.poses(walk, FRAMES), 42, 46
     go_to(here)
-    contacts = contacts_about(bpy.context.scene, walk, Take(walk, tree_of(walk, "hips")), here)
-    first, last = standing(contacts, "foot.R", here)
+    contacts = contacts_near(bpy.context.scene, walk, Take(walk, tree_of(walk, "hips")), here)
+    first, last = span_of_contact(contacts, "foot.R", here)
     assert here - spread < first < here < last < here + spread
     drag(bone="foot.R", point="HEAD", translation=(-0.05, 0.0, 0.0), spread=spread)
     after = takes.poses(walk, FRAMES)

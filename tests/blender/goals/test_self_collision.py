@@ -91,7 +91,7 @@ def test_a_dragged_hand_stays_out_of_the_body(human):
 @pytest.mark.parametrize("switch", [True, False])
 def test_an_arm_that_hangs_stays_out_of_the_trunk(human, switch):
     """A trunk that leans to the side moves its side against the hanging arm."""
-    human.fabrik.use_self_collision = switch
+    human.fabrik.bake.self_collision = "AUTO" if switch else "OFF"
     during, after = drag(human, LEANING)
     if switch:
         assert during < 5e-3
@@ -101,7 +101,7 @@ def test_an_arm_that_hangs_stays_out_of_the_trunk(human, switch):
 
 
 def test_without_it_the_hand_goes_through(human):
-    human.fabrik.use_self_collision = False
+    human.fabrik.bake.self_collision = "OFF"
     assert drag(human, THROUGH)[0] > 0.02
 
 
@@ -120,14 +120,14 @@ def test_a_solved_and_a_live_rig_stay_out_of_the_body(human):
     human.fabrik.live = True
     target.location = (-0.1, -0.03, 1.2)
     assert deepest(human) < 1e-3
-    human.fabrik.use_self_collision = False
+    human.fabrik.bake.self_collision = "OFF"
     assert deepest(human) > 0.02
 
 
 def test_other_rigs_and_rigs_with_it_off_have_none(human):
     (tree,) = read_trees(human)
     assert collision_of(human, tree.skeleton) is not None
-    human.fabrik.use_self_collision = False
+    human.fabrik.bake.self_collision = "OFF"
     assert collision_of(human, tree.skeleton) is None
     bpy.ops.object.mode_set(mode="OBJECT")
     assert fitted(scenes.make_rig(scenes.SNAKE, "Snake")) is None
@@ -142,7 +142,7 @@ def test_capsules_are_drawn_when_asked_for(human):
     for line, own, radius in zip(lines, points, radii, strict=True):
         far = np.linalg.norm(line.points[:, None] - own, axis=-1).min(axis=1)
         assert far == pytest.approx(radius, rel=2e-3)
-    human.fabrik.use_self_collision = False
+    human.fabrik.bake.self_collision = "OFF"
     assert not capsule_lines(human)
 
 

@@ -59,6 +59,6 @@ def test_an_override_of_a_linked_rig(clean_scene):
     poses = []
     for make in (opened, lambda: limited.override(HUMAN, "Rig")):
         rig = make()
-        rig.fabrik.use_self_collision = False
+        rig.fabrik.bake.self_collision = "OFF"
         poses.append(dragged(rig))
     assert angle_between(*poses).max() < ALIKE

@@ -53,7 +53,7 @@ def _values(rig, goals):
         (skeleton.names, skeleton.parents.tolist(), skeleton.inherits_rotation.tolist()),
         (masses.shares.tolist(), masses.centres.tolist(), masses.factors.tolist()),
         [np.round(array, 9).tolist() for array in (skeleton.rest[:, :3, :3], heads, skeleton.lengths)],
-        (rig.fabrik.use_floor and floor_of(rig), rig.fabrik.balance, rig.fabrik.use_self_collision),
+        (rig.fabrik.use_floor and floor_of(rig), rig.fabrik.balance, rig.fabrik.bake.self_collision),
     )
 
 

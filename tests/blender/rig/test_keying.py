@@ -124,6 +124,15 @@ class TestNoKeyIsSaid:
         assert not keyed(rig)
         assert any("Only Insert Available" in sentence for sentence in dragged.left_alone)
 
+    def test_the_operator_reports_it_last(self, rig, tools, preferences, capfd):
+        """The status bar shows only the last message."""
+        tools.use_keyframe_insert_auto = True
+        preferences.use_keyframe_insert_available = True
+        bpy.ops.fabrik.drag(bone="forearm.L", translation=(0.0, -0.1, 0.1))
+        (*_, result, warning) = [line for line in capfd.readouterr().out.splitlines() if ": " in line]
+        assert "rotated" in result
+        assert warning.startswith("Warning: No keys inserted (Only Insert Available")
+
     def test_only_replace(self, rig, tools):
         tools.use_keyframe_insert_auto = True
         tools.auto_keying_mode = "REPLACE_KEYS"

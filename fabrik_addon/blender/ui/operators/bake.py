@@ -1,6 +1,5 @@
 """The operator that bakes. In a window it shows progress, and Esc stops it."""
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from ...settings.bake_options import KEY_OPTIONS, OPTIONS
 from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import rig_at_hand, why_no_bake
 from ..translations import told
-from .base import InSteps, keyword
+from .base import InSteps, keyword, report_all
 
 if TYPE_CHECKING:
     from ...bake.bake import Steps
@@ -42,13 +41,10 @@ class ReportsBake:
     self_collision: _GIVEN.self_collision
     plant_feet: _GIVEN.plant_feet
 
-    report: Callable[[set[str], str], None]
-
     def done(self, result: "BakeResult") -> set[str]:
         """Report the result."""
-        for warning in (*result.warnings, *result.report.doubts):
-            self.report({"WARNING"}, told(warning))
-        self.report({"INFO"}, "{}: {} ({})".format(*map(told, result.lines)))
+        warnings = (*result.warnings, *result.report.doubts)
+        report_all(self, "{}: {} ({})".format(*map(told, result.lines)), map(told, warnings))
         return {"FINISHED"}
 
 

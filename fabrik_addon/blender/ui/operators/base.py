@@ -1,7 +1,7 @@
 """Base classes of the operators: checks, work in steps with progress and Esc, and detection of changed rigs."""
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from functools import wraps
 from inspect import signature
@@ -22,7 +22,7 @@ Bones: TypeAlias = Sequence[bpy.types.PoseBone]
 _Runs: TypeAlias = Callable[..., set[str]]
 
 
-def says_why_not(method: _Runs) -> _Runs:
+def reports_errors(method: _Runs) -> _Runs:
     """Decorate `execute`, `invoke` or `modal` of an operator to report a FabrikError in one line and cancel."""
 
     def guarded(self: Any, *arguments: Any) -> set[str]:
@@ -44,6 +44,13 @@ def says_why_not(method: _Runs) -> _Runs:
         return guarded(self, context, event)
 
     return on_event if "event" in signature(method).parameters else at_once
+
+
+def report_all(operator: Any, done: str, warnings: Iterable[str]) -> None:
+    """Report a translated result and then translated warnings: the status bar shows only the last message."""
+    operator.report({"INFO"}, done)
+    for warning in warnings:
+        operator.report({"WARNING"}, warning)
 
 
 def keyword(declared: Any) -> Any:
@@ -74,13 +81,11 @@ class OnRig:
             cls.poll_message_set(told(reason))
         return not reason
 
-    @says_why_not
+    @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Run and report the result, or report an error in one line."""
         done, left = self.run(context, rig_at_hand(context))
-        for sentence in left:
-            self.report({"WARNING"}, told(sentence))
-        self.report({"INFO"}, told(done))
+        report_all(self, told(done), map(told, left))
         return {"FINISHED"}
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
@@ -196,7 +201,7 @@ class InSteps(OnRig):
         """Report the result; returns the result of the operator."""
         raise NotImplementedError
 
-    @says_why_not
+    @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Run all steps at once."""
         from ....markers.steps import finish

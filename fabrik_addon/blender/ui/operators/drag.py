@@ -14,7 +14,7 @@ from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, FabrikRig, rig_se
 from ...settings.why_not import rig_at_hand
 from ..overlays.handlers import DrawingHandlers
 from ..translations import told
-from .base import OnRig, Watch, bones_of, keyword, says_why_not
+from .base import OnRig, Watch, bones_of, keyword, report_all, reports_errors
 from .edit_motion import play_again
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         options={*ASIDE, "HIDDEN"},
     )
 
-    @says_why_not
+    @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Drag by the given amount at once."""
         import numpy as np
@@ -95,12 +95,12 @@ class FABRIK_OT_drag(OnRig, Operator):
             drag.cancel()
             raise
 
-    @says_why_not
+    @reports_errors
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Begin a drag that follows the mouse."""
         from ...posing.mouse import DragView, has_view
         from ...settings.selection import SelectionKeeper
-        from ..overlays.drawing import draw_locks, draw_ways
+        from ..overlays.drawing import draw_drag_paths, draw_locks
 
         if not has_view(context):
             return self.execute(context)
@@ -119,7 +119,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         self._watch = Watch(rig_at_hand(context))
         self._input = self._first_input()
         self._line = ""
-        draws = partial(draw_locks, self._input), partial(draw_ways, self._drag)
+        draws = partial(draw_locks, self._input), partial(draw_drag_paths, self._drag)
         self._lines = DrawingHandlers(*((draw, "POST_VIEW") for draw in draws))
         self._lines.start()
         context.window_manager.modal_handler_add(self)
@@ -132,7 +132,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         self._show(context)
         return {"RUNNING_MODAL"}
 
-    @says_why_not
+    @reports_errors
     def modal(self, context: Context, event: Event) -> set[str]:
         """Follow the mouse and the keys; block other events."""
         lost = self._watch.why_lost()
@@ -293,7 +293,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         if said.rotating:
             middle = self._view.on_screen(said.place + said.shift())
             if middle is not None:
-                said.go_around(self._seen - middle, now - middle, share)
+                said.add_turn(self._seen - middle, now - middle, share)
         else:
             self._mouse = self._mouse + share * (now - self._seen)
             said.ray = self._view.ray(self._mouse)
@@ -306,7 +306,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         # Store the actual movement of the point, so that repeating the drag with it gives the same pose.
         self.translation = said.shift() + (0.0 if said.depth is None else result.deeper * said.depth)
         self._line = result.line
-        self._go_on(context, goes_on=result.is_on_the_way)
+        self._go_on(context, goes_on=result.is_catching_up)
         self._show(context)
 
     def _toggle_orientation(self, context: Context) -> None:
@@ -354,10 +354,9 @@ class FABRIK_OT_drag(OnRig, Operator):
     def _finished(self, context: Context, drag: "AnyDrag", line: str) -> set[str]:
         count = drag.finish(context)
         play_again(context, self.spread)
-        for sentence in drag.left_alone:
-            self.report({"WARNING"}, told(sentence))
         moved = f"{bones_of(count)} rotated"
-        self.report({"INFO"}, f"{self.bone}: {told(', '.join(filter(None, [moved, line])))}")
+        done = f"{self.bone}: {told(', '.join(filter(None, [moved, line])))}"
+        report_all(self, done, map(told, drag.left_alone))
         return {"FINISHED"}
 
 

@@ -118,9 +118,9 @@ def play_again(context: Context, spread: int) -> None:
     """Update trails after a drag that changed other frames, if Blender must play the frames for them."""
     rig = shown_motion(context) if spread else None
     if rig is not None and has_to_be_played(rig):
-        from ..overlays.motion import work_out
+        from ..overlays.motion import update_trails
 
-        work_out(context, rig)
+        update_trails(context, rig)
 
 
 @of_a_rig
@@ -138,9 +138,9 @@ class FABRIK_OT_work_out_trails(OnRig, Operator):
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...rig.armature import RigError
-        from ..overlays.motion import work_out
+        from ..overlays.motion import update_trails
 
-        if not work_out(context, rig):
+        if not update_trails(context, rig):
             raise RigError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
         return f"Updated the trails of {rig.name!r}", []
 

@@ -7,7 +7,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, FloatVectorProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Operator
 
-from ...settings.limit_values import ABOUT, BESIDE_LIMIT, LIMIT_AXES, LIMIT_TYPES
+from ...settings.limit_values import DESCRIPTIONS, EXTRA_FIELDS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.why_not import rig_at_hand
 from ..translations import said, told
 from .base import Bones, Done, OnBones
@@ -22,22 +22,22 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     bl_idname = "fabrik.set_limit"
     bl_label = "Set Joint Limit"
 
-    type: EnumProperty(name="Type", description=ABOUT["type"], items=LIMIT_TYPES, options=_ASIDE)
+    type: EnumProperty(name="Type", description=DESCRIPTIONS["type"], items=LIMIT_TYPES, options=_ASIDE)
     cone: FloatVectorProperty(
         name="Swing",
-        description=ABOUT["cone"],
+        description=DESCRIPTIONS["cone"],
         size=4,
         unit="ROTATION",
         options=_ASIDE,
     )
     twist: FloatVectorProperty(
         name="Twist",
-        description=ABOUT["twist"],
+        description=DESCRIPTIONS["twist"],
         size=2,
         unit="ROTATION",
         options=_ASIDE,
     )
-    axis: EnumProperty(name="Axis", description=ABOUT["axis"], items=LIMIT_AXES, options=_ASIDE)
+    axis: EnumProperty(name="Axis", description=DESCRIPTIONS["axis"], items=LIMIT_AXES, options=_ASIDE)
     low: FloatProperty(
         name="Min", description="Hinge: minimum rotation about its axis", subtype="ANGLE", options=_ASIDE
     )
@@ -46,12 +46,12 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
     window: StringProperty(
         name="Outline",
-        description=f"{ABOUT['window']} in radians, separated by commas",
+        description=f"{DESCRIPTIONS['window']} in radians, separated by commas",
         options=_ASIDE,
     )
     slide: FloatVectorProperty(
         name="Stretch",
-        description=ABOUT["slide"],
+        description=DESCRIPTIONS["slide"],
         size=2,
         min=0.01,
         max=100.0,
@@ -60,7 +60,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
     stiffness: FloatProperty(
         name="Stiffness",
-        description=ABOUT["stiffness"],
+        description=DESCRIPTIONS["stiffness"],
         subtype="FACTOR",
         min=0.0,
         max=1.0,
@@ -68,7 +68,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
     mass: FloatProperty(
         name="Mass",
-        description=ABOUT["mass"],
+        description=DESCRIPTIONS["mass"],
         min=-1.0,
         soft_max=0.5,
         options=_ASIDE,
@@ -88,7 +88,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
 
     def _given(self) -> dict[str, Any]:
         """The keywords that were given, with their values."""
-        names = ("type", "cone", "twist", "axis", "low", "high", "window", *BESIDE_LIMIT)
+        names = ("type", "cone", "twist", "axis", "low", "high", "window", *EXTRA_FIELDS)
         given = self.given(*names)
         if "window" in given:
             from ...limits.editing import numbers_in
@@ -262,10 +262,10 @@ class FABRIK_OT_check_action(OnBones, Operator):
         return selected_bones(context, rig) or list(rig.pose.bones)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.action import check_action, mend_action, what_plays
+        from ...limits.action import check_action, fix_action, what_plays
 
         if self.mend:
-            found, left = mend_action(context, rig, bones)
+            found, left = fix_action(context, rig, bones)
         else:
             found = left = check_action(context, rig, bones)
         if not found:

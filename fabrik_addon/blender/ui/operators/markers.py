@@ -18,7 +18,7 @@ from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
 from ...settings.rig import rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_mapped, why_no_rig
 from ..translations import told
-from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, keyword, says_why_not
+from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, keyword, report_all, reports_errors
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -119,7 +119,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
             return set(self.invoke_popup(context))
         return set(super().invoke(context, event))
 
-    @says_why_not
+    @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Read all files, then import them. If a file can't be read, the scene does not change."""
         from ....markers.files.layouts import LayoutError
@@ -155,19 +155,18 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         from ...retarget.door import add_recorded
 
         how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
-        for note in recording.notes:
-            self.report({"WARNING"}, f"{path.name}: {told(note)}")
+        notes = [f"{path.name}: {told(note)}" for note in recording.notes]
         if isinstance(recording, Clip):
             take = import_clip(context, recording, **how)
             _choose(context, take)
-            self.report({"INFO"}, told(_summary(recording, take.name)))
+            report_all(self, told(_summary(recording, take.name)), notes)
             return
         rig, source = rig_at_hand(context), add_recorded(context, recording, path.stem, **how)
         if not why_no_rig(rig) and rig is not None:
             kept = rig_settings(rig).retarget
             kept.source = source
             kept.pairs.clear()
-        self.report({"INFO"}, told(_body_summary(path, recording, source.name)))
+        report_all(self, told(_body_summary(path, recording, source.name)), notes)
 
     def _ask(self, message: str, **values: str) -> set[str]:
         """Show the dialog again, because the user must choose something."""
@@ -404,9 +403,7 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
 
     def done(self, result: "CalibrationResult") -> set[str]:
         """Report the result."""
-        for doubt in result.doubts:
-            self.report({"WARNING"}, told(doubt))
-        self.report({"INFO"}, told(result.line))
+        report_all(self, told(result.line), map(told, result.doubts))
         return {"FINISHED"}
 
 

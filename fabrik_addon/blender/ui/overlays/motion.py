@@ -115,7 +115,7 @@ def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths)
     return [name for name in chosen if name in paths.names]
 
 
-def work_out(context: bpy.types.Context, rig: bpy.types.Object) -> bool:
+def update_trails(context: bpy.types.Context, rig: bpy.types.Object) -> bool:
     """Update the trails of a rig whose frames Blender must play; returns whether there are paths."""
     return KEEPER.sample(rig, context.scene.frame_current, float(rig_settings(rig).trail_frames)) is not None
 
@@ -132,7 +132,7 @@ def refresh_trails() -> float | None:
     windows = context.window_manager.windows
     if any(len(window.modal_operators) or window.screen.is_animation_playing for window in windows):
         return _PAUSE
-    work_out(context, rig)
+    update_trails(context, rig)
     for area in (area for window in windows for area in window.screen.areas if area.type == "VIEW_3D"):
         area.tag_redraw()
     return None

@@ -13,10 +13,6 @@ from ...capture.takes import imported_takes, record_of
 from ...settings.control import may_be_control_rig
 from ...settings.in_use import seen
 from ...settings.why_not import mapped_markers, rig_at_hand, why_no_rig
-from ..operators.bake import FABRIK_OT_bake
-from ..operators.markers import FABRIK_OT_calibrate_markers, FABRIK_OT_match_markers
-from ..operators.posing import FABRIK_OT_use_control_rig
-from ..operators.retarget import FABRIK_OT_retarget
 from ..translations import told
 
 # Pixels, measured in Blender 5.2's sidebar at its initial width: the width of a line beside an icon, and of frames,
@@ -210,7 +206,7 @@ def address_of(page: str) -> str:
 
 def draw_guide(layout: UILayout, page: str) -> None:
     """Draw the button in a panel's header."""
-    layout.operator(FABRIK_OT_guide.bl_idname, text="", icon="HELP", emboss=False).page = page
+    layout.operator("fabrik.guide", text="", icon="HELP", emboss=False).page = page
 
 
 def next_in_pose(rig: bpy.types.Object | None) -> str:
@@ -248,13 +244,13 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str,
     if reason or rig is None:
         return reason, ""
     if not mapped_markers(rig):
-        return "Match the markers to bones", FABRIK_OT_match_markers.bl_idname
+        return "Match the markers to bones", "fabrik.match_markers"
     record = record_of(rig)
     if record is not None and record.action is not None:
         return "Baked: see the report below", ""
     if record is None or not record.calibrated:
-        return "Calibrate the markers", FABRIK_OT_calibrate_markers.bl_idname
-    return "Bake the take to keyframes", FABRIK_OT_bake.bl_idname
+        return "Calibrate the markers", "fabrik.calibrate_markers"
+    return "Bake the take to keyframes", "fabrik.bake"
 
 
 def _without_a_take(rig: bpy.types.Object | None) -> tuple[str, str]:
@@ -262,10 +258,10 @@ def _without_a_take(rig: bpy.types.Object | None) -> tuple[str, str]:
     kept = None if rig is None else seen(rig).retarget
     if rig is not None and kept is not None and kept.source is not None:
         if may_be_control_rig(rig):
-            return "Constraints move the rig's bones: set up a control rig first", FABRIK_OT_use_control_rig.bl_idname
+            return "Constraints move the rig's bones: set up a control rig first", "fabrik.use_control_rig"
         if kept.brought == kept.source.name:
-            return "Retargeted: see the result below", FABRIK_OT_retarget.bl_idname
-        return "Press Retarget Animation to copy the source's motion to the rig", FABRIK_OT_retarget.bl_idname
+            return "Retargeted: see the result below", "fabrik.retarget"
+        return "Press Retarget Animation to copy the source's motion to the rig", "fabrik.retarget"
     if rig is not None and len(bpy.data.armatures) > 1:
         return "Import markers, or choose an animated armature as the source below", ""
     return "Import markers here, or a .bvh or .fbx armature with File ▸ Import", ""
