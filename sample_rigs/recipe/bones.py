@@ -1,4 +1,4 @@
-"""A bone as the recipes write it down: two points and the direction of its local X axis."""
+"""Bones of the recipes: two points and the direction of the local X axis."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Bone:
 
 
 def other_side(name: str) -> str:
-    """Swap the ending .L and .R; a name without either stays."""
+    """Swap the suffixes .L and .R; other names stay the same."""
     if name.endswith(".L"):
         return name[:-1] + "R"
     return name[:-1] + "L" if name.endswith(".R") else name
@@ -76,7 +76,7 @@ def chain(names: Sequence[str], points: Sequence[Point], parent: str, x_axis: Po
 
 
 def with_mirror(bones: Sequence[Bone]) -> tuple[Bone, ...]:
-    """All bones, and behind them the mirrored copy of every left one."""
+    """All bones, followed by mirrored copies of all left ones."""
     return (*bones, *(bone.mirrored() for bone in bones if bone.name.endswith(".L")))
 
 
