@@ -64,7 +64,7 @@ def save_file(path: Path) -> None:
 
 
 def add_armature(bones: Iterable[Bone], name: str = "Rig") -> bpy.types.Object:
-    """An armature in Object mode with these bones, parents first. A bone that starts at its parent's tail is connected."""
+    """An armature in Object mode with these bones, parents first, connected if they start at their parent's tail."""
     rig = bpy.data.objects.new(name, bpy.data.armatures.new(name))
     bpy.context.collection.objects.link(rig)
     bpy.context.view_layer.objects.active = rig

@@ -21,9 +21,9 @@ class Bone:
     Attributes:
         name: the bone's name.
         parent: the parent's name, "" for the root.
-        head: where it starts.
-        tail: where it ends.
-        x_axis: about where its local X axis points; made square to the bone.
+        head: position of its head.
+        tail: position of its tail.
+        x_axis: approximate direction of its local X axis; made perpendicular to the bone.
     """
 
     name: str
@@ -46,9 +46,9 @@ class Bone:
         return np.stack([x, y, np.cross(x, y)], axis=1)
 
     def mirrored(self) -> Bone:
-        """The same bone on the other side of the plane x = 0, turned as Blender's Symmetrize turns it.
+        """The same bone on the other side of the plane x = 0, rotated as by Blender's Symmetrize.
 
-        Reflecting all three axes would leave a left-handed frame, so X points back: a positive turn about X
+        Reflecting all three axes would give a left-handed frame, so X is reversed: a positive rotation about X
         bends both elbows alike.
         """
         return replace(
