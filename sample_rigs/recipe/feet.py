@@ -1,7 +1,8 @@
 """The motion of one foot in a walking cycle: planted, rolling, swinging. The person faces -Y.
 
-A cycle starts when the heel touches the ground. The foot then rolls over three fixed points: the heel until the sole is
-flat, the ball joint until the toes rise, and the tip of the toes until it leaves the ground. Phases are shares of the cycle, 0 to 1. Pitch is toes up, in radians.
+A cycle starts when the heel touches the ground. The foot then rolls over three fixed points: the heel until the sole
+is flat, the ball joint until the toes rise, and the tip of the toes until it leaves the ground. Phases are shares of
+the cycle, 0 to 1. Pitch is toes up, in radians.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Local axes:
 * X is the hinge axis of elbows and knees: a positive rotation about X bends them. Both bones of a hinge have the same X
   at rest, so a pure bend is a rotation about X only.
 * Spine, neck and head have X to the person's left: a positive rotation about X bends forward.
-* The right side mirrors the left as Blender's Symmetrize does (`Bone.mirrored`): a rotation about X is the same movement on
-  both sides, a rotation about Y or Z the opposite one.
+* The right side mirrors the left as Blender's Symmetrize does (`Bone.mirrored`): a rotation about X is the same
+  movement on both sides, a rotation about Y or Z the opposite one.
 """
 
 from __future__ import annotations
