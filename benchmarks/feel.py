@@ -17,10 +17,9 @@ from support import scenes
 from benchmarks import cases
 from benchmarks.natural_paths import FEET, Dragged, Path3, follow, open_human, pin_only, present
 from benchmarks.tables import Aim, Part, table
+from fabrik_addon.blender.goals.body import fitted
 from fabrik_addon.blender.goals.effectors import add_effector
-from fabrik_addon.blender.goals.support import fitted
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core import Effector, Options, Solver, forward_kinematics
@@ -62,7 +61,7 @@ class Keeper:
     def __init__(self, rig):
         self._kept = [(bone, bone.rotation_quaternion.copy(), bone.location.copy()) for bone in rig.pose.bones]
 
-    def put_back(self):
+    def restore_keys(self):
         for bone, rotation, location in self._kept:
             bone.rotation_quaternion, bone.location = rotation, location
         bpy.context.view_layer.update()
@@ -182,7 +181,7 @@ def measure_self_collision():
     rig, rows, aims = open_human(), [], []
     keeper, goals = Keeper(rig), reachable_goals("hands")
     for switch in (False, True):
-        rig.fabrik.use_self_collision = switch
+        rig.fabrik.bake.self_collision = "AUTO" if switch else "OFF"
         found, seconds = [], []
         for bone, points in goals.items():
             for goal in points:
@@ -196,7 +195,7 @@ def measure_self_collision():
                 bpy.context.view_layer.update()
                 error = np.linalg.norm(rig.matrix_world @ rig.pose.bones[bone].tail - Vector(goal))
                 found.append((*_depths(rig, goal, bone[-2:]), error))
-                keeper.put_back()
+                keeper.restore_keys()
         depths, goal_depths, errors = np.array(found).T
         outside = goal_depths <= 0.0
         deep = 100.0 * np.mean(depths[outside] > DEPTH)
@@ -240,7 +239,7 @@ def _dragged_to(rig, keeper, grip, way, goal):
     bpy.context.view_layer.update()
     bone, pose = rig.pose.bones[grip.bone], present(rig)
     error = np.linalg.norm(rig.matrix_world @ (bone.head if grip.point == "HEAD" else bone.tail) - Vector(goal))
-    keeper.put_back()
+    keeper.restore_keys()
     return pose, error
 
 
@@ -303,7 +302,7 @@ def _key_target(target, seed):
 def _played(rig, keeper, frames):
     """The poses on frames visited in the given order; seconds for each but the first, with which it begins."""
     rig.fabrik.live = False
-    keeper.put_back()
+    keeper.restore_keys()
     bpy.context.scene.frame_set(frames[0])
     rig.fabrik.live = True
     poses, seconds = {}, []
@@ -355,7 +354,7 @@ def _one_move(rig, keeper, grip, shift):
     bpy.context.view_layer.update()
     seconds = perf_counter() - began
     drag.cancel()
-    keeper.put_back()
+    keeper.restore_keys()
     return seconds
 
 

@@ -93,7 +93,7 @@ def by_posture(person, limits, chosen):
         rest[0] = pose[0] = person.local[chosen[frame], 0]
         location = targets[frame, 0]
         solver.prefer(rest, location)
-        solver.go_on_from(pose, location)
+        solver.continue_from(pose, location)
         found = solver.solve(targets[frame], rotations[frame], settled=True)
         pose, location = found.rotations.copy(), found.root_location
         heads.append(forward_kinematics(skeleton, pose, location)[:, :3, 3])

@@ -10,9 +10,8 @@ import numpy as np
 
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
-from fabrik_addon.blender.posing import live, live_pose
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.posing import live, solve
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.rig.armature import Tree, read_trees
 from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core import Effector, Options, Solver
@@ -192,7 +191,7 @@ class Live:
         self._target = self._effector.target
         self.start = np.array(self._target.location)
         # As in a window.
-        live_pose.IS_EASED = True
+        solve.IS_EASED = True
         rig.fabrik.live = True
         bpy.context.view_layer.update()
 
@@ -207,7 +206,7 @@ class Live:
         return float(np.linalg.norm(self._rig.matrix_world @ end - self._target.location)), float(off.max(initial=0.0))
 
     def cancel(self):
-        live_pose.IS_EASED = False
+        solve.IS_EASED = False
         self._rig.fabrik.live = False
         self._rig.fabrik.effectors.clear()
         bpy.data.objects.remove(self._target)

@@ -30,7 +30,7 @@ def enable_and_use():
     enabled = _since(began)
     began = _now()
     import fabrik_addon.blender.bake.bake
-    import fabrik_addon.blender.posing.drag.session
+    import fabrik_addon.blender.posing.drag
 
     print("SECONDS", *imported, *enabled, *_since(began), flush=True)
     fabrik_addon.unregister()

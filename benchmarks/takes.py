@@ -19,8 +19,8 @@ from fabrik_addon.markers.clip import to_z_up
 from fabrik_addon.markers.feet import lift_off_floor
 from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.mapping.labels import match, parts_of
-from fabrik_addon.markers.solving.course import fill_gaps, solve_each
-from fabrik_addon.markers.solving.outliers import ease_jumps, reject_outliers
+from fabrik_addon.markers.solving.course import fill_gaps, solve_every_frame
+from fabrik_addon.markers.solving.outliers import reject_outliers, smooth_jumps
 from fabrik_addon.markers.solving.recording import Recording
 from fabrik_addon.markers.steps import finish
 
@@ -120,13 +120,13 @@ def _solved(person, found, targets, rate):
     """Seconds of the processor for each stage, and the poses."""
     recording, clock = Recording(found.solver(person.limits), targets, None, rate), time.process_time
     times = [clock()]
-    finish(solve_each(recording, steady=True))
+    finish(solve_every_frame(recording, steady=True))
     times.append(clock())
     reject_outliers(recording)
     times.append(clock())
     finish(fill_gaps(recording, "SOLVE"))
     times.append(clock())
-    ease_jumps(recording)
+    smooth_jumps(recording)
     recording.measure()
     times.append(clock())
     return np.diff(times), recording.solution

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// A job type for Flamenco, Blender's render farm: many recordings onto one rig, one task each. Put this file in the
-// folder `scripts` beside flamenco-manager. All workers need the extension switched on, and see the files at the same
-// paths. docs/guide/batches.md says more.
+// A job type for Flamenco, Blender's render farm: bakes many recordings onto one rig, with one task for each. Put this
+// file into the folder `scripts` next to flamenco-manager. All workers need the extension enabled, and the files at the
+// same paths. See docs/guide/batches.md.
 
 const JOB_TYPE = {
     label: "FABRIK Bake",
-    description: "Bake recordings of markers, or motions of armatures, onto a rig: keyframes in a new .blend for each",
+    description: "Bake mocap recordings, or retarget motions, onto a rig. Each result is a new .blend file with keyframes",
     settings: [
         { key: "command", type: "string", choices: ["bake", "retarget"], default: "bake", required: true,
-          description: "What the recordings are: markers to bake, or armatures to retarget" },
+          description: "bake: the recordings are markers. retarget: the recordings are motions of armatures" },
         { key: "blendfile", type: "string", required: true, visible: "web",
-          description: "The .blend with the rig" },
+          description: "The .blend file with the rig" },
         { key: "folder", type: "string", subtype: "dir_path", required: true, visible: "submission",
           description: "Folder with the recordings" },
         { key: "pattern", type: "string", default: "*.c3d", visible: "submission",
-          description: "Which files of the folder are recordings, such as *.c3d, *.trc, *.bvh or *.fbx" },
+          description: "Pattern for the names of the recordings, such as *.c3d, *.trc, *.bvh or *.fbx" },
         { key: "takes", type: "string", required: true, editable: false,
           eval: "';'.join(sorted(str(p) for p in abspath(settings.folder).glob(settings.pattern)))",
-          evalInfo: { showLinkButton: true, description: "All files of the folder that the pattern fits" },
-          description: "The recordings, with ; between them" },
+          evalInfo: { showLinkButton: true, description: "All files in the folder that match the pattern" },
+          description: "The recordings, separated by ;" },
         { key: "output", type: "string", subtype: "dir_path", required: true,
           description: "Folder for the baked .blend files and their reports" },
         { key: "map", type: "string", subtype: "file_path", required: false,
-          description: "Marker map or bone map; without one labels or names tell which bone is which" },
+          description: "Marker map or bone map. Without it, markers or bones are matched by name" },
         { key: "armature", type: "string", required: false,
-          description: "The armature object, if the .blend has several" },
+          description: "The armature object, if the .blend file has several" },
         { key: "strict", type: "bool", default: false,
-          description: "Count a take with warnings as failed" },
+          description: "Count takes with warnings as failed" },
         { key: "options", type: "string", required: false,
           description: "More options of the command, separated by spaces, such as --plant-feet --scale auto" },
     ]
@@ -42,12 +42,12 @@ function compileJob(job) {
     const stems = takes.map(take => path.stem(take));
     const twice = stems.find((stem, place) => stems.indexOf(stem) !== place);
     if (twice !== undefined) {
-        throw `Two recordings are called ${twice}, as their files would be: give one another name`;
+        throw `Two recordings are named ${twice}, so their files would have the same name: rename one of them`;
     }
     takes.forEach(take => job.addTask(bakeTask(settings, take)));
 }
 
-// One recording. The command makes the folder, and calls the .blend and the report as the recording.
+// One recording. The command creates the folder, and names the .blend file and the report after the recording.
 function bakeTask(settings, take) {
     const task = author.Task(path.stem(take), "blender");
     const folder = `${settings.output.replace(/[\\/]+$/, "")}/`;

@@ -1,9 +1,9 @@
-"""Build the sample rigs and the sample recording anew, into this folder or another one.
+"""Build the sample rigs and the sample recording again, into this folder or another one.
 
     python -m sample_rigs.build [FOLDER]
 
-Runs in a Python with `bpy`. The files there now were written by Blender 4.2. The person and the hand get
-the joint limits that the add-on's preset has for them.
+Runs in a Python with `bpy`. The files in the repository were written by Blender 4.2. The person and
+the hand get their joint limits from the add-on's preset.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import bpy
 import fabrik_addon
 from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
 from fabrik_addon.blender.limits.preset import apply_preset
-from fabrik_addon.blender.posing.solve_frame import solve_frame
+from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.settings.rig import rig_settings
 
 from .recipe import blend_files, markers
@@ -24,10 +24,10 @@ from .recipe.human import human_bones
 from .recipe.paper_models import PAPER_MODELS
 from .recipe.skin import build_skin
 
-# In front of the left shoulder and a little above it: the arm bends, and the trunk goes along. Meters.
+# In front of the left shoulder and a little above it: the arm bends, and the trunk follows. Meters.
 FIRST_TARGET = (0.3, -0.45, 1.45)
 TARGET_SIZE = 0.05
-# Shown in the file beside the person.
+# Shown in the file next to the person.
 STEPS = """\
 FABRIK: your first pose
 
@@ -43,7 +43,7 @@ Click to finish.
 
 5. Keyframe Solved Bones saves the pose as keys. The question mark opens the user guide.
 """
-# Of the paper's models, the one with the joints of a human.
+# The paper's model with the joints of a human.
 LIMITED = "hand"
 
 

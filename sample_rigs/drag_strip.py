@@ -3,8 +3,8 @@
     python sample_rigs/drag_strip.py BLEND OUT.png --bone head --shift 0 -0.25 -0.45 [--shift X Y Z] [--pin foot.L ...]
                                      [--head] [--steps 12] [--size 160x240] [--angles 20 80] [--there-and-back]
 
-Runs in a Python that has `bpy`. Every --shift is a corner of the way, in meters from where the bone is; the mouse goes
-along it in steps of a centimeter. The .blend file is only read.
+Runs in a Python that has `bpy`. The mouse moves through the --shift points in steps of a centimeter. They are in
+meters, relative to the bone's start position. The .blend file is only read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import contact_sheet
 
-STEP = 0.01  # meters, as a slow hand on the mouse goes
+STEP = 0.01  # meters; a slow movement of the mouse
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,8 +62,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _pose(options: argparse.Namespace, path: Path) -> None:
     """Drag, keep evenly spaced steps as frames from 1 on, and save that as a file."""
     from fabrik_addon.blender.goals.effectors import pin_bones  # noqa: PLC0415
-    from fabrik_addon.blender.posing.drag.session import begin_drag  # noqa: PLC0415
-    from fabrik_addon.blender.posing.drag.setup import DragSettings  # noqa: PLC0415
+    from fabrik_addon.blender.posing.drag import DragSettings, begin_drag  # noqa: PLC0415
 
     bpy.ops.wm.open_mainfile(filepath=str(options.blend))
     rig = next(item for item in bpy.context.scene.objects if item.type == "ARMATURE")

@@ -1,4 +1,4 @@
-"""Drag the sample person into a few poses, each by one drag from the rest pose, and draw where the drags end.
+"""Drag the sample person into a few poses, each by one drag from the rest pose, and draw the final poses.
 
     python sample_rigs/first_drags.py OUT.png
 
@@ -22,7 +22,7 @@ FEET = ("foot.L", "foot.R")
 
 
 class FirstDrag(NamedTuple):
-    """A bone, how far its point is dragged in meters, and what is pinned; is_view: by the mouse in a front view."""
+    """A bone, the shift of its point in meters, and the pinned bones; is_view: dragged by the mouse in a front view."""
 
     bone: str
     shift: tuple[float, float, float]
@@ -65,7 +65,7 @@ def main() -> int:
 def _pose(path: Path) -> None:
     """Key the end of each drag on a frame of its own, from 1 on, and save that as a file."""
     from fabrik_addon.blender.goals.effectors import pin_bones  # noqa: PLC0415
-    from fabrik_addon.blender.posing.drag.session import begin_drag  # noqa: PLC0415
+    from fabrik_addon.blender.posing.drag import begin_drag  # noqa: PLC0415
 
     bpy.ops.wm.open_mainfile(filepath=str(PERSON))
     rig = next(item for item in bpy.context.scene.objects if item.type == "ARMATURE")

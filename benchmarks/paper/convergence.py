@@ -61,7 +61,7 @@ def distances_table(all_courses):
         errors = course.trace.errors
         cells = [_in_mm(errors[at]) if at < len(errors) else "" for at in DISTANCES_AT]
         rows.append((name, *cells, course.trace.iterations, f"{1000 * course.trace.seconds[-1]:.2f}"))
-    header = ("distance to the target, mm, after", *map(str, DISTANCES_AT), "iterations in all", "ms in all")
+    header = ("distance to the target in mm, after iterations", *map(str, DISTANCES_AT), "total iterations", "total ms")
     return table("Figures 11 and 12: one target at 0.7 of the reach, 600 mm from the tip", header, rows)
 
 
@@ -82,7 +82,7 @@ def lengths_table():
     ):
         rows.append((name, *(f"{100 * stretch_after(iteration, wanted, count):.2g}" for count in counts)))
     return table(
-        "Figure 10: the greatest change of a link's length, in % of it",
+        "Figure 10: the largest change of a link's length, in %",
         ("method, after iterations", *map(str, counts)),
         rows,
     )

@@ -69,13 +69,13 @@ def joints(solution):
 def measure():
     header = (
         "hinges",
-        "met to 1e-3 mm, %",
+        "reached to 1e-3 mm, %",
         "iterations",
-        "farthest from one plane, mm",
-        "poses inside the hinges' ranges, %",
+        "largest distance from the plane, mm",
+        "poses within the hinges' ranges, %",
     )
     return table(
-        f"Figure 7: a ball and two hinges (0° to 150°, 0° to 80°), {TARGETS} targets within reach of the limits",
+        f"Figure 7: a ball and two hinges (0° to 150°, 0° to 80°), {TARGETS} targets in reach within the limits",
         header,
         [_projected_row(), _our_row()],
     )

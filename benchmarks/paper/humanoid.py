@@ -96,14 +96,14 @@ def ways(motion):
     }
     found = {
         "FABRIK, this extension": partial(each_by_itself, motion, {}),
-        "the same, from the frame before": partial(one_after_the_other, motion, {}),
+        "the same, from the previous frame": partial(one_after_the_other, motion, {}),
         "FABRIK, the paper's loop": partial(one_after_the_other, motion, {}, plain=True, max_sweeps=MOST),
         "CCD": partial(by_turning, motion, {}, ccd),
         **{name: partial(by_turning, motion, {}, rule) for name, rule in jacobians.items()},
     }
     limited = {
         "FABRIK, this extension, limits": partial(each_by_itself, motion, motion.limits),
-        "the same, from the frame before, limits": partial(one_after_the_other, motion, motion.limits),
+        "the same, from the previous frame, limits": partial(one_after_the_other, motion, motion.limits),
         "FABRIK, the paper's loop, limits": partial(
             one_after_the_other, motion, motion.limits, plain=True, max_sweeps=MOST
         ),
@@ -129,10 +129,10 @@ def measure():
     header = (
         "motion",
         "method",
-        "iterations a frame",
-        "ms a frame",
+        "iterations per frame",
+        "ms per frame",
         "median joint error, mm",
-        "median miss of the effectors, mm",
+        "median error of the effectors, mm",
         "the paper: iterations, ms, mm",
     )
     return table("Table 2: a humanoid whose inner joints are hidden", header, rows)

@@ -18,7 +18,7 @@ FAMILY = Family(
 )
 WAYS = {
     "FABRIK, this extension": {},
-    "its sweeps alone": {"finish": False, "max_sweeps": MOST},
+    "only its sweeps": {"finish": False, "max_sweeps": MOST},
     "FABRIK, the paper's way: limits clamped at each step": {"plain": True, "max_sweeps": MOST},
 }
 
@@ -56,10 +56,17 @@ def measure():
     rows = [_row(name, *run_fabrik(options, wanted)) for name, options in WAYS.items()]
     rows.append(_row("CCD with the same limits", *run_ccd(wanted, FAMILY.limits)))
     rows.append(_row("CCD without limits", *run_ccd(wanted, {})))
-    header = ("method", "met to 1e-3 mm, %", "iterations (most)", "median miss, mm", "greatest miss, mm", "ms a target")
+    header = (
+        "method",
+        "reached to 1e-3 mm, %",
+        "iterations (max)",
+        "median error, mm",
+        "largest error, mm",
+        "ms per target",
+    )
     return table(
-        f"Section 5.3: the chain with every joint limited to {LIMIT_DEG}° of lean and of twist, {TARGETS} targets"
-        " within its reach",
+        f"Section 5.3: the chain with each joint limited to {LIMIT_DEG}° of swing and twist, {TARGETS} targets"
+        " in reach",
         header,
         rows,
     )

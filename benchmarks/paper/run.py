@@ -12,53 +12,55 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 INTRODUCTION = """# The paper's experiments, repeated
 
-A. Aristidou and J. Lasenby, *FABRIK: A fast, iterative solver for the Inverse Kinematics problem*, Graphical
-Models 73 (2011), section 5. Written by `make bench-paper`: everything in one run on one machine{machine}.
-Times depend on the machine and on what else it does; compare them within a table. The paper's own are of MATLAB
-on a 2.2 GHz Core 2 Duo.
+A. Aristidou and J. Lasenby, *FABRIK: A fast, iterative solver for the Inverse Kinematics problem*, Graphical Models
+73 (2011), section 5. `make bench-paper` wrote this page in one run on one machine{machine}. Times depend on the
+machine and its load, so compare them only within a table. The paper's times were measured with MATLAB on a 2.2 GHz
+Core 2 Duo.
 
-**The chain.** 10 joints, 9 links of 100 mm. It starts slightly bent: on an arc 0.1 rad off its chord at either end.
-Targets are 600 mm from its tip, drawn at random: between 0.33 and 0.9 of its reach from the root, or between 1.02 and
-1.66 of it. *Reached* is within 1e-3 mm. For targets out of reach, and for Follow-the-Leader always, a method goes on
-until no joint moves by more than 1e-3 mm; only the extension lays the chain along the direct line at once.
+**The chain.** It has 10 joints and 9 links of 100 mm. It starts slightly bent, on an arc that leaves its chord by 0.1
+rad at both ends. The targets are random points, 600 mm from its tip: either in reach (0.33 to 0.9 of the reach from
+the root) or out of reach (1.02 to 1.66). A target is *reached* if the error is at most 1e-3 mm. For targets out of
+reach, a method runs until no joint moves by more than 1e-3 mm; the extension lays the chain along the direct line in
+one step. Follow-the-Leader always runs until then.
 
-**The methods.** The extension runs as it is shipped: a few of FABRIK's sweeps, then an exact finish; its iterations
-are sweeps and finish steps together. A pose alone is solved with Blender's mathutils, many at once with numpy. All
-others are plain numpy, one joint after the other (`tests/support/solvers`). The Jacobian methods measure in links, with
-the paper's damping of 1.1, and shorten the error to half a link; the paper does not print its step, and its counts
-are of another order. By SVD, damped least squares take the same steps by another way. A figure in brackets is the most
-that a target took.
+**The methods.** The extension runs as shipped: a few FABRIK sweeps, then an exact finish. Its iterations are sweeps
+and finish steps together. A single pose is solved with Blender's mathutils, many poses with numpy. All other methods
+are plain numpy, one joint after the other (`tests/support/solvers`). The Jacobian methods use one link as the unit of
+length and the paper's damping of 1.1, and limit the error of a step to half a link. The paper does not give its step
+length, and its iteration counts are an order of magnitude higher. DLS and SVD-DLS take the same steps and differ only
+in how they compute them. Numbers in brackets are the maximum over all targets.
 
 ![Distance to one target over iterations and over time](convergence.svg)
 
-![The chain as each method leaves it; the cross is the target, grey the start](poses.svg)
+![The final pose of each method; the cross is the target, the gray chain is the start](poses.svg)
 
-![How far Follow-the-Leader's links are from their lengths](lengths.svg)
+![The errors of the link lengths with Follow-the-Leader](lengths.svg)
 
-![How far a joint moves at each step as the chain follows its target](tracking.svg)
+![The distance that a joint moves in each step while the chain follows its target](tracking.svg)
 
 """
 
-NOTES = """## What to see in it
+NOTES = """## What the tables show
 
-- The extension takes fewer steps than the paper's FABRIK on all of its targets, near full extension most of all: there
-  Algorithm 1's loop needs hundreds of iterations. Out of reach it is one step; the default loop stands beside it.
-- Follow-the-Leader is always on its target, but its links are not of their lengths; out of reach they never are again.
-- In the hinge plane of Figure 7 a pose reaches its target, but nothing keeps the hinges inside their ranges, and the
-  plane has to be known beforehand. A hinge limit needs neither.
-- Near full extension a joint moves much farther than the target, as the square root of what is left of the reach. A
-  pose that meets its target shows it; a loop that is cut short lags behind and misses by millimeters instead.
-- What is solved by itself at each step has no history: the pose depends on the target alone, and a fold is passed in
-  one large step. Going on from the step before follows through. A shake is a joint that turns back and at once back
-  again, by a tenth of the target's largest step. Within reach there is next to none; beyond it, where the targets of
-  the Y and of the hand pull against each other, there is some. The targets of the Y that are within reach of their own
-  arms are not always within reach together.
-- Table 2's joints are not determined by their targets: an elbow may swivel about the line from shoulder to wrist.
-  Limits narrow that down, and a start that is near the truth does too: on the walk and the recording, which stay near
-  their first pose, the Jacobian methods' small steps end nearest to it. With limits the paper's way, clamped in both
-  passes, is often stuck far from its targets; the extension meets them.
-- The dance swings over the whole of its limits, the paper's was a recording: compare methods, not motions.
-- As in the paper, nothing keeps a body from passing through itself.
+- The extension takes fewer steps than the paper's FABRIK on all targets. The difference is largest near full
+  extension, where the loop of Algorithm 1 needs hundreds of iterations. A target out of reach takes one step.
+- Follow-the-Leader always reaches its target, but its links change their lengths. If the target is out of reach, they
+  never regain them.
+- In the hinge plane of Figure 7, a pose reaches its target, but hinges leave their ranges, and the plane must be
+  known beforehand. Hinge limits avoid both problems.
+- Near full extension, a joint moves much farther than the target: by about the square root of the remaining reach.
+  Exact poses show this. A loop that is stopped early lags behind and misses by millimeters instead.
+- If each step is solved from rest, the pose depends only on the target, and a fold of the chain is passed in one
+  large step. If each step starts from the previous one, the motion is continuous.
+- A joint *shakes* if it reverses its direction twice in a row, by at least a tenth of the largest step of the target.
+  In reach, there is almost no shaking. Out of reach there is some, because the targets of the Y and of the hand pull
+  in different directions. Targets of the Y that each arm could reach alone can't always be reached together.
+- Table 2's joints are not determined by their targets: an elbow can rotate about the line from shoulder to wrist.
+  Limits reduce this freedom, and so does a start pose close to the real one. The walk and the recording stay near
+  their first pose, so the small steps of the Jacobian methods come closest there. The paper clamps limits in both
+  passes. This often gets stuck far from the targets; the extension reaches them.
+- The dance uses the whole range of its limits, but the paper used a recording. So compare methods, not motions.
+- As in the paper, nothing keeps a body from intersecting itself.
 """
 
 

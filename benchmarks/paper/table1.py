@@ -89,18 +89,18 @@ def measure_table():
     rows = [_row(name, measure(name, within, True), measure(name, beyond, False)) for name in chain.METHODS]
     header = (
         "method",
-        "iterations, reachable (most)",
+        "iterations in reach (max)",
         "the paper",
         "ms",
         "the paper, ms",
-        "ms an iteration",
-        "iterations, unreachable",
+        "ms per iteration",
+        "iterations out of reach",
         "the paper",
         "ms",
         "the paper, ms",
     )
     return table(
-        f"Table 1: the 10-joint chain, {TARGETS} targets within reach and {TARGETS} beyond",
+        f"Table 1: the chain of 10 joints, {TARGETS} targets in reach and {TARGETS} out of reach",
         header,
         [_our_row(within, beyond), *rows],
     )
@@ -157,7 +157,7 @@ def measure_starts():
                     f"{ours.iterations:.1f} ({ours.most_iterations})",
                 )
             )
-    header = ("start", "target's distance from the root, of the reach", "Algorithm 1's loop (most)", f"{OURS} (most)")
+    header = ("start", "distance of the target from the root / reach", "Algorithm 1's loop (max)", f"{OURS} (max)")
     return table("Iterations by start pose and distance, 20 targets each", header, rows)
 
 

@@ -146,7 +146,7 @@ def ways(model):
     dls = partial(jacobian.step, rule=chain.RULES["Jacobian DLS"], unit=unit, longest=chain.LONGEST_STEP)
     fabrik = {
         "FABRIK, this extension, each step from rest": partial(follow_each_by_itself, model),
-        "the same, from the step before": partial(follow_on, model),
+        "the same, from the previous step": partial(follow_on, model),
         "FABRIK, the paper's loop": partial(follow_on, model, plain=True, max_sweeps=STEPS_OF_OTHERS),
     }
     if len(model.ends) > 2:  # the paper's hand is FABRIK's alone
@@ -177,14 +177,14 @@ def tracking_table(followed):
     header = (
         "model",
         "method",
-        "miss within reach, mm: median",
-        "greatest",
+        "error in reach, mm: median",
+        "max",
         "largest joint step / target step",
-        "steps on which a joint shakes, %: within reach",
+        "steps on which a joint shakes, %: in reach",
         "beyond",
     )
     return table(
-        f"Tracking over {STEPS:,} steps in and out of reach; the other methods have {STEPS_OF_OTHERS} iterations",
+        f"Tracking over {STEPS:,} steps in and out of reach; other methods have {STEPS_OF_OTHERS} iterations per step",
         header,
         rows,
     )
@@ -231,12 +231,12 @@ def measure_snake():
     header = (
         "target",
         "method",
-        "met to 0.01 mm, %",
-        "out of its plane, mm",
+        "reached to 0.01 mm, %",
+        "distance from its plane, mm",
         "largest joint step / target step",
-        "bend, the sum of the joints' angles: mean, greatest",
+        "bend (sum of the joint angles): mean, max",
     )
-    return table("Kine: a planar chain of 6 joints, dragged about and clicked across the plane", header, rows)
+    return table("Kine: a planar chain of 6 joints whose target is dragged or clicked", header, rows)
 
 
 def _snake_row(what, moving, way, track):

@@ -14,39 +14,17 @@ from .posing import live
 from .settings import rig as settings
 from .settings.in_use import noting
 from .settings.overrides import keep_overrides
-from .ui import (
-    file_handler,
-    guide,
-    keymap,
-    menus,
-    operators,
-    panels,
-    preferences,
-    stiffness_slider,
-    tool,
-    translations,
-)
+from .ui import entries, operators, panels, stiffness_slider, translations
 from .ui.overlays import handlers as drawing_handlers
 
 CLASSES = (
     *settings.CLASSES,
     *operators.CLASSES,
     *panels.CLASSES,
-    *menus.CLASSES,
-    *file_handler.CLASSES,
-    *guide.CLASSES,
-    *preferences.CLASSES,
+    *entries.CLASSES,
 )
 # Modules with their own start and stop functions.
-PARTS: Final[tuple[Any, ...]] = (
-    translations,
-    stiffness_slider,
-    keymap,
-    tool,
-    menus,
-)
-# Goals are drawn in Pose mode, and in Object mode to move targets.
-GOAL_POPOVERS = ("VIEW3D_PT_overlay_bones", "VIEW3D_PT_overlay_object")
+PARTS: Final[tuple[Any, ...]] = (translations, stiffness_slider, entries)
 # The handles of registered commands, which are needed to unregister them.
 _COMMANDS: list[object] = []
 
@@ -78,16 +56,13 @@ def register() -> None:
         drawing_handlers.GOALS_SWITCH,
         BoolProperty(
             name="Targets and Pins",
-            description="Show targets, pins and pole targets of rigs, and the distance of bones from them",
+            description="Show targets, pins and pole targets of rigs, and how far bones are from them",
             default=True,
             translation_context=translations.CONTEXT,
         ),
     )
     for part in PARTS:
         part.start()
-    bpy.types.VIEW3D_PT_overlay_bones.append(drawing_handlers.draw_limits_switch)
-    for popover in GOAL_POPOVERS:
-        getattr(bpy.types, popover).append(drawing_handlers.draw_goals_switch)
     bpy.app.handlers.save_pre.append(keep_overrides)
     drawing_handlers.start()
     live.start()
@@ -101,9 +76,6 @@ def unregister() -> None:
     live.stop()
     drawing_handlers.stop()
     bpy.app.handlers.save_pre.remove(keep_overrides)
-    for popover in GOAL_POPOVERS:
-        getattr(bpy.types, popover).remove(drawing_handlers.draw_goals_switch)
-    bpy.types.VIEW3D_PT_overlay_bones.remove(drawing_handlers.draw_limits_switch)
     for part in reversed(PARTS):
         part.stop()
     delattr(bpy.types.Scene, drawing_handlers.GOALS_SWITCH)

@@ -47,7 +47,7 @@ def attempt(
     by_passes = options.plain or not options.finish
     missing = lengths(state.residual[:, : goals.count])
     far = (missing > _FAR * goals.lengths).any(axis=1)
-    apart = np.flatnonzero(far & (problem.free_root and not problem.follows_its_end))
+    apart = np.flatnonzero(far & (problem.free_root and not problem.follows_end))
     if len(apart):
         part = state.part(apart)
         _align(problem, part)
@@ -57,12 +57,12 @@ def attempt(
         far = (missing > _FAR * goals.lengths).any(axis=1)
     far &= not by_passes
     # For a target beyond its lengths, a straight chain is already the best pose.
-    within = ~problem.beyond_lengths(state.wanted.points, state.weights, state.pose.root)
+    within = ~problem.is_beyond_lengths(state.wanted.points, state.weights, state.pose.root)
     counts = state.weights * within[:, None]
     if bent is not None and not len(apart) and not bending and (counts > 0.0).all():
         state.pose = bent
     else:
-        local = bend_straight(problem, state.pose, state.bend if bending else None, counts)
+        local = bend_straight_limbs(problem, state.pose, state.bend if bending else None, counts)
         if local is not state.pose.local:
             state.pose = problem.bodies.pose(local, state.pose.root, state.pose.factors)
     if bending:
@@ -102,17 +102,17 @@ def _align(problem: Problem, state: State) -> None:
     own = quaternion_from_matrix(bodies.rest_turns[0])
     local = pose.local.copy()
     local[:, 0] = product(product(conjugate(own), product(rotation, own)), local[:, 0])
-    turned = quaternion_rotated(rotation, pose.root - centre)
+    turned = rotate_by_quaternions(rotation, pose.root - centre)
     state.pose = bodies.pose(problem.joint_limits.clamped(local), goes_to + turned, pose.factors)
 
 
-def quaternion_rotated(rotations: FloatArray, vectors: FloatArray) -> FloatArray:
+def rotate_by_quaternions(rotations: FloatArray, vectors: FloatArray) -> FloatArray:
     """(F, 3) vectors (F, 3) rotated by quaternions (F, 4)."""
     whole = np.concatenate([np.zeros((len(vectors), 1)), vectors], axis=1)
     return product(product(rotations, whole), conjugate(rotations))[:, 1:]
 
 
-def bend_straight(
+def bend_straight_limbs(
     problem: Problem,
     pose: Pose,
     poles: FloatArray | None = None,
@@ -133,17 +133,17 @@ def bend_straight(
         alike = lengths(cross(arms[:, :1], arms)) < CLEAR * sizes[:, :1] * sizes
         is_straight = (alike & ((arms[:, :1] * arms).sum(axis=-1) > 0.0))[:, 1:].all(axis=1)
         if weights is not None:
-            is_straight &= problem.goals.carried_by(run[-1], weights)
+            is_straight &= problem.goals.moves_goal(run[-1], weights)
         straight = np.flatnonzero(is_straight)
         if not len(straight):
             continue
         local = local.copy() if local is pose.local else local
-        hinges = [body for body in run if (limit := problem.body_limits[body]) and limit.turn_axis]
+        hinges = [body for body in run if (limit := problem.body_limits[body]) and limit.rotation_axis]
         for body in hinges:
             limit = problem.body_limits[body]
             if limit is not None:
                 present = array.quaternion(pose.local[straight, body])
-                local[straight, body] = array.stack([limit.bent(array, present, _BEND)], len(straight))[:, 0]
+                local[straight, body] = array.stack([limit.bent_inward(array, present, _BEND)], len(straight))[:, 0]
         if hinges:
             continue
         axis = pose.orientations[straight, run[0], :, 0]

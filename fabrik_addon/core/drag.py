@@ -57,29 +57,29 @@ Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 # length that the whole mass is moved. Of a hand dragged far out of reach and back, 155, 194 and 207 of 271 steps are
 # met with 10, 30 and 100; with 100 joints rotate twice as far in a step. A higher priority has _FIRM times the cap.
 _CAP: Final = 30.0
-_FIRM: Final = 100.0
+_PRIORITY_FACTOR: Final = 100.0
 # Compliances of goals that are met, and of goals that are ignored in a step.
 _RIGID: Final = 1e-10
 _LOOSE: Final = 1e10
 # The distance that targets move in one stretch, as a share of the body's size, and the largest number of stretches.
 _STRETCH, _MOST_STRETCHES = 0.06, 12
 # Radians: the largest rotation of a joint in one step, since the linear model is inaccurate beyond it.
-_LONGEST_TURN: Final = 0.5
+_MAX_ROTATION: Final = 0.5
 # Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite along the
 # rest.
-_ALONG: Final = 10.0
+_MET_STIFFNESS: Final = 10.0
 # The margin of positive definiteness, as a share of the mass matrix, and the value to which less curvature is raised.
 # With a margin of 0.2 steps near a flat optimum converge by a fifth each, with this one quadratically.
 _MARGIN, _RAISED = 0.005, 0.1
 # The price of a unit of length below the floor, in caps of a goal.
-_PRICE: Final = 3.0
+_BOUNDS_CAP: Final = 3.0
 # Goals are met to this share of the longest path. They count as met up to _MET times that: otherwise, with the caps of
 # pins, smaller misses would decide whether a step is accepted.
 _TOLERANCE: Final = 1e-6
 _MET: Final = 5.0
 # The largest number of steps of one move of the mouse. It may take fewer, but at least the second number, if all goals
 # are met or the merit function falls by less than this share of its fall so far.
-_STEPS, _STEPS_WHEN_MET, _FALLS = 6, 2, 0.01
+_STEPS, _STEPS_WHEN_MET, _MIN_FALL = 6, 2, 0.01
 _STEPS_TO_REST: Final = 60
 # The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
 # they are not yet at rest. With three targets, one out of reach, the energy is within 0.3 % of the minimum after 15
@@ -96,22 +96,22 @@ _MISSED: Final = 1e-4
 # second, in radians, and stays bent if that removes at least the third as a share of the miss.
 _STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
 # Radians: ranges of joints are compared up to this angle.
-_FAR: Final = 0.5 * np.pi
+_COMPARED_ANGLE: Final = 0.5 * np.pi
 # A lock is tested with rotations by the first number (radians); a direction that keeps less than the second share is
 # locked.
-_TRY, _OPEN = 1e-4, 0.5
+_TRY, _OPEN_SHARE = 1e-4, 0.5
 # While a drag is eased, no joint moves farther than this many times as far as the targets, plus this share of the
 # body's size; near the limit of reach a body would otherwise run ahead of the mouse. Knees move 7 cm for the first
 # centimeter that hips on straight legs are lowered.
-_FOLLOWS, _LEAST_WAY, _CATCHES_UP = 4.0, 5e-4, 1e-2
+_FOLLOWS, _MIN_DISTANCE, _CATCH_UP = 4.0, 5e-4, 1e-2
 # To keep goals met, joints may move this many times as far.
-_ABOUT: Final = 1.1
+_DETOUR: Final = 1.1
 # A body that starts off its support is shifted over it while a target moves this share of the body's size.
-_SHIFTED: Final = 0.1
+_FULL_SHIFT: Final = 0.1
 # A rotation by a radian counts as this share of the body's size: a person's bone rotates by 8 degrees per centimeter.
-_TURNS: Final = 0.17
+_RADIAN: Final = 0.17
 # A constraint with less than this share of the force on unreachable targets does not hold the body back.
-_HOLDS: Final = 0.05
+_BLOCKING_SHARE: Final = 0.05
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class _State:
             solver.posture.value(self.away)
             + 0.5 * float((self.hanging**2).sum())
             + float(solver.caps @ np.maximum(lengths(self.residual) - _MET * solver.tolerance, 0.0))
-            + solver.bounds.cost(self.pose, self.away, _PRICE * _CAP * solver.size)
+            + solver.bounds.cost(self.pose, self.away, _BOUNDS_CAP * _CAP * solver.size)
         )
 
     @cached_property
@@ -182,7 +182,7 @@ class _State:
             pulled, pull = solver.hanging.equations(self.hanging, pose, motions)
             mass, gradient = mass + pulled, gradient + pull
         rows = solver.goals.rows(pose, motions, self.wanted).reshape(-1, solver.bodies.columns)
-        limits = solver.limits.rows(pose.local, _LONGEST_TURN)
+        limits = solver.limits.rows(pose.local, _MAX_ROTATION)
         bounds, contacts = solver.bounds.rows(pose, motions, self.away)
         contacts = contacts._replace(rows=contacts.rows + len(limits.gaps))
         return _Model(motions, mass, gradient, rows, ConstraintRows.joined([limits, bounds]), contacts)
@@ -257,9 +257,12 @@ class DragSolver:
                 these are rigid.
             collision: capsules that must not overlap.
         """
-        led = participants(skeleton, with_partners(effectors))
+        with_goals = participants(skeleton, with_partners(effectors))
         bones = sorted(
-            {*led, *_free_limbs(skeleton, led, masses if hang_from and hang_from.hangs else None, still, floor)}
+            {
+                *with_goals,
+                *_free_limbs(skeleton, with_goals, masses if hang_from and hang_from.hangs else None, still, floor),
+            }
         )
         self._own_limits = {name: limit for name, limit in (limits or {}).items() if name not in still}
         own = [self._own_limits.get(skeleton.names[bone]) for bone in bones]
@@ -270,14 +273,18 @@ class DragSolver:
         self.goals = Goals(self.bodies, self.effectors)
         self.lock(locks or {})
         self.limits = JointLimits(self.bodies, own)
-        self.bounds = Bounds(self.bodies, floor, support, collision and collision.but_for(skeleton, self.effectors))
-        self._free: BoolArray = ~np.isin(bones, led)
+        self.bounds = Bounds(
+            self.bodies, floor, support, collision and collision.without_loops(skeleton, self.effectors)
+        )
+        self._free: BoolArray = ~np.isin(bones, with_goals)
         self.hanging = None if hang_from is None else self._hang(hang_from)
         self._coupled = self._find_coupled()
         self.prefer(np.tile(IDENTITY, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
-        caps = np.array([each.weight for each in effectors]) * _CAP * self.size * _FIRM ** (ranks.max() - ranks)
+        caps = (
+            np.array([each.weight for each in effectors]) * _CAP * self.size * _PRIORITY_FACTOR ** (ranks.max() - ranks)
+        )
         self.caps: FloatArray = np.concatenate([caps, caps[self.goals.oriented] * self.goals.shares])
         self.begin(*self.preferred)
 
@@ -308,13 +315,13 @@ class DragSolver:
         self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free, self._coupled)
         self.bounds.prefer(self.posture, *self.preferred)
         self._preferred_pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
-        self._eases = self._find_eases()
-        self._eased = np.zeros(len(self._eases))
+        self._eased_hinges = self._find_eased_hinges()
+        self._eased_shares = np.zeros(len(self._eased_hinges))
 
     def lock(self, locks: Mapping[int, Lock]) -> None:
         """Use these locks from now on, by index of a bone."""
-        place = {int(bone): body for body, bone in enumerate(self.bodies.bones)}
-        pairs = [(place[bone], lock) for bone, lock in locks.items() if bone in place]
+        body_of = {int(bone): body for body, bone in enumerate(self.bodies.bones)}
+        pairs = [(body_of[bone], lock) for bone, lock in locks.items() if bone in body_of]
         self._locked = [(body, lock) for body, lock in pairs if self.bodies.counts[body]]
 
     def begin(self, rotations: FloatArray, location: FloatArray) -> None:
@@ -326,7 +333,7 @@ class DragSolver:
         self._restart(rotations, location)
 
     def _restart(self, rotations: FloatArray, location: FloatArray) -> None:
-        self.go_on_from(rotations, location)
+        self.continue_from(rotations, location)
         self._wanted: Wanted | None = None
         self._forget()
 
@@ -337,7 +344,7 @@ class DragSolver:
         self._active = _NONE_ACTIVE
         self._bends_straight = True
 
-    def go_on_from(self, rotations: FloatArray, location: FloatArray) -> None:
+    def continue_from(self, rotations: FloatArray, location: FloatArray) -> None:
         """Continue from another pose, (J, 4) local rotations and root (3,), and keep the last forces and active set."""
         self.rotations, self.location = rotations, location
 
@@ -345,7 +352,7 @@ class DragSolver:
         """(E, 3) the effectors in a pose of rotations (J, 4) and root (3,), armature space."""
         return self.goals.points(self.bodies.pose(rotations[self.bodies.bones], location))[: self.goals.count]
 
-    def holding(self) -> Holder | None:
+    def blocking_constraint(self) -> Holder | None:
         """The constraint that keeps effectors from their targets most in the last pose; None if all can be met.
 
         Multipliers are compared as forces. For a joint limit the multiplier is a torque, with a lever of _TURNS of the
@@ -358,7 +365,7 @@ class DragSolver:
         found = {Holder("GOAL", self.effectors[row].bone): float(forces[row]) for row in np.flatnonzero(~let_go)}
         for key, multiplier in zip(self._active.keys.tolist(), self._active.multipliers.tolist(), strict=True):
             holder = self.limits.holder(key) or self.bounds.holder(key)
-            lever = _TURNS * self.size if holder.kind == "LIMIT" else 1.0
+            lever = _RADIAN * self.size if holder.kind == "LIMIT" else 1.0
             found[holder] = found.get(holder, 0.0) + multiplier / lever
         # The floor's force is the sum over its points; on a bone that also has a goal, the floor only presses against
         # that goal.
@@ -370,7 +377,7 @@ class DragSolver:
         if floor:
             found[max(floor, key=floor.__getitem__)] = sum(floor.values())
         strongest = max(found, key=found.__getitem__, default=OUT_OF_REACH)
-        return strongest if found.get(strongest, 0.0) > _HOLDS * forces[let_go].max() else OUT_OF_REACH
+        return strongest if found.get(strongest, 0.0) > _BLOCKING_SHARE * forces[let_go].max() else OUT_OF_REACH
 
     def center_of_mass(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
         """(3,) the center of mass in a pose, armature space."""
@@ -394,7 +401,7 @@ class DragSolver:
         points: npt.ArrayLike,
         target_rotations: npt.ArrayLike | None = None,
         *,
-        undecided: FloatArray | None = None,
+        free_directions: FloatArray | None = None,
         eased: bool = False,
         settled: bool = False,
         most: int | None = None,
@@ -404,7 +411,7 @@ class DragSolver:
         Args:
             points: (E, 3) in armature space.
             target_rotations: (E, 4) w x y z in armature space.
-            undecided: (E, 3) a unit direction along which an effector is free, zero for none.
+            free_directions: (E, 3) a unit direction along which an effector is free, zero for none.
             eased: if joints would run ahead of the targets, let them catch up over several calls.
             settled: continue until the joints are at rest.
             most: the largest number of steps; None: the default.
@@ -412,48 +419,56 @@ class DragSolver:
         wanted = self.goals.wanted(
             np.asarray(points, dtype=np.float64),
             None if target_rotations is None else np.asarray(target_rotations, dtype=np.float64),
-            undecided,
+            free_directions,
         )
-        self._lead(wanted)
+        self._adapt_posture(wanted)
         first = self._state(self.rotations[self.bodies.bones], self.location, wanted)
-        before, gone = self._wanted or wanted, self._gone(first)
+        before, moved_distance = self._wanted or wanted, self._moved_distance(first)
         # While targets move, an orientation that has been missed so far may be met later: that of hips above ankles at
         # their limits, for example.
-        firm = (np.arange(len(self.caps)) < self.goals.count) | ~self._is_missed(first.toward(before)) | (gone == 0.0)
+        kept_goals = (
+            (np.arange(len(self.caps)) < self.goals.count)
+            | ~self._is_missed(first.toward(before))
+            | (moved_distance == 0.0)
+        )
         self._wanted = wanted
-        state, far = first, gone
-        if gone > _STRETCH * self.size:
+        state, distance = first, moved_distance
+        if moved_distance > _STRETCH * self.size:
             # After a jump the preferred pose may be nearer to the targets than the current one.
             local, location = self.preferred[0][self.bodies.bones], self.preferred[1]
             preferred = self._state(local, location, wanted)
             if preferred.merit < state.merit:
                 self._forget()
-                state, far = preferred, float(lengths(preferred.residual).max())
+                state, distance = preferred, float(lengths(preferred.residual).max())
         # A target that jumps is followed in stretches, since the model of a step is inaccurate so far away.
-        for stretches in range(min(int(far / (_STRETCH * self.size)), _MOST_STRETCHES), 0, -1):
+        for stretches in range(min(int(distance / (_STRETCH * self.size)), _MOST_STRETCHES), 0, -1):
             nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + stretches))
             state = self._step(state.toward(nearer), 0.0)[0].toward(wanted)
         # While the targets do not move, joints continue toward theirs, over several calls.
         most = most or (_STEPS_TO_REST if settled else _STEPS)
-        state, steps, is_at_rest = self._minimized(state, most, settled=settled or gone == 0.0)
+        state, steps, is_at_rest = self._minimized(state, most, settled=settled or moved_distance == 0.0)
         missed = self._is_missed(state)
         self._bends_straight |= settled or not missed.any()
         if missed.any() and self._bends_straight:
-            bent = self._bent(state, missed)
+            bent = self._with_bent_limbs(state, missed)
             if bent is not None:
                 kept = self._forces, self._compliance, self._active
-                other, more, rests = self._minimized(bent, most, settled=settled or gone == 0.0)
+                other, more, rests = self._minimized(bent, most, settled=settled or moved_distance == 0.0)
                 steps += more
                 self._bends_straight = other.merit < state.merit - _GAIN * float(self.caps @ lengths(state.residual))
                 if self._bends_straight:
                     state, is_at_rest = other, rests
                 else:
                     self._forces, self._compliance, self._active = kept
-        held = self._held_back(first, state, gone, firm & (self._compliance <= _RIGID)) if eased else state
+        held = (
+            self._limited_motion(first, state, moved_distance, kept_goals & (self._compliance <= _RIGID))
+            if eased
+            else state
+        )
         self._last = held
         rotations = np.array(self.rotations)
         rotations[self.bodies.bones] = held.pose.local
-        self.go_on_from(rotations, held.pose.root)
+        self.continue_from(rotations, held.pose.root)
         errors, turns = self.goals.missed(held.residual)
         rotation_errors = np.full(len(errors), np.nan)
         rotation_errors[self.goals.oriented] = turns
@@ -475,7 +490,7 @@ class DragSolver:
             if not settled and longest < rest and done:
                 return state, step, longest < _NEARLY_AT_REST
             # Stop early; the next moves bring the remaining gain.
-            is_little = last - state.merit < _FALLS * (first - state.merit) or not self._is_missed(state).any()
+            is_little = last - state.merit < _MIN_FALL * (first - state.merit) or not self._is_missed(state).any()
             if not settled and step >= _STEPS_WHEN_MET and is_little:
                 break
         return state, step, False
@@ -484,7 +499,7 @@ class DragSolver:
         """(E + O,) whether goals are missed."""
         return np.asarray(lengths(state.residual) > _MISSED * self.size)
 
-    def _bent(self, state: _State, missed: BoolArray) -> _State | None:
+    def _with_bent_limbs(self, state: _State, missed: BoolArray) -> _State | None:
         """The state with straight limbs bent a little, if a missed goal can be met by that.
 
         No small rotation moves the end of a straight limb along the limb: hips pulled down on straight legs would not
@@ -509,66 +524,66 @@ class DragSolver:
             both = np.repeat(pose.local[None], 2, axis=0)
             both[:, body] = product(turns, pose.local[body])
             inside = np.array([self.limits.clamped(each)[body] for each in both])
-            far = angle_between(inside, pose.local[body])
+            angles = angle_between(inside, pose.local[body])
             # If both sides are free, always choose the same one, since rounding would otherwise choose between left and
             # right.
-            local[body] = inside[int(far[1] > far[0] + _AT_REST)]
+            local[body] = inside[int(angles[1] > angles[0] + _AT_REST)]
         return self._state(local, pose.root, state.wanted)
 
-    def solve_anew(
+    def solve_from_preferred(
         self,
         points: npt.ArrayLike,
         target_rotations: npt.ArrayLike | None = None,
         *,
-        from_far: bool = False,
+        try_passes: bool = False,
         is_frame: bool = False,
     ) -> DragPose:
         """The pose for targets, starting from the preferred pose instead of the current one.
 
-        points: (E, 3) and target_rotations: (E, 4), as in `solve`. from_far: if goals are missed, also try a start from
-        FABRIK's passes. is_frame: whether this is one of many frames, to be solved in bounded time.
+        points: (E, 3) and target_rotations: (E, 4), as in `solve`. try_passes: if goals are missed, also start from the
+        pose that FABRIK's passes reach. is_frame: whether this is one of many frames, to be solved in bounded time.
         """
         self.begin(*self.preferred)
         most = _STEPS_OF_A_FRAME if is_frame else None
         found = self.solve(points, target_rotations, settled=True, most=most)
-        if not from_far or not self._is_missed(self._last).any():
+        if not try_passes or not self._is_missed(self._last).any():
             return found
-        here, start = self._last, self._from_far(points, target_rotations)
+        held, start = self._last, self._solve_by_passes(points, target_rotations)
         kept = self._forces, self._compliance, self._active
         self._restart(start.rotations, start.root_location)
         other = self.solve(points, target_rotations, settled=True)
-        if self._last.merit < here.merit:
+        if self._last.merit < held.merit:
             return other
         self._restart(found.rotations, found.root_location)
-        self._last, (self._forces, self._compliance, self._active) = here, kept
+        self._last, (self._forces, self._compliance, self._active) = held, kept
         return found
 
-    def _from_far(self, points: npt.ArrayLike, target_rotations: npt.ArrayLike | None) -> Solution:
+    def _solve_by_passes(self, points: npt.ArrayLike, target_rotations: npt.ArrayLike | None) -> Solution:
         """The pose that FABRIK's passes reach from the preferred one."""
         root = "FREE" if self.bodies.free_root else "FIXED"
         solver = Solver(self.skeleton, self.effectors, limits=self._own_limits, root=root, options=Options(restarts=0))
         rotations, location = self.preferred
         return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
 
-    def _lead(self, wanted: Wanted) -> None:
+    def _adapt_posture(self, wanted: Wanted) -> None:
         """Shift the body over its support, and bend straight limbs, in proportion to the movement of targets.
 
         This movement is the distance of targets from the effectors in the preferred pose. A limb bends its hinge, and
         the joint above in the opposite direction by half as much, like a person's leg as it leaves the ground.
         """
-        led = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
-        led = np.minimum(1.0, led / (_SHIFTED * self.size))
-        self.bounds.shift(float(led.max(initial=0.0)))
-        eased = np.array([led[ends].max() for _, _, ends in self._eases])
-        if np.array_equal(eased, self._eased):
+        shares = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
+        shares = np.minimum(1.0, shares / (_FULL_SHIFT * self.size))
+        self.bounds.shift(float(shares.max(initial=0.0)))
+        eased = np.array([shares[ends].max() for _, _, ends in self._eased_hinges])
+        if np.array_equal(eased, self._eased_shares):
             return
-        self._eased = eased
+        self._eased_shares = eased
         rotations, coupled = self.preferred[0].copy(), {each.hinge: each for each in self._coupled}
-        for share, (each, lacking, _) in zip(eased, self._eases, strict=True):
+        for share, (each, missing_bend, _) in zip(eased, self._eased_hinges, strict=True):
             bone, above = self.bodies.bones[[each.hinge, each.above]].tolist()
-            bend = share * lacking * each.axis
+            bend = share * missing_bend * each.axis
             back = -0.5 * self.skeleton.rest_turn(bone) @ bend
-            coupled[each.hinge] = each._replace(slack=0.5 * share * lacking)
+            coupled[each.hinge] = each._replace(slack=0.5 * share * missing_bend)
             rotations[bone] = product(rotations[bone], quaternion_from_rotation_vector(bend))
             rotations[above] = product(rotations[above], quaternion_from_rotation_vector(back))
         self.posture = PostureTerm(
@@ -582,17 +597,17 @@ class DragSolver:
             bone = int(self.bodies.bones[body])
             limit = self._own_limits.get(self.skeleton.names[bone])
             if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and isinstance(limit, Hinge):
-                axis, above = np.sign(limit.middle) * np.array(limit.turn_axis), int(self.bodies.parents[body])
+                axis, above = np.sign(limit.middle) * np.array(limit.rotation_axis), int(self.bodies.parents[body])
                 # Joints are stiffer toward their shorter range: stiffness is proportional to its inverse square.
-                bends = self.skeleton.rest_turn(bone) @ axis * np.array([[-_FAR], [_FAR]])
-                far = np.repeat(np.tile(IDENTITY, (len(self.bodies.bones), 1))[None], 2, axis=0)
-                far[:, above] = quaternion_from_rotation_vector(bends)
-                ranges = angle_between(self.limits.clamped(far)[:, above], IDENTITY)
+                bends = self.skeleton.rest_turn(bone) @ axis * np.array([[-_COMPARED_ANGLE], [_COMPARED_ANGLE]])
+                local = np.repeat(np.tile(IDENTITY, (len(self.bodies.bones), 1))[None], 2, axis=0)
+                local[:, above] = quaternion_from_rotation_vector(bends)
+                ranges = angle_between(self.limits.clamped(local)[:, above], IDENTITY)
                 stiffer = max(1.0, float(ranges[0] / max(ranges[1], _BEND))) ** 2
                 found.append(Coupled(body, above, axis, float(self.masses.eased[bone]), stiffer))
         return found
 
-    def _find_eases(self) -> list[tuple[Coupled, float, IntArray]]:
+    def _find_eased_hinges(self) -> list[tuple[Coupled, float, IntArray]]:
         """The hinges that are less bent in the preferred pose, by how many radians, and the effectors on their limb.
 
         The effectors of a thigh also ease its shin: otherwise a straight leg could not begin to hang from a raised
@@ -607,7 +622,7 @@ class DragSolver:
                 found.append((each, each.eased - float(bent), ends))
         return found
 
-    def _gone(self, state: _State) -> float:
+    def _moved_distance(self, state: _State) -> float:
         """The largest distance that a target has moved since the last call.
 
         A rotation counts as the distance by which it moves the end of the body.
@@ -629,12 +644,12 @@ class DragSolver:
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
         # A constraint with compliance is not met exactly: stiffness along it would be a force.
-        firm = constraints.compliance == 0.0
-        held = np.concatenate([rows[met], self.size * constraints.rows[active & firm]])
-        asked = np.concatenate([residual[met], self.size * constraints.gaps[active & firm]])
+        exact = constraints.compliance == 0.0
+        held = np.concatenate([rows[met], self.size * constraints.rows[active & exact]])
+        asked = np.concatenate([residual[met], self.size * constraints.gaps[active & exact]])
         curvature = self._curvature(state, multipliers)
-        matrix = self._positive((1.0 + damping) * mass + _ALONG * held.T @ held - curvature, mass)
-        slope, unlocked = _ALONG * held.T @ asked - gradient, self._unlocked(state.pose)
+        matrix = self._positive((1.0 + damping) * mass + _MET_STIFFNESS * held.T @ held - curvature, mass)
+        slope, unlocked = _MET_STIFFNESS * held.T @ asked - gradient, self._unlocked(state.pose)
         if unlocked is not None:
             closed = np.diag(np.diagonal(matrix)) * (1.0 - np.diagonal(unlocked))
             matrix, slope, rows = unlocked @ matrix @ unlocked + closed, unlocked @ slope, rows @ unlocked
@@ -653,9 +668,9 @@ class DragSolver:
         met = found.compliance[0] <= _RIGID
         # Meeting goals more exactly than necessary costs their forces times the distance.
         least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
-        share = min(1.0, _LONGEST_TURN / max(longest, ROUNDING))
+        share = min(1.0, _MAX_ROTATION / max(longest, ROUNDING))
         for _ in range(4):
-            trial = self._onto(state, program, found, share, found.active & firm)
+            trial = self._corrected(state, program, found, share, found.active & exact)
             if trial.merit <= state.merit + least:
                 self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[0, ::3]
                 pushes = found.pushes[0]
@@ -694,7 +709,9 @@ class DragSolver:
             matrix = matrix + (along * (np.maximum(-values[bent], _RAISED) - values[bent])) @ along.T
         return matrix
 
-    def _onto(self, state: _State, program: QuadraticProgram, found: QpStep, share: float, active: BoolArray) -> _State:
+    def _corrected(
+        self, state: _State, program: QuadraticProgram, found: QpStep, share: float, active: BoolArray
+    ) -> _State:
         """The state after a share of a step, corrected onto goals that are met, since they are curved."""
         step, met = share * found.step[0], found.compliance[0] <= _RIGID
         trial, left = self._moved(state, step), (1.0 - share) * state.residual
@@ -704,7 +721,7 @@ class DragSolver:
             if np.abs(off).max(initial=0.0) <= self.tolerance:
                 break
             # Goals that are released do not keep their positions: their rows give way freely.
-            move = program.onto(off[None], np.where(met, _RIGID, _LOOSE)[None], active)[0]
+            move = program.correction(off[None], np.where(met, _RIGID, _LOOSE)[None], active)[0]
             if np.abs(move[: self.bodies.turning]).max(initial=0.0) > 0.2 + longest:
                 break
             nearer = self._moved(trial, move)
@@ -718,9 +735,9 @@ class DragSolver:
 
     def _state(self, local: FloatArray, root: FloatArray, wanted: Wanted) -> _State:
         """The state of (B, 4) local rotations brought inside limits and locks, and the root's head at (3,)."""
-        return _State(self, self.bodies.pose(self._within(local), root), wanted)
+        return _State(self, self.bodies.pose(self._clamped(local), root), wanted)
 
-    def _within(self, local: FloatArray) -> FloatArray:
+    def _clamped(self, local: FloatArray) -> FloatArray:
         """(B, 4) the nearest local rotations inside the joint limits; locked channels do not change."""
         inside = self.limits.clamped(local)
         for body, lock in self._locked:
@@ -742,39 +759,39 @@ class DragSolver:
             back = conjugate(lock(rotation))
             allowed = np.array([rotation_vector_from_quaternion(product(lock(each), back)) for each in tries]) / _TRY
             directions, sizes, _ = np.linalg.svd((allowed @ axes.T).T)
-            kept = directions[:, sizes > _OPEN]
+            kept = directions[:, sizes > _OPEN_SHARE]
             open_steps[own, own] = kept @ kept.T
         return open_steps
 
-    def _held_back(self, first: _State, state: _State, gone: float, kept: BoolArray) -> _State:
-        """A state on the way to a given one: joints move only as far as allowed for targets that moved by `gone`.
+    def _limited_motion(self, first: _State, state: _State, moved_distance: float, kept: BoolArray) -> _State:
+        """A state between two: joints move only as far as is allowed for targets that moved by `moved_distance`.
 
-        kept: (E + O,) the goals to meet on the way.
+        kept: (E + O,) the goals to meet in it.
         """
-        most = _FOLLOWS * gone + (_LEAST_WAY if gone > 0.0 else _CATCHES_UP) * self.size
+        max_distance = _FOLLOWS * moved_distance + (_MIN_DISTANCE if moved_distance > 0.0 else _CATCH_UP) * self.size
         farthest = self._farthest(first, state)
         rotated = angle_between(first.pose.local, state.pose.local)[~self._free]
-        turned = float(rotated.max()) if gone > 0.0 else 0.0
+        turned = float(rotated.max()) if moved_distance > 0.0 else 0.0
         held = state
         # First limit how far joints rotate; if that misses goals, only how far they move.
-        for far in dict.fromkeys((max(farthest, _TURNS * self.size * turned), farthest)):
-            if far <= most:
+        for distance in dict.fromkeys((max(farthest, _RADIAN * self.size * turned), farthest)):
+            if distance <= max_distance:
                 return state
-            local = slerp(first.pose.local, state.pose.local, np.full(len(first.pose.local), most / far))
-            root = first.pose.root + most / far * (state.pose.root - first.pose.root)
+            local = slerp(first.pose.local, state.pose.local, np.full(len(first.pose.local), max_distance / distance))
+            root = first.pose.root + max_distance / distance * (state.pose.root - first.pose.root)
             held = self._state(local, root, state.wanted)
-            met = self._onto_goals(held, kept)
+            met = self._with_goals_met(held, kept)
             # While the targets rest, goals stay met, however far the joints have to move for that.
-            if gone == 0.0 or self._farthest(first, met) <= _ABOUT * most:
+            if moved_distance == 0.0 or self._farthest(first, met) <= _DETOUR * max_distance:
                 return met
-        return self._onto_goals(held, self.caps > 2.0 * self.caps[: self.goals.count].min())
+        return self._with_goals_met(held, self.caps > 2.0 * self.caps[: self.goals.count].min())
 
     def _farthest(self, first: _State, state: _State) -> float:
         """The largest distance that a joint, or a bone's center of mass, moves between two states."""
         centers, heads = state.away.centres - first.away.centres, (state.pose.heads - first.pose.heads)[~self._free]
         return float(max(lengths(centers).max(), lengths(heads).max()))
 
-    def _onto_goals(self, state: _State, chosen: BoolArray) -> _State:
+    def _with_goals_met(self, state: _State, chosen: BoolArray) -> _State:
         """The state with chosen goals (E + O,) met, and out of the floor and itself, with least mass moved."""
         for _ in range(2):
             off = np.where(chosen[:, None], state.residual, 0.0).ravel()
@@ -782,24 +799,24 @@ class DragSolver:
             if is_met and self.bounds.depth(state.pose) <= _MISSED * self.size:
                 break
             model = state.model
-            firm = np.flatnonzero(model.constraints.compliance == 0.0)
-            rows, gaps = model.constraints.rows[firm], model.constraints.gaps[firm]
-            active = self._active.of(model.constraints)[firm] > 0.0
+            exact = np.flatnonzero(model.constraints.compliance == 0.0)
+            rows, gaps = model.constraints.rows[exact], model.constraints.gaps[exact]
+            active = self._active.of(model.constraints)[exact] > 0.0
             program = QuadraticProgram(
                 model.mass[None], np.zeros((1, self.bodies.columns)), model.rows[None], rows[None]
             )
             yields = np.where(np.repeat(chosen, 3), _RIGID, _LOOSE)[None]
             found = program.solve(off[None], gaps[None], yields, active=active[None])
-            state = self._onto(state, program, found, 1.0, found.active)
+            state = self._corrected(state, program, found, 1.0, found.active)
         return state
 
 
 def _free_limbs(
-    skeleton: Skeleton, led: Collection[int], masses: Masses | None, still: Collection[str], floor: Floor | None
+    skeleton: Skeleton, with_goals: Collection[int], masses: Masses | None, still: Collection[str], floor: Floor | None
 ) -> set[int]:
     """Bones without goals that hang or meet the floor, and those between them and bones with goals."""
     names = set() if floor is None else {name for name, _ in floor.points}
     if masses is not None and masses.hanging is not None:
         names |= {skeleton.names[bone] for bone in np.flatnonzero(masses.hanging)}
     paths = [skeleton.path(skeleton.index(name)) for name in names.difference(still)]
-    return {int(bone) for path in paths for bone in path} - set(led)
+    return {int(bone) for path in paths for bone in path} - set(with_goals)

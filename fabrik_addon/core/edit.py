@@ -62,7 +62,7 @@ _COMPLIANCE: Final = 1e-9
 # Radians: the largest rotation of a joint in a step, and a step below which a frame is finished.
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
 # Radians: own poses that exceed a limit by less count as inside.
-_BEYOND: Final = 1e-6
+_MAX_EXTRAPOLATION: Final = 1e-6
 # The largest number of steps: from the start, and for a move of the mouse, which continues from the last one.
 _MOST_STEPS, _STEPS_FROM_NEAR = 30, 4
 # Frames: the standard deviation of the Gaussian that smooths a change over time. 5 instead of 3 is not smoother.
@@ -97,7 +97,7 @@ class EditModel:
         turning: names of the bones that may rotate.
         free_root: whether the root may move.
         collision: capsules that must not overlap.
-        parted: whether capsules that overlap in a frame's own pose are moved apart; otherwise they go no deeper.
+        separate: whether capsules that overlap in a frame's own pose are moved apart; otherwise they go no deeper.
     """
 
     skeleton: Skeleton
@@ -107,7 +107,7 @@ class EditModel:
     turning: Collection[str]
     free_root: bool = False
     collision: SelfCollision | None = None
-    parted: bool = False
+    separate: bool = False
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ class _Block:
         own = self._bodies.pose(rotations[:, self._bones], roots)
         self._capsules = Capsules(self._bodies, model.collision)
         self._capsules.carry(rotations, roots)
-        if not model.parted:
+        if not model.separate:
             self._capsules.allow(own)
         self.overlaps = np.broadcast_to(self._capsules.depths(own).max(axis=-1, initial=0.0), len(rotations))
         self.own_points, self.own_rotations = self.effectors(EditPoses(rotations, roots, np.empty(0)))
@@ -295,7 +295,7 @@ class _Block:
                 trial = self._moved(before, step)
                 # Goals curve away from their tangents: correct the pose to what the step predicted.
                 off = self._goals.residual(trial, problem.wanted) - before_residual
-                back = program.onto(off.reshape(len(off), -1) + times(rows, step), found.compliance, found.active)
+                back = program.correction(off.reshape(len(off), -1) + times(rows, step), found.compliance, found.active)
                 most = share * longest / np.maximum(self._longest(back), ROUNDING)
                 trial = self._moved(trial, np.minimum(1.0, most)[:, None] * back)
                 value, trial_residual = self._cost(problem, trial)
@@ -424,8 +424,8 @@ class _Limits:
         self._bodies, self._limits = bodies, JointLimits(bodies, limits)
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
         # A hinge can only rotate about its axis, and other rotations are rounding errors.
-        is_hinge = np.array([limit is not None and limit.turn_axis is not None for limit in limits])
-        away[is_hinge | (lengths(away) < _BEYOND)] = 0.0
+        is_hinge = np.array([limit is not None and limit.rotation_axis is not None for limit in limits])
+        away[is_hinge | (lengths(away) < _MAX_EXTRAPOLATION)] = 0.0
         self._is_beyond = bool(away.any())
         self._beyond = quaternion_from_rotation_vector((1.0 - shares)[:, None, None] * away)
         self._turns = matrix_from_quaternion(self._beyond)

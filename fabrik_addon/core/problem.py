@@ -17,9 +17,9 @@ from .kernel.goals import Goals
 from .kernel.joint_limits import JointLimits
 from .limits.base import Limit
 from .model.bodies import Body, Reaches, build_bodies, participants, path_reaches
-from .model.effector import Effector, moved_with, with_partners
+from .model.effector import Effector, with_factors_applied, with_partners
 from .model.options import Options
-from .model.skeleton import Skeleton, at_factors
+from .model.skeleton import Skeleton, scaled_skeleton
 from .model.validation import checked_parts
 from .optimize.least_squares import LeastSquares
 from .optimize.poles import Poles
@@ -73,7 +73,7 @@ class Problem:
     @cached_property
     def shape(self) -> Skeleton:
         """The skeleton with all slides as near to rest as possible."""
-        return at_factors(self.skeleton, self._factors)
+        return scaled_skeleton(self.skeleton, self._factors)
 
     @cached_property
     def reaches(self) -> Reaches:
@@ -82,12 +82,12 @@ class Problem:
         if not self.slides:
             return reaches
         longest = {name: high for name, (_, high) in self.slides.items()}
-        out = path_reaches(at_factors(self.skeleton, longest), moved_with(self.effectors, longest))
+        out = path_reaches(scaled_skeleton(self.skeleton, longest), with_factors_applied(self.effectors, longest))
         return Reaches(out.far, np.zeros_like(out.near), reaches.tolerance_lengths)
 
     @cached_property
     def _moved_effectors(self) -> list[Effector]:
-        return moved_with(self.effectors, self._factors)
+        return with_factors_applied(self.effectors, self._factors)
 
     @cached_property
     def bones(self) -> list[int]:
@@ -145,19 +145,19 @@ class Problem:
     @cached_property
     def is_chain(self) -> bool:
         """Whether points are enough: one unlimited rigid chain, one effector at its end, a target in space."""
-        if len(self.effectors) > 1 or self.limited or self.slides or self.is_special:
+        if len(self.effectors) > 1 or self.limited or self.slides or self.is_general:
             return False
         return is_chain(self.links)
 
     @cached_property
-    def is_special(self) -> bool:
+    def is_general(self) -> bool:
         """Whether there is more than points with targets in space."""
         return bool(len(self.goals.oriented) or len(self.goals.on) > self.goals.count)
 
     @cached_property
-    def follows_its_end(self) -> bool:
+    def follows_end(self) -> bool:
         """Whether the only effector pulls the whole chain along."""
-        return self.free_root and self.goals.count == 1 and not self.is_special
+        return self.free_root and self.goals.count == 1 and not self.is_general
 
     @cached_property
     def straight_runs(self) -> list[list[int]]:
@@ -255,11 +255,11 @@ class Problem:
         orientations = pose.orientations[:, self.goals.on[self.goals.oriented]]
         return poses, self.goals.points(pose)[:, : self.goals.count], orientations
 
-    def within_freedom(self, weights: FloatArray, times: float = 1.0) -> BoolArray:
+    def fits_freedom(self, weights: FloatArray, times: float = 1.0) -> BoolArray:
         """(F,) whether goals with a weight (F, E + O) have at most `times` as many numbers as there are columns."""
         return np.asarray(3 * (weights > 0).sum(axis=1) <= times * self.bodies.columns)
 
-    def beyond_lengths(self, targets: FloatArray, weights: FloatArray, roots: FloatArray) -> BoolArray:
+    def is_beyond_lengths(self, targets: FloatArray, weights: FloatArray, roots: FloatArray) -> BoolArray:
         """(F,) whether a target (F, E, 3) with a weight is beyond the lengths, with the root's head at (F, 3)."""
         if self.free_root:
             return np.zeros(len(targets), dtype=bool)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import BoolArray, FloatArray, IntArray, lengths
-from .attempt import POLE_WEIGHTS, attempt, bend_straight
+from .attempt import POLE_WEIGHTS, attempt, bend_straight_limbs
 from .backend import array
 from .kernel.bodies import Pose
 from .limits.base import Limit
@@ -249,7 +249,7 @@ def _first_poses(problem: Problem, start: Start) -> tuple[Pose, Pose | None]:
     if key not in problem.first_poses:
         problem.first_poses.clear()
         first = pose(start.rotations[:1, problem.bones], np.zeros((1, 3)))
-        bent = bend_straight(problem, first)
+        bent = bend_straight_limbs(problem, first)
         problem.first_poses[key] = first, first if bent is first.local else pose(bent, first.root)
     first, second = problem.first_poses[key]
     return first.at(start.roots), second.at(start.roots)
@@ -334,7 +334,7 @@ def _write(
 
 def _why_unmet(problem: Problem, roots: FloatArray, state: State, binding: BoolArray) -> IntArray:
     """(F,) the status of frames on which a target is missed; binding: (F, J) bones whose limits are active."""
-    beyond = problem.beyond_lengths(state.wanted.points, state.weights, roots)
+    beyond = problem.is_beyond_lengths(state.wanted.points, state.weights, roots)
     several = (state.weights > 0).sum(axis=1) > 1
     # Several targets may contradict each other even with a fixed joint, but a fixed joint may be why a single target is
     # missed.
@@ -342,7 +342,7 @@ def _why_unmet(problem: Problem, roots: FloatArray, state: State, binding: BoolA
     turning = [bone for bone, limit in limits if limit is not None and limit.freedom]
     binds = np.where(several, binding[:, turning].any(axis=1), binding.any(axis=1))
     status = np.where(state.stationary & several, Status.FITTED, Status.STALLED)
-    limited = np.flatnonzero(state.stationary & binds & ~beyond & problem.within_freedom(state.weights))
+    limited = np.flatnonzero(state.stationary & binds & ~beyond & problem.fits_freedom(state.weights))
     if len(limited):
         left = problem.least_squares.optimality(state.part(limited))
         status[limited] = np.where(left < _LEFT_TO_DO, Status.LIMITED, Status.STALLED)

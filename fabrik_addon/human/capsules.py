@@ -83,7 +83,7 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
     ends = [place for name, role in body.roles.items() if role.part in {"head", "foot", "hips"}
             for place in (bones[name].head, body.end(name))]  # fmt: skip
     height = float(np.ptp(np.array(ends) @ body.axes.up))
-    placed = _trunk(body, body.axes, vertices, height) + _evened(
+    placed = _trunk(body, body.axes, vertices, height) + _symmetric(
         body, body.axes, _limbs(body, vertices, height), vertices
     )
     return SelfCollision(
@@ -125,8 +125,8 @@ def _trunk(body: RestBody, axes: BodyAxes, vertices: Mapping[str, FloatArray], h
         if slab.sum() >= _ENOUGH:
             off = cloud[slab] - start - share[slab, None] * (end - start)
             front, back = np.percentile(off @ axes.forward, (_FRONT, _BACK))
-            half = _believed(float(np.percentile(np.abs(off @ axes.left), _ASIDE)), half)
-            deep, center = _believed(0.5 * float(back - front), deep), 0.5 * float(back + front)
+            half = _plausible(float(np.percentile(np.abs(off @ axes.left), _ASIDE)), half)
+            deep, center = _plausible(0.5 * float(back - front), deep), 0.5 * float(back + front)
         aside = max(half - deep, 0.0) * axes.left
         middle = np.array([start, end]) + center * axes.forward
         placed += [_Placed(name, middle + side * aside, deep) for side in (1.0, -1.0)]
@@ -155,14 +155,16 @@ def _limbs(body: RestBody, vertices: Mapping[str, FloatArray], height: float) ->
         if inside.sum() >= _ENOUGH:
             off = np.array([square(each, along) for each in cloud[inside] - head])
             ends += off.mean(axis=0)
-            radius = _believed(float(np.percentile(lengths(off - off.mean(axis=0)), limb.percentile)), radius)
+            radius = _plausible(float(np.percentile(lengths(off - off.mean(axis=0)), limb.percentile)), radius)
         if limb.is_tip:
             ends[1] -= min(radius, float(np.linalg.norm(ends[1] - ends[0]))) * along
         placed.append(_Placed(name, ends, radius))
     return placed
 
 
-def _evened(body: RestBody, axes: BodyAxes, placed: list[_Placed], vertices: Mapping[str, FloatArray]) -> list[_Placed]:
+def _symmetric(
+    body: RestBody, axes: BodyAxes, placed: list[_Placed], vertices: Mapping[str, FloatArray]
+) -> list[_Placed]:
     """The capsules, made symmetric if they nearly are, so that a drag and its mirror image give mirrored poses."""
     left, middle = axes.left, body.bones[body.named("hips")[0]].head
 
@@ -183,7 +185,7 @@ def _evened(body: RestBody, axes: BodyAxes, placed: list[_Placed], vertices: Map
     return result
 
 
-def _believed(measured: float, usual: float) -> float:
+def _plausible(measured: float, usual: float) -> float:
     return float(np.clip(measured, _THINNEST * usual, _THICKEST * usual))
 
 

@@ -56,7 +56,7 @@ class HingeJoint:
     straight: FloatArray | None = None
 
 
-def square_way(way: FloatArray, along: FloatArray) -> FloatArray:
+def perpendicular_unit(way: FloatArray, along: FloatArray) -> FloatArray:
     """A bend direction (3,) projected onto the plane perpendicular to the unit vector `along` (3,)."""
     aside = square(way, along)
     if length(aside) < _SQUARE * length(way):
@@ -66,7 +66,7 @@ def square_way(way: FloatArray, along: FloatArray) -> FloatArray:
 
 def _axes(body: RestBody) -> BodyAxes:
     if body.axes is None:
-        raise UnplacedError("without hips, a head and both sides, up and forward are unknown")
+        raise UnplacedError("the rig's hips, head, or left and right bones are not known")
     return body.axes
 
 
@@ -143,7 +143,7 @@ def _shin(body: RestBody, name: str, role: Role) -> HingeJoint:
 def _limb_fold(body: RestBody, name: str, range_: HingeRange, before: list[str], way: FloatArray) -> HingeJoint:
     """A hinge that bends in the given direction, or in that of its bend at rest if it is visible and similar."""
     along = body.direction(name)
-    way = square_way(way, along)
+    way = perpendicular_unit(way, along)
     if not before:
         return HingeJoint(range_, way)
     straight = body.direction(before[0])

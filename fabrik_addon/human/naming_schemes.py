@@ -82,7 +82,7 @@ def role_of(bone_name: str) -> Role | None:
 
     Rigify's spine can only be recognized among its neighbours: see `match`.
     """
-    parts = _taken_apart(bone_name)
+    parts = _split_name(bone_name)
     if parts is None or bone_name in _VERTEBRAE:
         return _VERTEBRAE.get(bone_name)
     return _finger_role(parts) or _toe_role(parts) or _body_role(parts)
@@ -107,7 +107,7 @@ def _match(names: list[str]) -> dict[str, Role]:
     found |= _named_joints(names)
     if not _has_hips(found):
         found |= _named_hips(names)
-    return found | _counted_thumbs(found)
+    return found | _number_thumbs(found)
 
 
 def _has_hips(roles: Mapping[str, Role]) -> bool:
@@ -127,7 +127,7 @@ def _without_shared(names: Collection[str]) -> dict[str, str]:
 
 def _named_joints(names: list[str]) -> dict[str, Role]:
     """The limbs of a rig whose bones are named after joints; empty for other rigs."""
-    told = [(name, parts) for name in names if (parts := _taken_apart(name)) is not None and parts.side]
+    told = [(name, parts) for name in names if (parts := _split_name(name)) is not None and parts.side]
     if not {parts.word for _, parts in told} >= _JOINTS_TELL:
         return {}
     limbs = {name: Role(_JOINT_WORDS[parts.word], parts.side) for name, parts in told if parts.word in _JOINT_WORDS}
@@ -137,7 +137,7 @@ def _named_joints(names: list[str]) -> dict[str, Role]:
     return limbs | toes | hands
 
 
-def _taken_apart(bone_name: str) -> _Parts | None:
+def _split_name(bone_name: str) -> _Parts | None:
     """The parts of a name; None for a numbered copy of a bone and for a name with two sides."""
     if _COPY.search(bone_name):
         return None
@@ -197,7 +197,7 @@ def _named_hips(names: list[str]) -> dict[str, Role]:
     return {name: Role("hips") for name in names if name.lower() in _STANDS_FOR_HIPS}
 
 
-def _counted_thumbs(roles: dict[str, Role]) -> dict[str, Role]:
+def _number_thumbs(roles: dict[str, Role]) -> dict[str, Role]:
     """The thumbs' bones numbered from 1: VRM's begin with a metacarpal or, in older files, with a proximal bone."""
     counted = {}
     for side in ("L", "R", ""):

@@ -21,7 +21,7 @@ from ..core import Ball, Fixed, Hinge
 from ..core.arrays import FloatArray
 from ..core.limits.base import Limit
 from .body_parts import Role
-from .joints import ALONG, JOINTS, BallJoint, HingeJoint, UnplacedError, square_way
+from .joints import ALONG, JOINTS, BallJoint, HingeJoint, UnplacedError, perpendicular_unit
 from .rest_body import RestBody, RestBone, signed_angle
 
 # A bone's axes may differ from its joint's by this many degrees without a report. Thumbs are excluded, since their rest
@@ -141,19 +141,19 @@ def _ball(bone: RestBone, along: FloatArray, joint: BallJoint) -> tuple[Ball, fl
     angle = np.degrees(np.arctan2(joint.flexion @ z, joint.flexion @ x))
     quarter = int(np.round(angle / 90.0))
     ways = (x, z, -x, -z)
-    leans, cone = joint.range, [0.0] * 4
-    cone[quarter % 4], cone[(quarter + 2) % 4] = leans.flexion, leans.extension
-    sideways = [leans.abduction, leans.adduction]
+    swings, cone = joint.range, [0.0] * 4
+    cone[quarter % 4], cone[(quarter + 2) % 4] = swings.flexion, swings.extension
+    sideways = [swings.abduction, swings.adduction]
     if ways[(quarter + 1) % 4] @ joint.abduction < 0.0:
         sideways.reverse()
     cone[(quarter + 1) % 4], cone[(quarter + 3) % 4] = sideways
-    low, high = (-leans.external, leans.internal) if joint.internal >= 0 else (-leans.internal, leans.external)
+    low, high = (-swings.external, swings.internal) if joint.internal >= 0 else (-swings.internal, swings.external)
     return Ball([_radians(min(max(lean, 0.0), 180.0)) for lean in cone], _range(low, high)), abs(angle - 90.0 * quarter)
 
 
 def _hinge(bone: RestBone, along: FloatArray, joint: HingeJoint) -> tuple[Hinge, float]:
     """A hinge limit about that axis of the bone which is nearest to the joint's."""
-    ideal = np.cross(along, square_way(joint.flexion, along))
+    ideal = np.cross(along, perpendicular_unit(joint.flexion, along))
     shares = bone.axes.T @ ideal
     place = int(np.argmax(np.abs(shares)))
     axis = np.sign(shares[place]) * bone.axes[:, place]

@@ -15,8 +15,8 @@ from ..core.errors import FabrikError
 from .calibrate.size import height_factor, with_factors
 from .clip import BoolArray, FloatArray
 from .feet import Planted, StandingSettings, foot_points, plant_feet
-from .solving.course import GAPS, FilledSpan, Gaps, fill_gaps, filled_spans, solve_each
-from .solving.outliers import ease_jumps, leave_out_flung, reject_outliers
+from .solving.course import GAPS, FilledSpan, Gaps, fill_gaps, filled_spans, solve_every_frame
+from .solving.outliers import reject_implausible_samples, reject_outliers, smooth_jumps
 from .solving.recording import Recording, with_options
 from .steps import at_once, within
 
@@ -58,7 +58,7 @@ class TakeSettings:
         if self.gaps not in GAPS:
             raise TakeError(f"The handling of gaps is {self.gaps!r}: it must be one of {', '.join(GAPS)}")
         if not (np.isfinite(self.rate) and self.rate > 0.0):
-            raise TakeError(f"The rate is {self.rate} frames a second: it must be more than 0")
+            raise TakeError(f"The rate is {self.rate} frames per second: it must be more than 0")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +97,13 @@ def solve_take_steps(
     body = solver if factors is None else with_options(solver, with_factors(solver.skeleton, factors))
     recording = Recording(body, np.asarray(targets, dtype=np.float64), root_heads, settings.rate)
     if settings.robust:
-        leave_out_flung(recording)
-    yield from within(0.0, 0.6, solve_each(recording, steady=settings.steady))
+        reject_implausible_samples(recording)
+    yield from within(0.0, 0.6, solve_every_frame(recording, steady=settings.steady))
     if settings.robust:
         reject_outliers(recording)
     known = yield from within(0.6, 0.9, fill_gaps(recording, settings.gaps))
     if settings.steady and settings.gaps == "SOLVE":
-        ease_jumps(recording)
+        smooth_jumps(recording)
     recording.measure()
     solution = recording.solution
     if factors is not None:

@@ -27,7 +27,7 @@ _LIKE: Final = 30.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 100
 # Degrees: a trunk tilted by more is not upright, and a leg with a part tilted by more does not carry a person.
-LEANING: Final = 30.0
+MAX_TILT: Final = 30.0
 _STANDING: Final = 35.0
 # Standard poses: the largest angle of the arms from hanging, in degrees.
 _ARM_POSES: Final = (
@@ -66,15 +66,15 @@ class Reference:
     frame: int | None
 
     @property
-    def leaning(self) -> float:
+    def trunk_tilt(self) -> float:
         """Degrees between the trunk and up."""
         return _degrees(_trunk(self.body), self.axes.up)
 
     @property
     def pose(self) -> str:
         """The pose in words."""
-        if self.leaning > LEANING:
-            return f"leaning by {self.leaning:.0f}°"
+        if self.trunk_tilt > MAX_TILT:
+            return f"leaning by {self.trunk_tilt:.0f}°"
         below, arms = (
             [_degrees(self.body.direction(name), -self.axes.up) for part in parts for name in self.body.named(part)]
             for parts in (("thigh", "shin"), ("upper_arm",))
@@ -124,7 +124,8 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
         bodies[frame] = rest.posed(motion.bones_at(frame))
     if not known or (frame is not None and bodies[frame].axes is None):
         raise RetargetError(
-            f"{motion.name!r}: without hips, a head and both sides, up and forward are unknown: map these bones"
+            f"{motion.name!r}: its hips, head, or left and right bones are not known, so its up and forward "
+            "directions are unknown: map these bones"
         )
     # The direction of heads on most frames is up, since the source may lie on a single one.
     up = _nearest_axis(np.sum([axes.up for axes in known.values()], axis=0))
@@ -204,7 +205,8 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
     source = reference.body
     if source.axes is None or target.axes is None:
         raise RetargetError(
-            "The rig has no known hips, head and both sides, so up and forward are unknown: map these bones"
+            "The rig's hips, head, or left and right bones are not known, so its up and forward directions are "
+            "unknown: map these bones"
         )
     axes = _frame(target.axes) @ _frame(reference.axes).T
     leg = leg_length(source)
@@ -319,7 +321,7 @@ def path_length(points: Sequence[FloatArray] | FloatArray) -> float:
     return float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
 
 
-def is_alike(source: RestBody, target: RestBody, pairs: Sequence[Pair], alignment: Alignment) -> bool:
+def is_same_body(source: RestBody, target: RestBody, pairs: Sequence[Pair], alignment: Alignment) -> bool:
     """Whether a rig is the source's body at any size: all joints at corresponding positions at rest."""
     if any(pair.before for pair in pairs):
         return False

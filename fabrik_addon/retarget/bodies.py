@@ -25,7 +25,7 @@ def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None
     source_bones, bones = _bones(motion, skeleton)
     source, target = _known(source_bones).roles, _known(bones).roles
     if pairs is not None:
-        source, target = _through(pairs, source, target)
+        source, target = _roles_through_pairs(pairs, source, target)
     return RestBody(source_bones, source), RestBody(bones, target)
 
 
@@ -39,13 +39,13 @@ def _known(bones: Mapping[str, RestBone]) -> TreeBody:
 
     The topmost bone above the hips, with which games move bodies, is the root.
     """
-    found = _told(bones)
+    found = _known_without_root(bones)
     hips = next((name for name, role in found.roles.items() if role.part == "hips"), None)
     over = above(bones, hips) if hips is not None else []
     return found._replace(roles={**dict.fromkeys(over[-1:], Role("root")), **found.roles})
 
 
-def _told(bones: Mapping[str, RestBone]) -> TreeBody:
+def _known_without_root(bones: Mapping[str, RestBone]) -> TreeBody:
     """Recognize bones like `_known`, without the root."""
     named = match(bones)
     parts: dict[str, list[str]] = {}
@@ -73,7 +73,7 @@ def _completed(roles: Mapping[str, Role], bones: Mapping[str, RestBone]) -> dict
     return {**{name: role for name, role in found.roles.items() if role.part not in told}, **roles}
 
 
-def _through(
+def _roles_through_pairs(
     pairs: Sequence[Pair], source: Mapping[str, Role], target: Mapping[str, Role]
 ) -> tuple[dict[str, Role], dict[str, Role]]:
     """Give both bones of each pair the role from the side on which more of them are known."""
@@ -90,7 +90,7 @@ def find_pairs(motion: Motion, skeleton: Skeleton) -> tuple[Pair, ...]:
     source_bones, bones = _bones(motion, skeleton)
     told, own = _known(source_bones), _known(bones)
     if told.on_four != own.on_four:
-        raise RetargetError(f"{motion.name!r} and the rig do not both walk on two legs, or on four: map their bones")
+        raise RetargetError(f"One of {motion.name!r} and the rig walks on two legs, the other on four: map their bones")
     source, target = RestBody(source_bones, told.roles), RestBody(bones, own.roles)
     for body in (source, target):
         check_one_body(body)
@@ -106,10 +106,10 @@ def check_one_body(body: RestBody) -> None:
     for one, other in combinations(hips, 2):
         apart = float(np.linalg.norm(body.bones[one].head - body.bones[other].head)) > size
         if apart and one not in above(body.bones, other) and other not in above(body.bones, one):
-            raise two_hips(one, other)
+            raise two_bodies_error(one, other)
 
 
-def two_hips(one: str, other: str) -> RetargetError:
+def two_bodies_error(one: str, other: str) -> RetargetError:
     """The error for two bodies."""
     return RetargetError(f"Bones {one!r} and {other!r} both are hips with legs: map the bones of one body")
 
@@ -122,4 +122,4 @@ def check_pairs(motion: Motion, target: RestBody, pairs: Sequence[Pair]) -> None
     if not hips:
         raise RetargetError(f"No bone of {motion.name!r} is known as the hips: map the hips")
     if len(hips) > 1:
-        raise RetargetError(f"Bones {hips[0]!r} and {hips[1]!r} both are the hips: remove one of them from the map")
+        raise RetargetError(f"Bones {hips[0]!r} and {hips[1]!r} are both the hips: remove one of them from the map")

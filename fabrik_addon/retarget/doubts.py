@@ -9,8 +9,8 @@ from ..core import Effector, Skeleton, Solution, forward_kinematics
 from ..core.arrays import ROUNDING, FloatArray, IntArray, lengths
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
-from ..markers.report.doubts import SIDES, bare_limbs, listed
-from .alignment import LEANING, Reference, facing, leg_length, path_length
+from ..markers.report.doubts import SIDES, limbs_without_markers, listed
+from .alignment import MAX_TILT, Reference, facing, leg_length, path_length
 from .motion import Motion
 from .pairs import Pair
 
@@ -56,14 +56,14 @@ def retarget_doubts(
     source's world to the rig's armature space.
     """
     target = bodies[1]
-    if bare := list(bare_limbs({pair.bone for pair in pairs}, {**match(skeleton.names), **target.roles})):
+    if bare := list(limbs_without_markers({pair.bone for pair in pairs}, {**match(skeleton.names), **target.roles})):
         yield f"No bone of the source is known for the {listed(bare)}: map their bones, or they stay at rest"
     if _feet_backward(reference.body, reference.axes.up):
         yield "The source's feet point backward: check that left and right are not swapped in bone names or in the map"
         return
-    if reference.leaning > LEANING:
+    if reference.trunk_tilt > MAX_TILT:
         yield (
-            f"The source leans by {reference.leaning:.0f}° in the pose that is compared with the rig's rest pose: "
+            f"The source leans by {reference.trunk_tilt:.0f}° in the pose that is compared with the rig's rest pose: "
             "set a reference frame on which it is upright"
         )
     yield from _size_doubts(bodies)

@@ -13,7 +13,7 @@ from ..core.rotations import angle_between, conjugate, product, quaternion_from_
 from ..markers.calibrate.offsets import points_on
 from ..markers.feet import Stance, drift
 from ..markers.steps import at_once
-from .alignment import Reference, align, find_reference, is_alike
+from .alignment import Reference, align, find_reference, is_same_body
 from .bodies import check_pairs, find_bodies, find_pairs
 from .doubts import retarget_doubts
 from .feet import ToeLift
@@ -115,7 +115,7 @@ class _Work:
         alignment = align(motion, reference, target, self.pairs)
         self.transfer = Transfer(motion, reference.body, skeleton, target, self.pairs, alignment)
         ends = find_ends(motion, reference.body, skeleton, target)
-        if is_alike(reference.body, target, self.pairs, alignment):
+        if is_same_body(reference.body, target, self.pairs, alignment):
             # The source's contacts already fit.
             settings = replace(settings, plant_feet=False)
         hips = skeleton.names[self.transfer.hips]

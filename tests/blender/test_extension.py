@@ -12,7 +12,7 @@ import pytest
 from support.processes import extension_tool
 
 import fabrik_addon
-from fabrik_addon.blender.ui.guide import address_of
+from fabrik_addon.blender.ui.panels.base import address_of
 
 ROOT = Path(__file__).parents[2]
 

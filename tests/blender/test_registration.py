@@ -1,5 +1,8 @@
 """Enabling and disabling the add-on: everything added is removed, and its texts."""
 
+import re
+from pathlib import Path
+
 import bpy
 import pytest
 
@@ -76,6 +79,13 @@ def test_it_is_found_when_it_is_on():
     assert {"FABRIK_OT_bake", "FABRIK_OT_import_markers", "FABRIK_OT_solve"} <= on["types"]
     assert "Object.fabrik" in on["properties"]
     assert "TOPBAR_MT_file_import" in {menu for menu, module, _name in on["menus"] if "fabrik" in module}
+
+
+def test_every_operator_and_menu_that_is_named_in_the_interface_exists():
+    known = {cls.bl_idname for cls in CLASSES if issubclass(cls, (bpy.types.Operator, bpy.types.Menu))}
+    for path in Path(fabrik_addon.__file__).parent.joinpath("blender", "ui").rglob("*.py"):
+        named = re.findall(r'"(fabrik\.\w+|FABRIK_MT_\w+)"', path.read_text(encoding="utf-8"))
+        assert set(named) - known <= {"fabrik.drag_tool"}, path.name
 
 
 def tooltips():

@@ -14,9 +14,9 @@ from fabrik_addon.blender.settings.limit_properties import read_settings, write_
 from fabrik_addon.blender.settings.overrides import keep_overrides
 from fabrik_addon.blender.settings.why_not import rig_at_hand, why_no_bake, why_no_mapped, why_no_solve
 from fabrik_addon.blender.ui import panels
-from fabrik_addon.blender.ui.next_step import next_in_motion, next_in_pose
 from fabrik_addon.blender.ui.overlays import handlers as drawing
 from fabrik_addon.blender.ui.overlays.later import shown_motion
+from fabrik_addon.blender.ui.panels.base import next_in_motion, next_in_pose
 from fabrik_addon.core import Hinge
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

@@ -373,7 +373,7 @@ class TestHolding:
         solver.begin(rest, skeleton().rest[0, :3, 3])
         targets = points.copy()
         targets[HAND] += shift
-        return solver.holding, solver.solve(targets, settled=True).errors[HAND]
+        return solver.blocking_constraint, solver.solve(targets, settled=True).errors[HAND]
 
     def arm(self, **options):
         """A solver for a hand, with a fixed root."""
@@ -382,29 +382,29 @@ class TestHolding:
         return DragSolver(bones, [Effector("forearm.L")], masses, **options)
 
     def test_nothing_holds_what_is_in_reach(self):
-        holding, error = self.held((0.1, -0.2, 0.1))
+        blocking, error = self.held((0.1, -0.2, 0.1))
         assert error < 1e-4
-        assert holding() is None
+        assert blocking() is None
 
     def test_feet_that_are_held(self):
-        holding, error = self.held((0.0, 0.0, 1.5), limits={})
+        blocking, error = self.held((0.0, 0.0, 1.5), limits={})
         assert error > 0.1
-        assert holding().kind == "GOAL"
-        assert holding().bone in {"shin.L", "shin.R"}
+        assert blocking().kind == "GOAL"
+        assert blocking().bone in {"shin.L", "shin.R"}
 
     def test_without_a_limit_that_holds_it_the_hand_gets_nearer(self):
         limits = {"spine": Ball(0.05), "upper_arm.L": Ball(0.1), "forearm.L": Hinge("X", -0.05, 0.05)}
         solver = self.arm(limits=limits, still=["hips"])
         error = solver.solve([[0.3, -0.4, 1.4]], settled=True).errors[0]
-        kind, bone, _ = solver.holding()
+        kind, bone, _ = solver.blocking_constraint()
         assert kind == "LIMIT"
         del limits[bone]
         assert self.arm(limits=limits, still=["hips"]).solve([[0.3, -0.4, 1.4]], settled=True).errors[0] < 0.8 * error
 
     def test_the_floor(self):
         floor = Floor((("forearm.L", (0.0, 0.3, 0.0)),), (0.0, 0.0, 1.0), 0.0)
-        holding, _ = self.held((0.0, -0.2, -1.5), floor=floor)
-        assert holding() == ("FLOOR", "forearm.L", "")
+        blocking, _ = self.held((0.0, -0.2, -1.5), floor=floor)
+        assert blocking() == ("FLOOR", "forearm.L", "")
 
     def test_capsules(self):
         capsules = (
@@ -413,10 +413,10 @@ class TestHolding:
         )
         solver = self.arm(collision=SelfCollision(capsules, ((0, 1),)), still=["hips", "spine"])
         solver.solve([[0.0, 0.0, 1.3]], settled=True)
-        assert solver.holding() == ("BODY", "spine", "forearm.L")
+        assert solver.blocking_constraint() == ("BODY", "spine", "forearm.L")
 
     def test_the_lengths_of_bones(self):
         solver = self.arm()
-        found = solver.solve_anew([[3.0, 0.0, 1.2]], from_far=True)
+        found = solver.solve_from_preferred([[3.0, 0.0, 1.2]], try_passes=True)
         assert found.errors[0] > 1.0
-        assert solver.holding().kind == "REACH"
+        assert solver.blocking_constraint().kind == "REACH"

@@ -27,8 +27,8 @@ def tail(name):
 
 def key_a_wave():
     """A right arm that waves over 81 frames, with a key on every frame; hips and legs are keyed at rest."""
-    keyframes, actions = module("blender.rig.keyframes"), module("blender.rig.actions")
-    action = actions.new_action(rig(), "Wave")
+    keyframes = module("blender.rig.keyframes")
+    action = keyframes.new_action(rig(), "Wave")
     for bone in rig().pose.bones:
         bone.rotation_mode = "XYZ"
         turns = np.zeros((len(FRAMES), 3))

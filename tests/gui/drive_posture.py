@@ -172,7 +172,7 @@ def use_the_floor():
 
 def use_the_balance():
     """With a load in the hand the body moves with it; with balance it leans against it."""
-    masses = importlib.import_module(f"{EXTENSION}.fabrik_addon.blender.rig.posture_masses")
+    body = importlib.import_module(f"{EXTENSION}.fabrik_addon.blender.goals.body")
     bone("hand.L")["fabrik_mass"] = 0.6
     ahead = {}
     for balance, xfrac in (("OFF", 0.78), ("ON", 0.62), ("AUTO", 0.47)):
@@ -184,7 +184,7 @@ def use_the_balance():
         def look(balance=balance):
             if balance == "AUTO":
                 g.shot("posture_balance.png")
-            return -masses.centre_of_mass(rig())[1]
+            return -body.centre_of_mass(rig())[1]
 
         ahead[balance] = yield from dragged("hand.L", (-0.4, -0.7, 0.0), look)
     assert ahead["AUTO"] < ahead["OFF"] - 0.02, ahead

@@ -51,7 +51,7 @@ class TestPlaces:
     def test_many_that_are_elsewhere(self) -> None:
         moved = {"LASI": 0.05, "RASI": 0.2, "LHEE": 0.3, "C7": 0.01}
         (doubt,) = placing_doubts(moved, 1.5)
-        assert doubt.startswith("Markers are far from the positions of their labels: LHEE and RASI; check")
+        assert doubt.startswith("Markers are far from where their labels belong: LHEE and RASI; check")
         assert list(placing_doubts(moved, 15.0)) == []
 
 

@@ -117,9 +117,9 @@ class TestFigures:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"markers": ["only one"]}, r"2 frames and 1 markers must be \(2, 1\)"),
+            ({"markers": ["only one"]}, r"2 frames and 1 markers must have the shape \(2, 1\)"),
             ({"frames": [1]}, "1 frames"),
-            ({"status": ["SOLVED"]}, "a status a frame, not .* with 1"),
+            ({"status": ["SOLVED"]}, "one status per frame, not .* with 1"),
             ({"weights": [1.0]}, "weights must be 2 numbers"),
             ({"weights": [1.0, -1.0]}, "0 or more"),
         ],

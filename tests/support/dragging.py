@@ -4,8 +4,7 @@ import bpy
 import numpy as np
 from support import scenes
 
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.blender.rig.legal import legal_rotations
 from fabrik_addon.blender.settings.limit_properties import read_limits

@@ -8,9 +8,8 @@ from support import walker
 from support.dragging import active
 
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.rig.actions import new_action
 from fabrik_addon.blender.rig.armature import root_location_channel
-from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
+from fabrik_addon.blender.rig.keyframes import bone_path, new_action, write_curves
 
 HUMAN = Path(__file__).parents[2] / "sample_rigs" / "human.blend"
 

@@ -15,8 +15,8 @@ _SAYING = ("draw_lines", "folded", "said", "told")
 _CONSTANT = "_WORDS"
 # The name of an operator's work, for the status bar.
 _DOING = "doing"
-# Files whose return values are drawn.
-_SENTENCES = ("next_step.py",)
+# Functions whose return values are drawn.
+_SENTENCES = ("next_in_pose", "_next_with_targets", "next_in_motion", "_without_a_take")
 
 
 def properties_of(about):
@@ -66,8 +66,10 @@ def drawn():
                 yield from ((f"{path.name}:{node.lineno}", text) for each in node.value.values for text in fixed(each))
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == _DOING:
                 yield f"{path.name}:{node.lineno}", node.value.value
-            if isinstance(node, ast.Return) and path.name in _SENTENCES and node.value is not None:
-                yield from ((f"{path.name}:{node.lineno}", text) for text in fixed(node.value))
+            if isinstance(node, ast.FunctionDef) and node.name in _SENTENCES:
+                for each in ast.walk(node):
+                    if isinstance(each, ast.Return) and each.value is not None:
+                        yield from ((f"{path.name}:{each.lineno}", text) for text in fixed(each.value))
 
 
 def fixed(node):

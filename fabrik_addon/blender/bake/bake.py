@@ -22,19 +22,18 @@ from ...markers.gaps import fill_points, fill_rotations
 from ...markers.steps import finish, within
 from ...markers.take import TakeSettings, solve_take_steps
 from ..capture.takes import take_name
+from ..goals.body import collision_of
 from ..goals.effectors import check_followed, follows_markers
-from ..goals.support import collision_of
 from ..posing import live
-from ..rig.actions import check_action, check_not_shared
 from ..rig.armature import check_editable, check_rig
+from ..rig.keyframes import check_action, check_not_shared
 from ..rig.legal import legal_pose
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.selection import selected_bones
-from .jobs import BakedTree, Job, sample
-from .keys import Writing, check_root_motion, off_their_keys, write_keys, written_bones
-from .report import BakeResult, make_report, tell
-from .settings import BakeError, BakeSettings
+from .jobs import BakedTree, BakeError, BakeSettings, Job, sample
+from .keys import BakedPoses, check_root_motion, deviation_warnings, write_keys, written_bones
+from .report import BakeResult, make_report, make_result
 
 
 def solve(jobs: Sequence[Job]) -> Generator[float, None, tuple[BakedTree, ...]]:
@@ -115,7 +114,7 @@ _LED: Final = ("hand", "head")
 _LEAST: Final = 1e-4
 
 
-def parted(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
+def without_self_collisions(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
     """The tree with self-collisions of a person's body removed; unchanged if there are none, and for other rigs.
 
     Feet keep their position and rotation. Hands and head keep theirs up to the surface of the body. Changes are
@@ -132,7 +131,7 @@ def parted(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
     )
     bones = [bone for bone, name in enumerate(skeleton.names) if name not in tree.problem.held]
     free = tree.travels and tree.problem.free_root
-    model = replace(tree.problem, effectors=effectors, bones=bones, free_root=free).edit_model(parted=True)
+    model = replace(tree.problem, effectors=effectors, bones=bones, free_root=free).edit_model(separate=True)
     rotations, roots = tree.solution.rotations, tree.solution.root_location
     solver = EditSolver(model, rotations, np.broadcast_to(roots, (len(rotations), 3)))
     inside = solver.overlaps > _LEAST * skeleton.size
@@ -150,7 +149,7 @@ def parted(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
     # An upper bound: each target is at most this much farther away.
     solution = replace(solution, errors=solution.errors + np.stack(moved, axis=1))
     deepest = 1000.0 * float((solver.overlaps * tree.scale).max())
-    note = f"Self-collision: up to {deepest:.0f} mm on {np.count_nonzero(inside)} frames, moved out of the body"
+    note = f"Self-collision: moved limbs out of the body by up to {deepest:.0f} mm on {np.count_nonzero(inside)} frames"
     return replace(tree, solution=solution, notes=(*tree.notes, note))
 
 
@@ -228,21 +227,21 @@ def keyed_steps(
     keeper = PoseKeeper(context.scene, armature)
     try:
         trees, matrices = yield from within(0.0, _SOLVING_ENDS, find(context, armature, settings, seconds))
-        if settings.self_collision:
+        if settings.self_collision == "ON":
             with timed(seconds, "self-collision"):
-                trees = tuple(parted(armature, tree) for tree in trees)
+                trees = tuple(without_self_collisions(armature, tree) for tree in trees)
         with timed(seconds, "write"):
             report = make_report(trees, settings.frames)
             trees = _chosen(context, armature, trees, settings.bones)
             name = take or (take_name(armature) if follows_markers(armature, settings.source) else "")
-            writing = Writing(context, armature, settings, trees, matrices, name)
+            writing = BakedPoses(context, armature, settings, trees, matrices, name)
             off = yield from within(_SOLVING_ENDS, 1.0, write_keys(writing))
             keyed = [*written_bones(writing)]
-            off += off_their_keys(writing)
+            off += deviation_warnings(writing)
     finally:
         keeper.restore(keyed)
         live.resume(armature)
-    result = tell(armature, settings, trees, report, matrices, seconds, take)
+    result = make_result(armature, settings, trees, report, matrices, seconds, take)
     return replace(result, warnings=(*result.warnings, *off))
 
 
@@ -280,6 +279,6 @@ def _chosen(
         kept = tuple(bone for bone in tree.bones if bone in names)
         chosen.append(replace(tree, bones=kept, travels=choice == "MAPPED" or root in wanted))
     if not any(tree.bones for tree in chosen):
-        what = "selected" if choice == "SELECTED" else "followed by a marker, a target or a pin"
-        raise BakeError(f"No bone to key is {what}: choose All Solved")
+        what = "is selected" if choice == "SELECTED" else "has a marker, a target or a pin"
+        raise BakeError(f"None of the solved bones {what}: choose All Solved")
     return tuple(chosen)

@@ -88,7 +88,9 @@ def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[Take]:
     several = len(recordings) > 1
     stem, count = Counter(recording.stem for recording in recordings).most_common(1)[0]
     if count > 1:
-        raise BatchError(f"two recordings are named {stem!r}, so their files would be too: rename one of them")
+        raise BatchError(
+            f"two recordings are named {stem!r}, so their files would have the same name: rename one of them"
+        )
     separators = tuple(filter(None, (os.sep, os.altsep)))
     folders = {Path(told) for told in (chosen.output, chosen.report) if told and (several or told.endswith(separators))}
 

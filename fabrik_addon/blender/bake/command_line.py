@@ -16,9 +16,8 @@ from ...markers.files.suffixes import SUFFIXES
 from ...markers.mapping.labels import PRESETS
 from ...markers.report.text import table_text
 from ..capture.import_markers import Timing
-from ..capture.import_options import IMPORT_OPTIONS
 from ..settings.bake_options import OPTIONS
-from ..settings.markers import CALIBRATION_OPTIONS
+from ..settings.markers import CALIBRATION_OPTIONS, IMPORT_OPTIONS
 from .batch import (
     INTERRUPTED,
     WORKER,
@@ -45,11 +44,11 @@ _DESCRIPTION = "Bake mocap recordings to keyframes on a rig, in new .blend files
 
 # Flags whose names differ from their options.
 _FLAGS: Final = {
-    "action": "--write",
-    "key_angle": "--fewer-keys",
-    "on_floor": "--floor",
-    "up_axis": "--up",
+    "key_angle": "--simplify",
+    "robust": "--ignore-outliers",
+    "on_floor": "--feet-on-floor",
     "keypoints": "--layout",
+    "places": "--match-positions",
 }
 _TIMINGS: Final[dict[str, Timing]] = {
     "set-rate": "SET_SCENE_RATE",
@@ -224,11 +223,13 @@ def fail(message: str, command: str) -> int:
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of a bake."""
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
-    text = f"the recording ({' or '.join(SUFFIXES)}); each of several is baked to its own file"
+    text = f"the recording ({' or '.join(SUFFIXES)}); several recordings are baked to a file each"
     parser.add_argument("markers", type=Path, nargs="+", metavar="MARKERS", help=text)
     add_files(parser, "CSV file for the errors of each marker and frame")
-    for add in (_add_matching, _add_frames, _add_positions, _add_options):
-        add(parser.add_argument_group(add.__doc__.rstrip(".") if add.__doc__ else ""))
+    _add_matching(parser.add_argument_group("Markers and their bones"))
+    _add_frames(parser.add_argument_group("Frames and frame rates"))
+    _add_positions(parser.add_argument_group("Positions in the file"))
+    _add_options(parser.add_argument_group("Poses and keys"))
 
 
 def add_files(parser: argparse.ArgumentParser, report: str) -> None:
@@ -261,7 +262,7 @@ def _add_matching(group: Any) -> None:
     text = "map of the markers to bones; without it, markers are matched by their labels and calibrated"
     group.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
     text = f"the marker set: {', '.join(PRESETS)} (default: the one that fits best)"
-    group.add_argument("--preset", choices=PRESETS, default="AUTO", metavar="NAME", help=text)
+    group.add_argument("--marker-set", dest="preset", choices=PRESETS, default="AUTO", metavar="NAME", help=text)
     text = "measure the positions of the markers on their bones, even if there is a map"
     group.add_argument("--calibrate", action="store_true", default=None, help=text)
     text = "recording of the same person standing, to calibrate from"
@@ -301,9 +302,7 @@ def _add_options(group: Any) -> None:
     add_options(group, _BAKED)
     roots = ("fixed", "free")
     group.add_argument("--root", choices=roots, default="free", help="whether the root bone moves (default: free)")
-    text = "use outliers like other markers; the same as --no-robust"
-    group.add_argument("--all-markers", dest="robust", action="store_false", help=text)
-    group.add_argument("--action", dest="action_name", default="", metavar="NAME", help="name of the action to write")
+    group.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
 
 
 def add_options(group: Any, options: Mapping[str, Any]) -> None:
@@ -314,6 +313,9 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
         text = f"{words['description'][0].lower()}{words['description'][1:]} (default: %(default)s)"
         if "items" in words:
             choices = [_word(identifier) for identifier, *_ in words["items"]]
+            # The labels in Blender, where they say more than the words of the command line.
+            labels = [f"{_word(identifier)} is {label}" for identifier, label, _ in words["items"] if " " in label]
+            text = text.replace(" (default", f"; {', '.join(labels)} (default") if labels else text
             if "on" in choices:
                 text = text.replace("%(default)s", "auto")
                 group.add_argument(flag, dest=name, action=argparse.BooleanOptionalAction, default=None, help=text)
@@ -321,6 +323,7 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
                 group.add_argument(flag, dest=name, type=_word, choices=choices, default=choices[0], help=text)
         elif declared.function is BoolProperty:
             default = words.get("default", False)
+            text = text.replace("%(default)s", "on" if default else "off")
             group.add_argument(flag, dest=name, action=argparse.BooleanOptionalAction, default=default, help=text)
         elif declared.function is IntVectorProperty:
             text = text.removesuffix(" (default: %(default)s)")

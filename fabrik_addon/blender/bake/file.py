@@ -26,21 +26,18 @@ from ...markers.report.text import csv_text
 from ...markers.signals import retimed
 from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
-from ..capture.clip import scene_rate
-from ..capture.guessing import guess_markers
 from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
-from ..capture.matching import match_markers, scaled_entry, set_entry
+from ..capture.matching import guess_markers, match_markers, scaled_entry, scene_rate, set_entry
 from ..control.set_up import use_control_rig
-from ..rig.armature import RigError, check_editable, check_rig
+from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
 from ..rig.locks import constrained_bones
-from ..rig.spaces import meters_per_unit
 from ..settings.control import may_be_control_rig
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import rig_settings
 from .bake import run_bake
 from .batch import INTERRUPTED, Take, identity, modified
+from .jobs import BakeSettings
 from .report import BakeResult
-from .settings import BakeSettings
 
 _VIDEO: Final = "is a video: convert it to a .trc file with Pose2Sim or OpenCap"
 # File types that are not supported, and what to do.

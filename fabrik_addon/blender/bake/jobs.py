@@ -1,26 +1,136 @@
-"""The jobs of a bake: each tree of bones with its targets on all frames."""
+"""The settings of a bake, and its jobs: each tree of bones with its targets on all frames."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
+from typing import Any
 
 import bpy
 import numpy as np
 
 from ...core import Solution, Solver
 from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.errors import FabrikError
 from ...markers.feet import Stance
 from ...markers.signals import low_pass
 from ...markers.take import FilledSpan, TakeSettings
 from ..capture.calibrate import kept_factors
-from ..capture.clip import scene_rate
+from ..capture.matching import recorded_range, scene_rate
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import followed, follows_markers
-from ..goals.places import Places, sampled_steps
+from ..goals.places import SampledTargets, sampled_steps
 from ..goals.problem import RigProblem, find_problems
-from ..rig.spaces import object_scale
-from .animated import check_still, root_heads
-from .settings import BakeError, BakeSettings
+from ..rig.armature import RigError, Tree, object_scale, root_location_channel, root_place
+from ..rig.keyframes import bone_path, bone_property_path, channel_values, curves, curves_by_path, values_at
+from ..settings.bake_options import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
+from ..settings.limit_properties import NUMBERS, read_extra_field
+from ..settings.limit_values import NO_SLIDE
+from ..settings.why_not import mapped_markers
+
+
+class BakeError(FabrikError):
+    """A bake is impossible; the message says why."""
+
+
+class BakeSettings(KeyOptions, BakeOptions, MarkerOptions):
+    """The settings of a bake: frames, options, and the name of a new action ("" to derive it from the rig).
+
+    `KeyOptions`, `BakeOptions` and `MarkerOptions` describe the options: words in capitals, angles in radians,
+    distances in world meters, rates in Hz. Raises BakeError for an empty range, unknown options or choices, and invalid
+    numbers.
+    """
+
+    def __init__(self, frame_start: int, frame_end: int, *, action_name: str = "", **options: Any) -> None:
+        self.frame_start, self.frame_end, self.action_name = frame_start, frame_end, action_name
+        if frame_end < frame_start:
+            raise BakeError(f"The last frame ({frame_end}) is before the first ({frame_start}): choose a later one")
+        unknown = options.keys() - OPTIONS.keys()
+        if unknown:
+            raise BakeError(f"A bake has no option {min(unknown)!r}: choose from {', '.join(OPTIONS)}")
+        for name, declared in OPTIONS.items():
+            setattr(self, name, _checked(name, declared.keywords, options))
+
+    @property
+    def frames(self) -> IntArray:
+        """(F,) the frames that get keys."""
+        return np.arange(self.frame_start, self.frame_end + 1, self.step, dtype=np.int64)
+
+
+def _checked(name: str, declared: dict[str, Any], options: dict[str, Any]) -> Any:
+    """The value of an option, or its default; raises BakeError if the value is invalid."""
+    if "items" in declared:
+        choices = [identifier for identifier, *_ in declared["items"]]
+        value = options.get(name, choices[0])
+        if value not in choices:
+            raise BakeError(f"{name} is {value!r}: it must be one of {', '.join(choices)}")
+        return value
+    value = options.get(name, declared.get("default", False))
+    if "min" in declared and not declared["min"] <= value < inf:
+        raise BakeError(f"{name} is {value}: it must be {declared['min']:g} or more")
+    return value
+
+
+def preview_range(scene: bpy.types.Scene) -> tuple[int, int] | None:
+    """The first and the last frame of the scene's preview range; None if it is off."""
+    return (scene.frame_preview_start, scene.frame_preview_end) if scene.use_preview_range else None
+
+
+def chosen_range(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -> tuple[int, int]:
+    """The first and the last frame to bake; `source` as in `follows_markers`.
+
+    These are the preview range, if the scene has one, else the frames of the markers, else the scene's range.
+    """
+    preview = preview_range(scene)
+    if preview is not None:
+        return preview
+    if follows_markers(rig, source):
+        return recorded_range(scene, ((marker.target, marker.target_bone) for marker in mapped_markers(rig)))
+    return scene.frame_start, scene.frame_end
+
+
+# A channel that changes by less than this (armature units for locations, a factor for scales) counts as still.
+_STILL = 1e-4
+
+
+def animated_limits(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray) -> Iterator[str]:
+    """A warning for each bone whose limit is driven, or animated on frames (F,)."""
+    paths = {bone_property_path(bone, name): (bone, name) for bone in bones for name in NUMBERS}
+    keyed = [curve for curve in curves(armature) if curve.data_path in paths and not curve.mute]
+    changing = [curve.data_path for curve in keyed if np.ptp(values_at(curve, frames)) > _STILL]
+    if armature.animation_data is not None:
+        changing += [curve.data_path for curve in armature.animation_data.drivers if curve.data_path in paths]
+    for path in dict.fromkeys(changing):
+        bone, name = paths[path]
+        yield f"Bone {bone!r} has an animated limit ({name}): its values on frame {frames[0]} were used"
+
+
+def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray | FloatArray) -> None:
+    """Raise RigError, naming the bone, if the location or scale of a bone to rotate changes on frames (F,).
+
+    The solver needs constant bone lengths. The location of a root may change, because it belongs to the pose.
+    """
+    by_path = curves_by_path(curves(armature))
+    for bone in bones:
+        pose_bone = armature.pose.bones[bone]
+        slides = pose_bone.parent is not None and not pose_bone.bone.use_connect
+        for channel in ("location", "scale") if slides else ("scale",):
+            for curve in by_path.get(bone_path(bone, channel), ()):
+                along = channel == "scale" and curve.array_index == 1
+                stretches = along and read_extra_field(pose_bone, "slide") != NO_SLIDE
+                if not stretches and np.ptp(values_at(curve, frames)) > _STILL:
+                    raise RigError(
+                        f"Bone {bone!r} has an animated {channel} in frames {frames[0]:g}-{frames[-1]:g}, "
+                        "but only rotations can be baked: remove those keys first"
+                    )
+
+
+def root_heads(armature: bpy.types.Object, tree: Tree, frames: IntArray) -> FloatArray:
+    """(F, 3) the root's head in armature space on frames (F,), from the keys of its location."""
+    root = armature.pose.bones[tree.skeleton.names[0]]
+    present = root_location_channel(root, tree.root_location)
+    own = curves_by_path(curves(armature)).get(bone_path(root.name, "location"), ())
+    return root_place(root, channel_values(present, own, frames))
 
 
 @dataclass(frozen=True)
@@ -34,7 +144,7 @@ class Job:
     """
 
     problem: RigProblem
-    places: Places
+    places: SampledTargets
     bones: list[int]
     root_heads: FloatArray | None
     scale: FloatArray
@@ -124,7 +234,7 @@ def sample(
 def _job(
     armature: bpy.types.Object,
     problem: RigProblem,
-    places: Places,
+    places: SampledTargets,
     space: FloatArray,
     frames: IntArray,
     take: TakeSettings | None,

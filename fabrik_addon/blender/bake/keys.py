@@ -13,16 +13,22 @@ from ...markers.steps import within
 from ..control.posed_rig import PosedRig, posed_rig
 from ..control.switches import bone_in_path
 from ..control.writer import TakeChannels
-from ..goals.places import is_led
+from ..goals.places import has_other_drivers
 from ..goals.problem import RigProblem
-from ..rig.actions import add_strip, channels_of, current_or_new_action, new_action_like, new_strip_action
-from ..rig.keyframes import bone_path, make_steps, write_curves
+from ..rig.armature import object_scale, stretch_scales
+from ..rig.keyframes import (
+    add_strip,
+    bone_path,
+    channels_of,
+    current_or_new_action,
+    make_steps,
+    new_action_like,
+    new_strip_action,
+    write_curves,
+)
 from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.rotation_modes import from_channels, to_channels
-from ..rig.spaces import object_scale
-from ..rig.stretch import stretch_scales
-from .jobs import BakedTree
-from .settings import BakeError, BakeSettings
+from .jobs import BakedTree, BakeError, BakeSettings
 
 
 def rotation_keys(rotation_mode: str, values: FloatArray, angle: float) -> IntArray:
@@ -80,7 +86,7 @@ class _Track:
 
 
 @dataclass(frozen=True)
-class Writing:
+class BakedPoses:
     """The poses to write: F frames, the solved trees, and (F, 4, 4) world matrices of the armature.
 
     take: the name of the motion, or "".
@@ -109,15 +115,16 @@ def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Seque
         return
     if len(trees) > 1:
         raise BakeError(
-            f"{armature.name!r} has several roots, so the object can't carry its motion: set Root Motion to Root Bone"
+            f"{armature.name!r} has several roots, so its motion can't be moved to the object: set Root Motion "
+            "to Root Bone"
         )
-    if root_motion == "OBJECT" and is_led(armature):
+    if root_motion == "OBJECT" and has_other_drivers(armature):
         raise BakeError(
             f"{armature.name!r} is moved by a parent, constraint, driver or NLA strip: set Root Motion to Root Bone"
         )
 
 
-def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
+def write_keys(writing: BakedPoses) -> Generator[float, None, list[str]]:
     """Key the solved bones; returns sentences about locked curves, and about limbs that could not stay on IK.
 
     The steps place the IK controls of limbs. Nothing is written before the last step.
@@ -127,7 +134,7 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
     count = len(writing.trees)
     for place, tree in enumerate(writing.trees):
         moves, skeleton = writing.moves(tree), tree.problem.tree.skeleton
-        heads, of_object = _travelling(writing, tree) if moves else (tree.solution.root_location, [])
+        heads, of_object = _object_motion(writing, tree) if moves else (tree.solution.root_location, [])
         poses = tree.solution.rotations, heads
         steps = writing.posed.channels(writing.context, skeleton, poses, tree.bones, moves_root=moves)
         take = yield from within(place / count, (place + 1) / count, steps)
@@ -166,7 +173,7 @@ def write_keys(writing: Writing) -> Generator[float, None, list[str]]:
     return kept + left
 
 
-def _tracks(writing: Writing, tree: BakedTree, take: TakeChannels) -> Iterator[_Track]:
+def _tracks(writing: BakedPoses, tree: BakedTree, take: TakeChannels) -> Iterator[_Track]:
     """The keys of a tree: of bones or controls, the root or the object, and IK/FK switches."""
     for holder, turned in take.rotations.items():
         bone = take.bodies.get(holder, "")
@@ -174,7 +181,7 @@ def _tracks(writing: Writing, tree: BakedTree, take: TakeChannels) -> Iterator[_
             keyed = tree.keyed
             row = tree.problem.tree.skeleton.index(bone) if bone else 0
             rows = np.arange(len(turned)) if keyed is None else np.flatnonzero(keyed[:, row])
-            yield from _turned(writing, holder, turned, rows)
+            yield from _rotation_keys(writing, holder, turned, rows)
         if holder in tree.problem.slides:
             row = tree.problem.tree.skeleton.index(holder)
             factors = stretch_scales(tree.solution.lengths[:, row] / tree.problem.tree.skeleton.lengths[row])
@@ -190,7 +197,7 @@ def _tracks(writing: Writing, tree: BakedTree, take: TakeChannels) -> Iterator[_
         yield _Track(path, bone_in_path(path), ends, np.full((len(ends), 1), value))
 
 
-def _turned(writing: Writing, bone: str, rotations: FloatArray, rows: IntArray) -> Iterator[_Track]:
+def _rotation_keys(writing: BakedPoses, bone: str, rotations: FloatArray, rows: IntArray) -> Iterator[_Track]:
     """The keys of local rotations (F, 4) of a bone, on the frames with indices `rows` (K,)."""
     pose_bone = writing.armature.pose.bones[bone]
     mode = pose_bone.rotation_mode
@@ -202,7 +209,7 @@ def _turned(writing: Writing, bone: str, rotations: FloatArray, rows: IntArray) 
         yield _Track(bone_path(bone, channel), bone, writing.settings.frames[rows], values[rows], unlocked)
 
 
-def _travelling(writing: Writing, tree: BakedTree) -> tuple[FloatArray, list[_Track]]:
+def _object_motion(writing: BakedPoses, tree: BakedTree) -> tuple[FloatArray, list[_Track]]:
     """(F, 3) root heads, and the keys of the object if it gets the motion of the root."""
     heads, settings = tree.solution.root_location, writing.settings
     if settings.root_motion == "BONE":
@@ -222,24 +229,24 @@ def _travelling(writing: Writing, tree: BakedTree) -> tuple[FloatArray, list[_Tr
 
 
 def _reduced(
-    writing: Writing, path: str, group: str, values: FloatArray, distance: float, components: tuple[int, ...] | None
+    writing: BakedPoses, path: str, group: str, values: FloatArray, distance: float, components: tuple[int, ...] | None
 ) -> _Track:
     """The keys of a location or scale. If keys are reduced, the error is at most `distance`."""
     rows = location_keys(values, distance) if writing.settings.key_angle > 0.0 else np.arange(len(values))
     return _Track(path, group, writing.settings.frames[rows], values[rows], components)
 
 
-def written_bones(writing: Writing) -> set[str]:
+def written_bones(writing: BakedPoses) -> set[str]:
     """The bones that get keys: the solved bones, or their controls."""
     return {bone for tree in writing.trees for bone in _written(writing, tree)[0]}
 
 
-def _written(writing: Writing, tree: BakedTree) -> tuple[set[str], set[str]]:
+def _written(writing: BakedPoses, tree: BakedTree) -> tuple[set[str], set[str]]:
     moves, skeleton = writing.moves(tree), tree.problem.tree.skeleton
     return writing.posed.written(skeleton, tree.bones, moves_root=moves)
 
 
-def off_their_keys(writing: Writing) -> list[str]:
+def deviation_warnings(writing: BakedPoses) -> list[str]:
     """Warnings on bones of a control rig that differ from the solved pose; changes the scene's frame.
 
     Bones differ if keys are reduced, or if only some bones get keys.

@@ -14,18 +14,15 @@ from ...core.arrays import FloatArray, IntArray
 from ...markers.report.doubts import result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, replace_file, rotations_line
-from ..capture.clip import why_another_speed
-from ..capture.matching import matching_doubts_of, of_take
+from ..capture.matching import matching_doubts_of, of_take, why_another_speed
 from ..capture.takes import new_record_of, take_name
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import follows_markers
 from ..limits.constraints import is_own
-from ..rig.spaces import object_scale
+from ..rig.armature import object_scale
 from ..settings.rig import rig_settings
 from ..settings.why_not import mapped_markers
-from .animated import animated_limits
-from .jobs import BakedTree
-from .settings import BakeSettings
+from .jobs import BakedTree, BakeSettings, animated_limits
 
 # If the trees of a rig have different statuses on a frame, the frame gets the first of these.
 _WORST_FIRST: Final = (
@@ -82,7 +79,10 @@ def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
     if stances:
         before = max(stance.drift_before for stance in stances) / meter
         after = max(stance.drift_after for stance in stances) / meter
-        yield f"Feet: {len(stances)} contacts, drift at most {1000 * before:.1f} mm, planted {1000 * after:.1f} mm"
+        yield (
+            f"Feet: {len(stances)} contacts, drift up to {1000 * before:.1f} mm before planting, "
+            f"{1000 * after:.1f} mm after"
+        )
 
 
 def export_report(rig: bpy.types.Object, path: str | os.PathLike[str]) -> None:
@@ -144,7 +144,7 @@ class BakeResult:
         return "{}: {} ({})".format(*self.lines)
 
 
-def tell(
+def make_result(
     armature: bpy.types.Object,
     settings: BakeSettings,
     trees: tuple[BakedTree, ...],

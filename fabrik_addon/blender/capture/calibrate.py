@@ -26,13 +26,22 @@ from ...markers.steps import at_once, within
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_followed
 from ..limits.preset import read_rest
-from ..rig.armature import RigError, Tree, check_editable, check_rig
+from ..rig.armature import RigError, Tree, check_editable, check_rig, meters_per_unit
 from ..rig.pose_writer import PoseKeeper, in_object_mode
-from ..rig.spaces import meters_per_unit
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
-from .clip import check_scalable, marker_clip, recorded_range, scale_markers, targets_of
-from .matching import SceneMarker, in_collection, mapping_of, of_take, scaled_entry
+from .matching import (
+    SceneMarker,
+    check_scalable,
+    in_collection,
+    mapping_of,
+    marker_clip,
+    of_take,
+    recorded_range,
+    scale_markers,
+    scaled_entry,
+    targets_of,
+)
 from .takes import new_record_of, take_name
 
 Frames: TypeAlias = tuple[int, int]
@@ -319,8 +328,8 @@ def _within(reference: Frames | None, span: Frames) -> Frames | None:
     first, last = reference
     if not span[0] <= first <= last <= span[1]:
         raise CalibrateError(
-            f"The reference is frames {first} to {last}: it must be within {span[0]} to {span[1]}, "
-            "the frames of the markers"
+            f"The reference frames are {first} to {last}: they must be within {span[0]} to {span[1]}, the "
+            "frames of the markers"
         )
     return first - span[0], last - span[0]
 

@@ -13,10 +13,9 @@ from ...core.errors import FabrikError
 from ...markers.clip import Clip, ClipError, to_z_up, trim
 from ...markers.files.any_file import performers, select_performer
 from ...markers.signals import retimed
-from ..rig.actions import new_action
-from ..rig.keyframes import write_curves
+from ..rig.keyframes import new_action, write_curves
 from ..settings.markers import MARKER_NAME, MARKER_STEP, TAKE_RATE, TAKE_STATIC
-from .clip import scene_rate
+from .matching import scene_rate
 
 Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
 

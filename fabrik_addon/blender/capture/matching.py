@@ -1,22 +1,33 @@
-"""Finds the scene's markers, matches them to the bones of a rig by their labels, and stores the list with the rig."""
+"""The scene's markers: finds, samples and scales them, and matches them to the bones of a rig by label or by motion."""
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import bpy
 import numpy as np
+from mathutils import Vector
 
+from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...human.naming_schemes import match as match_bones
 from ...human.rest_body import RestBone
-from ...markers.mapping.labels import Matched, is_unlabelled, match, parts_of
+from ...markers.assign import Guess, assign_by_motion
+from ...markers.clip import Clip
+from ...markers.mapping.labels import Matched, is_unlabelled, is_virtual, match, parts_of
 from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
 from ...markers.report.doubts import matching_doubts, placing_doubts
+from ...markers.steps import finish
+from ..control.posed_rig import posed_rig
+from ..goals.effectors import Target
+from ..goals.places import has_other_drivers, sample_steps
 from ..limits.preset import read_rest
-from ..rig.armature import check_editable, check_rig
-from ..rig.spaces import meters_per_unit
-from ..settings.markers import MARKER_NAME, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
+from ..rig import keyframes
+from ..rig.armature import check_editable, check_rig, meters_per_unit, world_to_armature
+from ..rig.keyframes import bone_path
+from ..settings.limit_properties import read_limits
+from ..settings.markers import MARKER_NAME, TAKE_RATE, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
 from ..settings.rig import rig_settings
 from .takes import follow_take, imported_takes, note_matched
 
@@ -239,7 +250,7 @@ def save_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
     """
     entries = mapping_of(rig_settings(rig).capture)
     if not entries:
-        raise MarkerError(f"{rig.name!r} has no mapped markers to save: match its markers to bones first")
+        raise MarkerError(f"{rig.name!r} has no matched markers to save: match its markers to bones first")
     write_map(path, [scaled_entry(entry, meters_per_unit(rig)) for entry in entries])
     return len(entries)
 
@@ -254,7 +265,8 @@ def load_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> tuple[int, 
     missing = next((entry for entry in entries if entry.bone not in rig.data.bones), None)
     if missing is not None:
         raise MarkerError(
-            f"The map assigns {missing.marker!r} to {missing.bone!r}: choose a map with bones that {rig.name!r} has"
+            f"The map assigns {missing.marker!r} to {missing.bone!r}, but {rig.name!r} has no such bone: choose "
+            "another map"
         )
     markers = rig_settings(rig).capture.markers
     for entry in markers:
@@ -277,3 +289,131 @@ def scaled_entry(entry: MappedMarker, factor: float) -> MappedMarker:
         return entry
     x, y, z = entry.offset
     return replace(entry, offset=(x * factor, y * factor, z * factor))
+
+
+# Frames per second. Smaller differences are ignored, because Blender stores rates in single precision.
+_SAME_RATE: Final = 1e-3
+# Factors that differ from 1 by less than this are ignored.
+_SAME: Final = 1e-9
+
+
+def scene_rate(scene: bpy.types.Scene) -> float:
+    """The scene's frames per second."""
+    return float(scene.render.fps / scene.render.fps_base)
+
+
+def recorded_range(scene: bpy.types.Scene, targets: Iterable[Target]) -> tuple[int, int]:
+    """The first and the last whole frame with keys of markers; the scene's range if there are no keys."""
+    times = list[float]()
+    for holder, bone in targets:
+        path = bone_path(bone, "location") if bone else "location"
+        for curve in () if holder is None else keyframes.curves(holder):
+            if curve.data_path == path and len(curve.keyframe_points):
+                times += [curve.keyframe_points[place].co[0] for place in (0, -1)]
+    if not times:
+        return scene.frame_start, scene.frame_end
+    return int(np.ceil(min(times) - 1e-3)), int(np.floor(max(times) + 1e-3))
+
+
+def targets_of(markers: Iterable[SceneMarker]) -> list[Target]:
+    """The targets from which the markers are sampled."""
+    return [(marker.holder, marker.bone) for marker in markers]
+
+
+def marker_clip(
+    scene: bpy.types.Scene, rig: bpy.types.Object, markers: Sequence[SceneMarker], frames: tuple[int, int]
+) -> Clip:
+    """The markers on the frames from first to last, in the rig's armature space and units.
+
+    Raises TargetError if an object is not part of the evaluated scene.
+    """
+    times = np.arange(frames[0], frames[1] + 1)
+    world, rigs = finish(sample_steps(scene, targets_of(markers), [(rig, "")], times, recorded=True))
+    local = world_to_armature(world, rigs[:, 0])
+    return Clip(tuple(marker.label for marker in markers), scene_rate(scene), local, up_axis="Z", source=scene.name)
+
+
+def check_scalable(markers: Iterable[SceneMarker]) -> None:
+    """Raise MarkerError, naming the object, if markers can't be scaled."""
+    for holder in _holders(markers):
+        if holder.library is not None:
+            raise MarkerError(
+                f"{holder.name!r} is linked from another file and can't be scaled: set Proportions to As Recorded"
+            )
+        own = (curve for curve in keyframes.curves(holder) if not curve.data_path.startswith("pose.bones"))
+        moved = any(curve.data_path != "location" or curve.modifiers for curve in own)
+        if has_other_drivers(holder) or moved:
+            raise MarkerError(
+                f"{holder.name!r} is moved by more than location keys and can't be scaled: set "
+                "Proportions to As Recorded"
+            )
+
+
+def scale_markers(markers: Iterable[SceneMarker], centre: FloatArray, factor: float, lift: FloatArray) -> None:
+    """Scale checked markers about a point `centre` (3,), then move them by `lift` (3,), both in world space."""
+    if abs(factor - 1.0) < _SAME and np.abs(lift).max() < _SAME:
+        return
+    for holder in _holders(markers):
+        shift = (1.0 - factor) * (centre - np.array(holder.delta_location)) + lift
+        holder.location = Vector((factor * np.array(holder.location) + shift).tolist())
+        for curve in keyframes.curves(holder):
+            if curve.data_path == "location":
+                keyframes.scale_values(curve, factor, float(shift[curve.array_index]))
+        if holder.type == "ARMATURE":
+            holder.scale = holder.scale * factor
+
+
+def _holders(markers: Iterable[SceneMarker]) -> list[bpy.types.Object]:
+    """The objects of the markers, without duplicates."""
+    return list(dict.fromkeys(marker.holder for marker in markers))
+
+
+def why_another_speed(scene: bpy.types.Scene, rig: bpy.types.Object) -> str:
+    """Why the rig's take does not play at its recorded speed; "" if it does."""
+    take = rig_settings(rig).capture.take
+    rate, now = None if take is None else take.get(TAKE_RATE), scene_rate(scene)
+    if take is None or rate is None or abs(now - rate) < _SAME_RATE:
+        return ""
+    return (
+        f"{take.name!r} was imported at {rate:g} fps, but the scene now plays at {now:g} fps: set "
+        "the scene's frame rate back, or import the recording again"
+    )
+
+
+def guess_markers(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Guess, ...]:
+    """Assign markers without a bone to the bones with which they move, and mark them as guesses; returns the guesses.
+
+    Markers that were assigned by their label or by hand keep their bone. Earlier guesses are made again. There are no
+    guesses if too few markers are assigned, if the names of the rig's bones are unknown, or for markers that move with
+    no bone.
+    """
+    capture = rig_settings(rig).capture
+    for entry in capture.markers:
+        if not entry.is_certain:
+            entry.bone, entry.guess = "", -1.0
+    known, rest = mapping_of(capture), read_rest(rig)
+    roles = match_bones(rest)
+    names = {entry.marker for entry in known}
+    there = [
+        SceneMarker(entry.name, entry.target, entry.target_bone)
+        for entry in capture.markers
+        if entry.target is not None and (entry.name in names or (not entry.bone and not is_virtual(entry.name)))
+    ]
+    if not known or not roles or len(there) <= len(known):
+        return ()
+    tree = max(
+        posed_rig(rig).trees(at_rest=True), key=lambda each: sum(one.bone in each.skeleton.names for one in known)
+    )
+    skeleton = tree.skeleton
+    guesses = assign_by_motion(
+        skeleton,
+        [entry for entry in known if entry.bone in skeleton.names],
+        marker_clip(context.scene, rig, there, recorded_range(context.scene, targets_of(there))),
+        parts_of(roles),
+        rest,
+        limits=read_limits(rig, skeleton.names),
+        meter=1.0 / meters_per_unit(rig),
+    )
+    for guess in guesses:
+        set_entry(capture.markers[guess.entry.marker], guess.entry, guess.residual * meters_per_unit(rig))
+    return guesses

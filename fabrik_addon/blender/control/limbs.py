@@ -16,10 +16,9 @@ from mathutils import Matrix, Vector
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import quaternion_from_matrix, rotation_vector_from_quaternion
-from ..rig.armature import nearest_rotations
+from ..rig.armature import as_array, nearest_rotations
 from ..rig.locks import moved_by
 from ..rig.pose_writer import HeldChannels, read_switch
-from ..rig.spaces import as_array
 from ..settings.control import FabrikControlRig, moves
 from ..settings.rig import rig_settings
 from .model import add_to_channels, free_channels
@@ -103,7 +102,7 @@ class LimbOnIk:
         self.jacobian = np.zeros((6 * len(self.bones), len(self.columns)))
         self.pole = ""
 
-    def stands(self) -> FloatArray:
+    def current_matrices(self) -> FloatArray:
         """(B, 4, 4) current matrices of the bones in armature space, without scale."""
         matrices = np.array([as_array(self.rig.pose.bones[name].matrix) for name in self.bones])
         matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
@@ -122,7 +121,9 @@ class LimbOnIk:
 
     def is_far(self, wanted: FloatArray) -> bool:
         """Whether the Jacobian is unknown, or not valid because the limb is too far from matrices (B, 4, 4)."""
-        return not self.jacobian.any() or self.error(self.differences(wanted, self.stands())) > _FAR * self.size
+        return (
+            not self.jacobian.any() or self.error(self.differences(wanted, self.current_matrices())) > _FAR * self.size
+        )
 
     def step(self, column: int) -> None:
         """Change one channel by a trial's step."""
@@ -141,7 +142,7 @@ class LimbOnIk:
         return np.array([moved[:, own].sum(axis=1) == 3 for own in along])
 
     @property
-    def telling(self) -> list[int]:
+    def known_channels(self) -> list[int]:
         """The channels with a known effect."""
         return np.flatnonzero(np.abs(self.jacobian).max(axis=0) > _NOTHING * self.units[0]).tolist()
 
@@ -163,7 +164,7 @@ class LimbOnIk:
 
     def end_error(self, wanted: FloatArray) -> float:
         """The largest difference of bones held by IK controls and heels from their matrices (B, 4, 4), as a length."""
-        off = np.abs(self.differences(wanted, self.stands()).reshape(len(self.bones), 6))
+        off = np.abs(self.differences(wanted, self.current_matrices()).reshape(len(self.bones), 6))
         # Only rotations of heels' bones, because their positions depend on lengths that IK changes.
         turned = [off[self.bones.index(bone), 3:] for bone in self.heels]
         return float(np.concatenate([*turned, *(off[self.bones.index(bone)] for bone in self.goes_by), [0.0]]).max())
@@ -174,7 +175,7 @@ class LimbOnIk:
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
         """Move IK control and heels rigidly with their bones to matrices (B, 4, 4), from the current state or rest."""
-        here = self.stands()
+        here = self.current_matrices()
         for bone, leader in (self.goes_by | self.heels).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
             held = rests[bone].matrix_local if as_at_rest else Matrix(here[row].tolist())
@@ -188,7 +189,7 @@ class LimbOnIk:
         Zero if the limb is straight, or the angle is negligible.
         """
         sides = []
-        for matrices in (self.stands(), wanted):
+        for matrices in (self.current_matrices(), wanted):
             heads = matrices[:, :3, 3]
             axis = heads[self._first_held] - heads[0]
             axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
@@ -202,7 +203,7 @@ class LimbOnIk:
 
     def rotate(self, name: str, angle: float) -> None:
         """Rotate a control about the line from the limb's root to its end; IK follows its pole or its root."""
-        heads, control = self.stands()[:, :3, 3], self.rig.pose.bones[name]
+        heads, control = self.current_matrices()[:, :3, 3], self.rig.pose.bones[name]
         axis, root = heads[self._first_held] - heads[0], Matrix.Translation(heads[0].tolist())
         turn = root @ Matrix.Rotation(angle, 4, Vector(axis.tolist())) @ root.inverted()
         self._move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
@@ -264,12 +265,12 @@ class LimbOnIk:
 
     def _least_steps(self, off: FloatArray) -> FloatArray:
         """(C,) least-norm step, in units of trial steps, that removes differences (6 B,), the limb's end first."""
-        end, telling = np.repeat(self.end, 6), self.telling
-        jacobian, least = self.jacobian[:, telling], _SAME * self.units[0]
+        end, known_channels = np.repeat(self.end, 6), self.known_channels
+        jacobian, least = self.jacobian[:, known_channels], _SAME * self.units[0]
         steps, others = _solved(jacobian[end], off[end], least)
         left = off[~end] - jacobian[~end] @ steps
         found = np.zeros(len(self.columns))
-        found[telling] = steps + others @ _solved(jacobian[~end] @ others, left, least)[0]
+        found[known_channels] = steps + others @ _solved(jacobian[~end] @ others, left, least)[0]
         return found
 
 
@@ -290,7 +291,7 @@ def _solved(matrix: FloatArray, values: FloatArray, least: float) -> tuple[Float
     return right[:count].T @ ((left[:, :count].T @ values) / sizes[:count]), right[count:].T
 
 
-def limbs_that_stay(
+def limbs_kept_on_ik(
     rig: bpy.types.Object,
     kept: FabrikControlRig,
     paths: Iterable[str],
@@ -303,7 +304,7 @@ def limbs_that_stay(
     known: limbs that were placed before. baked: for a bake, in which limbs only stay on IK if they have a pin.
     """
     found = {}
-    for path, controls in stay_on_ik(rig, kept, paths, baked=baked):
+    for path, controls in kept_on_ik(rig, kept, paths, baked=baked):
         rows = [row for row in kept.carriers if row.switch == path]
         limb = LimbOnIk(rig, [row.name for row in rows], controls)
         if path in known and known[path].columns == limb.columns:
@@ -314,10 +315,10 @@ def limbs_that_stay(
     return found
 
 
-def stay_on_ik(
+def kept_on_ik(
     rig: bpy.types.Object, kept: FabrikControlRig, paths: Iterable[str], *, baked: bool
 ) -> Iterator[tuple[str, list[str]]]:
-    """The switches of limbs that stay on IK, as in `limbs_that_stay`, with the controls that place them."""
+    """The switches of limbs that stay on IK, as in `limbs_kept_on_ik`, with the controls that place them."""
     pins = [each.bone for each in rig_settings(rig).effectors if each.kind == "PIN" and each.enabled]
     pinned = {row.switch for row in kept.carriers if row.name in pins}
     for path in paths:
@@ -328,7 +329,7 @@ def stay_on_ik(
             yield path, controls
 
 
-def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
+def place_limbs_directly(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
     """Place the controls of limbs in closed form, so that the limbs' bones get matrices (B, 4, 4).
 
     The limb's end gets there if IK can reach it, and the limb bends in the plane of the wanted pose. The rig determines
@@ -336,7 +337,7 @@ def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
     """
     update()
     pairs = list(zip(limbs, wanted, strict=True))
-    _lead_ends(update, pairs)
+    _move_ends(update, pairs)
     for limb, each in pairs:
         if not limb.pole:
             _find_pole(update, limb, each)
@@ -350,13 +351,13 @@ def bring_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
         update()
         worse = [held for limb, each, angle, held in turning if abs(limb.plane_angle(each)) >= abs(angle)]
         for held in worse:
-            held.put_back()
+            held.restore_keys()
         if worse:
             update()
             break
 
 
-def _lead_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
+def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
     """Move IK controls and heels until they hold the limbs' ends at their (B, 4, 4) matrices, or stop improving."""
     torn, done = set[int](), set[int]()
     for _ in range(_MOST_LEADS):
@@ -376,7 +377,7 @@ def _lead_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> 
                 # The limb's end does not follow its control, so place both relative to each other as at rest.
                 torn.add(id(limb))
             if left >= error:
-                held.put_back()
+                held.restore_keys()
                 undone = True
         if undone:
             update()
@@ -392,7 +393,7 @@ def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
         if abs(limb.plane_angle(wanted)) < _FOLLOWS * abs(angle):
             limb.pole = name
             break
-        held.put_back()
+        held.restore_keys()
         update()
 
 
@@ -407,7 +408,7 @@ def place_limbs(
     update()
     far = [(limb, each) for limb, each in zip(limbs, wanted, strict=True) if limb.is_far(each)]
     if far:
-        bring_limbs(update, [limb for limb, _ in far], [each for _, each in far])
+        place_limbs_directly(update, [limb for limb, _ in far], [each for _, each in far])
     searches = [_Search(limb, each) for limb, each in zip(limbs, wanted, strict=True)]
     moving, steps = _moving(searches), 0
     while moving and (most is None or steps < most):
@@ -428,7 +429,7 @@ def _moving(searches: Sequence["_Search"]) -> list["_Search"]:
     """Check the results of the last steps; returns the searches that continue."""
     for search in searches:
         search.look()
-    return [search for search in searches if search.goes_on]
+    return [search for search in searches if search.can_improve]
 
 
 class _Search:
@@ -436,7 +437,7 @@ class _Search:
 
     Attributes:
         is_poor: whether the last steps improved little, so that channels are tried again.
-        went_back: whether the last step was undone. goes_on: whether another step may help.
+        went_back: whether the last step was undone. can_improve: whether another step may help.
     """
 
     def __init__(self, limb: LimbOnIk, wanted: FloatArray) -> None:
@@ -444,12 +445,12 @@ class _Search:
         self.limb, self._wanted = limb, wanted
         self._held, self._best, self._left = HeldChannels(limb.rig, limb.controls), np.inf, _MOST_IDLE
         self._off, self._steps, self._share = np.zeros(6 * len(limb.bones)), np.zeros(len(limb.columns)), 1.0
-        self.is_poor, self.went_back, self.goes_on = False, False, True
+        self.is_poor, self.went_back, self.can_improve = False, False, True
         self._poor_steps, self._tries = 0, 0
 
     def look(self) -> None:
         """Check the result of the last step. If it did not help, undo it and shorten the next one."""
-        off = self.limb.differences(self._wanted, self.limb.stands())
+        off = self.limb.differences(self._wanted, self.limb.current_matrices())
         self.limb.learn(self._steps, self._off - off)
         size = self.limb.error(off) / self.limb.size
         self._poor_steps = self._poor_steps + 1 if size > _GOOD_STEP * self._best else 0
@@ -458,7 +459,7 @@ class _Search:
         self.went_back = size >= self._best
         if self.went_back:
             self._share *= _SHORTER
-            self._held.put_back()
+            self._held.restore_keys()
         else:
             self._held, self._best, self._off, self._share = (
                 HeldChannels(self.limb.rig, self.limb.controls),
@@ -466,15 +467,15 @@ class _Search:
                 off,
                 1.0,
             )
-        self.goes_on = self._left > 0 and self._best > _PLACED
+        self.can_improve = self._left > 0 and self._best > _PLACED
 
     def columns(self) -> list[int]:
         """The channels to try again: first the pole's, then all with a known effect, finally all."""
-        telling, leader = self.limb.telling, self.limb.controls.index(self.limb.leader)
-        aside = [column for column in telling if self.limb.columns[column][0] != leader]
+        known_channels, leader = self.limb.known_channels, self.limb.controls.index(self.limb.leader)
+        aside = [column for column in known_channels if self.limb.columns[column][0] != leader]
         every = [*range(len(self.limb.columns))]
         self._tries, self._poor_steps = self._tries + 1, 0
-        return (aside or telling or every, telling or every, every)[min(self._tries, 3) - 1]
+        return (aside or known_channels or every, known_channels or every, every)[min(self._tries, 3) - 1]
 
     def move(self) -> None:
         """Take the next step."""
@@ -487,7 +488,7 @@ def try_channels(update: Update, limbs: Sequence[LimbOnIk], columns: Sequence[Se
     columns: for each limb the channels to try; None for all. The others keep their known effects.
     """
     held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
-    here = [limb.stands() for limb in limbs]
+    here = [limb.current_matrices() for limb in limbs]
     asked = [range(len(limb.columns)) for limb in limbs] if columns is None else columns
     for turn in zip_longest(*asked):
         trying = [(row, column) for row, column in enumerate(turn) if column is not None]
@@ -495,8 +496,8 @@ def try_channels(update: Update, limbs: Sequence[LimbOnIk], columns: Sequence[Se
             limbs[row].step(column)
         update()
         for row, column in trying:
-            limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].stands(), here[row])
-            held[row].put_back()
+            limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].current_matrices(), here[row])
+            held[row].restore_keys()
     for limb in limbs:
         # Ignore channels that detach a limb from its control.
         limb.jacobian[:, np.abs(limb.jacobian[:3]).max(axis=0) > _SAME * limb.units[0]] = 0.0

@@ -1,7 +1,7 @@
 """Converts poses of a body to channels of its controls, for one pose or many."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import bpy
@@ -17,10 +17,9 @@ from ...core.rotations import (
     rotation_between,
     slerp,
 )
-from ..rig.armature import nearest_rotations
+from ..rig.armature import as_array, nearest_rotations, object_scale
 from ..rig.locks import locked_channels
 from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
-from ..rig.spaces import as_array, object_scale
 from ..settings.control import FabrikControlRig
 
 
@@ -29,7 +28,7 @@ def free_channels(bone: bpy.types.PoseBone) -> BoolArray:
     return ~np.array([*bone.lock_location, *bone.lock_rotation])
 
 
-def adds_up(bone: bpy.types.PoseBone) -> bool:
+def is_additive(bone: bpy.types.PoseBone) -> bool:
     """Whether constraints add to a bone's own channels instead of replacing them.
 
     They do for a following tail or a curling finger, and for a control with a custom shape whose parent can be
@@ -70,16 +69,25 @@ class ControlPose:
 
 
 @dataclass(frozen=True, eq=False)
-class Stands:
-    """The state of a control rig over F frames: matrices (F, 4, 4) of its bones in armature space, by name.
+class Motion:
+    """The poses of a tree of bones on F frames.
 
-    rotations: by control, (F, 4) rotations of its own channels, if they change. location: (F, 3) the root control's
-    location.
+    Attributes:
+        frames: (F,) in rising order. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
+        channels: (F, 3 or 4) values of the rotation channels by keyed bone; on a control rig, by control.
+        own: (F, 4) the same rotations as quaternions.
+        location: (F, 3) values of the location channel of the bone that moves the root.
+        matrices: for a control rig, (F, 4, 4) matrices of the bones and controls in armature space, by name.
     """
 
-    matrices: Mapping[str, FloatArray]
-    rotations: Mapping[str, FloatArray]
+    skeleton: Skeleton
+    frames: FloatArray
+    rotations: FloatArray
+    roots: FloatArray
+    channels: Mapping[str, FloatArray]
+    own: Mapping[str, FloatArray]
     location: FloatArray
+    matrices: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
 
 
 class ControlModel:
@@ -96,11 +104,11 @@ class ControlModel:
         skeleton: Skeleton,
         *,
         moves: bool,
-        over: Stands | None = None,
+        over: Motion | None = None,
     ) -> None:
         """Read the rig's last evaluated pose.
 
-        moves: whether the body is moved too. over: the rig's state on F frames; then poses are those of the same
+        moves: whether the body is moved too. over: the rig's motion over F frames; then poses are those of the same
         frames.
         """
         bones = rig.pose.bones
@@ -124,8 +132,8 @@ class ControlModel:
         self._share = np.array([share for _, _, share, _ in ways])
         self._sharing = [number for number, second in enumerate(self._second) if second >= 0]
         self._bodies = list(body.values())
-        swings = {row.control for row in kept.carriers if row.found == "SWINGS"}
-        self._swinging = [number for number, name in enumerate(self.controls) if name in swings]
+        can_swing = {row.control for row in kept.carriers if row.found == "SWINGS"}
+        self._swinging = [number for number, name in enumerate(self.controls) if name in can_swing]
         self._look(rig, skeleton, leaders, over)
         if self.place:
             bone = bones[self.place]
@@ -140,24 +148,24 @@ class ControlModel:
             # A scaled parent also scales the location.
             self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
 
-    def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: Stands | None) -> None:
+    def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: Motion | None) -> None:
         """Read the matrices of controls, of their leaders, and of the bones that follow them."""
-        turned, self._heads, at_rest = _stands(rig, (*self.controls, *leaders), over)
-        stands, self._bone_heads, _ = _stands(rig, skeleton.names, over)
+        turned, self._heads, at_rest = _read_matrices(rig, (*self.controls, *leaders), over)
+        rotations_now, self._bone_heads, _ = _read_matrices(rig, skeleton.names, over)
         count = len(self.controls)
-        led = turned[..., count:, :, :] @ _back(at_rest[count:])
+        led = turned[..., count:, :, :] @ _inverse(at_rest[count:])
         self._leaders = np.concatenate([led, np.broadcast_to(np.eye(3), (*led.shape[:-3], 1, 3, 3))], axis=-3)
         self._turned, self._at_rest = turned[..., :count, :, :], at_rest[:count]
-        self._offsets = _back(stands[..., self._bodies, :, :]) @ self._turned
-        self._back = _back(stands)
+        self._offsets = _inverse(rotations_now[..., self._bodies, :, :]) @ self._turned
+        self._inverse = _inverse(rotations_now)
         # ([F,] C, 3, 3) rotations by the controls' channels.
         present = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
         if over is not None:
             present = np.tile(present, (len(over.location), 1, 1))
             for row, name in enumerate(self.controls):
-                present[:, row] = over.rotations.get(name, present[:, row])
+                present[:, row] = over.own.get(name, present[:, row])
         self._own_turns = matrix_from_quaternion(present)
-        self._frames = _back(self._carried(self._turned)) @ self._turned @ _back(self._own_turns)
+        self._frames = _inverse(self._carried(self._turned)) @ self._turned @ _inverse(self._own_turns)
 
     def pose(self, armature_matrices: FloatArray) -> ControlPose:
         """The channels for `armature_matrices` (..., J, 4, 4) of the tree's bones, in armature space."""
@@ -166,15 +174,15 @@ class ControlModel:
         for number in self._swinging:
             # Keep the control's twist, which does not rotate the bone. Otherwise the twist would grow with every pose.
             kept = self._carried(new)[..., number, :, :] @ (self._frames @ self._own_turns)[..., number, :, :]
-            axis = (kept @ _back(self._offsets[..., number, :, :]))[..., 1]
+            axis = (kept @ _inverse(self._offsets[..., number, :, :]))[..., 1]
             swing = rotation_between(axis.reshape(-1, 3), wanted[..., self._bodies[number], :, 1].reshape(-1, 3))
             new[..., number, :, :] = matrix_from_quaternion(swing).reshape(kept.shape) @ kept
-        rotations = quaternion_from_matrix(_back(self._carried(new) @ self._frames) @ new)
+        rotations = quaternion_from_matrix(_inverse(self._carried(new) @ self._frames) @ new)
         return ControlPose(rotations, self._placed(wanted, heads, new) if self.place else None)
 
     def _carried(self, new: FloatArray) -> FloatArray:
         """([F,] C, 3, 3) rotations from rest of the controls' leaders, for controls at `new` ([F,] C, 3, 3)."""
-        turned = new @ _back(self._at_rest)
+        turned = new @ _inverse(self._at_rest)
         still = np.broadcast_to(self._leaders, (*new.shape[:-3], *self._leaders.shape[-3:]))
         every = np.concatenate([turned, still], axis=-3)
         carried = every[..., self._first, :, :]
@@ -189,15 +197,15 @@ class ControlModel:
     def _placed(self, wanted: FloatArray, heads: FloatArray, new: FloatArray) -> FloatArray:
         """([F,] 3) location of the root control that brings `heads`, which are fixed to it, to `wanted`."""
         bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
-        from_bone = times(self._back[..., bone, :, :], point - self._bone_heads[..., bone, :])
+        from_bone = times(self._inverse[..., bone, :, :], point - self._bone_heads[..., bone, :])
         there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
-        arm = times(_back(self._turned[..., self._own, :, :]), point - own)
+        arm = times(_inverse(self._turned[..., self._own, :, :]), point - own)
         head = there - times(new[..., self._own, :, :], arm)
-        return np.asarray(self._location + times(_back(self._axes), head - own) / self._size[..., None])
+        return np.asarray(self._location + times(_inverse(self._axes), head - own) / self._size[..., None])
 
 
-def _stands(
-    rig: bpy.types.Object, names: Sequence[str], over: Stands | None
+def _read_matrices(
+    rig: bpy.types.Object, names: Sequence[str], over: Motion | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rest rotations of bones, armature space."""
     bones = [rig.pose.bones[name] for name in names]
@@ -209,6 +217,6 @@ def _stands(
     return nearest_rotations(posed[..., :3, :3]), posed[..., :3, 3], nearest_rotations(rest[:, :3, :3])
 
 
-def _back(rotations: FloatArray) -> FloatArray:
+def _inverse(rotations: FloatArray) -> FloatArray:
     """(..., 3, 3) inverse rotations."""
     return np.swapaxes(rotations, -1, -2)

@@ -23,17 +23,25 @@ from ...core.rotations import (
     quaternion_from_matrix,
 )
 from ..rig import armature as plain
-from ..rig.armature import Channels, Tree, check_bones, check_editable, nearest_rotations, root_location_channel
+from ..rig.armature import (
+    Channels,
+    Tree,
+    as_array,
+    check_bones,
+    check_editable,
+    nearest_rotations,
+    object_scale,
+    root_location_channel,
+)
 from ..rig.keyframes import ROTATION_CHANNELS, bone_path
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
 from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch
 from ..rig.rotation_modes import local_rotation, property_name, to_channels
-from ..rig.spaces import as_array, object_scale
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
-from .limbs import LimbOnIk, Update, stay_on_ik
-from .model import ControlModel, Stands
-from .switches import bone_in_path, keyed_switches, set_along
-from .writer import ControlWriter, Deviation, TakeChannels, deviations, said
+from .limbs import LimbOnIk, Update, kept_on_ik
+from .model import ControlModel, Motion
+from .switches import bone_in_path, keyed_switches, with_linked_values
+from .writer import ControlWriter, Deviation, TakeChannels, deviation_warning, deviations
 
 _NO_CONTROL = "no control carries it"
 # A control's axis equals its bone's if the cosine between them is at least this.
@@ -85,7 +93,7 @@ class PlainRig:
         posed = dict(zip(found.names, found.rotations, strict=True))
         return {name: posed[name] if name in posed else local_rotation(self.rig.pose.bones[name]) for name in bones}
 
-    def stands(self, tree: Tree) -> FloatArray:
+    def current_matrices(self, tree: Tree) -> FloatArray:
         """(J, 4, 4) current matrices of a tree's bones in armature space, without scale."""
         posed = np.array([as_array(self.rig.pose.bones[name].matrix) for name in tree.skeleton.names])
         posed[:, :3, :3] = nearest_rotations(posed[:, :3, :3])
@@ -110,7 +118,7 @@ class PlainRig:
         return set()
 
     @property
-    def of_limbs(self) -> set[str]:
+    def limb_bones(self) -> set[str]:
         """The bones of limbs with IK or FK; the rig determines them unless they are posed."""
         return set()
 
@@ -249,21 +257,19 @@ class PlainRig:
         return bone
 
     @property
-    def played(self) -> set[str]:
-        """The bones whose matrices on each frame are needed by `edited`."""
+    def sampled_bones(self) -> set[str]:
+        """The bones whose matrices on each frame are needed by `channels_for_edit`."""
         return set()
 
-    def edited(
-        self, skeleton: Skeleton, old: _Poses, new: _Poses, over: Stands
-    ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
+    def channels_for_edit(self, old: Motion, new: _Poses) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
         """The channels for new poses that replace the old ones of a rig over F frames.
 
         Returns (F, 4) rotations by bone or control with keys, (F, 3) the change of the root's location, and the
-        controls that would rotate but have no keys. over: the rig's state over the frames.
+        controls that would rotate but have no keys.
         """
-        root = self.rig.pose.bones[skeleton.names[0]]
-        shift = root_location_channel(root, new[1]) - root_location_channel(root, old[1])
-        return {name: new[0][:, skeleton.index(name)] for name in over.rotations}, shift, ()
+        root = self.rig.pose.bones[old.skeleton.names[0]]
+        shift = root_location_channel(root, new[1]) - root_location_channel(root, old.roots)
+        return {name: new[0][:, old.skeleton.index(name)] for name in old.own}, shift, ()
 
     def keyed(self, bones: Sequence[str], roots: Sequence[str]) -> Iterator[_Pair]:
         """The (bone, property) pairs to key for a pose of some bones and of moved roots."""
@@ -320,7 +326,7 @@ class ControlRig(PlainRig):
             locations[-1][0] = root_location_channel(self.rig.pose.bones[tree.skeleton.names[0]], tree.root_location)
         return Channels(names, np.concatenate(rotations), np.concatenate(locations))
 
-    def stands(self, tree: Tree) -> FloatArray:
+    def current_matrices(self, tree: Tree) -> FloatArray:
         """As in `PlainRig`, but from the tree's pose, because limbs on IK may be stretched."""
         return forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)
 
@@ -338,7 +344,7 @@ class ControlRig(PlainRig):
         return {row.name for row in self._kept.carriers if row.switch in off}
 
     @property
-    def of_limbs(self) -> set[str]:
+    def limb_bones(self) -> set[str]:
         return {row.name for row in self._kept.carriers if row.switch}
 
     def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
@@ -388,7 +394,7 @@ class ControlRig(PlainRig):
 
     def _stays_on_ik(self, row: FabrikCarrier, *, baked: bool = False) -> bool:
         """Whether a bone's limb is on IK, and stays on IK when the body is posed or baked."""
-        return bool(row.switch) and any(stay_on_ik(self.rig, self._kept, (row.switch,), baked=baked))
+        return bool(row.switch) and any(kept_on_ik(self.rig, self._kept, (row.switch,), baked=baked))
 
     def _locked_control(self, bone: str, *, baked: bool = False) -> tuple[bpy.types.PoseBone, FloatArray] | None:
         """`_control_of` if it has locks; None if the limb stays on IK, which ignores them."""
@@ -473,7 +479,7 @@ class ControlRig(PlainRig):
         on_ik = ControlWriter(context.view_layer.update, rig, kept, skeleton).limbs
         writer = ControlWriter(context.view_layer.update, rig, kept, skeleton, baked=True)
         writer.leaving = {path: limb for path, limb in on_ik.items() if path not in writer.limbs}
-        model = writer.made_ready()
+        model = writer.ready_model()
         pose = model.pose(forward_kinematics(skeleton, rotations, heads))
         moved = {}
         for place, name in enumerate(model.controls):
@@ -503,7 +509,9 @@ class ControlRig(PlainRig):
         bodies = {row.control: row.name for row in kept.carriers}
         bodies |= {name: kept.controls[name].stands_for for name in placed}
         values = writer.on_fk | {path: kept.switches[path].ik for path in writer.limbs}
-        return TakeChannels(moved, bodies, locations, keyed_switches(kept, set_along(kept, values)), tuple(left))
+        return TakeChannels(
+            moved, bodies, locations, keyed_switches(kept, with_linked_values(kept, values)), tuple(left)
+        )
 
     def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> tuple[set[str], set[str]]:
         kept = self._kept
@@ -521,7 +529,7 @@ class ControlRig(PlainRig):
             context.scene.frame_set(int(frame))
             for each in deviations(self.rig, self._kept, solution.skeleton.names, wanted):
                 worst[each.bone] = max(worst.get(each.bone, each), each, key=lambda one: one.distance)
-        return [said(self._kept, each) for each in worst.values()]
+        return [deviation_warning(self._kept, each) for each in worst.values()]
 
     def place(self, root: str) -> str:
         found: str = self._kept.place
@@ -532,7 +540,7 @@ class ControlRig(PlainRig):
         return control if control in self.rig.pose.bones else ""
 
     @property
-    def played(self) -> set[str]:
+    def sampled_bones(self) -> set[str]:
         names = {self._kept.place}
         for carrier in self._kept.carriers:
             names |= {carrier.name, carrier.control}
@@ -540,24 +548,23 @@ class ControlRig(PlainRig):
             names |= {control.name, control.turns_with, control.shares_turn}
         return names
 
-    def edited(
-        self, skeleton: Skeleton, old: _Poses, new: _Poses, over: Stands
-    ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
+    def channels_for_edit(self, old: Motion, new: _Poses) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
         """As in `PlainRig`. Each control rotates, in its own frame, by the change of the body's pose.
 
         Rounding errors are the same in both poses, so they don't change keys.
         """
-        moves = not self._kept.carriers[skeleton.names[0]].parent
-        model = ControlModel(self.rig, self._kept, skeleton, moves=moves, over=over)
-        before, after = (model.pose(forward_kinematics(skeleton, *each)) for each in (old, new))
+        moves = not self._kept.carriers[old.skeleton.names[0]].parent
+        model = ControlModel(self.rig, self._kept, old.skeleton, moves=moves, over=old)
+        poses = (old.rotations, old.roots), new
+        before, after = (model.pose(forward_kinematics(old.skeleton, *each)) for each in poses)
         found, unkeyed = {}, []
         for row, name in enumerate(model.controls):
             was, becomes = before.rotations[:, row], after.rotations[:, row]
-            if name in over.rotations:
-                found[name] = product(over.rotations[name], product(conjugate(was), becomes))
+            if name in old.own:
+                found[name] = product(old.own[name], product(conjugate(was), becomes))
             elif angle_between(was, becomes).max() > _UNKEYED:
                 unkeyed.append(name)
-        shift = np.zeros_like(over.location)
+        shift = np.zeros_like(old.location)
         if before.place is not None and after.place is not None:
             shift = after.place - before.place
         return found, shift, tuple(unkeyed)

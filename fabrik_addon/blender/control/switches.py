@@ -125,7 +125,7 @@ def possible_switches(context: bpy.types.Context, rig: bpy.types.Object) -> list
     return found
 
 
-def lone_iks(rig: bpy.types.Object) -> list[Switch]:
+def permanent_iks(rig: bpy.types.Object) -> list[Switch]:
     """The IK constraints that are always on, as switches, because their influence can release the bones of the chain.
 
     Each switch includes the influence of a constraint by which the limb's end copies the same bone.
@@ -149,10 +149,10 @@ def lone_iks(rig: bpy.types.Object) -> list[Switch]:
 def custom_numbers(rig: bpy.types.Object) -> list[str]:
     """The paths of the numbers that may be changed in trials of the rig."""
     stretching = [bone_path(bone.name, "ik_stretch") for bone in rig.pose.bones if bone.ik_stretch > 0.0]
-    return sorted({*_driving(rig), *(path for each in lone_iks(rig) for path in each.values(0.0)), *stretching})
+    return sorted({*_driving(rig), *(path for each in permanent_iks(rig) for path in each.values(0.0)), *stretching})
 
 
-def set_along(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
+def with_linked_values(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
     """The values of some limbs' switches, and of the properties that are set with them, by path."""
     found = dict(values)
     for row in kept.along:
@@ -170,9 +170,9 @@ def keyed_switches(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[
     return {path: value for path, value in values.items() if not path.endswith(_INFLUENCE) and value != idle.get(path)}
 
 
-def hand_over(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> None:
+def switch_limbs(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> None:
     """Switch limbs to FK or IK by setting their switches, and the properties that are set with them."""
-    write_switches(rig, set_along(kept, values))
+    write_switches(rig, with_linked_values(kept, values))
 
 
 def _driving(rig: bpy.types.Object) -> dict[str, set[str]]:

@@ -1,19 +1,19 @@
-"""Rotates each control slightly and records which bones follow."""
+"""Rotates each control slightly; the results give the body's bones, their controls and what controls follow."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 import bpy
 import numpy as np
 
-from ...core.arrays import BoolArray, FloatArray
+from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.rotations import rotation_vector_from_matrix
 from ..rig.armature import nearest_rotations
 from ..rig.locks import constrained_bones
 from ..rig.pose_writer import HeldChannels
-from .model import add_to_channels, adds_up, free_channels
+from .model import add_to_channels, free_channels, is_additive
 from .switches import batches
 
 # Radians. Matrices are in single precision, so rotations can be compared to a thousandth of this.
@@ -54,7 +54,7 @@ class Trials:
         return np.asarray(alike & (sizes > _TELLING * _TURN))
 
     @cached_property
-    def swung(self) -> BoolArray:
+    def same_swing(self) -> BoolArray:
         """(C, N) whether a bone had the same rotation as the control, apart from twist about the bone's Y."""
         along = self.rest[:, :3, 1]
         missing, whole = (
@@ -67,7 +67,7 @@ class Trials:
     @cached_property
     def follows(self) -> BoolArray:
         """(C, N) whether a bone had the same rotation as the control, with or without twist."""
-        return self.full | self.swung
+        return self.full | self.same_swing
 
     @cached_property
     def shares(self) -> FloatArray:
@@ -102,7 +102,7 @@ def try_controls(
     shape = (len(controls), len(bones), 3)
     turns, turned, moved = np.zeros((len(controls), 3)), np.zeros(shape), np.zeros(shape)
     owned = constrained_bones(rig)
-    free = [name for name in controls if name not in owned or adds_up(rig.pose.bones[name])]
+    free = [name for name in controls if name not in owned or is_additive(rig.pose.bones[name])]
     for batch in batches(free, after):
         before = HeldChannels(rig, batch)
         for name in batch:
@@ -110,7 +110,7 @@ def try_controls(
             turn = np.where(free_channels(bone), (0.0, 0.0, 0.0, *TRIED_AXIS), 0.0)
             add_to_channels(bone, _TURN * turn / np.linalg.norm(turn))
         posed = _matrices(context, rig)
-        before.put_back()
+        before.restore_keys()
         vectors = rotation_vector_from_matrix(posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2))
         for name in batch:
             row, column = controls.index(name), bones.index(name)
@@ -121,7 +121,7 @@ def try_controls(
     return Trials(bones, list(controls), rest, turns, turned, moved)
 
 
-def swings(bone: bpy.types.PoseBone) -> bool:
+def can_swing(bone: bpy.types.PoseBone) -> bool:
     """Whether locks allow a bone to rotate about other axes than its own Y."""
     return not (bone.lock_rotation[0] and bone.lock_rotation[2])
 
@@ -134,3 +134,205 @@ def _matrices(context: bpy.types.Context, rig: bpy.types.Object) -> FloatArray:
     matrices: FloatArray = values.reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
     matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
     return matrices
+
+
+# Two bones coincide if their distance is below the first number, a share of their length, and the cosine of the angle
+# between them is above the second number.
+_NEAR: Final = 1e-3
+_ALONG: Final = 1.0 - 1e-5
+# A control that rotates this share of the mesh's bones rotates the whole body.
+_MOST: Final = 0.9
+# A bone whose rotation differs from its control's by more than this share is also twisted by other bones.
+_LOOSE: Final = 0.01
+# Shares of a rotation that are closer to 0 or 1 than this count as 0 or 1.
+_NONE: Final = 0.02
+# Share of the rig's size. With a shorter lever, the effect of a rotation is too small to measure.
+_NO_ARM: Final = 1e-4
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """A bone of the body and its control; parent: the next bone of the body above it, or ""."""
+
+    bone: str
+    control: str
+    parent: str
+    full: bool
+
+
+@dataclass(frozen=True, eq=False)
+class RigBones:
+    """The armature's N bones: names, parent indices or -1, lengths, and whether they deform the mesh."""
+
+    names: list[str]
+    parents: IntArray
+    lengths: FloatArray
+    deform: BoolArray
+    controls: frozenset[str] = field(default_factory=frozenset)
+
+    def above(self, place: int) -> list[int]:
+        """The indices of the bones above the bone at an index, the nearest first."""
+        found = []
+        while (place := int(self.parents[place])) >= 0:
+            found.append(place)
+        return found
+
+
+def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -> list[Carrier]:
+    """The bones of the body, parents first: for each control that rotates the mesh, the bone that represents it.
+
+    by_hand: controls that were chosen for bones.
+    """
+    owners = _owners(trials, bones)
+    groups: dict[int, list[int]] = {}
+    for bone in np.flatnonzero(bones.deform & (owners >= 0)):
+        groups.setdefault(int(owners[bone]), []).append(int(bone))
+    chosen: dict[int, int] = {}
+    for control, members in sorted(
+        groups.items(), key=lambda item: min((len(bones.above(bone)), bone) for bone in item[1])
+    ):
+        chosen[control] = _representative(trials, bones, owners, control, members, set(chosen.values()))
+    parents = _parents(trials, bones, owners, chosen)
+    everywhere = trials.follows[:, bones.deform].mean(axis=1) > _MOST
+    for control, bone in list(chosen.items()):
+        # Leave out a bone inside the body that only the control of the whole body rotates fully. It follows other
+        # bones.
+        if everywhere[control] and parents[bone] >= 0:
+            del chosen[control]
+            above = parents.pop(bone)
+            parents = {each: above if its == bone else its for each, its in parents.items()}
+
+    def depth(bone: int) -> int:
+        return 0 if parents[bone] < 0 else depth(parents[bone]) + 1
+
+    names, written, found = bones.names, np.array(list(chosen), dtype=np.int64), []
+    controls = {bone: control for control, bone in chosen.items()}
+    for bone in sorted(parents, key=lambda each: (depth(each), each)):
+        control = controls[bone]
+        # Whether the bone follows its control in swing and twist when any control is rotated.
+        column = trials.bones.index(trials.controls[control])
+        apart = np.linalg.norm(trials.turned[written, bone] - trials.turned[written, column], axis=-1)
+        alike = apart < _LOOSE * np.linalg.norm(trials.turns[written], axis=-1)
+        is_full = bool(trials.full[control, bone] and alike[written != control].all())
+        parent = names[parents[bone]] if parents[bone] >= 0 else ""
+        found.append(Carrier(names[bone], by_hand.get(names[bone], trials.controls[control]), parent, is_full))
+    return found
+
+
+def _owners(trials: Trials, bones: RigBones) -> IntArray:
+    """(N,) the control of each bone; -1 if none rotates it.
+
+    If several controls rotate a bone about its own head, its control is the one that rotates most of the mesh;
+    controls that do not move the bones below only bend the mesh of a limb. If no control rotates the bone about its own
+    head, its control is the innermost one that rotates it.
+    """
+    turned = trials.follows
+    rows = [trials.bones.index(name) for name in trials.controls]
+    # If two controls rotate the same mesh bones, the outer one also rotates the other.
+    deform, others = turned[:, bones.deform].sum(axis=1), turned[:, rows].sum(axis=1) / (len(turned) + 1.0)
+    stays = np.linalg.norm(trials.moved, axis=-1) < _NEAR * bones.lengths
+    carried, leaves = trials.carried, np.zeros(trials.full.shape, dtype=bool)
+    for bone in np.flatnonzero(bones.deform & (bones.parents >= 0)):
+        leaves[:, bones.parents[bone]] |= ~carried[:, bone]
+    pivoting = turned & stays & ~leaves
+    inner = np.argmin(np.where(turned, (deform + others)[:, None], np.inf), axis=0)
+    outer = np.argmax(np.where(pivoting, (deform - others)[:, None], -1.0), axis=0)
+    owners = np.where(pivoting.any(axis=0), outer, inner)
+    return np.where(turned.any(axis=0), owners, -1)
+
+
+def _representative(
+    trials: Trials, bones: RigBones, owners: IntArray, control: int, members: Sequence[int], taken: set[int]
+) -> int:
+    """The bone that represents all bones that a control rotates.
+
+    In order of preference: a bone rotated about its own head, the topmost, a bone that also follows twist, the longest,
+    a bone below one of the body, a bone of the mesh.
+    """
+    head = trials.rest[trials.bones.index(trials.controls[control]), :3, 3]
+    full = trials.full[control]
+    own = [int(bone) for bone in np.flatnonzero(owners == control) if bones.names[int(bone)] not in bones.controls]
+    # Include bones that coincide with a bone of the mesh.
+    heads, axes = trials.rest[:, :3, 3], trials.rest[:, :3, 1]
+    apart = np.linalg.norm(heads[own][:, None] - heads[members], axis=-1)
+    along = axes[own] @ axes[members].T
+    alike = ((apart < _NEAR * bones.lengths[own][:, None]) & (along > _ALONG)).any(axis=1)
+    candidates = [bone for bone, coincides in zip(own, alike, strict=True) if coincides or bone in members]
+    # If the mesh follows controls directly, the controls form the body.
+    candidates = candidates or list(members)
+
+    def worth(bone: int) -> tuple[bool, int, bool, float, bool, bool, int]:
+        pivots = bool(np.linalg.norm(trials.rest[bone, :3, 3] - head) < _NEAR * bones.lengths[bone])
+        top = 0 if pivots else -len(bones.above(bone))
+        length = float(round(bones.lengths[bone] / bones.lengths.max(), 4))
+        return pivots, top, bool(full[bone]), length, int(bones.parents[bone]) in taken, bool(bones.deform[bone]), -bone
+
+    return max(candidates, key=worth)
+
+
+def _parents(trials: Trials, bones: RigBones, owners: IntArray, chosen: Mapping[int, int]) -> dict[int, int]:
+    """The parent of each bone of the body: the next body bone above it, or else the one that rotates it."""
+    parents = dict.fromkeys(chosen.values(), -1)
+    turned = trials.follows
+    over = {control: [int(owners[up]) for up in bones.above(bone)] for control, bone in chosen.items()}
+    inner = sorted(chosen, key=lambda control: (int(turned[control].sum()), control))
+    turning = {control: [each for each in inner if turned[each, bone]] for control, bone in chosen.items()}
+    for candidates in (over, turning):
+        for control, bone in chosen.items():
+            for each in candidates[control] if parents[bone] < 0 else ():
+                above = chosen.get(each, bone)
+                # A bone cannot be below itself.
+                while above not in (-1, bone):
+                    above = parents[above]
+                if above < 0:
+                    parents[bone] = chosen[each]
+                    break
+    return parents
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The names of the controls that a control's frame follows; "" for none.
+
+    The frame rotates with the first one, and by a `share` with the second. Its head is fixed to the third.
+    """
+
+    turns_with: str = ""
+    shares_turn: str = ""
+    share: float = 0.0
+    moves_with: str = ""
+
+
+def find_frames(trials: Trials, written: Collection[str]) -> dict[str, Frame]:
+    """The frame of each control: the innermost written control that it follows."""
+    is_written = np.array([name in written for name in trials.controls])
+    rows = [trials.bones.index(name) for name in trials.controls]
+    full, shares, carried = trials.full[:, rows], trials.shares[:, rows], trials.carried[:, rows]
+    heads = trials.rest[rows, :3, 3]
+    apart = np.linalg.norm(heads[:, None] - heads[None], axis=-1) > _NO_ARM * np.ptp(heads, axis=0).max()
+    # Outer controls rotate more other controls; if two rotate the same ones, the outer one rotates more bones.
+    sizes = full.sum(axis=1) + trials.full.sum(axis=1) / (1.0 + len(trials.bones))
+
+    def innermost(chosen: BoolArray) -> str:
+        found = np.flatnonzero(chosen)
+        return trials.controls[found[np.argmin(sizes[found])]] if len(found) else ""
+
+    frames = {}
+    for column, name in enumerate(trials.controls):
+        others = is_written & (np.arange(len(rows)) != column)
+        first = innermost(others & full[:, column])
+        # Ignore a control that rotates the leader and this control by the same share, because it acts through the
+        # leader.
+        leader = trials.controls.index(first) if first else column
+        own = np.isnan(shares[:, leader]) | (np.abs(shares[:, column] - shares[:, leader]) > _NONE) | (not first)
+        part = others & own & (shares[:, column] > _NONE) & (shares[:, column] < 1.0 - _NONE)
+        second = innermost(part)
+        share = float(shares[trials.controls.index(second), column]) if second else 0.0
+        rest = np.abs(shares[:, column] - (1.0 - share)) < _NONE
+        if second:
+            # Two controls that do not rotate each other share the rotation; a control that rotates both is further out.
+            row = trials.controls.index(second)
+            first = innermost(part & rest & ~full[row] & ~full[:, row]) or first
+        moving = others & carried[:, column] & (apart[:, column] | full[:, column])
+        frames[name] = Frame(first, second, round(share, 3), innermost(moving))
+    return frames

@@ -12,14 +12,13 @@ from ...core import forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import rotation_vector_from_matrix
-from ..rig.armature import nearest_rotations
+from ..rig.armature import as_array, meters_per_unit, nearest_rotations
 from ..rig.keying import key_in_steps
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch
-from ..rig.spaces import as_array, meters_per_unit
 from ..settings.control import FabrikControlRig
-from .limbs import LimbOnIk, Update, bring_limbs, limbs_that_stay, place_limbs
+from .limbs import LimbOnIk, Update, limbs_kept_on_ik, place_limbs, place_limbs_directly
 from .model import ControlModel
-from .switches import hand_over, keyed_switches, set_along
+from .switches import keyed_switches, switch_limbs, with_linked_values
 
 # Meters. If a location changes by less, its value is not changed.
 _LEAST_MOVE: Final = 1e-7
@@ -79,7 +78,7 @@ class ControlWriter:
         rows = [kept.carriers[name] for name in skeleton.names]
         posed = rows if bones is None else [rows[bone] for bone in bones]
         led = dict.fromkeys(row.switch for row in posed if row.switch)
-        self.limbs = limbs_that_stay(armature, kept, led, known, baked=baked)
+        self.limbs = limbs_kept_on_ik(armature, kept, led, known, baked=baked)
         self.on_fk = {path: kept.switches[path].fk for path in led if baked or path not in self.limbs}
         self.leaving: dict[str, LimbOnIk] = {}
         # Limbs without a posed bone, and bones below them, are left to the rig.
@@ -87,7 +86,7 @@ class ControlWriter:
         for row in rows:
             if row.name not in names and ((row.switch and row.switch not in led) or row.parent in self._left):
                 self._left.add(row.name)
-        self._before_switches = {path: read_switch(armature, path) for path in set_along(kept, self.on_fk)}
+        self._before_switches = {path: read_switch(armature, path) for path in with_linked_values(kept, self.on_fk)}
         self._is_root, self._baked = not rows[0].parent, baked
         self._model: ControlModel | None = None
         self._groups: list[ChannelGroup] = []
@@ -106,13 +105,13 @@ class ControlWriter:
 
         exactly: bring all bones of limbs on IK as near to their poses as their controls can.
         """
-        model = self.made_ready()
+        model = self.ready_model()
         self._wanted = forward_kinematics(self._skeleton, rotations, head)
         self._apply(model, self._wanted)
         self._place_limbs(exactly=exactly, most=None if exactly else _STEPS_OF_A_MOVE)
         if self.leaving:
             every = list(self.leaving.values())
-            bring_limbs(self._update, every, [self._wanted_of(limb) for limb in every])
+            place_limbs_directly(self._update, every, [self._wanted_of(limb) for limb in every])
 
     def settle(self) -> list[str]:
         """Check the body's pose and correct it; returns a warning on each bone that cannot be corrected."""
@@ -132,7 +131,7 @@ class ControlWriter:
                 self._place_limbs(off, exactly=True)
                 self._apply(self._look(), self._wanted)
         self._update()
-        return [said(self._kept, each, self.limbs) for each in self.deviations()]
+        return [deviation_warning(self._kept, each, self.limbs) for each in self.deviations()]
 
     def _is_there(self, limb: LimbOnIk) -> bool:
         """Whether a limb on IK is as near to its wanted pose as the closed form can bring it."""
@@ -149,13 +148,13 @@ class ControlWriter:
             place_limbs(self._update, by_steps, [self._wanted_of(limb) for limb in by_steps], most)
         at_once = [limb for limb in every if limb.is_simple and not exactly]
         if at_once:
-            bring_limbs(self._update, at_once, [self._wanted_of(limb) for limb in at_once])
+            place_limbs_directly(self._update, at_once, [self._wanted_of(limb) for limb in at_once])
 
     def _wanted_of(self, limb: LimbOnIk) -> FloatArray:
         """(B, 4, 4) wanted matrices of a limb's bones; bones outside the tree keep their current ones."""
         assert self._wanted is not None
         rows = {name: row for row, name in enumerate(self._skeleton.names)}
-        wanted, here = self._wanted, limb.stands()
+        wanted, here = self._wanted, limb.current_matrices()
         return np.array(
             [wanted[rows[bone]] if bone in rows else each for bone, each in zip(limb.bones, here, strict=True)]
         )
@@ -169,7 +168,7 @@ class ControlWriter:
         left = []
         for path in [path for path in self.limbs if path in off]:
             if self._kept.limbs == "AUTO" and not self._kept.switches[path].only_ik:
-                self._held[-1].put_back(self.limbs.pop(path).controls)
+                self._held[-1].restore_keys(self.limbs.pop(path).controls)
                 self.switch([path], to_ik=False)
                 left.append(
                     f"The limb of {off[path].bone!r} was switched to FK: with IK it would be off by {_apart(off[path])}"
@@ -179,12 +178,12 @@ class ControlWriter:
     def switch(self, paths: Iterable[str], *, to_ik: bool) -> None:
         """Switch limbs to IK without stretch, or to FK."""
         switches = {path: self._kept.switches[path] for path in paths}
-        hand_over(self._rig, self._kept, {path: each.ik if to_ik else each.fk for path, each in switches.items()})
+        switch_limbs(self._rig, self._kept, {path: each.ik if to_ik else each.fk for path, each in switches.items()})
 
     def take_back(self) -> None:
         """Restore the controls' channels."""
         for each in self._held:
-            each.put_back()
+            each.restore_keys()
 
     def deviations(self) -> list[Deviation]:
         """The bones that miss their written pose.
@@ -214,10 +213,10 @@ class ControlWriter:
         for path in keyed_switches(self._kept, self.switched()):
             key_in_steps(self._rig, path, frame, self._before_switches[path])
 
-    def made_ready(self) -> ControlModel:
+    def ready_model(self) -> ControlModel:
         """The model of the controls, with the written limbs on FK."""
         if self._model is None:
-            hand_over(self._rig, self._kept, self.on_fk)
+            switch_limbs(self._rig, self._kept, self.on_fk)
             if self.switched():
                 self._update()
             self._model = self._look()
@@ -251,20 +250,20 @@ def deviations(
     distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)
     turns = np.swapaxes(nearest_rotations(posed[:, :3, :3]), 1, 2) @ wanted[:, :3, :3]
     angles = np.linalg.norm(rotation_vector_from_matrix(turns), axis=1)
-    leans = np.arctan2(np.hypot(turns[:, 0, 1], turns[:, 2, 1]), turns[:, 1, 1])
+    swings = np.arctan2(np.hypot(turns[:, 0, 1], turns[:, 2, 1]), turns[:, 1, 1])
     meters = meters_per_unit(rig)
     most = max(MOST_OFF[0] / meters, _MOST_OFF_OF_SIZE * float(np.ptp(wanted[:, :3, 3], axis=0).max()))
     found = []
     for row in np.flatnonzero((distances > most) | (angles > MOST_OFF[1])).tolist():
         carrier = kept.carriers[names[row]]
         # If the rig determines the twist, compare only the swing.
-        angle = float((leans if carrier.found == "SWINGS" else angles)[row])
+        angle = float((swings if carrier.found == "SWINGS" else angles)[row])
         if carrier.control in rig.pose.bones and (distances[row] > most or angle > MOST_OFF[1]):
             found.append(Deviation(names[row], meters * float(distances[row]), angle))
     return found
 
 
-def said(kept: FabrikControlRig, deviation: Deviation, on_ik: Collection[str] = ()) -> str:
+def deviation_warning(kept: FabrikControlRig, deviation: Deviation, on_ik: Collection[str] = ()) -> str:
     """A warning on a bone that its control cannot bring to its pose.
 
     on_ik: the switches of limbs on IK.

@@ -17,21 +17,18 @@ from ...core.rotations import (
     quaternion_from_matrix,
 )
 from ...markers.steps import finish
-from ..capture.clip import scene_rate
+from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import why_no_target
 from ..goals.places import sample_steps
-from ..posing.drag.setup import DragSettings, DragSetup
-from ..rig.actions import check_action
-from ..rig.armature import RigError, check_bones, check_editable, check_rig
+from ..posing.drag import DragSettings, DragSetup
+from ..rig.armature import RigError, bone_offset, check_bones, check_editable, check_rig, meters_per_unit
+from ..rig.keyframes import check_action, check_not_shared
 from ..rig.pose_writer import PoseKeeper
-from ..rig.spaces import bone_offset, meters_per_unit
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
-from .contacts import Contact, Stand, find_contacts
-from .keys import Change, changes_of, new_channels, write_changes
-from .replaced import keep_before, keep_written, put_back
-from .span import Extent, Span, check_on_fk, span_over
+from .keys import Change, changes_of, complete_record, new_channels, restore_keys, start_record, write_changes
+from .span import Contact, Extent, PointContact, Span, check_on_fk, find_contacts, span_over
 from .take import Take, every_curve, is_animated, tree_of
 
 # Share of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.
@@ -55,7 +52,7 @@ class HoldSettings:
 class _Held:
     """A bone's head or tail that is held at its position on frame `at`."""
 
-    stand: Stand
+    stand: PointContact
     at: float
 
 
@@ -83,7 +80,7 @@ def add_hold(
     ease = max(chosen.ease, 1.0)
     ends = frames[0] - ease, frames[1] + ease
     at = here if frames[0] <= here <= frames[1] else frames[0]
-    return _add(context, armature, bone, [_Held(Stand(bone, chosen.point, *frames), at)], ends, chosen)[1]
+    return _add(context, armature, bone, [_Held(PointContact(bone, chosen.point, *frames), at)], ends, chosen)[1]
 
 
 def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: int) -> tuple[str, str]:
@@ -99,7 +96,7 @@ def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: 
     check_action(armature, new=False)
     name: str = holds[number].name
     record = holds[number].replaced
-    stay, is_found = (0, False) if record is None else put_back(armature, record)
+    stay, is_found = (0, False) if record is None else restore_keys(armature, record)
     holds.remove(number)
     if record is not None and record.users == 0:
         bpy.data.actions.remove(record)
@@ -115,6 +112,7 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
     Removes holds from earlier calls first. ease: maximum number of frames to ease in and out; None for half a second.
     """
     check_rig(armature)
+    check_not_shared(armature)
     holds = rig_settings(armature).holds
     for number in range(len(holds) - 1, -1, -1):
         if holds[number].is_contact:
@@ -138,7 +136,7 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
         before = max((each.last for each in others if each.last < contact.first), default=-np.inf)
         after = min((each.first for each in others if each.first > contact.last), default=np.inf)
         ends = max(contact.first - most, before), min(contact.last + most, after)
-        chosen = HoldSettings(contact.stands[0].point, hold_rotation=False, ease=most)
+        chosen = HoldSettings(contact.point_contacts[0].point, hold_rotation=False, ease=most)
         hold, missed = _add(context, armature, contact.bone, _held_contact(contact), ends, chosen)
         hold.is_contact = True
         said.append(missed)
@@ -150,9 +148,9 @@ def _held_contact(contact: Contact) -> list[_Held]:
 
     The first point has the longest contact. It is usually the ball of the foot.
     """
-    together = max(each.first for each in contact.stands), min(each.last for each in contact.stands)
+    together = max(each.first for each in contact.point_contacts), min(each.last for each in contact.point_contacts)
     found = []
-    for stand in contact.stands:
+    for stand in contact.point_contacts:
         first, last = together if together[0] <= together[1] else (stand.first, stand.last)
         found.append(_Held(stand, np.floor(0.5 * (first + last))))
     return sorted(found, key=lambda each: each.stand.first - each.stand.last)
@@ -191,9 +189,9 @@ def _add(
     try:
         changes, miss = _held_changes(scene, armature, span, held, settings)
         curves = [change.curve for change in changes]
-        record = keep_before(armature, name, curves, span.ends)
+        record = start_record(armature, name, curves, span.ends)
         write_changes(armature, changes, also, span.ends)
-        keep_written(record, curves, span.ends)
+        complete_record(record, curves, span.ends)
     finally:
         keeper.restore(armature.pose.bones.keys())
     hold = rig_settings(armature).holds.add()
@@ -213,6 +211,7 @@ def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], s
     check_rig(armature)
     check_editable(armature)
     check_action(armature, new=False)
+    check_not_shared(armature)
     check_bones(armature, bone)
     if not is_animated(armature):
         raise RigError(f"{armature.name!r} has no animation to hold: bake or key some first")

@@ -17,15 +17,13 @@ from ...core.edit import EditPoses, EditSolver, between
 from ...core.model.bodies import effector_offset
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ..control.posed_rig import posed_rig
-from ..goals.effectors import take_pins_along
-from ..goals.support import floor_of
-from ..posing.drag.session import SHOWN, Drag, StepResult, begin_drag
-from ..posing.drag.setup import DragSettings, DragSetup
-from ..rig.actions import check_action
-from ..rig.armature import RigError, check_bones, check_editable, check_rig
+from ..goals.body import floor_of
+from ..goals.effectors import move_pins_with
+from ..posing.drag import SHOWN, Drag, DragSettings, DragSetup, StepResult, begin_drag
+from ..rig.armature import RigError, check_bones, check_editable, check_rig, object_scale
+from ..rig.keyframes import check_action, check_not_shared
 from ..rig.keying import is_auto_keying
 from ..rig.pose_writer import PoseKeeper
-from ..rig.spaces import object_scale
 from ..settings.control import solved_bone
 from ..settings.rig import rig_settings
 from .keys import changes_of, new_channels, write_changes, write_layer
@@ -118,7 +116,7 @@ class SpreadDrag:
         worst = self._alone[int(np.argmax([pose.error for pose in poses]))]
         return worst.problem.why_short(worst.session)
 
-    def ways(self) -> tuple[FloatArray, FloatArray]:
+    def paths_before_and_after(self) -> tuple[FloatArray, FloatArray]:
         """The old and the new path of the dragged point, (F, 3) each on the span's frames, in world space."""
         shift = np.asarray((self._asked or (self.start, None))[0], dtype=np.float64) - self.start
         return self._own_way, self._own_way + self._span.shares[:, None] * shift
@@ -139,7 +137,7 @@ class SpreadDrag:
         names = span.model.skeleton.names
         self._keeper.restore([span.take.place, *(span.take.posed.holder(names[bone]) for bone in self._coarse.bones)])
         context.view_layer.update()
-        take_pins_along(self._armature, self._dragged)
+        move_pins_with(self._armature, self._dragged)
         return changed
 
     def _write(self, found: EditPoses) -> int:
@@ -175,7 +173,7 @@ class SpreadDrag:
                 rotations[:, place] = np.nan
             elif turn is not None:
                 vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
-                rotations[:, place] = _turned(rotations[:, place], vector, self._dragged[effector.bone][0], shares)
+                rotations[:, place] = _rotated(rotations[:, place], vector, self._dragged[effector.bone][0], shares)
         return targets, rotations
 
 
@@ -202,11 +200,13 @@ def begin_spread(
     if not is_animated(armature):
         raise RigError(f"{armature.name!r} has no keys to edit: bake or key some motion first")
     check_action(armature, new=False)
+    if "LAYER" not in spread.to:
+        check_not_shared(armature)
     context.view_layer.update()
     return SpreadDrag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()), point, spread)
 
 
-def _turned(rotations: FloatArray, turn: Vector, side: float, shares: FloatArray) -> FloatArray:
+def _rotated(rotations: FloatArray, turn: Vector, side: float, shares: FloatArray) -> FloatArray:
     """(F, 4) rotations, rotated by (F,) shares of a rotation vector in armature space; mirrored if side is -1."""
     vectors = shares[:, None] * (turn.x, side * turn.y, side * turn.z)
     return product(quaternion_from_rotation_vector(vectors), rotations)

@@ -15,8 +15,7 @@ from ...core import Effector
 from ...core.model.skeleton import Skeleton
 from ...human.naming_schemes import match
 from ..rig import keyframes
-from ..rig.armature import RigError, check_bones, check_editable
-from ..rig.spaces import BONE_HEAD, armature_point, meters_per_unit
+from ..rig.armature import BONE_HEAD, RigError, armature_point, check_bones, check_editable, meters_per_unit
 from ..settings.control import solved_bone
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
@@ -30,7 +29,7 @@ class Partner(NamedTuple):
     offset: tuple[float, float, float]
 
 
-def carrying_bone(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> str:
+def target_bone_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> str:
     """The bone of the rig that is a target, or to which a target is parented; "" if there is none."""
     if holder == rig:
         return bone
@@ -39,7 +38,7 @@ def carrying_bone(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) ->
 
 def partner_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> Partner | None:
     """The point of a rig's bone that a target is fixed to; None if it is not fixed to a bone."""
-    carrier = carrying_bone(rig, holder, bone)
+    carrier = target_bone_of(rig, holder, bone)
     if not carrier or carrier not in rig.pose.bones:
         return None
     if holder == rig:
@@ -63,7 +62,7 @@ def close_loops(
     """
     closed = list(effectors)
     for _ in closed:
-        turned = {bone for effector in closed for bone in turning_bones(skeleton, effector)}
+        turned = {bone for effector in closed for bone in rotating_bones(skeleton, effector)}
         turned = {bone for bone in turned if skeleton.names[bone] not in held}
         chased = [
             (index, partner)
@@ -80,7 +79,7 @@ def close_loops(
     return closed
 
 
-def turning_bones(skeleton: Skeleton, effector: Effector) -> set[int]:
+def rotating_bones(skeleton: Skeleton, effector: Effector) -> set[int]:
     """The bones, as indices in the skeleton, whose rotation moves an effector.
 
     For a loop, the bones that move one side relative to the other.
@@ -166,7 +165,7 @@ def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) ->
     return ""
 
 
-def closes(rig: bpy.types.Object, effector: FabrikEffector | FabrikMarker) -> Partner | None:
+def loop_partner(rig: bpy.types.Object, effector: FabrikEffector | FabrikMarker) -> Partner | None:
     """The point of one of the rig's own bones that is an effector's target; None for other targets."""
     goal = goal_of(effector)
     return None if isinstance(goal, Pin) or effector.target is None else partner_of(rig, *goal)
@@ -301,7 +300,7 @@ def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -
         raise RigError(trouble)
     markers = mapped_markers(rig)
     if not markers:
-        raise RigError(f"{rig.name!r} has no mapped markers: match its markers to bones first")
+        raise RigError(f"{rig.name!r} has no matched markers: match its markers to bones first")
     for marker in markers:
         if marker.bone not in rig.pose.bones:
             raise RigError(
@@ -399,7 +398,7 @@ def set_pin(pin: FabrikEffector, bone: bpy.types.PoseBone) -> None:
     pin.pin_rotation = bone.matrix.to_quaternion()
 
 
-def take_pins_along(armature: bpy.types.Object, bones: Collection[str]) -> None:
+def move_pins_with(armature: bpy.types.Object, bones: Collection[str]) -> None:
     """Move the pins of posed bones to their current poses."""
     for pin in rig_settings(armature).effectors:
         if pin.kind == "PIN" and pin.bone in bones:

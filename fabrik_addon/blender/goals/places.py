@@ -14,8 +14,8 @@ from ...core.arrays import BoolArray, FloatArray, times
 from ...core.errors import TargetError
 from ...markers.steps import finish
 from ..rig import keyframes
+from ..rig.armature import as_array
 from ..rig.keyframes import bone_path
-from ..rig.spaces import as_array
 from ..settings.markers import MARKER_NAME, MARKER_STEP
 from .effectors import Partner, Pin, Target
 from .problem import RigProblem
@@ -149,7 +149,7 @@ def _is_there(target: Target, keyed: Iterable[FloatArray], frames: FloatArray) -
 def _is_plain(target: Target) -> bool:
     """Whether a target is an empty that only keyframes of its location move."""
     holder, bone = target
-    if bone or holder.type != "EMPTY" or is_led(holder):
+    if bone or holder.type != "EMPTY" or has_other_drivers(holder):
         return False
     return all(curve.data_path == "location" and is_simple(curve) for curve in keyframes.curves(holder))
 
@@ -163,12 +163,12 @@ def is_simple(curve: bpy.types.FCurve) -> bool:
 def is_still(target: Target) -> bool:
     """Whether a target is an object that neither keys nor other objects move; its bones may move."""
     holder, bone = target
-    if bone or is_led(holder):
+    if bone or has_other_drivers(holder):
         return False
     return not any(curve.data_path.startswith(_TRANSFORM_PATHS) for curve in keyframes.curves(holder))
 
 
-def is_led(holder: bpy.types.Object) -> bool:
+def has_other_drivers(holder: bpy.types.Object) -> bool:
     """Whether an object's location depends on more than its own channels and its action's keys."""
     if holder.parent is not None or holder.constraints or holder.rigid_body is not None:
         return True
@@ -252,7 +252,7 @@ def _is_near(frame: Any, before: Any, after: Any, step: float) -> Any:
     return on_key | (after - before <= _SEEN_STEPS * step)
 
 
-class Places(NamedTuple):
+class SampledTargets(NamedTuple):
     """Targets of E effectors, on one frame or on F, in the space of their tree.
 
     points: ([F,] E, 3), NaN for a marker that is not visible. rotations: ([F,] E, 4) w x y z; None if no effector has a
@@ -276,14 +276,14 @@ class Places(NamedTuple):
             bend_targets=self.bends,
         )
 
-    def part(self, frames: slice | int) -> "Places":
+    def part(self, frames: slice | int) -> "SampledTargets":
         """The targets on some of the frames."""
-        return Places(*(None if each is None else each[frames] for each in self))
+        return SampledTargets(*(None if each is None else each[frames] for each in self))
 
 
-def present_places(
+def current_targets(
     graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, problem: RigProblem
-) -> Places:
+) -> SampledTargets:
     """The current targets. Does not change the frame, so objects that were moved by hand stay there."""
     space = tree_space(rig.evaluated_get(graph), problem)
     armature = as_array(rig.evaluated_get(graph).matrix_world)
@@ -298,7 +298,7 @@ def present_places(
     for row, bend in enumerate(problem.bends):
         if bend is not None:
             bends[row] = _world_matrix(graph, armature, bend)[:3, 3]
-    return places_in(space, problem, world[:, :3, 3], world, bends)
+    return targets_in_space(space, problem, world[:, :3, 3], world, bends)
 
 
 def sampled_steps(
@@ -309,7 +309,7 @@ def sampled_steps(
     smooth: Callable[[FloatArray], FloatArray] | None = None,
     *,
     recorded: bool = False,
-) -> Generator[float, None, tuple[list[tuple[Places, FloatArray]], FloatArray]]:
+) -> Generator[float, None, tuple[list[tuple[SampledTargets, FloatArray]], FloatArray]]:
     """The targets of each tree on F frames, in small steps; yields the share done.
 
     smooth: a filter for the world positions (F, E, 3), before they are converted to the trees' spaces. recorded: the
@@ -339,7 +339,7 @@ def sampled_steps(
         if _turning(tree):
             world = np.stack([turned.get(goal, unturned) for goal in tree.targets], axis=1)
         bends = np.stack([nothing if bend is None else seen[bend] for bend in tree.bends], axis=1)
-        places = places_in(space, tree, np.stack([seen[goal] for goal in tree.targets], axis=1), world, bends)
+        places = targets_in_space(space, tree, np.stack([seen[goal] for goal in tree.targets], axis=1), world, bends)
         found.append((places, space))
     return found, armature
 
@@ -354,9 +354,9 @@ def _turning(problem: RigProblem) -> list[Target | Pin | Partner]:
     return [goal for goal, effector in pairs if effector.rotation_weight > 0.0]
 
 
-def places_in(
+def targets_in_space(
     space: FloatArray, problem: RigProblem, points: FloatArray, world: FloatArray | None, bends: FloatArray
-) -> Places:
+) -> SampledTargets:
     """Convert targets from world space to the space of a tree.
 
     space: (..., 4, 4) matrices from the tree's space to the world. points: (..., E, 3) positions. world: (..., E, 4, 4)
@@ -366,7 +366,7 @@ def places_in(
     into = np.linalg.inv(space[:1] if stays else space)[..., None, :, :]
     rotations = quaternions(into @ world) if world is not None and _turning(problem) else None
     toward = _moved(into, bends) if any(bend is not None for bend in problem.bends) else None
-    return Places(_moved(into, points), rotations, toward)
+    return SampledTargets(_moved(into, points), rotations, toward)
 
 
 def _moved(matrices: FloatArray, points: FloatArray) -> FloatArray:

@@ -16,27 +16,25 @@ from ...core.kernel.hanging import HangFrom
 from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
 from ..control.posed_rig import posed_rig
-from ..rig.armature import RigError, Tree, check_unscaled, cut_tree, freeze
+from ..rig.armature import RigError, Tree, check_unscaled, cut_tree, freeze, solved_slides, stretched
 from ..rig.locks import WithLocks
-from ..rig.posture_masses import masses_of
-from ..rig.stretch import solved_slides, stretched
 from ..settings.limit_properties import read_limits
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
+from .body import collision_of, floor_of, masses_of, support_of
 from .effectors import (
     Partner,
     Pin,
     Target,
     bend_of,
-    carrying_bone,
     close_loops,
-    closes,
     core_effector,
     goal_of,
-    turning_bones,
+    loop_partner,
+    rotating_bones,
+    target_bone_of,
 )
-from .support import collision_of, floor_of, support_of
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ class RigProblem:
         """The locks of the solved bones, by index in the skeleton, relative to local rotations (J, 4)."""
         return posed_rig(self.rig).locks(self.tree.skeleton, self.bones, rotations)
 
-    def around(self, tree: Tree, locked: Collection[str]) -> "RigProblem":
+    def for_pose(self, tree: Tree, locked: Collection[str]) -> "RigProblem":
         """Copy this problem for a tree in another pose; the bones in `locked` may not rotate."""
         held = {**self.held, **dict.fromkeys(locked, "its rotation is locked")}
         bones = [bone for bone in self.bones if tree.skeleton.names[bone] not in locked]
@@ -147,17 +145,17 @@ class RigProblem:
             collision=collision_of(rig, skeleton),
         )
 
-    def edit_model(self, *, parted: bool = False) -> EditModel:
-        """The model of a change over frames; parted: of one that removes self-collisions."""
+    def edit_model(self, *, separate: bool = False) -> EditModel:
+        """The model of a change over frames; separate: of one that removes self-collisions."""
         rig, skeleton = self.rig, self.tree.skeleton
-        collision = collision_of(rig, skeleton, always=parted)
+        collision = collision_of(rig, skeleton, always=separate)
         masses = masses_of(rig, skeleton)
         turning = self.bone_names
-        return EditModel(skeleton, self.effectors, masses, self.limits, turning, self.free_root, collision, parted)
+        return EditModel(skeleton, self.effectors, masses, self.limits, turning, self.free_root, collision, separate)
 
     def why_short(self, solver: DragSolver) -> str:
         """A text about why effectors miss their targets in a solver's pose; "" if there is no reason."""
-        holder = solver.holding()
+        holder = solver.blocking_constraint()
         if holder is None:
             return ""
         pinned = {each.bone: each.shown_bone for each in enabled_effectors(self.rig) if each.kind == "PIN"}
@@ -195,7 +193,7 @@ def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collecti
     """(E, J) whether rotating a bone that is not held moves an effector."""
     turned = np.zeros((len(effectors), len(skeleton)), dtype=bool)
     for row, effector in zip(turned, effectors, strict=True):
-        row[sorted(turning_bones(skeleton, effector))] = True
+        row[sorted(rotating_bones(skeleton, effector))] = True
     turned[:, [name in held for name in skeleton.names]] = False
     return turned
 
@@ -216,7 +214,7 @@ def find_problems(
     posed = posed_rig(rig)
     owned = posed.owned
     held = {**posed.frozen, **owned}
-    partners = [closes(rig, effector) for effector in enabled]
+    partners = [loop_partner(rig, effector) for effector in enabled]
     ends = {effector.bone for effector in enabled} | {each.bone for each in partners if each is not None}
     found = []
     for tree, carrier in (part for whole in posed.trees() for part in cut_tree(whole, owned, ends)):
@@ -228,7 +226,8 @@ def find_problems(
         alone = [sentence for problem in found for sentence in problem.left_alone]
         if alone:
             raise RigError(
-                f"No bone that can rotate moves a target or pin of {rig.name!r} ({alone[-1]}): choose other bones"
+                f"The bones that could move targets and pins of {rig.name!r} can't rotate ({alone[-1]}): choose "
+                "other bones"
             )
         raise RigError(
             f"The targets and pins of {rig.name!r} are at the root's head, which no bone can move: choose others"
@@ -237,7 +236,7 @@ def find_problems(
     solved = {name for problem in moved for name in problem.bone_names}
     for problem in moved:
         for target in (*problem.targets, *problem.bends):
-            bone = "" if target is None or isinstance(target, (Pin, Partner)) else carrying_bone(rig, *target)
+            bone = "" if target is None or isinstance(target, (Pin, Partner)) else target_bone_of(rig, *target)
             if bone and solved.intersection([bone, *(above.name for above in rig.pose.bones[bone].parent_recursive)]):
                 raise RigError(f"The target at bone {bone!r} moves with bones that reach for targets: choose another")
     return moved
@@ -254,7 +253,7 @@ def _problem_of(
 ) -> RigProblem:
     """The problem of one tree."""
     skeleton = tree.skeleton
-    partners = [closes(rig, effector) for effector in own]
+    partners = [loop_partner(rig, effector) for effector in own]
     effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)
     ends = {name for effector in effectors for name in (effector.bone, effector.target_bone) if name}
     on_way = {bone for name in ends for bone in skeleton.path(skeleton.index(name))}

@@ -100,7 +100,7 @@ def euler_box(limit: Limit | None) -> EulerBox:
     if limit is None:
         return EulerBox("XYZ", (None, None, None))
     if isinstance(limit, Ball | Polygon):
-        boxes = [_box_of_leans(limit, order) for order in _ORDERS]
+        boxes = [_box_of_swings(limit, order) for order in _ORDERS]
         sizes = [[_FULL_TURN if ends is None else ends[1] - ends[0] for ends in box.ranges] for box in boxes]
         return boxes[int(np.argmin(np.prod(sizes, axis=1)))]
     ends: dict[str, Range | None] = (
@@ -110,7 +110,7 @@ def euler_box(limit: Limit | None) -> EulerBox:
     return EulerBox("YXZ" if "Y" in ends else "XYZ", (x, y, z))
 
 
-def _box_of_leans(limit: Ball | Polygon, order: str) -> EulerBox:
+def _box_of_swings(limit: Ball | Polygon, order: str) -> EulerBox:
     """The box of a limit in an Euler order that starts with Y."""
     angles = _angles(order, _rotations(replace(limit, twist=_CLOSED), np.zeros(1)))
     low, high = angles.min(axis=0), angles.max(axis=0)

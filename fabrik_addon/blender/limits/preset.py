@@ -81,7 +81,7 @@ def described(preset: Preset) -> tuple[str, list[str]]:
     """The result of a preset: a line, and sentences about details for the user."""
     line = f"Human limits set on {len(preset.limits)} bones"
     if preset.unknown:
-        line += f"; not changed, because of their names: {first_few(preset.unknown)}"
+        line += f"; not changed, because their names are unknown: {first_few(preset.unknown)}"
     reasons = dict.fromkeys(preset.unplaced.values())
     alike = {reason: [name for name, why in preset.unplaced.items() if why == reason] for reason in reasons}
     sentences = [f"{first_few(names)}: {reason}" for reason, names in alike.items()]

@@ -11,9 +11,8 @@ from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
 from ..goals.problem import find_problems
 from ..rig import keyframes
-from ..rig.actions import check_action
 from ..rig.armature import RigError, check_editable
-from ..rig.keyframes import bone_path
+from ..rig.keyframes import bone_path, check_action
 from ..rig.keying import key_channels, key_in_steps, why_no_key
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.control import solved_parents

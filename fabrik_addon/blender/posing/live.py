@@ -135,7 +135,7 @@ def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[b
         rigs = list(TopologicalSorter(leaders).static_order())
     for rig in rigs:
         led = not posed.isdisjoint(leaders[rig])
-        if updated is None or led or not updated.isdisjoint(_heeded(rig)):
+        if updated is None or led or not updated.isdisjoint(_followed_effectors(rig)):
             if led:
                 _evaluate(graph)
                 posed.clear()
@@ -147,7 +147,7 @@ def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[b
 
 def _on_the_way() -> list[Any]:
     """The sessions whose joints are still catching up."""
-    return [tree for rig in _WATCHED.posed.values() for tree in rig.values() if tree.is_on_the_way]
+    return [tree for rig in _WATCHED.posed.values() for tree in rig.values() if tree.is_catching_up]
 
 
 def go_on() -> float | None:
@@ -159,7 +159,7 @@ def go_on() -> float | None:
         # Accessing the evaluated scene evaluates it, which would crash a render.
         return _PAUSE
     for session in _on_the_way():
-        session.goes_on = True
+        session.may_continue = True
     graph = bpy.context.evaluated_depsgraph_get()
     _pose_all(graph, graph.scene, None)
     return None
@@ -167,7 +167,7 @@ def go_on() -> float | None:
 
 def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
     """Pose a rig, and store the reason for the sidebar if it cannot be posed."""
-    from .live_pose import try_pose
+    from .solve import try_pose
 
     kept = rig_settings(rig)
     if rig.session_uid in _WATCHED.failed:
@@ -202,7 +202,7 @@ def _is_there(rig: bpy.types.Object, graph: bpy.types.Depsgraph) -> bool:
         return False
 
 
-def _heeded(rig: bpy.types.Object) -> set[bpy.types.ID | None]:
+def _followed_effectors(rig: bpy.types.Object) -> set[bpy.types.ID | None]:
     """The data-blocks that a rig's pose depends on, including the rig."""
     heeded: set[bpy.types.ID | None] = {rig, rig.data}
     for effector in enabled_effectors(rig):
@@ -214,7 +214,7 @@ def _leaders(rigs: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, set[bpy
     """For each rig, the other rigs that its targets belong to, are parented to, or are constrained to."""
     if len(rigs) < 2:
         return {rig: set() for rig in rigs}
-    return {rig: _carriers(_heeded(rig) - {rig, rig.data, None}).intersection(rigs) - {rig} for rig in rigs}
+    return {rig: _carriers(_followed_effectors(rig) - {rig, rig.data, None}).intersection(rigs) - {rig} for rig in rigs}
 
 
 def _carriers(things: Iterable[Any]) -> set[Any]:

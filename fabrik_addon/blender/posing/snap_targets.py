@@ -10,12 +10,11 @@ from mathutils import Matrix, Quaternion, Vector
 from ...core.arrays import FloatArray
 from ...core.errors import first_few
 from ..goals.effectors import check_effectors, set_pin
-from ..goals.places import present_places, tree_space
+from ..goals.places import current_targets, tree_space
 from ..goals.problem import find_problems
-from ..limits.check_action import clamp_pose
-from ..rig.armature import RigError, check_editable
+from ..limits.action import clamp_pose
+from ..rig.armature import RigError, armature_point, check_editable
 from ..rig.legal import excess
-from ..rig.spaces import armature_point
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
@@ -109,7 +108,7 @@ def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Mo
     """Movements that rotate poles about their limbs, in the directions in which the limbs bend."""
     for problem in find_problems(rig):
         if any(bend is not None for bend in problem.bends):
-            places = present_places(context.evaluated_depsgraph_get(), context.scene, rig, problem)
+            places = current_targets(context.evaluated_depsgraph_get(), context.scene, rig, problem)
             space = tree_space(rig, problem)
             solved = problem.solver().problem
             pose = solved.bodies.pose(problem.tree.rotations[solved.bones], problem.tree.root_location)

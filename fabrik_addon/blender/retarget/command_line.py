@@ -16,8 +16,8 @@ from ..bake.batch import Take
 from ..bake.command_line import Command, add_files, add_options, add_rate, chosen_options
 from ..bake.file import ADVICE, open_rig, show_range, write_files
 from ..bake.report import BakeResult
-from ..capture.import_options import IMPORT_OPTIONS
 from ..settings.bake_options import RETARGET_OPTIONS, KeyOptions
+from ..settings.markers import IMPORT_OPTIONS
 from .door import is_file, retarget_from
 
 _DESCRIPTION: Final = (
@@ -30,7 +30,7 @@ _READ: Final = {"up_axis": IMPORT_OPTIONS["up_axis"]}
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of a retarget."""
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
-    text = "the motion (.bvh, .fbx, .glb, .usd, .npz or .mvnx); each of several is written to its own file"
+    text = "the motion (.bvh, .fbx, .glb, .usd, .npz or .mvnx); several motions are written to a file each"
     parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)
     add_files(parser, "CSV file for the errors of bones, hips, hands and feet")
     text = "map of the source bones to the bones of the rig; without it, bones are matched by name"
@@ -41,7 +41,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_rate(parser)
     add_options(parser.add_argument_group("Poses"), RETARGET_OPTIONS)
     add_options(parser.add_argument_group("Keys"), _BAKED)
-    parser.add_argument("--action", dest="action_name", default="", metavar="NAME", help="name of the action to write")
+    parser.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
 
 
 def _retarget(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]]:

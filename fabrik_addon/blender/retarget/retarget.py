@@ -1,6 +1,7 @@
-"""Retargets the motion of an armature: reads the source, solves, and writes keys."""
+"""Retargets the motion of an armature: the list of bone pairs, reading the source, and the poses."""
 
-from collections.abc import Generator, Mapping, Sequence
+import os
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeAlias
@@ -12,25 +13,23 @@ from ...core import Effector
 from ...core.arrays import FloatArray, IntArray
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix
 from ...human.naming_schemes import match
-from ...markers.steps import within
-from ...retarget.bodies import two_hips
+from ...markers.steps import finish, within
+from ...retarget.bodies import find_pairs, two_bodies_error
 from ...retarget.goals import RetargetSettings
 from ...retarget.motion import Motion, RetargetError
-from ...retarget.pairs import Pair
+from ...retarget.pairs import Pair, check_bone_map, read_bone_map, write_bone_map
 from ...retarget.take import Retargeted, retarget_steps
 from ..bake.bake import FindSteps, Steps, keyed_steps, timed
-from ..bake.jobs import BakedTree
+from ..bake.jobs import BakedTree, BakeSettings
 from ..bake.keys import check_root_motion
-from ..bake.settings import BakeSettings
-from ..capture.clip import scene_rate
+from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
 from ..goals.places import is_simple, is_still
 from ..goals.problem import RigProblem, rig_problem, root_mode
-from ..rig.armature import Tree, check_unscaled, nearest_rotations
+from ..rig.armature import Tree, check_unscaled, nearest_rotations, object_scale
 from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path
 from ..rig.legal import legal_pose
 from ..rig.rotation_modes import from_channels, property_name
-from ..rig.spaces import object_scale
 from ..settings.rig import rig_settings
 
 # Scales that differ from 1 by less than this count as 1, because importers round them.
@@ -242,7 +241,7 @@ def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
         return next((tree for tree in trees if pairs[0].bone in tree.skeleton.names), trees[0])
     known = [(name, tree) for tree in trees if (name := _named_hips(tree))]
     if len(known) > 1:
-        raise two_hips(known[0][0], known[1][0])
+        raise two_bodies_error(known[0][0], known[1][0])
     return known[0][1] if known else trees[0]
 
 
@@ -276,3 +275,54 @@ def _baked(problem: RigProblem, found: Retargeted, scale: FloatArray, frames: Se
         notes=(note,),
         doubts=found.doubts,
     )
+
+
+def match_bones(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Pair, ...]:
+    """Fill the rig's list with pairs matched by name; raises RetargetError for an invalid source or without a match."""
+    source = check_source(rig_settings(rig).retarget.source, rig)
+    frame = np.array([context.scene.frame_current])
+    motion, _ = finish(sample_source(context, source, rig, frame))
+    pairs = find_pairs(motion, body_of(rig).skeleton)
+    set_pairs(rig, pairs)
+    return pairs
+
+
+def set_pairs(rig: bpy.types.Object, pairs: Iterable[Pair]) -> None:
+    """Replace the rig's list of pairs."""
+    kept = rig_settings(rig).retarget
+    kept.pairs.clear()
+    for pair in pairs:
+        entry = kept.pairs.add()
+        entry.name, entry.source, entry.before, entry.share = pair.bone, pair.source, pair.before, pair.share
+    kept.active_pair = 0
+
+
+def pairs_of(rig: bpy.types.Object) -> list[Pair]:
+    """The enabled pairs of the rig's list."""
+    listed = rig_settings(rig).retarget.pairs
+    return [Pair(one.name, one.source, one.before, one.share) for one in listed if one.enabled and one.source]
+
+
+def checked_pairs(pairs: Sequence[Pair], rig: bpy.types.Object, source: bpy.types.Object) -> Sequence[Pair] | None:
+    """The pairs, or None if there are none; raises MapError if a pair has an unknown bone."""
+    check_bone_map(pairs, rig.data.bones.keys(), source.data.bones.keys())
+    return pairs or None
+
+
+def save_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
+    """Write the list to a file; returns the number of its bones."""
+    pairs = pairs_of(rig)
+    if not pairs:
+        raise RetargetError(f"{rig.name!r} has no mapped bones: press Map Bones first")
+    write_bone_map(path, pairs)
+    return len(pairs)
+
+
+def load_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
+    """Read the list from a file; returns the number of its bones. Raises MapError if it names an unknown bone."""
+    pairs = read_bone_map(path)
+    source = rig_settings(rig).retarget.source
+    named = [name for pair in pairs for name in (pair.source, pair.before)]
+    check_bone_map(pairs, rig.data.bones.keys(), named if source is None else source.data.bones.keys())
+    set_pairs(rig, pairs)
+    return len(pairs)

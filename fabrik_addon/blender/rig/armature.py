@@ -1,22 +1,71 @@
-"""Reads an armature object into the solver's trees of bones and their current pose; checks whether that is possible."""
+"""Reads an armature object into the solver's trees of bones and their pose; points on bones, their spaces and lengths.
 
-from collections.abc import Collection, Iterable
+A bone that may stretch (the paper's prismatic joint) has its length factor as its Y scale. Children of such a bone move
+with its tail but must not grow, so they do not inherit its scale.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
 import numpy as np
 import numpy.typing as npt
+from mathutils import Matrix, Vector
 
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import FabrikError
-from ...core.model.skeleton import Skeleton
+from ...core.model.skeleton import Skeleton, scaled_skeleton
 from ...core.rotations import IDENTITY, matrix_from_quaternion
-from ..settings.limit_properties import read_beside
+from ..settings.limit_properties import LimitPropertyError, read_extra_field, read_slides
 from ..settings.limit_values import NO_SLIDE
 from .rotation_modes import channel_count, from_channels, property_name
-from .spaces import as_array
+
+Offset: TypeAlias = tuple[float, float, float]
+BONE_HEAD: Final[Offset] = (0.0, 0.0, 0.0)
+
+
+def as_array(matrix: Matrix) -> FloatArray:
+    """(4, 4) a Blender matrix as an array, copied row by row because that is five times as fast as np.array."""
+    return np.array([row[:] for row in matrix.row])
+
+
+def bone_offset(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Offset:
+    """(3,) the "TAIL", the "HEAD" or the given "OFFSET" in the bone's frame, relative to its head."""
+    if point == "OFFSET":
+        x, y, z = offset
+        return x, y, z
+    return (0.0, bone.bone.length, 0.0) if point == "TAIL" else BONE_HEAD
+
+
+def armature_point(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Vector:
+    """The position of a bone's point (see `bone_offset`) in armature space, in the last evaluated pose."""
+    return bone.matrix @ Vector(bone_offset(bone, point, offset))
+
+
+def meters_per_unit(armature: bpy.types.Object) -> float:
+    """World meters in one unit of an armature's space."""
+    return float(object_scale(as_array(armature.matrix_world)))
+
+
+def length_text(length: float, scene: bpy.types.Scene | None = None) -> str:
+    """A world length as text to 0.1 mm, such as "1.23 cm", in the units of a scene, by default the current one."""
+    units = (scene or bpy.context.scene).unit_settings
+    meters = round(length * units.scale_length, 4)
+    return str(bpy.utils.units.to_string(units.system, "LENGTH", meters, precision=3, split_unit=False)).strip()
+
+
+def object_scale(world_matrices: FloatArray) -> FloatArray:
+    """(...) uniform scale of object matrices (..., 4, 4): world meters in one armature unit."""
+    return np.cbrt(np.abs(np.linalg.det(world_matrices[..., :3, :3])))
+
+
+def world_to_armature(points: FloatArray, world_matrices: FloatArray) -> FloatArray:
+    """Convert world `points` (..., E, 3) to the space of an armature with `world_matrices` (..., 4, 4)."""
+    into = np.linalg.inv(world_matrices)
+    return points @ np.swapaxes(into[..., :3, :3], -1, -2) + into[..., None, :3, 3]
+
 
 # Bones or pose bones.
 _Items: TypeAlias = "bpy.types.bpy_prop_collection[Any]"
@@ -127,7 +176,7 @@ def check_unscaled(armature: bpy.types.Object, bones: Iterable[str]) -> None:
         if pose_bone.scale[:] == _UNSCALED:
             continue
         scale = np.array(pose_bone.scale, dtype=np.float64)
-        stretches = scale[1] > 0.0 and read_beside(pose_bone, "slide") != NO_SLIDE
+        stretches = scale[1] > 0.0 and read_extra_field(pose_bone, "slide") != NO_SLIDE
         if np.abs(scale - 1.0)[[0, 2] if stretches else [0, 1, 2]].max() > _SCALE_TOLERANCE:
             shown = ", ".join(f"{value:.4g}" for value in scale)
             raise RigError(f"Bone {name!r} is scaled ({shown}): set its scale to 1")
@@ -253,8 +302,10 @@ def freeze(tree: Tree, held: Collection[str]) -> Tree:
     return Tree(skeleton.part(range(len(skeleton)), rest), rotations, tree.root_location)
 
 
-def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str], frozen: Collection[str]) -> Tree:
-    """A bone of a tree and the bones below it, with a rest pose that gives their current matrices `stands` (J, 4, 4).
+def tree_below(
+    tree: Tree, current_matrices: FloatArray, top: str, owned: Collection[str], frozen: Collection[str]
+) -> Tree:
+    """A bone of a tree and the bones below it, with a rest pose that gives their `current_matrices` (J, 4, 4).
 
     The parent of the top bone does not move, so its frame is the rest frame; frozen bones are at rest in their current
     pose. Bones that constraints move, and bones below them, are left out.
@@ -269,7 +320,7 @@ def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str],
     names = [skeleton.names[bone] for bone in members]
     rotations = tree.rotations[members].copy()
     rotations[[name in frozen for name in names]] = IDENTITY
-    posed = stands[members]
+    posed = current_matrices[members]
     carried = posed.copy()
     carried[:, :3, :3] = posed[:, :3, :3] @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2)
     below = skeleton.part(members)
@@ -282,3 +333,66 @@ def tree_below(tree: Tree, stands: FloatArray, top: str, owned: Collection[str],
                 rest[bone, :3, :3] = carried[bone, :3, :3]
     rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
     return Tree(skeleton.part(members, rest), rotations, rest[0, :3, 3].copy())
+
+
+_KEEP_SIZE: Final = ("NONE", "NONE_LEGACY")
+
+
+def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, tuple[float, float]]:
+    """The ranges of length factors of bones that may stretch, by name; a locked Y scale does not change.
+
+    Raises RigError naming a child that would grow with its parent; LimitPropertyError for invalid factors.
+    """
+    slides = {name: slide for name, slide in read_slides(rig, bones).items() if not rig.pose.bones[name].lock_scale[1]}
+    for child in _growing_children([rig.pose.bones[name] for name in slides]):
+        raise RigError(
+            f"Bone {child.name!r} would be scaled by its stretching parent {child.parent.name!r}: set "
+            "its Inherit Scale to None"
+        )
+    return slides
+
+
+def stretched(rig: bpy.types.Object, tree: Tree, except_for: Collection[str] = ()) -> Tree:
+    """A tree with its bones at their current lengths; those in `except_for` keep their rest lengths."""
+    factors = current_factors(rig, [name for name in tree.skeleton.names if name not in except_for])
+    return Tree(scaled_skeleton(tree.skeleton, factors), tree.rotations, tree.root_location)
+
+
+def current_factors(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, float]:
+    """The current length factors of bones that may stretch, by name."""
+    return {name: float(rig.pose.bones[name].scale[1]) for name in read_slides(rig, bones)}
+
+
+def stretch_scales(factors: npt.ArrayLike) -> FloatArray:
+    """(F, 3) the scale of a bone with length factors (F,)."""
+    length = np.asarray(factors, dtype=np.float64)
+    return np.stack((np.ones_like(length), length, np.ones_like(length)), axis=-1)
+
+
+def write_stretches(rig: bpy.types.Object, factors: Mapping[str, float]) -> None:
+    """Set the length factors of bones, by name, in the current pose."""
+    for name, factor in factors.items():
+        rig.pose.bones[name].scale = (1.0, factor, 1.0)
+
+
+def check_children(bones: Sequence[bpy.types.PoseBone]) -> None:
+    """Raise LimitPropertyError if children of bones would grow with them and this can't be changed."""
+    for child in _growing_children(bones):
+        rig: Any = child.id_data
+        data = rig.data
+        if data.library is not None or data.override_library is not None:
+            raise LimitPropertyError(
+                f"Bone {child.name!r} would be scaled by its stretching parent, and its armature "
+                f"{data.name!r} is linked: set Inherit Scale to None there first"
+            )
+
+
+def keep_size_of_children(bones: Sequence[bpy.types.PoseBone]) -> None:
+    """Make the children of bones keep their size when the bones stretch."""
+    for child in list(_growing_children(bones)):
+        child.bone.inherit_scale = "NONE"
+
+
+def _growing_children(bones: Sequence[bpy.types.PoseBone]) -> Iterator[bpy.types.PoseBone]:
+    """The children that inherit the scale of their parents among the bones."""
+    return (child for bone in bones for child in bone.children if child.bone.inherit_scale not in _KEEP_SIZE)

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import bpy
 
-from .actions import KeyframeError, check_action
-from .keyframes import bone_path, curves, keys_beside, make_steps
+from .keyframes import KeyframeError, bone_path, check_action, curves, keys_beside, make_steps
 from .locks import unlocked_location, unlocked_rotation
 
 # Frames, or values, that differ by less than this are the same; the differences are rounding errors.

@@ -15,7 +15,7 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
-from .in_use import Moment
+from .in_use import Moment, update_live_pose
 from .overrides import overridable
 
 ACTIONS = (
@@ -28,13 +28,13 @@ ACTIONS = (
     ("NLA", "NLA Strip", "Write to a new action in an NLA strip above the current action, which becomes a strip too"),
 )
 SOURCES = (
-    ("AUTO", "Automatic", "Follow the mapped markers if there are any, otherwise the targets"),
-    ("MARKERS", "Markers", "Follow the mapped markers"),
+    ("AUTO", "Automatic", "Follow the matched markers if there are any, otherwise the targets"),
+    ("MARKERS", "Markers", "Follow the matched markers"),
     ("EFFECTORS", "Targets", "Follow the targets"),
 )
 BAKED_BONES = (
     ("SOLVED", "All Solved", "Key every bone that was rotated to meet the targets"),
-    ("MAPPED", "With Markers", "Key only bones that have a marker, a target or a pin"),
+    ("MAPPED", "With Marker or Target", "Key only solved bones with a marker, a target or a pin"),
     ("SELECTED", "Selected", "Key only solved bones that are selected"),
 )
 ROOT_MOTIONS = (
@@ -48,6 +48,12 @@ PLANTING = (
     ("AUTO", "Auto", "Plant feet when retargeting. When baking, follow the markers"),
     ("ON", "On", "Plant feet when retargeting and when baking markers"),
     ("OFF", "Off", "Do not plant feet"),
+)
+# After a bake, moving hands, arms and legs out of the body takes about 20 ms a frame.
+SELF_COLLISION = (
+    ("AUTO", "Auto", "Keep them apart while the rig is posed. Baking and retargeting ignore it"),
+    ("ON", "On", "Keep them apart also when baking and retargeting; feet stay in place"),
+    ("OFF", "Off", "Do not keep them apart"),
 )
 GAPS = (
     ("SOLVE", "Solve Through", "Solve bones from the remaining markers, their limits, and the frames around the gap"),
@@ -65,20 +71,22 @@ class KeyOptions:
     action: EnumProperty(name="Action", description="Which action the keyframes are written to", items=ACTIONS)
     bones: EnumProperty(name="Bones", description="Which bones get keys", items=BAKED_BONES)
     root_motion: EnumProperty(
-        name="Root Motion", description="Where the motion of a free root is keyed", items=ROOT_MOTIONS
+        name="Root Motion", description="How the motion of a free root is keyed", items=ROOT_MOTIONS
     )
     key_angle: FloatProperty(
         name="Simplify",
-        description="Remove keys as long as rotations change by at most this angle, and locations by at most the "
-        "bone's length times this angle; 0 keeps a key on every frame",
+        description="Remove keys while rotations change by no more than this angle. Locations may change by "
+        "the same angle times the bone's length. 0 keeps a key on every frame",
         subtype="ANGLE",
         default=0.0,
         min=0.0,
         soft_max=0.1,
     )
-    self_collision: BoolProperty(
+    self_collision: EnumProperty(
         name="Self-Collision",
-        description="Move hands, arms and legs out of a person's own body; feet stay in place",
+        description="Keep arms, legs, head and trunk of a human rig from intersecting",
+        items=SELF_COLLISION,
+        update=update_live_pose,
     )
     plant_feet: EnumProperty(
         name="Plant Feet",
@@ -91,7 +99,9 @@ class KeyOptions:
 class BakeOptions:
     """Options for finding the poses of a bake. A mixin like `KeyOptions`."""
 
-    source: EnumProperty(name="Bake From", description="What the rig follows while baking", items=SOURCES)
+    source: EnumProperty(
+        name="Bake From", description="Whether the rig follows markers or targets while baking", items=SOURCES
+    )
 
 
 @overridable
@@ -100,9 +110,9 @@ class MarkerOptions:
 
     gaps: EnumProperty(name="Gaps", description="How to pose bones while their markers are not seen", items=GAPS)
     robust: BoolProperty(
-        name="Robust",
-        description="Ignore swapped or fallen markers, and take rotations that the markers don't determine, such as "
-        "the spine's, from neighboring frames",
+        name="Ignore Outliers",
+        description="Ignore outliers, such as swapped or fallen markers. Rotations that the markers don't "
+        "determine are taken from neighboring frames",
         default=True,
     )
     low_pass: FloatProperty(
@@ -120,7 +130,7 @@ class RetargetOptions:
 
     places: FloatProperty(
         name="Match Positions",
-        description="Influence of the source's hand and foot positions; 0 keeps rotations",
+        description="Influence of the source's hand and foot positions; 0 keeps the source's rotations",
         subtype="FACTOR",
         default=1.0,
         min=0.0,
@@ -128,8 +138,8 @@ class RetargetOptions:
     )
     hands_in_world: FloatProperty(
         name="Hands in World",
-        description="Influence of the source's hand positions in the world, so that hands stay on objects; 0 scales "
-        "their distance from the body to the arm length",
+        description="Influence of the source's hand positions in world space, to keep hands on objects; 0 "
+        "scales their distance from the body with the length of the arms",
         subtype="FACTOR",
         default=0.0,
         min=0.0,
@@ -174,7 +184,7 @@ class FabrikBonePair(PropertyGroup):
         "blend of both source bones",
     )
     share: FloatProperty(
-        name="Share",
+        name="Blend Factor",
         description="Blend factor from the bone in Blend From (0) to the source bone (1)",
         subtype="FACTOR",
         default=1.0,

@@ -33,12 +33,12 @@ LIMBS: tuple[tuple[str, str, str], ...] = (
         "AUTO",
         "Automatic",
         (
-            "Posing keeps each limb on IK or FK. Baking switches limbs to FK, except pinned limbs on IK, and keys the "
-            "IK controls to match"
+            "Posing leaves each limb on IK or FK. Baking switches limbs to FK, unless they are pinned on IK, "
+            "and keys the IK controls to match"
         ),
     ),
     ("FK", "FK", "Switch limbs to FK when they are posed or baked"),
-    ("IK", "IK", "Keep each limb on IK or FK, also when baking"),
+    ("IK", "IK", "Leave each limb on IK or FK, also when baking"),
 )
 
 
@@ -113,7 +113,9 @@ class FabrikControlRig(PropertyGroup):
         name="Switches", description="The properties that switch limbs between IK and FK", type=FabrikSwitch
     )
     along: CollectionProperty(
-        name="Also Set", description="Properties that are set together with the limbs' switches", type=FabrikAlong
+        name="Linked Properties",
+        description="Properties that are set together with the limbs' switches",
+        type=FabrikAlong,
     )
     active: IntProperty(name="Active Bone", description="The deform bone whose details are shown")
     place: StringProperty(name="Root Control", description="The control that moves the whole rig")

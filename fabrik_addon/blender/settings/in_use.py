@@ -62,6 +62,15 @@ def noting(use: Use) -> Callable[[PropertyGroup, bpy.types.Context], None]:
     return lambda _group, _context: note(use)
 
 
+def update_live_pose(group: PropertyGroup, _context: bpy.types.Context) -> None:
+    """Handle a change of a setting that a live rig's pose depends on."""
+    rig: Any = group.id_data
+    if type(group).__name__ == "FabrikEffector":
+        note("effectors")
+    if rig.fabrik.live:
+        rig.update_tag(refresh={"OBJECT"})
+
+
 def note_all(limits_switch: str) -> None:
     """Report all features that the file uses. limits_switch: the name of the scenes' property that shows limits."""
     for rig in (thing for thing in bpy.data.objects if thing.type == "ARMATURE"):

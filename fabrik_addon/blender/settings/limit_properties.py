@@ -16,11 +16,10 @@ import bpy
 
 from ...core import FabrikError, LimitError
 from ...core.limits.base import Limit
-from .bone_properties import fits, held, is_overridable, is_override, library_name, number, put
 from .limit_values import (
-    ABOUT,
     AXES,
-    BESIDE_LIMIT,
+    DESCRIPTIONS,
+    EXTRA_FIELDS,
     FREE,
     KINDS,
     NO_SLIDE,
@@ -30,6 +29,62 @@ from .limit_values import (
     as_range,
     as_window,
 )
+
+
+def held(pose_bone: bpy.types.PoseBone) -> Any:
+    """Return the bone, typed as an object with custom properties."""
+    return pose_bone
+
+
+def is_override(pose_bone: bpy.types.PoseBone) -> bool:
+    """Whether the bone belongs to a library override."""
+    return pose_bone.id_data.override_library is not None
+
+
+def is_overridable(pose_bone: bpy.types.PoseBone, name: str) -> bool:
+    """Whether the property of an overridden bone comes from its library and may be changed."""
+    rig: Any = pose_bone.id_data
+    original = rig.override_library.reference.pose.bones.get(pose_bone.name)
+    if original is None or name not in held(original) or name not in held(pose_bone):
+        return False
+    return bool(pose_bone.is_property_overridable_library(f'["{name}"]'))
+
+
+def library_name(pose_bone: bpy.types.PoseBone) -> str:
+    """The name of an overridden bone's library file."""
+    return bpy.path.basename(pose_bone.id_data.override_library.reference.library.filepath)
+
+
+def put(pose_bone: bpy.types.PoseBone, name: str, value: str | float | tuple[float, ...]) -> bool:
+    """Set a property, and create it if there is none of that type; on an override only if possible.
+
+    Returns whether it was created.
+    """
+    if is_override(pose_bone):
+        if is_overridable(pose_bone, name) and fits(held(pose_bone)[name], value):
+            pose_bone[name] = value
+        return False
+    made = not fits(pose_bone.get(name), value)
+    if made:
+        pose_bone.pop(name, None)
+    pose_bone[name] = value
+    pose_bone.property_overridable_library_set(f'["{name}"]', True)
+    return made
+
+
+def fits(present: Any, value: Any) -> bool:
+    """Whether a property can hold another value without a change of type."""
+    if isinstance(value, (str, float)):
+        return isinstance(present, type(value))
+    return getattr(present, "typecode", "") == "d" and len(present) == len(value)
+
+
+def number(value: Any) -> float:
+    """Convert a property to a plain number; raises ValueError for other types."""
+    if type(value) not in (float, int):
+        raise ValueError(f"is {value!r}: a number is needed")
+    return float(value)
+
 
 LIMIT: Final = "fabrik_limit"
 CONE: Final = "fabrik_cone"
@@ -138,12 +193,12 @@ def read_slides(armature: bpy.types.Object, bone_names: Collection[str]) -> dict
 
     Raises LimitPropertyError naming a bone with invalid factors.
     """
-    found = {name: read_beside(armature.pose.bones[name], "slide") for name in bone_names}
+    found = {name: read_extra_field(armature.pose.bones[name], "slide") for name in bone_names}
     return {name: slide for name, slide in found.items() if slide != NO_SLIDE}
 
 
-def read_beside(pose_bone: bpy.types.PoseBone, field: str) -> Any:
-    """A bone's value of a field of `BESIDE_LIMIT`; the default if it is missing.
+def read_extra_field(pose_bone: bpy.types.PoseBone, field: str) -> Any:
+    """A bone's value of a field of `EXTRA_FIELDS`; the default if it is missing.
 
     Raises LimitPropertyError naming the bone and the invalid property.
     """
@@ -152,7 +207,7 @@ def read_beside(pose_bone: bpy.types.PoseBone, field: str) -> Any:
         # This is by far the most frequent case, and needs no check.
         return free
     value = read_field(pose_bone, field)
-    checked(pose_bone, field, lambda: BESIDE_LIMIT[field](value))
+    checked(pose_bone, field, lambda: EXTRA_FIELDS[field](value))
     return value
 
 
@@ -210,7 +265,7 @@ def clear_limit(pose_bone: bpy.types.PoseBone) -> None:
         raise LimitPropertyError(reason)
     if is_override(pose_bone):
         _put(pose_bone, "type", FREE)
-        for field in BESIDE_LIMIT:
+        for field in EXTRA_FIELDS:
             _put(pose_bone, field, getattr(_FREE_BONE, field))
     else:
         for name in present:
@@ -240,7 +295,7 @@ def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str
     if not is_override(pose_bone):
         return ""
     library = library_name(pose_bone)
-    for field in ("type", *KINDS[settings.type].fields, *BESIDE_LIMIT):
+    for field in ("type", *KINDS[settings.type].fields, *EXTRA_FIELDS):
         name, value = _PROPERTIES[field].name, getattr(settings, field)
         if not is_overridable(pose_bone, name):
             if value != getattr(_FREE_BONE, field):
@@ -267,7 +322,7 @@ def _describe(pose_bone: bpy.types.PoseBone, field: str, kept: Any) -> None:
     own = _PROPERTIES[field]
     shown: Any = pose_bone.id_properties_ui(own.name)
     choices = {"type": KINDS, "axis": AXES}.get(field, ())
-    shown.update(description=f"{ABOUT[field]}: {', '.join(choices)}" if choices else ABOUT[field])
+    shown.update(description=f"{DESCRIPTIONS[field]}: {', '.join(choices)}" if choices else DESCRIPTIONS[field])
     if own.bounds is not None:
         ends = dict(zip(("min", "max", "soft_min", "soft_max"), own.bounds, strict=True))
         free = getattr(_FREE_BONE, field)

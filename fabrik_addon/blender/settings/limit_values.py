@@ -69,7 +69,7 @@ class LimitSettings:
         """Raise LimitError for invalid values, including those that the kind does not use."""
         for kind in (kind for kind in KINDS if self.window or "window" not in KINDS[kind].fields):
             replace(self, type=kind).limit()
-        for field, check in BESIDE_LIMIT.items():
+        for field, check in EXTRA_FIELDS.items():
             check(getattr(self, field))
         self.limit()
 
@@ -79,14 +79,14 @@ class Kind:
     """A kind of limit; its identifier is the name of its class in the core.
 
     Attributes:
-        name, about: label and tooltip in the menu.
+        name, description: label and tooltip in the menu.
         fields: the values of `LimitSettings` that it uses, in the order in which they are shown and checked.
         make: makes the limit from the `core` package and settings.
         values: converts such a limit to settings.
     """
 
     name: str
-    about: str
+    description: str
     fields: tuple[str, ...]
     make: Callable[[ModuleType, LimitSettings], Any]
     values: Callable[[Any], dict[str, Any]] = lambda _limit: {}
@@ -120,9 +120,9 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     }
 )
 # For Blender's menus: identifier, name, tooltip.
-LIMIT_TYPES: Final = tuple((identifier, kind.name, kind.about) for identifier, kind in KINDS.items())
+LIMIT_TYPES: Final = tuple((identifier, kind.name, kind.description) for identifier, kind in KINDS.items())
 # The tooltips of the fields, for the operator's keywords and for the bones' custom properties.
-ABOUT: Final[Mapping[str, str]] = MappingProxyType(
+DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "type": "Type of joint",
         "cone": "Ball: maximum swing toward the bone's +X, +Z, -X and -Z",
@@ -177,7 +177,7 @@ def _check_mass(mass: float) -> None:
 
 
 # Fields stored with a limit of any type, and for a free bone, with functions that raise LimitError for invalid values.
-BESIDE_LIMIT: Final[Mapping[str, Callable[[Any], None]]] = MappingProxyType(
+EXTRA_FIELDS: Final[Mapping[str, Callable[[Any], None]]] = MappingProxyType(
     {"slide": _check_slide, "stiffness": _check_stiffness, "mass": _check_mass}
 )
 

@@ -21,6 +21,7 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
+from ...markers.files.suffixes import LAYOUTS
 from .bake_options import MarkerOptions
 from .in_use import Moment, Stored, noting
 from .overrides import overridable
@@ -38,6 +39,9 @@ TAKE_STATIC: Final = "fabrik_static"
 TAKE_RATE: Final = "fabrik_rate"
 TAKE_SEEN: Final = "fabrik_seen"
 
+# Errors of a marker in meters that count as fair, and as bad.
+FAIR: Final = 0.02
+BAD: Final = 0.05
 POINTS: Final = (
     ("TAIL", "Tail", "The marker is at the bone's tail"),
     ("HEAD", "Head", "The marker is at the bone's head"),
@@ -60,7 +64,7 @@ class CalibrationOptions:
     )
     refine: BoolProperty(
         name="Refine",
-        description="After calibrating, improve the marker positions on their bones with the whole take",
+        description="After calibrating, use the whole take to improve the marker positions on their bones",
         default=True,
     )
     on_floor: BoolProperty(
@@ -146,6 +150,20 @@ class FabrikMarker(PropertyGroup):
         return float(self.figures[3])
 
     @property
+    def state(self) -> str:
+        """One of GONE (no object or bone), FREE (not assigned), OFF, READY (not baked yet), GOOD, FAIR and BAD."""
+        rig: Any = self.id_data
+        if self.target is None or (self.bone and self.bone not in rig.data.bones):
+            return "GONE"
+        if not self.bone:
+            return "FREE"
+        if not self.enabled or self.weight == 0.0:
+            return "OFF"
+        if self.error < 0.0:
+            return "READY"
+        return "GOOD" if self.error < FAIR else "FAIR" if self.error < BAD else "BAD"
+
+    @property
     def is_guess(self) -> bool:
         """Whether the marker's bone is a guess."""
         return bool(self.bone) and self.guess >= 0.0
@@ -160,7 +178,9 @@ class FabrikMarker(PropertyGroup):
 class FabrikFactor(PropertyGroup):
     """The length of the recorded person's bone divided by the rig's; its name is the bone's."""
 
-    factor: FloatProperty(name="Factor", description="Ratio of the person's bone length to the rig's", default=1.0)
+    factor: FloatProperty(
+        name="Factor", description="Length of the recorded bone divided by the length of the rig's bone", default=1.0
+    )
 
 
 @overridable
@@ -207,7 +227,9 @@ class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
         type=bpy.types.Object,
         poll=lambda _self, thing: thing.type == "ARMATURE",
     )
-    takes: CollectionProperty(name="Takes", description="Progress of the rig with each take", type=FabrikTake)
+    takes: CollectionProperty(
+        name="Takes", description="Which takes are matched, calibrated and baked", type=FabrikTake
+    )
     static: PointerProperty(
         name="Static Take",
         description="A recording of the same person standing still, used for calibration. Defaults to the take itself",
@@ -223,4 +245,42 @@ class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
     )
 
 
-CLASSES = (FabrikMarker, FabrikFactor, FabrikTake, FabrikCapture)
+_UNITS = (
+    ("AUTO", "From File", "Use the units given in the file"),
+    ("mm", "Millimeters", "Read positions as millimeters, regardless of the file's units"),
+    ("cm", "Centimeters", "Read positions as centimeters, regardless of the file's units"),
+    ("m", "Meters", "Read positions as meters, regardless of the file's units"),
+    ("in", "Inches", "Read positions as inches, regardless of the file's units"),
+    ("ft", "Feet", "Read positions as feet, regardless of the file's units"),
+)
+_UP_AXES = (
+    ("AUTO", "From File", "Use the axis given in the file, or detect it from the markers"),
+    ("Y", "Y", "The file's Y axis points up"),
+    ("Z", "Z", "The file's Z axis points up"),
+)
+_LAYOUTS = (
+    ("AUTO", "Automatic", "Detect the layout from the names in the file, or from the number of points and the limbs"),
+    *((key, title, "Read unnamed points in this order") for key, title in LAYOUTS.items()),
+)
+
+
+class ImportOptions:
+    """Options of an import; a mixin for the operator."""
+
+    units: EnumProperty(name="Units", description="Units of the positions in the file", items=_UNITS)
+    up_axis: EnumProperty(name="Up Axis", description="Which axis of the file points up", items=_UP_AXES)
+    keypoints: EnumProperty(
+        name="Layout", description="Order of keypoints that are not named in the file", items=_LAYOUTS
+    )
+    start_frame: IntProperty(name="Start Frame", description="Scene frame of the first sample", default=1)
+
+
+IMPORT_OPTIONS: Final[dict[str, Any]] = get_annotations(ImportOptions)
+
+
+CLASSES = (
+    FabrikMarker,
+    FabrikFactor,
+    FabrikTake,
+    FabrikCapture,
+)

@@ -19,7 +19,7 @@ from bpy.types import PropertyGroup
 from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
-from .in_use import Moment, Stored, note, noting
+from .in_use import Moment, Stored, noting, update_live_pose
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
 from .overrides import overridable
@@ -37,20 +37,11 @@ def live_switched(kept: PropertyGroup, _context: bpy.types.Context) -> None:
         listener(rig)
 
 
-def solved_anew(group: PropertyGroup, _context: bpy.types.Context) -> None:
-    """Handle a change of a setting that a live rig's pose depends on."""
-    rig: Any = group.id_data
-    if type(group).__name__ == "FabrikEffector":
-        note("effectors")
-    if rig.fabrik.live:
-        rig.update_tag(refresh={"OBJECT"})
-
-
 def poses_live_rigs(group: _Group) -> _Group:
     """Make every change of a property group update a live rig, except changes of lists; returns the class."""
     for declared in group.__annotations__.values():
         if declared.function is not CollectionProperty:
-            declared.keywords.setdefault("update", solved_anew)
+            declared.keywords.setdefault("update", update_live_pose)
     return group
 
 
@@ -160,15 +151,15 @@ class FabrikHold(PropertyGroup):
 PREFERRED_POSES = (
     ("START", "Start", "The pose at the start of a drag, or the current pose when Live is on"),
     ("REST", "Rest", "The rest pose"),
-    ("KEPT", "Stored", "The pose stored with the pin button"),
+    ("KEPT", "Stored", "The pose stored with the button on the right"),
 )
 BALANCES = (
     (
         "AUTO",
         "Auto",
         (
-            "Keep the center of mass over pinned feet and other pins at their height. A higher pin "
-            "supports the body, so it may lean"
+            "Keep the center of mass over pinned feet and other pins at the same height. If a higher pin "
+            "supports the body, the body may lean"
         ),
     ),
     ("ON", "On", "Keep the center of mass over the pinned feet if the targets allow it"),
@@ -216,11 +207,6 @@ class PostureSettings:
         default=True,
     )
     use_floor: BoolProperty(name="Floor", description="Keep feet, hands and knees above the floor")
-    use_self_collision: BoolProperty(
-        name="Self-Collision",
-        description="Keep arms, legs, head and trunk of a human rig from intersecting",
-        default=True,
-    )
     show_capsules: BoolProperty(
         name="Show Capsules",
         description="Draw the capsules used by Self-Collision",
@@ -256,7 +242,7 @@ REACHES = (
 )
 SPREADS = (
     ("MARKERS", "Markers", "Fade out at the previous and next timeline markers, if there are any"),
-    ("CONTACTS", "Contacts", "Fade out at the previous and next foot contact changes, if there are any"),
+    ("CONTACTS", "Contacts", ("Fade out at the previous and next start or end of a foot contact, if there are any")),
     (
         "LAYER",
         "New Layer",
@@ -289,16 +275,16 @@ class FabrikDragSettings(PropertyGroup):
     )
     spread: IntProperty(
         name="Spread",
-        description="Number of frames before and after the current frame over which a drag of animated bones "
-        "fades out; 0 changes only this frame. A planted foot moves together with its contact "
-        "inside this range. Requires Auto Keying",
+        description="Number of frames before and after the current frame that a drag also changes, less with "
+        "distance; 0 changes only the current frame. A planted foot moves for its whole contact. "
+        "Requires Auto Keying",
         min=0,
         soft_max=120,
         options=ASIDE,
     )
     spread_to: EnumProperty(
         name="Spread To",
-        description="Where the effect of a drag over time ends, and whether it goes to a layer",
+        description="The frames at which a drag fades out, and whether it goes to a new layer",
         items=SPREADS,
         options={"ENUM_FLAG"},
     )
@@ -315,7 +301,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         description="How the root bone moves when bones are dragged, solved or baked",
         items=ROOTS,
         default="AUTO",
-        update=solved_anew,
+        update=update_live_pose,
     )
     bake: PointerProperty(name="Bake", description="Settings of the Bake panel", type=FabrikBakeSettings)
     capture: PointerProperty(name="Capture", description="The rig's markers", type=FabrikCapture)
@@ -323,7 +309,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         name="Retarget", description="Settings for retargeting another armature's motion", type=FabrikRetarget
     )
     key_bones: EnumProperty(
-        name="Key Bones", description="Bones that Keyframe Solved Bones inserts keys for", items=KEY_BONES
+        name="Bones to Key", description="Bones that get keys from Keyframe Solved Bones", items=KEY_BONES
     )
     unkeyed: CollectionProperty(
         name="Unkeyed", description="Last keyed transforms of bones that were dragged since", type=FabrikStoredBone
@@ -359,7 +345,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         default=1.0,
         min=0.0,
         max=1.0,
-        update=solved_anew,
+        update=update_live_pose,
     )
     stored_pose: CollectionProperty(
         name="Stored Pose", description="The pose when live was switched on", type=FabrikStoredBone

@@ -153,7 +153,7 @@ def why_no_own_targets(rig: bpy.types.Object) -> str:
 @of_a_rig
 def why_no_mapped(rig: bpy.types.Object) -> str:
     """Why an object has no mapped markers, and what to do; "" if it has some."""
-    return "" if mapped_markers(rig) else "No marker is mapped to a bone: match the markers first"
+    return "" if mapped_markers(rig) else "No marker is matched to a bone: match the markers first"
 
 
 @of_a_rig

@@ -13,7 +13,7 @@ from ..arrays import FloatArray
 from ..backend import array
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..limits.base import Limit
-from ..model.bodies import Attachment, Body, hung_effectors, only_child
+from ..model.bodies import Attachment, Body, attached_effectors, only_child
 
 _STEPS = 129
 
@@ -45,7 +45,7 @@ class HingeLimb:
     def bend(self, backend: Backend, bodies: Sequence[Body], length: Scalar) -> tuple[list[Quaternion], Vector]:
         """The hinges' local rotations for a length, and the link's vector in the ball's frame."""
         share = backend.interpolate(length, self.lengths, self.shares)
-        rotations = [limit.at_share(backend, share) for limit in self.limits]
+        rotations = [limit.at_range_share(backend, share) for limit in self.limits]
         return rotations, _span(bodies, self.hinges, rotations)
 
 
@@ -74,14 +74,14 @@ def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
     if child is None or not bodies[child].inherits_rotation:
         return None
     hinge = bodies[child].hinge
-    return None if hinge is None or hinge.turn_axis == (0.0, 1.0, 0.0) else child
+    return None if hinge is None or hinge.rotation_axis == (0.0, 1.0, 0.0) else child
 
 
 def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> HingeLimb:
     """Tabulate a link's length, from its largest value to the side on which it decreases more."""
     shares = np.linspace(0.0, 1.0, _STEPS)
     limits = tuple(limit for index in hinges if (limit := bodies[index].hinge) is not None)
-    rotations = [limit.at_share(array, shares) for limit in limits]
+    rotations = [limit.at_range_share(array, shares) for limit in limits]
     lengths = np.broadcast_to(_span(bodies, hinges, rotations).length, shares.shape)
     top = int(np.argmax(lengths))
     down, up = _falling(lengths[top:]), _falling(lengths[top::-1])
@@ -138,7 +138,7 @@ def find_bend_limbs(
     """
     hinges = {limb.ball: limb.hinges for limb in hinge_limbs}
     limbs = []
-    for effector, holder, attachment in hung_effectors(bodies):
+    for effector, holder, attachment in attached_effectors(bodies):
         alone = len(bodies[holder].attachments) == len(attachment.effectors) == 1 and not attachment.children
         hand = None if alone and effector not in oriented else holder
         run = _run_to(bodies, holder, hand is not None, hinges)

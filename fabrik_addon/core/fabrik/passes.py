@@ -120,7 +120,7 @@ class Passes:
             if index in self.limbs:
                 self._meet_limb(index, result[self.limbs[index].hinges[-1]][0], pose, bound)
             elif index in targets.orientations:
-                self._meet_turned(index, aims, pose, bound, targets)
+                self._meet_rotated(index, aims, pose, bound, targets)
             elif index not in self.in_limbs:
                 self._meet(index, aims, pose, bound)
         return result
@@ -148,22 +148,22 @@ class Passes:
         else:
             moved, turned = self._fit(aims, head, frame)
         if self.bodies[index].limit is not None and not self.plain and backend.any_of(bound[index]):
-            moved = backend.select(bound[index], self._moved_unturned(aims, head, frame), moved)
+            moved = backend.select(bound[index], self._translated(aims, head, frame), moved)
             turned = backend.select(bound[index], frame, turned)
         pose.heads[index], pose.orientations[index] = moved, turned
         if self.plain:
             self._clamp_forward(index, aims, pose)
 
-    def _meet_turned(
+    def _meet_rotated(
         self, index: int, aims: list[Aim], pose: SweepPose, bound: list[Condition], targets: SweepTargets
     ) -> None:
         """Forward step of a body with a target rotation: apply the rotation, then place the head accordingly."""
-        frame = self._turned_toward(pose.orientations[index], *targets.orientations[index])
+        frame = self._rotated_toward(pose.orientations[index], *targets.orientations[index])
         if self.bodies[index].limit is not None and not self.plain:
             frame = self.backend.select(bound[index], pose.orientations[index], frame)
-        pose.heads[index], pose.orientations[index] = self._moved_unturned(aims, pose.heads[index], frame), frame
+        pose.heads[index], pose.orientations[index] = self._translated(aims, pose.heads[index], frame), frame
 
-    def _turned_toward(self, frame: Quaternion, wanted: Quaternion, share: Scalar) -> Quaternion:
+    def _rotated_toward(self, frame: Quaternion, wanted: Quaternion, share: Scalar) -> Quaternion:
         """A frame rotated by a share of the rotation to another."""
         turn = rotation_vector(self.backend, wanted @ frame.conjugated())
         return (self.backend.exp_map(turn * share) @ frame).normalized()
@@ -176,7 +176,7 @@ class Passes:
             point = backend.select(away, head, aim.point - frame @ aim.attachment.offset)
         return backend.select(aim.weight > 0, backend.point_on_line(aim.point, point, aim.attachment.distance), head)
 
-    def _moved_unturned(self, aims: list[Aim], head: Vector, frame: Quaternion) -> Vector:
+    def _translated(self, aims: list[Aim], head: Vector, frame: Quaternion) -> Vector:
         """The head of a body moved to its aims without rotation."""
         if len(aims) == 1:
             place = aims[0].point - frame @ aims[0].attachment.offset
@@ -198,10 +198,10 @@ class Passes:
         wanted = (sum_vectors([aim.point * aim.weight for aim in aims]) + head * share) * scale
         pairs = [(aim.attachment.offset - middle, aim.point - wanted, aim.weight) for aim in aims]
         pairs.append((-middle, head - wanted, share))
-        turned = self._turn_onto(pairs, frame)
+        turned = self._rotate_onto(pairs, frame)
         return wanted - turned @ middle, turned
 
-    def _turn_onto(self, pairs: list[tuple[Vector, Vector, Scalar]], frame: Quaternion) -> Quaternion:
+    def _rotate_onto(self, pairs: list[tuple[Vector, Vector, Scalar]], frame: Quaternion) -> Quaternion:
         """Rotate a frame so that its points (first of each pair) match the wanted ones best, all about one center."""
         for _ in range(_FIT_STEPS):
             arms = [(frame @ offset, wanted, weight) for offset, wanted, weight in pairs]
@@ -221,8 +221,8 @@ class Passes:
         length = backend.sqrt(backend.maximum(line.length_squared, TINY))
         slid = aim.point + line * (backend.clamp(length, limb.shortest, limb.longest) / length)
         if self.bodies[index].limit is not None:
-            present = pose.point(limb.hinges[-1], limb.end(self.bodies)) - head
-            slid = backend.select(bound[index], aim.point - present, slid)
+            current = pose.point(limb.hinges[-1], limb.end(self.bodies)) - head
+            slid = backend.select(bound[index], aim.point - current, slid)
         pose.heads[index] = backend.select(aim.weight > 0, slid, head)
 
     def _clamp_forward(self, index: int, aims: list[Aim], pose: SweepPose) -> None:
@@ -259,18 +259,18 @@ class Passes:
             carried = carried_frame(body, pose)
             unturned = carried @ rotations[index]
             if index in self.limbs:
-                frame = self._turn_limb(index, pose, carried, unturned, aims, rotations, bound)
+                frame = self._rotate_limb(index, pose, carried, unturned, aims, rotations, bound)
             elif index in self.in_limbs:
                 frame = unturned
             else:
-                frame = self._turn_body(aims[index], pose.heads[index], unturned, pose.orientations[index])
+                frame = self._rotate_body(aims[index], pose.heads[index], unturned, pose.orientations[index])
                 if index in targets.orientations:
-                    frame = self._turned_toward(frame, *targets.orientations[index])
+                    frame = self._rotated_toward(frame, *targets.orientations[index])
                 frame, rotations[index] = self._clamped(index, carried, frame, bound)
             pose.orientations[index] = frame
         return rotations
 
-    def _turn_body(self, aims: list[Aim], head: Vector, unturned: Quaternion, present: Quaternion) -> Quaternion:
+    def _rotate_body(self, aims: list[Aim], head: Vector, unturned: Quaternion, current: Quaternion) -> Quaternion:
         """Backward step of one body: its frame, rotated about its head to match its aims.
 
         A single aim does not determine the twist: the shortest rotation is used, so that the body does not roll.
@@ -281,9 +281,9 @@ class Passes:
             turn = backend.rotation_between(unturned @ aim.attachment.offset, aim.point - head)
             return backend.select(aim.weight > 0, (turn @ unturned).normalized(), unturned)
         pairs = [(aim.attachment.offset, aim.point - head, aim.weight) for aim in aims]
-        return backend.select(_total(aims) > 0, self._turn_onto(pairs, present), unturned)
+        return backend.select(_total(aims) > 0, self._rotate_onto(pairs, current), unturned)
 
-    def _turn_limb(
+    def _rotate_limb(
         self,
         index: int,
         pose: SweepPose,
@@ -352,7 +352,7 @@ def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, mos
     bound = np.zeros(rest.shape[:2], dtype=bool)
     times = 1 if goals.loops else at_once
     for done in range(0, most, times):
-        pose, before = _swept(passes, bodies, goals, part, rest[frames], bound, times), part.residual
+        pose, before = _after_sweeps(passes, bodies, goals, part, rest[frames], bound, times), part.residual
         residual = goals.residual(pose, part.wanted)
         part = replace(part, pose=pose, residual=residual, iterations=part.iterations + times)
         moved = lengths(residual - before) > NO_CHANGE * part.tolerances
@@ -367,7 +367,7 @@ def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, mos
     state.put(frames, part)
 
 
-def _swept(
+def _after_sweeps(
     passes: Passes, bodies: Bodies, goals: Goals, state: State, rest: FloatArray, bound: BoolArray, times: int
 ) -> Pose:
     """The pose after some sweeps; limited bodies rotate from their current rotation, others from `rest` (F, B, 4)."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths, times
 from ..limits.base import Limit
-from ..model.kinematics import jumps
+from ..model.kinematics import ancestor_steps
 from ..model.skeleton import Skeleton
 from ..rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
 
@@ -121,7 +121,7 @@ class Bodies:
             [self._turning_body, np.zeros(3 * free_root, dtype=np.int64), self.slides]
         )
         self._turned = np.flatnonzero(self.inherits & (self.parents >= 0))
-        self._jumps = list(jumps(np.where(self.inherits, self.parents, -1)))
+        self._jumps = list(ancestor_steps(np.where(self.inherits, self.parents, -1)))
         # (3 B, turning) the matrix from columns to the rotation vectors of all bodies.
         self._spread = np.zeros((len(bones), 3, self.turning))
         self._spread[self._turning_body, :, np.arange(self.turning)] = self.axes
@@ -162,7 +162,7 @@ class Bodies:
         return result
 
     @cached_property
-    def broken(self) -> bool:
+    def breaks_inheritance(self) -> bool:
         """Whether some body does not inherit rotation."""
         return bool((self.ends >= 0).any())
 
@@ -241,23 +241,23 @@ class Bodies:
     def shifts(self, pose: Pose, motions: Motions, points: FloatArray, on: IntArray) -> FloatArray:
         """(..., n, 3, D) Jacobian of the positions of points (..., n, 3) on bodies `on` (n,)."""
         axes, speeds = motions
-        if self.broken:
+        if self.breaks_inheritance:
             ends = self.ends[self.body_of][:, on].T
             arms = np.where((ends >= 0)[..., None], pose.heads[..., ends, :], points[..., None, :])
             turned = np.swapaxes(cross(axes[..., None, :, :], arms), -1, -2)
         else:
             crossing = (points @ _CROSSING).reshape(*points.shape[:-2], -1, 3)
             turned = (crossing @ np.swapaxes(axes, -1, -2)).reshape(*points.shape, self.columns)
-        return np.asarray((turned + np.swapaxes(speeds, -1, -2)[..., None, :, :]) * self._moves(on))
+        return np.asarray((turned + np.swapaxes(speeds, -1, -2)[..., None, :, :]) * self._moved_columns(on))
 
     def turns(self, motions: Motions, on: IntArray) -> FloatArray:
         """(..., n, 3, D) Jacobian of the rotations of bodies `on` (n,), as rotation vectors."""
-        moves = self._moves(on)
-        if self.broken:
+        moves = self._moved_columns(on)
+        if self.breaks_inheritance:
             moves = moves * (self.ends[self.body_of][:, on].T < 0)[:, None]
         return np.asarray(np.swapaxes(motions[0], -1, -2)[..., None, :, :] * moves)
 
-    def _moves(self, on: IntArray) -> FloatArray:
+    def _moved_columns(self, on: IntArray) -> FloatArray:
         """(n, 1, D) 1 where a column moves a body (n,)."""
         key = on.tobytes()
         if key not in self._moves_of:
@@ -335,7 +335,7 @@ class Bodies:
     ) -> FloatArray:
         """(..., D, 3) the matrix R such that `symmetric` of A Rᵀ is `stiffness`; the axes of the columns are A."""
         products = (points[..., :, None] * forces[..., None, :]).reshape(*points.shape[:-1], 9)
-        below = self._moves(on)[:, 0].T @ np.concatenate([products, forces], axis=-1)
+        below = self._moved_columns(on)[:, 0].T @ np.concatenate([products, forces], axis=-1)
         heads = pose.heads[..., self.body_of, :]
         spread = below[..., :9].reshape(*below.shape[:-1], 3, 3) - heads[..., :, None] * below[..., None, 9:]
         axes = motions[0]
@@ -347,7 +347,7 @@ def joint_axes(limit: Limit | None, factor: float) -> FloatArray:
     """(k, 3) axes about which a joint may rotate, in the frame that carries it; none if `factor` is infinite."""
     if not np.isfinite(factor) or (limit is not None and limit.freedom == 0):
         return np.zeros((0, 3))
-    return np.eye(3) if limit is None or limit.turn_axis is None else np.array([limit.turn_axis])
+    return np.eye(3) if limit is None or limit.rotation_axis is None else np.array([limit.rotation_axis])
 
 
 def cross(first: FloatArray, second: FloatArray) -> FloatArray:

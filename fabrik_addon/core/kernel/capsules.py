@@ -57,7 +57,7 @@ class SelfCollision:
     capsules: tuple[Capsule, ...]
     pairs: tuple[tuple[int, int], ...]
 
-    def but_for(self, skeleton: Skeleton, effectors: Sequence[Effector]) -> "SelfCollision":
+    def without_loops(self, skeleton: Skeleton, effectors: Sequence[Effector]) -> "SelfCollision":
         """A copy without the pairs that closed loops bring together: hands on one stick touch."""
         ties = [
             (_about(skeleton, each.bone), _about(skeleton, each.target_bone)) for each in effectors if each.target_bone

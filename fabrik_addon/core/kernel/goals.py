@@ -23,17 +23,17 @@ class Wanted:
         points: (..., E, 3), zero without a target and for effectors that close a loop.
         frames: (..., O, 3, 3) target rotations of bones, arbitrary if there is none.
         seen: (..., E + O) whether there is a target.
-        undecided: (E, 3) a unit direction along which the effector is free, zero for none.
+        free_directions: (E, 3) a unit direction along which the effector is free, zero for none.
     """
 
     points: FloatArray
     frames: FloatArray
     seen: BoolArray
-    undecided: FloatArray | None = None
+    free_directions: FloatArray | None = None
 
     def part(self, frames: IntArray | slice) -> "Wanted":
         """The targets on some of the frames, `frames` (N,)."""
-        return Wanted(self.points[frames], self.frames[frames], self.seen[frames], self.undecided)
+        return Wanted(self.points[frames], self.frames[frames], self.seen[frames], self.free_directions)
 
 
 class Goals:
@@ -65,22 +65,22 @@ class Goals:
         self.arms: FloatArray = LEVER * self.lengths[self.oriented]
         self._levers: FloatArray = bodies.levers(self.on, self._offsets)
         # Rows are not needed if all bodies are rigid and every point belongs to one of them.
-        self.is_composite = not (self.loops or len(bodies.slides) or bodies.broken)
+        self.is_composite = not (self.loops or len(bodies.slides) or bodies.breaks_inheritance)
         self._below = bodies.below(self.on), bodies.below(self.on[self.oriented])
 
     def wanted(
-        self, points: FloatArray, rotations: FloatArray | None = None, undecided: FloatArray | None = None
+        self, points: FloatArray, rotations: FloatArray | None = None, free_directions: FloatArray | None = None
     ) -> Wanted:
         """Make targets from positions (..., E, 3) and rotations (..., E, 4) w x y z, in armature space; NaN for none.
 
-        undecided: (E, 3) a unit direction along which an effector is free, zero for none.
+        free_directions: (E, 3) a unit direction along which an effector is free, zero for none.
         """
         targets = np.array(points, dtype=np.float64)
         targets[..., self.loops, :] = 0.0
         turned = np.full((*targets.shape[:-1], 4), np.nan) if rotations is None else np.asarray(rotations)
         turned = turned[..., self.oriented, :]
         seen = np.concatenate([~np.isnan(targets).any(axis=-1), ~np.isnan(turned).any(axis=-1)], axis=-1)
-        return Wanted(np.nan_to_num(targets), matrix_from_quaternion(np.nan_to_num(turned)), seen, undecided)
+        return Wanted(np.nan_to_num(targets), matrix_from_quaternion(np.nan_to_num(turned)), seen, free_directions)
 
     def points(self, pose: Pose) -> FloatArray:
         """(..., E + K, 3) the effectors and the partners of loops, armature space."""
@@ -92,8 +92,8 @@ class Goals:
         points = found[..., : self.count, :]
         points[..., self.loops, :] -= found[..., self.count :, :]
         missing = wanted.points - points
-        if wanted.undecided is not None:
-            missing -= (missing * wanted.undecided).sum(axis=-1, keepdims=True) * wanted.undecided
+        if wanted.free_directions is not None:
+            missing -= (missing * wanted.free_directions).sum(axis=-1, keepdims=True) * wanted.free_directions
         if len(self.oriented):
             back = np.swapaxes(pose.orientations[..., self.on[self.oriented], :, :], -1, -2)
             turned = rotation_vector_from_matrix(wanted.frames @ back) * self.arms[:, None]
@@ -109,7 +109,7 @@ class Goals:
         frames = pose.orientations[..., self.on[self.oriented], :, :]
         turns = quaternion_from_rotation_vector(missing[..., self.count :, :] / self.arms[:, None])
         turned = matrix_from_quaternion(turns) @ frames
-        return Wanted(points + missing[..., : self.count, :], turned, wanted.seen, wanted.undecided)
+        return Wanted(points + missing[..., : self.count, :], turned, wanted.seen, wanted.free_directions)
 
     def missed(self, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(..., E) distances from the targets and (..., O) radians, from a residual (..., E + O, 3)."""
@@ -125,8 +125,8 @@ class Goals:
             shifts[..., -len(bodies.slides) :] = along[..., None, :, :] * self._levers[:, None, :]
         rows = shifts[..., : self.count, :, :]
         rows[..., self.loops, :, :] -= shifts[..., self.count :, :, :]
-        if wanted.undecided is not None:
-            rows = rows - wanted.undecided[:, :, None] * (wanted.undecided[:, None] @ rows)
+        if wanted.free_directions is not None:
+            rows = rows - wanted.free_directions[:, :, None] * (wanted.free_directions[:, None] @ rows)
         if len(self.oriented):
             turns = bodies.turns(motions, self.on[self.oriented]) * self.arms[:, None, None]
             rows = np.concatenate([rows, turns], axis=-3)
@@ -136,7 +136,7 @@ class Goals:
         """(..., E + O) weights of the squared residuals, from weights (..., E); zero without a target."""
         return np.asarray(np.concatenate([weights, weights[..., self.oriented] * self.shares], axis=-1) * wanted.seen)
 
-    def carried_by(self, body: int, weights: FloatArray) -> BoolArray:
+    def moves_goal(self, body: int, weights: FloatArray) -> BoolArray:
         """(F,) whether a body moves a goal that has a weight; weights: (F, E + O)."""
         ends = weights[:, [*range(self.count), *self.loops]] @ self._below[0][body]
         return np.asarray(ends + weights[:, self.count :] @ self._below[1][body] > 0.0)

@@ -13,7 +13,7 @@ from ..limits.ball import Ball, nearest_on_ellipse
 from ..limits.base import Limit
 from ..limits.hinge import Hinge
 from ..limits.polygon import Polygon
-from ..limits.swing_twist import FULL_TURN, MOST_LEAN, Lean, compose_arrays, lean_of, short_of_half_a_turn, twist_of
+from ..limits.swing_twist import FULL_TURN, MAX_SWING, Swing, below_half_turn, compose_arrays, swing_of, twist_of
 from ..model.skeleton import Skeleton
 from ..rotations import IDENTITY
 from .bodies import Bodies
@@ -117,19 +117,28 @@ class Sides(NamedTuple):
         """(K,) how far rotation vectors (F, B, 3) go toward each side, in radians."""
         return np.asarray((self.normals * vectors[self.frames, self.bodies]).sum(axis=1))
 
-    def rows(self, bodies: Bodies, frames: int) -> tuple[FloatArray, FloatArray]:
-        """(F, W, D) rows and (F, W) gaps; zero and infinite where a frame has fewer than W sides."""
+    def part(self, which: IntArray | BoolArray) -> "Sides":
+        """Some of the sides, `which` (N,) or (K,)."""
+        return Sides(self.frames[which], self.bodies[which], self.normals[which], self.gaps[which])
+
+    def places(self) -> IntArray:
+        """(K,) the place of each side among those of its frame."""
         order = np.argsort(self.frames, kind="stable")
-        where = self.frames[order]
-        rank = np.arange(len(where)) - np.searchsorted(where, where)
-        most = int(rank.max(initial=-1)) + 1
+        frames, places = self.frames[order], np.empty(len(order), dtype=np.int64)
+        places[order] = np.arange(len(order)) - np.searchsorted(frames, frames)
+        return places
+
+    def rows(self, bodies: Bodies, frames: int) -> tuple[FloatArray, FloatArray]:
+        """(F, W, D) rows and (F, W) gaps, each at its place; zero and infinite where a frame has fewer than W sides."""
+        where, places, first = self.frames, self.places(), bodies.first[self.bodies]
+        most = int(places.max(initial=-1)) + 1
         rows, gaps = np.zeros((frames, most, bodies.columns)), np.full((frames, most), np.inf)
-        gaps[where, rank] = self.gaps[order]
-        on, normals = self.bodies[order], self.normals[order]
-        first, three = bodies.first[on], bodies.counts[on] > 1
+        gaps[where, places] = self.gaps
+        three = bodies.counts[self.bodies] > 1
         columns = first[three, None] + np.arange(3)
-        rows[where[three, None], rank[three, None], columns] = times(bodies.axes[columns], normals[three])
-        rows[where[~three], rank[~three], first[~three]] = (bodies.axes[first[~three]] * normals[~three]).sum(axis=1)
+        rows[where[three, None], places[three, None], columns] = times(bodies.axes[columns], self.normals[three])
+        along = (bodies.axes[first[~three]] * self.normals[~three]).sum(axis=1)
+        rows[where[~three], places[~three], first[~three]] = along
         return rows, gaps
 
 
@@ -208,7 +217,7 @@ class Hinges:
     def __init__(self, bodies: Bodies, hinges: Sequence[tuple[int, Hinge]]) -> None:
         self.bodies: IntArray = np.array([body for body, _ in hinges], dtype=np.int64)
         self._columns, self._width = bodies.first[self.bodies], bodies.columns
-        self.axes: FloatArray = np.array([limit.turn_axis for _, limit in hinges]).reshape(-1, 3)
+        self.axes: FloatArray = np.array([limit.rotation_axis for _, limit in hinges]).reshape(-1, 3)
         ranges = [(*limit.ends, limit.middle) for _, limit in hinges]
         self.low, self.high, self.middle = np.array(ranges).reshape(-1, 3).T
 
@@ -260,7 +269,7 @@ class _Balls:
         self._open = self._least >= np.pi
         open_all_round = np.repeat(self._open[:, None], len(_ANGLES), axis=1)
         self._none = np.where(np.concatenate([open_all_round, cones > 0.0], axis=1), np.inf, 0.0)
-        ranges = [(*limit.between, limit.sure) for _, limit in balls]
+        ranges = [(*limit.between, limit.surely_inside) for _, limit in balls]
         self._low, self._high, self._middle, self._sure = np.array(ranges).reshape(-1, 4).T
 
     def clamp(self, local: FloatArray) -> None:
@@ -270,15 +279,15 @@ class _Balls:
         frames, joints = np.nonzero((own[..., 1] ** 2 + own[..., 3] ** 2 > self._sure) | (twist != turn))
         if not len(frames):
             return
-        lean = lean_of(many, many.quaternion(own[frames, joints]))
-        leans = np.stack([lean.x, lean.z], axis=1)
-        half_axes = self._half_axes(leans[:, None], joints)[:, 0]
-        outside = squares(leans / np.maximum(half_axes, ROUNDING)) > 1.0 + ROUNDING
-        outside |= (np.asarray(lean.angle) > MOST_LEAN) | (twist != turn)[frames, joints]
+        lean = swing_of(many, many.quaternion(own[frames, joints]))
+        swings = np.stack([lean.x, lean.z], axis=1)
+        half_axes = self._half_axes(swings[:, None], joints)[:, 0]
+        outside = squares(swings / np.maximum(half_axes, ROUNDING)) > 1.0 + ROUNDING
+        outside |= (np.asarray(lean.angle) > MAX_SWING) | (twist != turn)[frames, joints]
         if not outside.any():
             return
-        frames, joints, leans, half_axes = frames[outside], joints[outside], leans[outside], half_axes[outside]
-        x, z = short_of_half_a_turn(many, *nearest_on_ellipse(many, *leans.T, *half_axes.T))
+        frames, joints, swings, half_axes = frames[outside], joints[outside], swings[outside], half_axes[outside]
+        x, z = below_half_turn(many, *nearest_on_ellipse(many, *swings.T, *half_axes.T))
         local[frames, self._bodies[joints]] = compose_arrays(np.asarray(x), np.asarray(z), twist[frames, joints])
 
     def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
@@ -289,7 +298,7 @@ class _Balls:
     def sides(self, local: FloatArray, within: float) -> Sides:
         frames, joints, gaps, lean, nearest = self._gaps(local, within)
         which, places = np.nonzero(gaps <= within)
-        leaning, twisting = _ways(Lean(*(np.asarray(value)[which] for value in lean)))
+        leaning, twisting = _gradients(Swing(*(np.asarray(value)[which] for value in lean)))
         ways = np.concatenate([nearest[which, None], np.broadcast_to(_AXES, (len(which), 4, 2))], axis=1) @ leaning
         ways = np.concatenate([ways, twisting, -twisting], axis=1)[np.arange(len(which)), places]
         return Sides(
@@ -299,7 +308,7 @@ class _Balls:
             np.maximum(gaps[which, places], 0.0),
         )
 
-    def _gaps(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray, FloatArray, Lean, FloatArray]:
+    def _gaps(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray, FloatArray, Swing, FloatArray]:
         """Frames and joints (n,) that may be near a side, and (n, 7) radians to outline, axes and ends of twist.
 
         Also their swings, and (n, 2) the outward directions.
@@ -312,30 +321,30 @@ class _Balls:
         candidates |= np.minimum(self._high - twists, twists - self._low) <= within
         frames, joints = np.nonzero(candidates)
         twist = twists[frames, joints]
-        lean = lean_of(many, many.quaternion(own[frames, joints]))
-        leans = np.stack([lean.x, lean.z], axis=1)
-        half_axes = self._half_axes(leans[:, None], joints)[:, 0]
-        slope = np.where(half_axes > 0.0, leans / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
+        lean = swing_of(many, many.quaternion(own[frames, joints]))
+        swings = np.stack([lean.x, lean.z], axis=1)
+        half_axes = self._half_axes(swings[:, None], joints)[:, 0]
+        slope = np.where(half_axes > 0.0, swings / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
         size = lengths(slope)[:, None]
         nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
-        outline = lengths(half_axes * nearest) - (nearest * leans).sum(axis=1)
+        outline = lengths(half_axes * nearest) - (nearest * swings).sum(axis=1)
         # The limits along axes whose range is zero.
-        across = np.where(self._none[joints, len(_ANGLES) :] == 0.0, -leans @ _AXES.T, np.inf)
+        across = np.where(self._none[joints, len(_ANGLES) :] == 0.0, -swings @ _AXES.T, np.inf)
         ends = np.stack([self._high[joints] - twist, twist - self._low[joints]], axis=1)
         gaps = np.concatenate([np.where(self._open[joints], np.inf, outline)[:, None], across, ends], axis=1)
         return frames, joints, gaps, lean, nearest
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
         own = local[self._bodies]
-        lean, twist = lean_of(many, many.quaternion(own)), self._twists(own)
+        lean, twist = swing_of(many, many.quaternion(own)), self._twists(own)
         normals, outline_room, along = self._outline(np.stack([lean.x, lean.z], axis=1))
-        leaning, twisting = _ways(lean)
+        leaning, twisting = _gradients(lean)
         rows = np.concatenate([normals @ leaning, twisting, -twisting], axis=1)
         gaps = np.concatenate([outline_room, np.stack([self._high - twist, twist - self._low], axis=1)], axis=1)
         joints, places = np.nonzero(gaps <= within)
         found = np.zeros((len(joints), self._width))
         found[np.arange(len(joints))[:, None], self._columns[joints]] = rows[joints, places]
-        outward, around, twisted = _bends(lean, twisting[:, 0])
+        outward, around, twisted = _second_derivatives(lean, twisting[:, 0])
         unit = np.stack([lean.ex, lean.ez], axis=1)[:, None]
         curvatures = (normals * unit).sum(axis=2)[..., None, None] * outward[:, None]
         curvatures += (normals[..., 1] * unit[..., 0] - normals[..., 0] * unit[..., 1])[..., None, None] * around[
@@ -355,19 +364,19 @@ class _Balls:
         twist = 2.0 * np.arctan2(own[..., 2], own[..., 0])
         return np.asarray(twist - FULL_TURN * np.floor((twist - self._middle) / FULL_TURN + 0.5))
 
-    def _outline(self, leans: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _outline(self, swings: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(N, n, 2) outward normals of lines that approximate the cones' outlines, and (N, n) gaps from swings (N, 2).
 
         Also (N, 1, 2) the directions along the outlines, times the square roots of their curvatures.
         """
-        leans = leans[:, None]
-        half_axes = self._half_axes(leans)
-        slope = np.where(half_axes > 0.0, leans / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
+        swings = swings[:, None]
+        half_axes = self._half_axes(swings)
+        slope = np.where(half_axes > 0.0, swings / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
         size = lengths(slope)[..., None]
         nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
-        turned = (nearest @ _TURNED).reshape(len(leans), len(_ANGLES), 2)
-        normals = np.concatenate([turned, np.broadcast_to(_AXES, (len(leans), *_AXES.shape))], axis=1)
-        gaps = lengths(self._half_axes(normals) * normals) - (normals * leans).sum(axis=2)
+        turned = (nearest @ _TURNED).reshape(len(swings), len(_ANGLES), 2)
+        normals = np.concatenate([turned, np.broadcast_to(_AXES, (len(swings), *_AXES.shape))], axis=1)
+        gaps = lengths(self._half_axes(normals) * normals) - (normals * swings).sum(axis=2)
         along = nearest[..., ::-1] * (-1.0, 1.0)
         curvature = (along**2 / np.maximum(half_axes, SINGLE) ** 2).sum(axis=2)[..., None] / np.maximum(size, ROUNDING)
         return normals, gaps + self._none, along * np.sqrt(curvature)
@@ -377,7 +386,7 @@ class _Balls:
         return np.where(ways >= 0.0, self._positive[joints], self._negative[joints])
 
 
-def _ways(lean: Lean) -> tuple[FloatArray, FloatArray]:
+def _gradients(lean: Swing) -> tuple[FloatArray, FloatArray]:
     """(N, 2, 3) gradients of N swings' x and z by a rotation vector, and (N, 1, 3) those of the twists.
 
     With u the bone's direction, du = w × u. A larger swing is a rotation about (ez, 0, -ex), movement around the
@@ -395,7 +404,7 @@ def _ways(lean: Lean) -> tuple[FloatArray, FloatArray]:
     return leaning @ turning, twisting[:, None]
 
 
-def _bends(lean: Lean, twisting: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _second_derivatives(lean: Swing, twisting: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(N, 3, 3) second derivatives of N swings (outward and around) and twists by a rotation vector.
 
     With u the bone's direction, u'' = w × (w × u): along the sphere w · u times w × u rotated by 90°. In polar
@@ -453,9 +462,9 @@ class _Polygons:
         found = []
         for body, limit in self._polygons:
             rotation, (low, high, middle) = many.quaternion(local[:, body]), limit.between
-            lean, twist = lean_of(many, rotation), twist_of(many, rotation, middle)
+            lean, twist = swing_of(many, rotation), twist_of(many, rotation, middle)
             edges = limit.shape.nearest_sides(many, lean.x, lean.z)
-            leaning, twisting = _ways(lean)
+            leaning, twisting = _gradients(lean)
             normals = np.stack([np.stack(normal, axis=-1) for normal, _ in edges], axis=1) @ leaning
             normals = np.concatenate([normals, twisting, -twisting], axis=1)
             gaps = many.row([gap for _, gap in edges] + [high - twist, twist - low], len(local))

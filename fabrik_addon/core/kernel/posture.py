@@ -190,7 +190,7 @@ class PostureTerm:
     def equations(self, away: Away, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
         """(..., D, D) Gauss-Newton matrix and (..., D) gradient."""
         centres, forces = away.centres, self.pulls(away)
-        if self.bodies.broken:
+        if self.bodies.breaks_inheritance:
             matrix, gradient = self._dense(centres, forces, pose, motions)
         else:
             left, right, gradient = self.bodies.factors(motions, self._below, centres, self.masses, forces)

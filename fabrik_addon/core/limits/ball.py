@@ -54,14 +54,14 @@ class Ball(Limit):
         return twist_between(self.twist)
 
     @cached_property
-    def sure(self) -> float:
+    def surely_inside(self) -> float:
         """Swings with x² + z² of their quaternion below this are inside, despite single precision."""
         least = min(self.angles)
         return inf if least >= pi else sin(0.5 * least) ** 2 * (1.0 - SINGLE)
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """Move the swing to the nearest point of the ellipse, and the twist to the nearer end of its range."""
-        return clamped(backend, rotation, self._nearest, self.between, self.sure)
+        return clamped(backend, rotation, self._nearest, self.between, self.surely_inside)
 
     def _nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
         right, front, left, back = self.angles
@@ -71,8 +71,8 @@ class Ball(Limit):
 
     def sample(self, places: FloatArray) -> FloatArray:
         """(..., 4) swings spread evenly over the ellipse, and twists over the range; places: (..., 3) from 0 to 1."""
-        leans = outline(self.angles, FULL_TURN * places[..., 0]) * np.sqrt(places[..., 1, None])
-        return compose_arrays(leans[..., 0], leans[..., 1], spread(self.twist, places[..., 2]))
+        swings = outline(self.angles, FULL_TURN * places[..., 0]) * np.sqrt(places[..., 1, None])
+        return compose_arrays(swings[..., 0], swings[..., 1], spread(self.twist, places[..., 2]))
 
     def outline(self, count: int) -> FloatArray:
         """(count, 2) swings in radians along the edge of the cone, from +X toward +Z."""

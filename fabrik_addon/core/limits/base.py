@@ -26,11 +26,11 @@ class Limit(ABC):
     """The allowed local rotations of a bone.
 
     Attributes:
-        turn_axis: the only axis of rotation; None if all three are free.
+        rotation_axis: the only axis of rotation; None if all three are free.
         freedom: the number of degrees of freedom.
     """
 
-    turn_axis: tuple[float, float, float] | None = None
+    rotation_axis: tuple[float, float, float] | None = None
     freedom: int = 3
 
     @abstractmethod
@@ -41,11 +41,11 @@ class Limit(ABC):
     def sample(self, places: FloatArray) -> FloatArray:
         """(..., 4) valid rotations spread over the limit, from points (..., 3) of the unit cube."""
 
-    def at_share(self, backend: Backend, share: Scalar) -> Quaternion:
+    def at_range_share(self, backend: Backend, share: Scalar) -> Quaternion:
         """The rotation at a share of the range of a limit with one axis; if the range is free, from -π to π."""
         raise NotImplementedError
 
-    def bent(self, backend: Backend, rotation: Quaternion, most: Scalar) -> Quaternion:
+    def bent_inward(self, backend: Backend, rotation: Quaternion, most: Scalar) -> Quaternion:
         """A rotation bent by at most `most` radians toward the middle of the range."""
         raise NotImplementedError
 

@@ -39,7 +39,7 @@ class Hinge(Limit):
     freedom = 1
 
     @cached_property
-    def turn_axis(self) -> tuple[float, float, float]:  # type: ignore[override]
+    def rotation_axis(self) -> tuple[float, float, float]:  # type: ignore[override]
         """The unit vector of the axis."""
         return float(self.axis == "X"), float(self.axis == "Y"), float(self.axis == "Z")
 
@@ -60,21 +60,21 @@ class Hinge(Limit):
 
     def angle(self, backend: Backend, rotation: Quaternion) -> Scalar:
         """The angle of the rotation about the axis that is nearest to a rotation, nearest to the range's middle."""
-        x, y, z = self.turn_axis
+        x, y, z = self.rotation_axis
         about = rotation.x * x + rotation.y * y + rotation.z * z
         return nearest_angle(backend, 2.0 * backend.atan2(about, rotation.w), self.middle)
 
     def turned(self, backend: Backend, angle: Scalar) -> Quaternion:
         """The rotation by an angle about the axis."""
-        x, y, z = self.turn_axis
+        x, y, z = self.rotation_axis
         return backend.exp_map(backend.Vector((angle * x, angle * y, angle * z)))
 
-    def at_share(self, backend: Backend, share: Scalar) -> Quaternion:
+    def at_range_share(self, backend: Backend, share: Scalar) -> Quaternion:
         """The rotation at a share of the range."""
         low, high = self.ends if self.bounded else (-pi, pi)
         return self.turned(backend, low + (high - low) * share)
 
-    def bent(self, backend: Backend, rotation: Quaternion, most: Scalar) -> Quaternion:
+    def bent_inward(self, backend: Backend, rotation: Quaternion, most: Scalar) -> Quaternion:
         """The rotation, moved toward the middle of the range."""
         angle = self.angle(backend, rotation)
         return self.turned(backend, angle + backend.clamp(self.middle - angle, -most, most))
@@ -86,4 +86,4 @@ class Hinge(Limit):
     def sample(self, places: FloatArray) -> FloatArray:
         """(..., 4) rotations by angles spread over the range; places: (..., 3), from 0 to 1; only the first is used."""
         half = 0.5 * spread((self.low, self.high), places[..., 0])
-        return np.stack([np.cos(half), *(np.sin(half) * part for part in self.turn_axis)], axis=-1)
+        return np.stack([np.cos(half), *(np.sin(half) * part for part in self.rotation_axis)], axis=-1)

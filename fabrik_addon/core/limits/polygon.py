@@ -92,7 +92,7 @@ class Window:
             raise LimitError("A polygon limit has edges that touch or cross: its outline must be simple")
         area = sum(ax * bz - bx * az for (ax, az), (bx, bz) in self.edges) / 2.0
         if abs(area) < ROUNDING:
-            raise LimitError("A polygon limit has no area: move one of its points off their line")
+            raise LimitError("A polygon limit has no area: its points must not be on one line")
         outward = 1.0 if area > 0 else -1.0
         self._sides = [_Side.between(*triple, outward) for triple in _around(self.edges)]
 

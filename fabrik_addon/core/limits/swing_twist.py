@@ -18,12 +18,12 @@ from .base import Range
 FULL_TURN = 2.0 * pi
 # At 180° the twist of a bone is only rounding error. Clamped swings are slightly smaller, so that the twist is right to
 # 1e-9.
-MOST_LEAN = pi - SINGLE
+MAX_SWING = pi - SINGLE
 # The ends of a range of twist, infinite for a full turn or more, and the middle between them.
 Twist: TypeAlias = tuple[Scalar, Scalar, Scalar]
 
 
-class Lean(NamedTuple):
+class Swing(NamedTuple):
     """A swing: the angle from Y, the unit azimuth (ex, ez), and their product, the chart point (x, z)."""
 
     angle: Scalar
@@ -33,7 +33,7 @@ class Lean(NamedTuple):
     z: Scalar
 
 
-def lean_of(backend: Backend, rotation: Quaternion) -> Lean:
+def swing_of(backend: Backend, rotation: Quaternion) -> Swing:
     """The swing of a unit quaternion; exact up to 180°, where its azimuth is the one without twist."""
     w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
     upright, leaning = backend.sqrt(w * w + y * y), backend.sqrt(x * x + z * z)
@@ -48,13 +48,13 @@ def lean_of(backend: Backend, rotation: Quaternion) -> Lean:
         size = 1.0 / (upright * leaning)
         ex, ez = (x * y - z * w) * size, (x * w + z * y) * size
     angle = 2.0 * backend.atan2(leaning, upright)
-    return Lean(angle, ex, ez, angle * ex, angle * ez)
+    return Swing(angle, ex, ez, angle * ex, angle * ez)
 
 
-def short_of_half_a_turn(backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+def below_half_turn(backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
     """A point of the chart, moved into the circle in which the twist is defined."""
     angle = backend.sqrt(x * x + z * z)
-    share = backend.select(angle > MOST_LEAN, MOST_LEAN / backend.maximum(angle, 1.0), 1.0)
+    share = backend.select(angle > MAX_SWING, MAX_SWING / backend.maximum(angle, 1.0), 1.0)
     return x * share, z * share
 
 
@@ -107,8 +107,8 @@ def clamped(
     leaning = backend.square(rotation.x) + backend.square(rotation.z)
     if not backend.any_of(backend.logical_or(leaning > surely_inside, turn != bounded)):
         return rotation
-    lean = lean_of(backend, rotation)
-    x, z = short_of_half_a_turn(backend, *nearest(backend, lean.x, lean.z))
+    lean = swing_of(backend, rotation)
+    x, z = below_half_turn(backend, *nearest(backend, lean.x, lean.z))
     kept = backend.logical_and(backend.logical_and(x == lean.x, z == lean.z), turn == bounded)
     moved = backend.frames_where(backend.logical_not(kept))
     if not len(moved):

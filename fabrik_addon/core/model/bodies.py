@@ -38,7 +38,7 @@ class Body:
     @property
     def hinge(self) -> Limit | None:
         """The limit if it allows only one axis."""
-        return self.limit if self.limit is not None and self.limit.turn_axis is not None else None
+        return self.limit if self.limit is not None and self.limit.rotation_axis is not None else None
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def place_bodies(bodies: Sequence[Body], local: Sequence[Quaternion], root: Vect
     return pose
 
 
-def hung_effectors(bodies: Sequence[Body]) -> Iterator[tuple[int, int, Attachment]]:
+def attached_effectors(bodies: Sequence[Body]) -> Iterator[tuple[int, int, Attachment]]:
     """Every effector with its body and attachment."""
     for index, body in enumerate(bodies):
         for attachment in body.attachments:
@@ -194,5 +194,5 @@ def hung_effectors(bodies: Sequence[Body]) -> Iterator[tuple[int, int, Attachmen
 
 def effector_points(bodies: Sequence[Body], pose: SweepPose, count: int) -> list[Vector]:
     """The positions of `count` effectors."""
-    points = {effector: pose.point(index, attachment) for effector, index, attachment in hung_effectors(bodies)}
+    points = {effector: pose.point(index, attachment) for effector, index, attachment in attached_effectors(bodies)}
     return [points[effector] for effector in range(count)]

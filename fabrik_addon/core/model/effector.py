@@ -48,7 +48,7 @@ def with_partners(effectors: Sequence[Effector]) -> list[Effector]:
     return [*effectors, *partners]
 
 
-def moved_with(effectors: Sequence[Effector], factors: Mapping[str, float]) -> list[Effector]:
+def with_factors_applied(effectors: Sequence[Effector], factors: Mapping[str, float]) -> list[Effector]:
     """The effectors, with their points moved along Y with their bones."""
 
     def moved(effector: Effector) -> Effector:

@@ -64,7 +64,7 @@ def forward_kinematics(
     return matrices
 
 
-def jumps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+def ancestor_steps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
     """For each step of 1, 2, 4 … levels: the bodies that have an ancestor that far above them, and this ancestor.
 
     carriers: (B,) the body above each one, -1 for none.

@@ -129,7 +129,7 @@ class Skeleton:
         return turn
 
 
-def at_factors(skeleton: Skeleton, factors: Mapping[str, float]) -> Skeleton:
+def scaled_skeleton(skeleton: Skeleton, factors: Mapping[str, float]) -> Skeleton:
     """The skeleton with some bones at other lengths; their children move along their Y."""
     if all(factor == 1.0 for factor in factors.values()):
         return skeleton

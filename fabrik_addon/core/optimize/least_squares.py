@@ -96,7 +96,7 @@ class LeastSquares:
             cost = self._cost(part, away)
             step = self._step(part, away, cost, damping, curved)
             local, root = bodies.moved(part.pose, step.change)
-            pose = bodies.pose(self.limits.clamped(local), root, self._slid(part.pose.factors, step.change))
+            pose = bodies.pose(self.limits.clamped(local), root, self._new_factors(part.pose.factors, step.change))
             trial = replace(part, pose=pose, residual=self.goals.residual(pose, part.wanted))
             left = self._away(trial)
             gained = cost - self._cost(trial, left)
@@ -145,7 +145,7 @@ class LeastSquares:
         off = np.abs(away) > CLOSE * self.poles.sizes[: away.shape[1]]
         return np.asarray(state.unmet() | off.any(axis=1))
 
-    def _slid(self, factors: FloatArray | None, step: FloatArray) -> FloatArray | None:
+    def _new_factors(self, factors: FloatArray | None, step: FloatArray) -> FloatArray | None:
         if factors is None or not self._slide:
             return factors
         slides, result = self.bodies.slides, factors.copy()
@@ -177,7 +177,7 @@ class LeastSquares:
         sides = self.limits.sides(state.pose.local, _LONGEST_TURN + CLOSE)
         active = sides.push(bodies.vectors(gradient)) > ROUNDING * np.sqrt(cost)[sides.frames]
         active &= sides.gaps <= CLOSE
-        change, pushes = self._held_step(system, damping, sides, active)
+        change, pushes = self._constrained_step(system, damping, sides, active)
         for _ in range(_MOST_ROUNDS if len(sides.gaps) else 0):
             now = sides.push(bodies.vectors(change * system.scale)) - sides.gaps > CLOSE
             now[active] = pushes > 0.0
@@ -189,9 +189,9 @@ class LeastSquares:
             own = changed[sides.frames]
             kept = pushes[~own[active]]
             active = np.where(own, now, active)
-            few = Sides(*(value[own] for value in sides))
+            few = sides.part(own)
             few = few._replace(frames=(np.cumsum(changed) - 1)[few.frames])
-            change[where], found = self._held_step(system.part(where), damping[where], few, active[own])
+            change[where], found = self._constrained_step(system.part(where), damping[where], few, active[own])
             pushes = np.empty(active.sum())
             pushes[own[active]], pushes[~own[active]] = found, kept
         balance = system.times(change) + damping[:, None] * change
@@ -204,57 +204,28 @@ class LeastSquares:
         predicted = ((2.0 * gradient - system.times(change)) * change).sum(axis=1)
         return _Step(step * share, predicted, largest / np.sqrt(np.maximum(cost, TINY)))
 
-    def _held_step(
+    def _constrained_step(
         self, system: "_System", damping: FloatArray, sides: Sides, active: BoolArray
     ) -> tuple[FloatArray, FloatArray]:
         """(F, D) the scaled step that ends at the active sides (K,), and (A,) the pushes against them.
 
-        Their normals are made orthonormal body by body, at most three to a body, and eliminated.
+        The range-space method: Nocedal & Wright, *Numerical Optimization*, 2006, section 16.2.
         """
-        if not active.any():
-            return system.solve(damping), np.zeros(0)
-        bodies, which = self.bodies, np.flatnonzero(active)
-        keys = sides.frames[which] * len(bodies.bones) + sides.bodies[which]
-        which, keys = which[order := np.argsort(keys, kind="stable")], np.sort(keys)
-        rank = np.arange(len(keys)) - np.searchsorted(keys, keys)
-        frames, on = sides.frames[which], sides.bodies[which]
-        columns, is_hinge = bodies.first[on, None] + np.arange(3), bodies.counts[on] == 1
-        columns[is_hinge, 1:] = bodies.columns
-        normals, gaps = sides.normals[which], sides.gaps[which] / system.scale[frames, bodies.first[on]]
-        along = (normals * bodies.axes[bodies.first[on]]).sum(axis=1)
-        normals = np.where(is_hinge[:, None], along[:, None] * (1.0, 0.0, 0.0), normals)
-        sizes = lengths(normals)
-        normals, gaps = normals / sizes[:, None], gaps / sizes
-        units, ends, own = np.zeros_like(normals), np.zeros(len(keys)), np.ones(len(keys))
-        last = min(int(rank.max()), 2)
-        for number in range(last + 1):
-            here = np.flatnonzero(rank == number)
-            unit, end = normals[here], gaps[here]
-            for before in (here - back for back in range(number, 0, -1)):
-                share = (unit * units[before]).sum(axis=1)
-                unit, end = unit - share[:, None] * units[before], end - share * ends[before]
-            own[here] = lengths(unit)
-            clear = own[here] > SINGLE
-            units[here] = unit * (clear / np.maximum(own[here], SINGLE))[:, None]
-            ends[here] = end * clear / np.maximum(own[here], SINGLE)
-        first = np.searchsorted(frames, frames)
-        place = np.arange(len(keys)) - first
-        rows = np.zeros((len(damping), int(place.max()) + 1, bodies.columns + 1))
-        rows[frames[:, None], place[:, None], columns] = units
-        values = np.zeros(rows.shape[:2])
-        values[frames, place] = ends
-        change = system.solve(damping, rows[..., :-1], values)
-        left = system.gradient() - system.times(change) - damping[:, None] * change
-        forces = np.concatenate([left, np.zeros((len(left), 1))], axis=1)[frames[:, None], columns]
-        pushes = np.zeros(len(keys))
-        for number in range(last, -1, -1):
-            here = np.flatnonzero(rank == number)
-            pushes[here] = (forces[here] * units[here]).sum(axis=1) / np.maximum(own[here], SINGLE)
-            for before in (here - back for back in range(1, number + 1)):
-                forces[before] -= pushes[here, None] * normals[here]
-        result = np.empty(len(keys))
-        result[order] = pushes
-        return change, result
+        pull, which = system.gradient()[..., None], np.flatnonzero(active)
+        if not len(which):
+            return system.solve(damping, pull)[..., 0], np.zeros(0)
+        held = sides.part(which)
+        rows, gaps = held.rows(self.bodies, len(damping))
+        rows *= system.scale[:, None]
+        found = system.solve(damping, np.concatenate([pull, np.swapaxes(rows, 1, 2)], axis=2))
+        step, each = found[..., 0], found[..., 1:]
+        across = rows @ each
+        # Sides may repeat one another, as those of a hinge without a range do.
+        diagonal = np.einsum("fii->fi", across)
+        diagonal += np.where(diagonal > 0.0, ROUNDING * diagonal, 1.0)
+        beyond = np.where(np.isfinite(gaps), times(rows, step) - gaps, 0.0)
+        pushes = np.linalg.solve(across, beyond[..., None])
+        return step - (each @ pushes)[..., 0], pushes[held.frames, held.places(), 0]
 
     def _system(self, state: State, away: FloatArray, curved: bool) -> "_System":
         """The linear problem of a step in scaled columns; slides at an end that are pushed outward do not move."""
@@ -351,26 +322,13 @@ class _System:
         moved = times(self.matrix, y)
         return times(np.swapaxes(self.matrix, 1, 2), moved) if self.wide else moved
 
-    def solve(
-        self, damping: FloatArray, held: FloatArray | None = None, values: FloatArray | None = None
-    ) -> FloatArray:
-        """(F, D) the y for damping (F,), with orthonormal rows `held` (F, W, D) of y equal to values (F, W)."""
-        matrix, right, offset = self.matrix, self.right, None
-        if held is not None and values is not None:
-            back = np.swapaxes(held, 1, 2)
-            offset = times(back, values)
-            right = right - times(matrix, offset)
-            along = matrix @ back
-            matrix = matrix - along @ held
-            if not self.wide:
-                matrix -= back @ (held @ matrix)
-                right = right - times(back, times(held, right))
-        across = np.swapaxes(matrix, 1, 2)
-        square = matrix @ across if self.wide else matrix
-        diagonal = np.einsum("fii->fi", square)
-        undamped = np.array(diagonal)
-        diagonal += damping[:, None] + TINY
-        found = np.linalg.solve(square, right[..., None])[..., 0]
-        diagonal[...] = undamped
-        found = times(across, found) if self.wide else found
-        return found if offset is None else found + offset
+    def solve(self, damping: FloatArray, pulls: FloatArray) -> FloatArray:
+        """(F, D, K) the y with (S JᵀJ S + damping) y = pulls (F, D, K), for damping (F,)."""
+        matrix, damping = self.matrix, (damping + TINY)[:, None]
+        square = matrix @ np.swapaxes(matrix, 1, 2) if self.wide else matrix.copy()
+        np.einsum("fii->fi", square)[...] += damping
+        if not self.wide:
+            return np.asarray(np.linalg.solve(square, pulls))
+        # Woodbury's identity.
+        across = np.linalg.solve(square, matrix @ pulls)
+        return np.asarray((pulls - np.swapaxes(matrix, 1, 2) @ across) / damping[..., None])

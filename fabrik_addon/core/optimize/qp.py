@@ -116,7 +116,7 @@ class QuadraticProgram:
         step = self._free + times(self._by_multipliers, multipliers)
         return QpStep(step, forces, np.maximum(pushes, 0.0), yielding[:, : self._count])
 
-    def onto(self, wanted: FloatArray, compliance: FloatArray, active: BoolArray) -> FloatArray:
+    def correction(self, wanted: FloatArray, compliance: FloatArray, active: BoolArray) -> FloatArray:
         """(F, D) the shortest steps in the metric H that change A by `wanted` (F, R).
 
         Active inequalities do not change.

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import TINY, FloatArray
-from ..attempt import bend_straight
+from ..attempt import bend_straight_limbs
 from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
 from ..fabrik import chain as chains
 from ..fabrik.chain import beside, first_direction
@@ -28,7 +28,7 @@ from ..rotations import angle_between, quaternion_from_matrix
 from ..solution import Solution, Status
 
 
-class _Begun(NamedTuple):
+class _StartPoses(NamedTuple):
     """Start poses, with their root at the origin; values are the same on every frame if there is one pose for all.
 
     Attributes:
@@ -69,17 +69,17 @@ class ChainSolver:
     def solve(self, start: Start, targets: Targets, result: Solution) -> None:
         """Solve F frames in arrays, and write them into a result."""
         backend, frames, roots = self._backend, len(targets), start.roots
-        rotations, wish, poles = start.rotations, None, None
+        rotations, pole, poles = start.rotations, None, None
         if len(self._links) > 1 and np.isfinite(targets.bend).any():
             poles = targets.bend - roots[:, None]
-            wish = backend.vector(poles[:, 0])
+            pole = backend.vector(poles[:, 0])
         elif rotations.strides[0] == 0:  # one pose for all frames is checked only once
             rotations = rotations[:1]
-        begun = self._begun(rotations, poles)
+        starts = self._start_poses(rotations, poles)
         counts = targets.weights[:, 0] > 0.0
         goal = backend.vector(targets.positions[:, 0] - roots)
-        found = self._improved(begun, goal, frames, counts, wish)
-        result.rotations[:] = begun.rotations
+        found = self._improved(starts, goal, frames, counts, pole)
+        result.rotations[:] = starts.rotations
         backend.write(found.local, result.rotations, self._problem.bones)
         result.root_location[:] = roots + backend.stack([found.root], frames)[:, 0]
         result.errors[:, 0] = found.error
@@ -89,7 +89,7 @@ class ChainSolver:
             own = quaternion_from_matrix(pose.orientations[:, self._problem.goals.on])
             result.rotation_errors[:] = angle_between(own, targets.rotations)
         seen = counts & ~np.isnan(targets.positions[:, 0, 0])
-        beyond = self._problem.beyond_lengths(targets.positions, targets.weights, roots)
+        beyond = self._problem.is_beyond_lengths(targets.positions, targets.weights, roots)
         unmet = np.where(beyond, Status.UNREACHABLE, Status.STALLED)
         status = np.where(np.asarray(found.error) <= self._tolerance, Status.SOLVED, unmet)
         result.status[:] = np.where(seen, status, Status.UNSEEN)
@@ -111,15 +111,15 @@ class ChainSolver:
         place = target[0].tolist()
         if not all(abs(part) <= LARGEST for part in place):  # NaN is not
             return None
-        begun, location = self._rest, problem.skeleton.rest[0, :3, 3]
+        starts, location = self._rest, problem.skeleton.rest[0, :3, 3]
         if start is not None:
-            begun = self._begun(problem.legal(checked_start(start, problem.skeleton, 1)))
+            starts = self._start_poses(problem.legal(checked_start(start, problem.skeleton, 1)))
         if start_location is not None:
             location = checked_root_location(start_location, problem.skeleton, 1)[0]
         # Relative to the root, since single precision is coarse far from the origin.
         away = [part - own for part, own in zip(place, location.tolist(), strict=True)]
-        found = self._improved(begun, self._backend.Vector(away), 1, True)
-        rotations = np.array(begun.rotations[0])
+        found = self._improved(starts, self._backend.Vector(away), 1, True)
+        rotations = np.array(starts.rotations[0])
         rotations[problem.bones] = self._backend.stack(found.local, 1)[0]
         return Solution(
             skeleton=problem.skeleton,
@@ -140,17 +140,17 @@ class ChainSolver:
         return Status.STALLED if reaches.near[0] <= distance <= reaches.far[0] else Status.UNREACHABLE
 
     @cached_property
-    def _rest(self) -> _Begun:
-        return self._begun(self._problem.legal(checked_start(None, self._problem.skeleton, 1)))
+    def _rest(self) -> _StartPoses:
+        return self._start_poses(self._problem.legal(checked_start(None, self._problem.skeleton, 1)))
 
-    def _begun(self, rotations: FloatArray, poles: FloatArray | None = None) -> _Begun:
+    def _start_poses(self, rotations: FloatArray, poles: FloatArray | None = None) -> _StartPoses:
         """Start poses (F, J, 4); straight ones bend toward poles (F, 1, 3) as seen from the root."""
         backend, bodies, bones = self._backend, self._bodies, self._problem.bones
         own, frames = rotations[:, bones], len(rotations)
         bent = own
         if not self._problem.free_root:
             pose = self._problem.bodies.pose(own, np.zeros((frames, 3)))
-            bent = bend_straight(self._problem, pose, poles)
+            bent = bend_straight_limbs(self._problem, pose, poles)
         if frames == 1:
             own, bent = (np.broadcast_to(each[0], each.shape) for each in (own, bent))
         local, bent_local = (backend.quaternions(each, range(len(bodies))) for each in (own, bent))
@@ -158,47 +158,47 @@ class ChainSolver:
             chains.chain_points(bodies, self._links, place_bodies(bodies, each, self._origin))
             for each in (local, bent_local)
         )
-        return _Begun(rotations, local, bent_local, points, bent_points)
+        return _StartPoses(rotations, local, bent_local, points, bent_points)
 
     def _improved(
-        self, begun: _Begun, goal: Vector, count: int, counts: Condition, wish: Vector | None = None
+        self, starts: _StartPoses, goal: Vector, count: int, counts: Condition, pole: Vector | None = None
     ) -> _Found:
-        """Poses that are no farther from their targets than the start, and bend toward the pole `wish` (NaN: none)."""
+        """Poses that are no farther from their targets than the start, and bend toward the pole `pole` (NaN: none)."""
         backend = self._backend
-        before = (begun.points[-1] - goal).length
+        before = (starts.points[-1] - goal).length
         unmet = before > self._tolerance
-        if wish is not None:
-            unmet = unmet | (np.abs(_off_pole(backend, begun.points, wish)[1]) > CLOSE)
+        if pole is not None:
+            unmet = unmet | (np.abs(_pole_angle(backend, starts.points, pole)[1]) > CLOSE)
         frames = backend.frames_where(backend.logical_and(unmet, counts))
         if not len(frames) or not self._links:
-            return _Found(begun.local, self._origin, before, 0)
-        start, target = begun, goal
+            return _Found(starts.local, self._origin, before, 0)
+        start, target = starts, goal
         if len(frames) < count:
-            target, wish = backend.take(goal, frames), None if wish is None else backend.take(wish, frames)
-            start = begun._replace(
-                bent=[backend.take(rotation, frames) for rotation in begun.bent],
-                bent_points=[backend.take(point, frames) for point in begun.bent_points],
+            target, pole = backend.take(goal, frames), None if pole is None else backend.take(pole, frames)
+            start = starts._replace(
+                bent=[backend.take(rotation, frames) for rotation in starts.bent],
+                bent_points=[backend.take(point, frames) for point in starts.bent_points],
             )
         free = self._problem.free_root
-        new = self._pulled(start, target) if free else self._reached(start, target, wish, len(frames))
+        new = self._with_free_root(start, target) if free else self._with_fixed_root(start, target, pole, len(frames))
         better = backend.frames_where(new.error <= backend.maximum(backend.take(before, frames), self._tolerance))
         if len(better) == count:
             return new
         where, steps = frames[better], backend.put(backend.scalar(np.zeros(count)), frames, new.iterations, count)
         local = [
             backend.replaced(old, where, backend.take(rotation, better), count)
-            for old, rotation in zip(begun.local, new.local, strict=True)
+            for old, rotation in zip(starts.local, new.local, strict=True)
         ]
         root = backend.replaced(self._origin, where, backend.take(new.root, better), count)
         return _Found(local, root, backend.put(before, where, backend.take(new.error, better), count), steps)
 
-    def _reached(self, start: _Begun, target: Vector, wish: Vector | None, frames: int) -> _Found:
+    def _with_fixed_root(self, start: _StartPoses, target: Vector, pole: Vector | None, frames: int) -> _Found:
         """Bring the tip to its target."""
         backend = self._backend
         chain = chains.Chain(start.bent_points, self._distances, target.x * 0.0, frames)
         chains.reach(backend, chain, target, self._tolerance, self._problem.options)
-        if wish is not None:
-            axis, angle = _off_pole(backend, chain.points, wish)
+        if pole is not None:
+            axis, angle = _pole_angle(backend, chain.points, pole)
             turn = backend.exp_map(axis * angle)
             chain.points = [chain.points[0], *backend.turn_each(turn, chain.points[1:])]
         aims = dict(zip(self._links, chain.points[1:], strict=True))
@@ -206,7 +206,7 @@ class ChainSolver:
         tip = pose.point(len(self._bodies) - 1, self._bodies[-1].attachments[0])
         return _Found(local, self._origin, (tip - target).length, chain.iterations)
 
-    def _pulled(self, start: _Begun, target: Vector) -> _Found:
+    def _with_free_root(self, start: _StartPoses, target: Vector) -> _Found:
         """Pull a chain without a fixed base by its tip: the first half of Algorithm 1; the root follows."""
         backend, points = self._backend, [target]
         for point, distance in zip(start.bent_points[-2::-1], self._distances[::-1], strict=True):
@@ -217,14 +217,14 @@ class ChainSolver:
         return _Found(local, points[0], target.x * 0.0, target.x * 0.0 + 1.0)
 
 
-def _off_pole(backend: Backend, points: list[Vector], wish: Vector) -> tuple[Vector, Scalar]:
+def _pole_angle(backend: Backend, points: list[Vector], pole: Vector) -> tuple[Vector, Scalar]:
     """The line from the root (the origin) to the tip, and the angle about it from a chain's middle to its pole.
 
     The angle is reduced to zero where either is almost on the line, since it would jump there. Zero where a pole is
     NaN.
     """
     axis = first_direction(backend, points[-1], points[1], points[1])
-    side, wanted = beside(sum_vectors(points[1:-1]), axis), beside(wish, axis)
+    side, wanted = beside(sum_vectors(points[1:-1]), axis), beside(pole, axis)
     angle = backend.atan2(axis.dot(side.cross(wanted)), side.dot(wanted))
     clear = backend.minimum(side.length, wanted.length) / (CLEAR * points[-1].length + TINY)
     return axis, np.nan_to_num(angle * backend.minimum(clear, 1.0))

@@ -69,8 +69,8 @@ def _stuck(problem: Problem, start: Start, state: State) -> IntArray:
     if not (options.finish and options.restarts and problem.limited) or options.plain or not len(frames):
         return frames[:0]
     weights = state.weights[frames]
-    beyond = problem.beyond_lengths(state.wanted.points[frames], weights, start.roots[frames])
-    return frames[~beyond & problem.within_freedom(weights, _MOST_ASKED)]
+    beyond = problem.is_beyond_lengths(state.wanted.points[frames], weights, start.roots[frames])
+    return frames[~beyond & problem.fits_freedom(weights, _MOST_ASKED)]
 
 
 def _nearest_poses(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:

@@ -51,13 +51,13 @@ def repair_pops(solution: Solution, targets: FloatArray, solve_from: Continue) -
         After each pop, whether something was replaced.
     """
     repair = _Repair(solution, targets, solve_from)
-    for frame in places(jumps(solution, targets) > FARTHER, _failed(solution.status)):
+    for frame in restart_frames(jumps(solution, targets) > FARTHER, _failed(solution.status)):
         yield repair.at(frame)
     for frame in np.flatnonzero(jumps(solution, targets) > FARTHER) + 1:
         yield repair.spread(int(frame))
 
 
-def places(pops: BoolArray, failed: BoolArray) -> list[int]:
+def restart_frames(pops: BoolArray, failed: BoolArray) -> list[int]:
     """The frames from which a pose is continued: after each pop, and the first of consecutive failed ones.
 
     pops: (F - 1,) whether a pop follows the frame. failed: (F,).
@@ -85,7 +85,7 @@ class _Repair:
             return False
         frames = len(self.solution.status)
         ways = (range(frame, min(frame + LONGEST_SPAN, frames)), range(frame - 1, max(frame - LONGEST_SPAN, -1), -1))
-        found = [(poses, left) for poses, left in map(self._carried_to_join, ways) if poses and left <= present]
+        found = [(poses, left) for poses, left in map(self._continued_to_join, ways) if poses and left <= present]
         best = min(found, key=lambda found: (max(found[1], FARTHER), len(found[0])), default=({}, 0.0))[0]
         self._put(best)
         return bool(best)
@@ -95,14 +95,14 @@ class _Repair:
 
         There the poses continued from either side are blended, with smoothly changing shares.
         """
-        ahead = dict(self._carried(range(frame, min(frame + _SPREAD, len(self.solution.status) - 1))))
-        back = dict(self._carried(range(frame - 1, max(frame - _SPREAD, 1) - 1, -1)))
+        ahead = dict(self._continued(range(frame, min(frame + _SPREAD, len(self.solution.status) - 1))))
+        back = dict(self._continued(range(frame - 1, max(frame - _SPREAD, 1) - 1, -1)))
         span = range(frame - len(back), frame + len(ahead))
         earlier = self._own(span[: len(back)]) | ahead
         later = self._own(span[len(back) :]) | back
         shares = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, len(span) + 2)[1:-1])
         mixed = {
-            place: self.solve_from(place, *_mixed(earlier[place], later[place], share))
+            place: self.solve_from(place, *_interpolated(earlier[place], later[place], share))
             for place, share in zip(span, shares, strict=True)
         }
         before, own = self._jump_around(span.start, span.stop), self._own(span)
@@ -113,22 +113,22 @@ class _Repair:
             return False
         return True
 
-    def _carried(self, way: range) -> Iterator[tuple[int, Solution]]:
+    def _continued(self, span: range) -> Iterator[tuple[int, Solution]]:
         """Frames along a range, each solved from the one before it, until they become worse than the existing ones."""
-        pose = self._frame(way.start - way.step)
-        for frame in way:
+        pose = self._frame(span.start - span.step)
+        for frame in span:
             pose = self.solve_from(frame, pose.rotations, pose.root_location)
             if not self._no_worse(frame, pose):
                 return
             yield frame, pose
 
-    def _carried_to_join(self, way: range) -> tuple[dict[int, Solution], float]:
+    def _continued_to_join(self, span: range) -> tuple[dict[int, Solution], float]:
         """Poses continued along a range until they join the existing ones, and the jump that remains at the end."""
         poses: dict[int, Solution] = {}
         left = np.inf
-        for frame, pose in self._carried(way):
+        for frame, pose in self._continued(span):
             poses[frame] = pose
-            after = frame + way.step
+            after = frame + span.step
             if not 0 <= after < len(self.solution.status):
                 return poses, 0.0
             left = self._jump(_pair(pose, self._frame(after)), self.targets[[frame, after]])
@@ -165,7 +165,7 @@ def _pair(first: Solution, second: Solution) -> Solution:
     return Solution(skeleton=first.skeleton, **arrays)
 
 
-def _mixed(first: Solution, second: Solution, share: float) -> tuple[FloatArray, FloatArray]:
+def _interpolated(first: Solution, second: Solution, share: float) -> tuple[FloatArray, FloatArray]:
     """(J, 4) rotations and (3,) root head between two poses."""
     alike = np.sign((first.rotations * second.rotations).sum(axis=1, keepdims=True) + _ROUNDING)
     rotations = (1.0 - share) * first.rotations + share * alike * second.rotations

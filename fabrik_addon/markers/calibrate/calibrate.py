@@ -19,7 +19,7 @@ from ...human.naming_schemes import match
 from ..clip import Clip, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..steps import at_once, within
-from .expected_pose import Kind, moving_pose, told_pose
+from .expected_pose import Kind, given_pose, moving_pose
 from .fit import Fit, at_best_scale, over_reference, over_take
 from .offsets import guessed_offsets, make_effectors
 from .size import CalibrationError, first_scale
@@ -138,7 +138,7 @@ def calibrate_steps(
             raise CalibrationError(f"The scale is {scale}: it must be more than 0")
         fit = replace(fit, scale=float(scale))
         poses = fit.solve(reference)
-    fit = replace(fit, expected=told_pose(skeleton, poses))
+    fit = replace(fit, expected=given_pose(skeleton, poses))
     placing = over_reference(fit, reference, poses, resize=resize, limbs=scale == "limbs")
     fit, poses = yield from within(0.5 * MEASURED, MEASURED if refine else 1.0, placing)
     found = _result(fit, poses, reference, guesses)

@@ -58,7 +58,7 @@ def moving_pose(skeleton: Skeleton) -> ExpectedPose:
     return ExpectedPose("MOVING", np.tile(IDENTITY, (len(skeleton), 1)), _spread(skeleton, _MOVING, _MOVING_LIMB))
 
 
-def told_pose(skeleton: Skeleton, solution: Solution) -> ExpectedPose:
+def given_pose(skeleton: Skeleton, solution: Solution) -> ExpectedPose:
     """The calibration pose that a person holds, recognized from a rough fit of F frames."""
     spread = _spread(skeleton, _STILL, _STILL_LIMB)
     rest = np.tile(IDENTITY, (len(skeleton), 1))

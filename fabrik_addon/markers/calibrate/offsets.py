@@ -85,7 +85,7 @@ def joint_columns(
         limit = limits.get(skeleton.names[bone])
         if limit is not None and limit.freedom < 3:
             # Rotation about the axis does not move the axis, so it can be read from the posed bone.
-            axis = matrices[:, bone, :3, :3] @ np.array(limit.turn_axis or (0.0, 0.0, 0.0))
+            axis = matrices[:, bone, :3, :3] @ np.array(limit.rotation_axis or (0.0, 0.0, 0.0))
             own = columns[..., place, :]
             columns[..., place, :] = (own @ axis[:, None, :, None]) * axis[:, None, None, :]
     return columns.reshape(*points.shape, -1)

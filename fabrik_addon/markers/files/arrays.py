@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..clip import MarkerFileError
+from .reading import plausible_rate
 
 # The first bytes of a .npy file, a zip file (.npz) and a pickle.
 NPY_START: Final = b"\x93NUMPY"
@@ -79,6 +80,6 @@ def rate_in(found: Mapping[str, npt.NDArray[Any]]) -> float | None:
     """Frames a second from the arrays `found` in a file, of any shape; None if none of them is the rate."""
     for key in RATES:
         told = found.get(key)
-        if told is not None and told.size == 1 and told.dtype.kind in "fiu" and 0.0 < float(told.item()) < np.inf:
+        if told is not None and told.size == 1 and told.dtype.kind in "fiu" and plausible_rate(float(told.item())):
             return float(told.item())
     return None

@@ -201,6 +201,8 @@ def _processor(content: bytes, section: bytes) -> int:
 
 # This number stands for frame counts that do not fit into the header.
 _MANY_FRAMES: Final = 65535
+# A file of 16 times as many frames lasts an hour and a half at 200 Hz.
+_MOST_WRAPS: Final = 17
 # The height of a person's markers in millimeters; of two scales, the one that comes closer is used.
 _TALL: Final = 1600.0
 # Real scales are smaller; other bytes that are read as a scale are usually larger.
@@ -252,7 +254,9 @@ def read_points(content: bytes, parameters: Parameters) -> Points:
     there = np.isfinite(positions).all(axis=-1) & (positions != 0.0).any(axis=-1)
     seen = there & (numbers[..., 3] >= 0.0)
     if there.any() and not seen.any():
-        return Points(positions, there, (*notes, "the file marks every sample as missing; used their coordinates"))
+        return Points(
+            positions, there, (*notes, ("the file marks every sample as missing; used their coordinates anyway"))
+        )
     return Points(positions, seen, notes)
 
 
@@ -289,7 +293,9 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
     point_counts = _counts([parameters.number("POINT:USED"), header.point_count])
     # Floats or integers; both are tried if the file does not decide.
     kinds = list(dict.fromkeys(scale < 0.0 for scale in _scales(parameters))) or [True, False]
-    combined = product(kinds, starts, point_counts, _analog_counts(parameters), counts or [0])
+    # Counts of 2 bytes begin again at 0 after 65,535.
+    wrapped = [count + 65536 * times for times in range(_MOST_WRAPS) for count in counts]
+    combined = product(kinds, starts, point_counts, _analog_counts(parameters), wrapped or [0])
     layouts = [Layout(start, points, analogs, frames, floats) for floats, start, points, analogs, frames in combined]
     if not layouts or not layouts[0].points:
         raise MarkerFileError("no markers: choose a file with points")
@@ -300,7 +306,9 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
     if chosen.frames < 1:
         raise MarkerFileError("there are no frames; the file ends where they should begin: export it again")
     notes = [
-        f"the file announces {count} frames, but has {chosen.frames}" for count in counts if count != chosen.frames
+        f"the file's frame count is {count}, but it has {chosen.frames} frames"
+        for count in counts
+        if count != chosen.frames
     ]
     return chosen, tuple(notes[:1])
 

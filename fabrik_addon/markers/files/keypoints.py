@@ -26,6 +26,8 @@ from .reading import (
     METERS,
     CsvRows,
     guessed_up,
+    in_place,
+    number_in,
     rate_of_times,
     rate_or_usual,
     unique_names,
@@ -38,12 +40,11 @@ _COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[\s_.:\-]+(?P<axis>[xyz])|(?P<cap>
 _AXIS_FIRST: Final = re.compile(r"(?P<axis>[xyz])[\s_]?(?P<name>\d+)", re.IGNORECASE)
 _NAMELESS: Final = re.compile(r"(?:points?|joints?|landmarks?|key_?points?|kpt?|lm|[pjk])?[\s_]?\d+", re.IGNORECASE)
 _TIMES: Final = ("time", "times", "timestamp", "timestamps", "t", "seconds", "time_s", "time_seconds")
+_FRAMES: Final = ("frame", "frames", "frame#", "frame_number", "frame_index", "fnum")
 _TIDY: Final = frozenset({"frame", "keypoint", "x", "y", "z"})
 _BODY: Final = re.compile(r"(?:body|pose)[_.](?=.)", re.IGNORECASE)
 _HAND_POINT: Final = re.compile(r"(left|right)_hand_(\d+)", re.IGNORECASE)
 _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:[_.]\w+)?", re.IGNORECASE)
-# Plausible rates; a time column outside them is not in seconds.
-_SLOWEST, _FASTEST = 1.0, 1000.0
 # Up is a coordinate axis only if the cosine between the axis and the body is at least this.
 _ALONG: Final = 0.7
 # Points whose smallest extent is below this share of their size are 2D image points.
@@ -69,8 +70,10 @@ def parse_csv(
     while header and not any(header):
         header = rows.next() or []
     lowered = [cell.lower() for cell in header]
-    names, points, times = _tidy(rows, lowered) if set(lowered) >= _TIDY else _wide(rows, header)
-    return _clip(points, names, units, up_axis, layout, rate or _rate_of(times))
+    names, frames, numbers = _tidy(rows, lowered) if set(lowered) >= _TIDY else _wide(rows, header)
+    placed, notes = in_place(frames, numbers)
+    points = placed[:, 1:].reshape(len(placed), -1, 3)
+    return _clip(points, names, units, up_axis, layout, rate or rate_of_times(placed[:, 0]), notes)
 
 
 def parse_npy(
@@ -91,11 +94,19 @@ def parse_npy(
     if array.ndim != 3 or array.shape[2] not in (3, 4) or not array.size:
         flat = "points in two dimensions" if array.ndim == 3 and array.shape[2] == 2 else f"an array of shape {shape}"
         raise MarkerFileError(f"it holds {flat}: export frames of 3D points, (F, N, 3)")
-    return _clip(np.asarray(array[:, :, :3], dtype=np.float64), None, units, up_axis, layout, rate)
+    points = np.asarray(array[:, :, :3], dtype=np.float64)
+    # Points that were not found have no confidence; their coordinates say nothing.
+    found = array[:, :, 3:] > 0.0
+    if array.shape[2] > 3 and found.any():
+        points = np.where(found, points, np.nan)
+    return _clip(points, None, units, up_axis, layout, rate)
 
 
 def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
-    """Names, (F, N, 3) points and (F,) times of a table with three columns for each point; no header: None."""
+    """Names (None without a header), frame numbers (F,), and (F, 1 + 3 N) time and points of a wide table.
+
+    A wide table has three columns for each point. Times are NaN if there are none; frames are then counted.
+    """
     if not header:
         raise MarkerFileError(_NO_COLUMNS)
     if not any(re.search("[a-z]", cell, re.IGNORECASE) and cell.lower() != "nan" for cell in header):
@@ -105,7 +116,7 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
             raise MarkerFileError(
                 f"it has no header and {len(header)} columns, but each point needs three: export it again"
             )
-        return None, numbers.reshape(len(numbers), -1, 3), np.empty(0)
+        return None, np.arange(len(numbers), dtype=np.float64), np.insert(numbers, 0, np.nan, axis=1)
     columns: dict[str, dict[str, int]] = {}
     for place, cell in enumerate(header):
         told = _AXIS_FIRST.fullmatch(cell) or _COLUMN.fullmatch(cell)
@@ -118,17 +129,28 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
             raise MarkerFileError("its points have two coordinates: export 3D points")
         raise MarkerFileError(_NO_COLUMNS)
     wanted = [axes[axis] for axes in whole.values() for axis in "xyz"]
-    timed = next((place for place, cell in enumerate(header) if cell.lower() in _TIMES), None)
-    numbers = rows.columns([*wanted, *([] if timed is None else [timed])])
-    points = numbers[:, : len(wanted)].reshape(len(numbers), -1, 3)
-    return list(whole), points, np.empty(0) if timed is None else numbers[:, -1]
+    lowered = [cell.lower() for cell in header]
+    counted, timed = (_number_column(rows, lowered, names) for names in (_FRAMES, _TIMES))
+    numbers = rows.columns([wanted[0] if place is None else place for place in (counted, timed)] + wanted)
+    if timed is None:
+        numbers[:, 1] = np.nan
+    frames = np.arange(len(numbers), dtype=np.float64) if counted is None else numbers[:, 0]
+    return list(whole), frames, numbers[:, 1:]
+
+
+def _number_column(rows: CsvRows, header: list[str], names: Sequence[str]) -> int | None:
+    """The column with one of these names in the header; None if there is none, or if its first cell is no number."""
+    cells = rows.next() or []
+    rows.back(cells)
+    columns = enumerate(zip(header, cells, strict=False))
+    return next((at for at, (name, cell) in columns if name in names and number_in(cell) is not None), None)
 
 
 def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
-    """Names, (F, N, 3) points and (F,) times of a table with a row for each frame and point."""
+    """The same as `_wide` for a table with a row for each frame and point."""
     frame, keypoint, *axes = (header.index(name) for name in ("frame", "keypoint", "x", "y", "z"))
     model = header.index("model") if "model" in header else None
-    timed = next((header.index(name) for name in _TIMES if name in header), None)
+    timed = _number_column(rows, header, _TIMES)
     order: dict[str, int] = {}
     places: list[int] = []
     wanted = [frame, *axes, *([] if timed is None else [timed])]
@@ -144,12 +166,11 @@ def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
 
     numbers = rows.columns(wanted, place_of)
     frames, row_of = np.unique(numbers[:, 0], return_inverse=True)
-    points = np.full((len(frames), len(order), 3), np.nan)
-    points[row_of, places[: len(numbers)]] = numbers[:, 1:4]
-    times = np.full(len(frames), np.nan)
+    table = np.full((len(frames), 1 + len(order), 3), np.nan)
+    table[row_of, 1 + np.array(places[: len(numbers)])] = numbers[:, 1:4]
     if timed is not None:
-        times[row_of] = numbers[:, 4]
-    return list(order), points, times
+        table[row_of, 0, 2] = numbers[:, 4]
+    return list(order), frames, table.reshape(len(frames), -1)[:, 2:]
 
 
 def _clip(
@@ -159,15 +180,16 @@ def _clip(
     up_axis: UpAxis | None,
     layout: str | None,
     rate: float | None,
+    told: Sequence[str] = (),
 ) -> Clip:
-    """Named points in meters, upright. names: None if the file has none. rate: None if unknown."""
+    """Named points in meters, upright. names: None if the file has none. rate: None if unknown. told: notes."""
     points = without_unseen(points)
     if np.isnan(points).all():
         raise MarkerFileError("no point is visible on any frame: choose another recording")
     extents = np.nanmax(points, axis=(0, 1)) - np.nanmin(points, axis=(0, 1))
     if points.shape[1] > 1 and extents.min() <= _FLAT * extents.max():
         raise MarkerFileError("its points lie in a plane, like those of an image: choose a file of 3D points")
-    notes: list[str] = []
+    notes = list(told)
     if layout is not None or names is None or all(_NAMELESS.fullmatch(name) for name in names):
         own = list(names_of(points, layout))
     else:
@@ -194,13 +216,6 @@ def _plain(name: str) -> str:
         points = hand_names(hand[1].lower())
         return points[int(hand[2])] if int(hand[2]) < len(points) else ""
     return _BODY.sub("", name, count=1)
-
-
-def _rate_of(times: FloatArray) -> float | None:
-    """Frames a second, from times (F,) in s, ms, µs or ns; None if no unit gives a plausible rate."""
-    rate = rate_of_times(times)
-    rates = [] if rate is None else [rate * factor for factor in (1.0, 1e3, 1e6, 1e9)]
-    return next((rate for rate in rates if _SLOWEST <= rate <= _FASTEST), None)
 
 
 def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tuple[FloatArray, UpAxis]:

@@ -14,6 +14,7 @@ Motive. The bones of a skeleton are left out.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy as np
 from ...core.errors import first_few
 from ...core.rotations import matrix_from_quaternion
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
-from .reading import METERS, CsvRows, rate_in_cell, rate_of_times, to_clip, unit_name
+from .reading import METERS, CsvRows, in_place, rate_in_cell, rate_of_times, to_clip, unit_name
 
 START: Final = b"format version"
 _TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})
@@ -51,14 +52,16 @@ def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> C
     """
     rows = CsvRows(content)
     first = rows.next() or []
-    fields = {_plain(key): value for key, value in zip(first[::2], first[1::2], strict=False)}
+    # Not pair by pair, since the name of a take may have commas.
+    fields = {_plain(key): value for key, value in pairwise(first)}
     columns, timed = _columns(rows)
     unit = unit_name(fields.get("lengthunits", "") if units is None else units)
     wanted = [column.place for column in columns]
-    numbers = rows.columns([*wanted, *([] if timed is None else [timed])])
+    numbers = rows.columns([0, timed or 0, *wanted])
+    numbers, notes = in_place(numbers[:, 0], numbers[:, 1:])
     of_owner: dict[tuple[str, str], dict[tuple[str, str], FloatArray]] = {}
     for place, column in enumerate(columns):
-        of_owner.setdefault((column.kind, column.name), {})[column.told, column.axis] = numbers[:, place]
+        of_owner.setdefault((column.kind, column.name), {})[column.told, column.axis] = numbers[:, 1 + place]
     markers = _markers(of_owner, METERS[unit])
     bones = [name for kind, name in of_owner if kind == "bone"]
     points = np.stack(list(markers.values()), axis=1) if markers else np.empty((len(numbers), 0, 3))
@@ -66,11 +69,11 @@ def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> C
         raise MarkerFileError("it has only the bones of a skeleton: export markers, or export BVH and retarget it")
     left_out = f"left out the bones of a skeleton: {first_few(bones)}; export BVH to retarget them"
     told = (rate_in_cell(fields.get(key, "")) for key in ("exportframerate", "captureframerate"))
-    times = numbers[:, -1] if timed is not None else np.empty(0)
-    rate = next((rate for rate in told if rate), None) or rate_of_times(times)
+    rate = next((rate for rate in told if rate), None) or (rate_of_times(numbers[:, 0]) if timed else None)
     if rate is None:
         raise MarkerFileError("the frame rate is in neither the header nor the times: export it again")
-    return replace(to_clip(list(markers), rate, points, "m", up_axis, "Y", [left_out] * bool(bones)), units=unit)
+    notes += (left_out,) * bool(bones)
+    return replace(to_clip(list(markers), rate, points, "m", up_axis, "Y", notes), units=unit)
 
 
 def _plain(text: str) -> str:

@@ -10,16 +10,18 @@ markers show otherwise.
 import re
 from typing import Final
 
+import numpy as np
+
 from ..clip import Clip, MarkerFileError, UpAxis
-from .reading import CsvRows, rate_in_cell, to_clip, unique_names, unit_name
+from .reading import CsvRows, decoded, in_place, rate_in_cell, to_clip, unique_names, unit_name
 
 _SECTION: Final = "trajectories"
-_SECTION_LINE: Final = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])\"?trajectories\"?[,;\t ]*[\r\n]", re.IGNORECASE)
+_SECTION_LINE: Final = re.compile(rb"(?:\A|[\r\n])\"?trajectories\"?[,;\t ]*[\r\n]", re.IGNORECASE)
 
 
 def has_trajectories(content: bytes) -> bool:
     """Whether a line of the file begins a section of trajectories."""
-    return _SECTION_LINE.search(content) is not None
+    return _SECTION_LINE.search(decoded(content).encode()) is not None
 
 
 def parse_nexus(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
@@ -51,5 +53,8 @@ def parse_nexus(content: bytes, units: str | None, up_axis: UpAxis | None) -> Cl
         raise MarkerFileError("it has no markers with columns X, Y and Z under Trajectories: export it again")
     wanted = [place for three in whole.values() for place in three]
     unit = unit_name((unit_row[wanted[0]] if wanted[0] < len(unit_row) else "") if units is None else units)
-    points = rows.columns(wanted).reshape(-1, len(whole), 3)
-    return to_clip(tuple(whole), rate, points, unit, up_axis, "Z")
+    numbers = rows.columns([0, 1, *wanted])
+    # Sub frames divide frames.
+    parts = np.nanmax(numbers[:, 1], initial=0.0) + 1.0
+    numbers, notes = in_place(parts * numbers[:, 0] + np.nan_to_num(numbers[:, 1]), numbers[:, 2:])
+    return to_clip(tuple(whole), parts * rate, numbers.reshape(-1, len(whole), 3), unit, up_axis, "Z", notes)

@@ -31,6 +31,10 @@ METERS: Final[Mapping[str, float]] = MappingProxyType(
 _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
 # Frames a second of most cameras.
 _USUAL_RATE: Final = 30.0
+# Plausible rates in Hz; times with a step of exactly 1 s or 1 ms count frames instead.
+_SLOWEST, _FASTEST = 1.0, 1000.0
+# Frame numbers may leave out at most this many times as many frames as there are.
+_MOST_LEFT_OUT: Final = 100
 _LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
     {"millimeter": "mm", "centimeter": "cm", "meter": "m", "inch": "in", "inche": "in", "foot": "ft", "feet": "ft"}
 )
@@ -172,17 +176,42 @@ def rate_in_cell(cell: str) -> float | None:
 
 
 def rate_of_times(times: FloatArray) -> float | None:
-    """Rows a second from times (F,), NaN if unknown; None if they do not increase.
+    """Rows a second from times (F,) in s, ms, µs or ns, NaN if unknown; None if no unit gives a plausible rate.
 
     From the first to the last, since times are often rounded to a millisecond.
     """
-    seen = times[np.isfinite(times)]
-    return (len(seen) - 1) / float(seen[-1] - seen[0]) if len(seen) > 1 and seen[-1] > seen[0] else None
+    seen = np.flatnonzero(np.isfinite(times))
+    passed = float(times[seen[-1]] - times[seen[0]]) if len(seen) else 0.0
+    if passed <= 0.0:
+        return None
+    rates = (float(seen[-1] - seen[0]) / passed * factor for factor in (1.0, 1e3, 1e6, 1e9))
+    return next((rate for rate in rates if plausible_rate(rate)), None)
+
+
+def plausible_rate(rate: float) -> bool:
+    """Whether people are recorded at this rate, Hz."""
+    return _SLOWEST < rate < _FASTEST
+
+
+def in_place(frames: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[str, ...]]:
+    """Rows (F, n) where their frame numbers (F,) place them, NaN for missing frames; and a note if any is missing.
+
+    If the numbers do not increase by whole steps, all rows are used as they are, with a note.
+    """
+    steps = np.diff(frames)
+    rising = bool(np.isfinite(frames).all() and (steps > 0.0).all())
+    places = (frames - frames[0]) / np.median(steps) if rising and len(steps) else np.arange(len(frames))
+    if not rising or (places != np.round(places)).any() or places[-1] > _MOST_LEFT_OUT * len(frames):
+        return rows, ("the frame numbers are not evenly spaced; used every row as one frame",)
+    filled = np.full((int(places[-1]) + 1, rows.shape[1]), np.nan)
+    filled[places.astype(np.intp)] = rows
+    missing = len(filled) - len(rows)
+    return filled, (f"{missing} frames are missing; left gaps for them",) * bool(missing)
 
 
 def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:
     """A known rate in Hz; else that of most cameras, and a note."""
-    note = f"its rate is unknown; assumed {_USUAL_RATE:g} frames a second: choose another if that is wrong"
+    note = f"its rate is unknown; assumed {_USUAL_RATE:g} frames per second: choose another if that is wrong"
     return (rate, ()) if rate else (_USUAL_RATE, (note,))
 
 
@@ -213,7 +242,8 @@ class CsvRows:
         text = decoded(self.content)
         self.cut = not text.endswith(("\n", "\r"))
         start = text.split("\n", _FIRST_LINES)[:_FIRST_LINES]
-        separator = max("\t;,", key=lambda mark: max(line.count(mark) for line in start))
+        # On the most lines; of several the first, since a comma may be a decimal point.
+        separator = max("\t;,", key=lambda mark: sum(mark in line for line in start))
         self._reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
 
     def next(self) -> list[str] | None:

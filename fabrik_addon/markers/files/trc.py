@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
-from .reading import decoded, number_in, rate_in_cell, rate_of_times, to_clip, unit_name
+from .reading import decoded, in_place, number_in, rate_in_cell, rate_of_times, to_clip, unit_name
 
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
@@ -49,11 +49,12 @@ class _Table:
 
 @dataclass(frozen=True)
 class _Samples:
-    """Frame numbers (F,), times (F,) in seconds, points (F, M, 3) in the file's units."""
+    """Times (F,) in the file's units, points (F, M, 3) in the file's units, the number of rows, and notes."""
 
-    frames: FloatArray
     times: FloatArray
     points: FloatArray
+    rows: int
+    notes: tuple[str, ...]
 
 
 def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
@@ -69,14 +70,14 @@ def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
     names = _marker_names(table)
     samples = _samples(table, len(names), cut=not text.endswith(("\n", "\r")))
     told = table.fields.get("datarate", "")
-    rate = rate_in_cell(told) or _rate_of_times(samples)
+    rate = rate_in_cell(told) or rate_of_times(samples.times)
     if rate is None:
         raise MarkerFileError(
             f"the frame rate is unknown; DataRate is {told or 'missing'!r} and the Time column does not increase: "
             "fix one of them"
         )
     start = float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0
-    return to_clip(names, rate, samples.points, unit, up_axis, "Y", _lies(table, samples, rate), start)
+    return to_clip(names, rate, samples.points, unit, up_axis, "Y", _header_warnings(table, samples, rate), start)
 
 
 def _lines(text: str) -> list[_Line]:
@@ -173,8 +174,8 @@ def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
     for row, line in enumerate(rows):
         values = _numbers(line)[:width]
         numbers[row, : len(values)] = values
-    points = numbers[:, _COLUMNS_BEFORE:].reshape(len(rows), marker_count, 3)
-    return _Samples(numbers[:, 0], numbers[:, 1], points)
+    placed, notes = in_place(numbers[:, 0], numbers[:, 1:])
+    return _Samples(placed[:, 0], placed[:, 1:].reshape(-1, marker_count, 3), len(rows), notes)
 
 
 def _count(table: _Table, key: str) -> float:
@@ -200,32 +201,16 @@ def _numbers(line: _Line) -> list[float]:
     return numbers
 
 
-def _rate_of_times(samples: _Samples) -> float | None:
-    """Rows a second from the Time column; None if it does not increase.
-
-    If Frame# increases, it counts the rows, so that missing rows do not lower the rate.
-    """
-    frames = samples.frames[np.isfinite(samples.times)]
-    steps, rate = np.diff(frames), rate_of_times(samples.times)
-    if rate is None or not (steps > 0).all():
-        return rate
-    return rate * float(frames[-1] - frames[0]) / float(np.median(steps)) / len(steps)
-
-
-def _lies(table: _Table, samples: _Samples, rate: float) -> list[str]:
-    """Warnings about header fields and counting columns that do not match the rows."""
-    lies = []
-    frame_count, marker_count, _ = samples.points.shape
-    for what, found in (("frames", frame_count), ("markers", marker_count)):
+def _header_warnings(table: _Table, samples: _Samples, rate: float) -> list[str]:
+    """Warnings about header fields and frame numbers that do not match the rows."""
+    lies = list(samples.notes)
+    for what, found in (("frames", samples.rows), ("markers", samples.points.shape[1])):
         said = _count(table, f"num{what}")
         if said not in (found, -1.0):
-            lies.append(f"the header announces {said:g} {what}, but there are {found}")
-    timed = _rate_of_times(samples)
+            lies.append(f"the header gives {said:g} {what}, but there are {found}")
+    timed = rate_of_times(samples.times)
     if timed is not None and abs(timed - rate) > _RATE_SLACK * rate:
         lies.append(f"the header has {rate:g} Hz, but the Time column {timed:g} Hz; used the header's")
-    steps = np.diff(samples.frames)
-    if len(steps) and (steps != np.median(steps)).any():
-        lies.append("the frame numbers are not evenly spaced; used every row as one frame")
     infinite = int(np.isinf(samples.points).any(axis=-1).sum())
     if infinite:
         lies.append(f"{infinite} samples are infinite; ignored them")

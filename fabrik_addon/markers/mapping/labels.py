@@ -12,7 +12,7 @@ from ...human.body_parts import Role
 from .landmarks import LANDMARKS, RestBone, RigBody, Spot, carrier, simple_end
 from .marker_map import MappedMarker
 from .marker_sets import PRESETS, Preset
-from .words import said_by
+from .words import meaning_of_words
 
 __all__ = ["PRESETS", "Matched", "NamingError", "is_unlabelled", "is_virtual", "match", "parts_of", "recognise"]
 
@@ -111,7 +111,7 @@ class _Reader:
         for signs in (own, self._weak.get(label, [])):
             meanings = [meaning for preset in PRESETS.values() if (meaning := _whole_meaning(signs, preset))]
             agreed = len({meaning[:2] for meaning in meanings}) == 1
-            found = meanings[0] if agreed else _said_meaning(signs)
+            found = meanings[0] if agreed else _meaning_by_words(signs)
             if found is not None:
                 return found
         return None
@@ -241,10 +241,10 @@ def _cut_meaning(signs: Sequence[_Sign], preset: Preset) -> _Meaning | None:
     return None
 
 
-def _said_meaning(signs: Iterable[_Sign]) -> _Meaning | None:
+def _meaning_by_words(signs: Iterable[_Sign]) -> _Meaning | None:
     """The meaning of the first reading whose words make sense; readings with a side come before the one without."""
     for side, stem, _pair in sorted(signs, key=lambda sign: not sign.side):
-        said = said_by(stem, sided=bool(side))
+        said = meaning_of_words(stem, sided=bool(side))
         if said is not None:
             return _Meaning(side, said.landmark, stem, said.cluster)
     return None

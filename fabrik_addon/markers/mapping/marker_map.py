@@ -50,7 +50,7 @@ class MappedMarker:
         """Check the values."""
         who = f"marker {self.marker!r}"
         if not self.marker or not self.bone:
-            raise MapError(f"{who} on bone {self.bone!r}: give both a name")
+            raise MapError(f"{who} on bone {self.bone!r}: both must have a name")
         if self.point not in ("HEAD", "TAIL", "OFFSET"):
             raise MapError(f"{who}: the point must be HEAD, TAIL or OFFSET, not {self.point!r}")
         if (self.point == "OFFSET") != (self.offset is not None):

@@ -132,7 +132,7 @@ _PARTS: Final = {"pelvis", "trunk", "head", "upper arm", "forearm", "hand", "thi
 _ON_PARTS: Final = {("thigh", "elbow"): "knee", ("shank", "elbow"): "knee", ("hand", "toe"): "hand"}
 
 
-class Said(NamedTuple):
+class WordMeaning(NamedTuple):
     """The meaning of words: a landmark, and whether it only names the part of a cluster."""
 
     landmark: str
@@ -160,10 +160,10 @@ def _lexicon() -> dict[str, _Word]:
     return short | whole
 
 
-def said_by(stem: str, *, sided: bool) -> Said | None:
+def meaning_of_words(stem: str, *, sided: bool) -> WordMeaning | None:
     """The meaning of a label in lower case, without side and separators; None if unknown."""
     readings = sorted(_readings(stem), key=len)
-    meant = (_said(words, sided=sided) for words in readings)
+    meant = (_combined_meaning(words, sided=sided) for words in readings)
     return next((said for said in meant if said is not None), None)
 
 
@@ -183,9 +183,9 @@ def _readings(stem: str) -> Iterator[list[_Word]]:
             yield from ([word, *rest] for rest in _readings(stem[length:]))
 
 
-def _said(words: list[_Word], *, sided: bool) -> Said | None:
+def _combined_meaning(words: list[_Word], *, sided: bool) -> WordMeaning | None:
     """The meaning of words together."""
-    place = _finest([word for word in words if word.kind in ("place", "weak")])
+    place = _most_specific([word for word in words if word.kind in ("place", "weak")])
     where = {word.value for word in words if word.kind == "where"} - {""}
     numbers = [word.value for word in words if word.kind == "number"]
     if place is None or len(numbers) > 2:
@@ -196,11 +196,11 @@ def _said(words: list[_Word], *, sided: bool) -> Said | None:
     if place.value in _CLUSTERS and (numbers or len(where) > 1) and place.kind != "weak":
         return _cluster(place.value, sided=sided)
     if len(where) + len(numbers) <= 1 and (found := table.get("".join([*where, *numbers]))):
-        return Said(found)
+        return WordMeaning(found)
     return None if where or numbers else _cluster(place.value, sided=sided)
 
 
-def _finest(places: list[_Word]) -> _Word | None:
+def _most_specific(places: list[_Word]) -> _Word | None:
     """The most specific word; None if there is none, or if several differ."""
     parts = {word.value for word in places if word.value in _PARTS and word.kind == "place"}
     for part in parts:
@@ -217,8 +217,8 @@ def _rank(word: _Word) -> int:
     return 3 if word.value in _PARTS else 1 if word.value in _JOINTS else 0
 
 
-def _cluster(place: str, *, sided: bool) -> Said | None:
+def _cluster(place: str, *, sided: bool) -> WordMeaning | None:
     """A marker somewhere on a part; None if no clusters are known there, or a side is needed and missing."""
     if place not in _CLUSTERS or (not sided and place not in _CLUSTERS_IN_THE_MIDDLE):
         return None
-    return Said(_CLUSTERS[place], cluster=True)
+    return WordMeaning(_CLUSTERS[place], cluster=True)

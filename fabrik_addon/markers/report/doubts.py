@@ -50,7 +50,7 @@ def matching_doubts(
             f"Only {len(known)} of {len(named)} labeled markers are on bones: assign the others in the list "
             "or by a map, unless the recording does not show a person"
         )
-    bare = list(bare_limbs(set(on_bones.values()), roles))
+    bare = list(limbs_without_markers(set(on_bones.values()), roles))
     if bare and on_bones:
         yield f"No marker is on the {listed(bare)}: these bones only follow their parents"
     visible = {bone for label, bone in on_bones.items() if label not in unseen}
@@ -69,8 +69,8 @@ def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
     far = _over(moved, _MISPLACED * height)
     if len(far) > _MANY * len(moved):
         yield (
-            f"Markers are far from the positions of their labels: {listed(far)}; check their bones, and that left and "
-            "right are not swapped, by labels or by a mirrored recording"
+            f"Markers are far from where their labels belong: {listed(far)}; check their bones, and that left "
+            "and right are not swapped in the labels or by mirroring"
         )
 
 
@@ -133,7 +133,7 @@ def _over(values: Mapping[str, float], more_than: float) -> list[str]:
     return sorted((name for name, value in values.items() if value > more_than), key=lambda name: -values[name])
 
 
-def bare_limbs(bones: Collection[str], roles: Mapping[str, Role]) -> Iterator[str]:
+def limbs_without_markers(bones: Collection[str], roles: Mapping[str, Role]) -> Iterator[str]:
     """The limbs of the rig that have no marker."""
     for limb, parts, sided in _LIMBS:
         for side, word in SIDES if sided else (("", ""),):

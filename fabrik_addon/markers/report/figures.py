@@ -81,8 +81,8 @@ class Report:
         expected = (len(self.frames), len(self.markers))
         if errors.shape != expected or len(self.status) != expected[0]:
             raise ReportError(
-                f"errors of {expected[0]} frames and {expected[1]} markers must be {expected} with "
-                f"a status a frame, not {errors.shape} with {len(self.status)}"
+                f"errors of {expected[0]} frames and {expected[1]} markers must have the shape {expected} and "
+                f"one status per frame, not {errors.shape} with {len(self.status)}"
             )
         if (np.isinf(errors) | (errors < 0.0)).any():
             raise ReportError("errors must be finite and not negative, or NaN where not seen")

@@ -33,7 +33,7 @@ _EVERY: Final = 5
 _SAMPLES: Final = 50
 
 
-def lost_certainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
+def added_uncertainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
     """How much less certain hidden markers make poses: (F, J) local rotations, radians; (F,) the root's location.
 
     solution: F poses, at which covariances with all markers and with the seen ones are compared. seen: (F, E). The
@@ -138,7 +138,7 @@ _SPREAD: Final = 0.1
 _REST_COUNTS: Final = 3.5
 
 
-def solve_each(recording: Recording, *, steady: bool) -> Generator[float, None, None]:
+def solve_every_frame(recording: Recording, *, steady: bool) -> Generator[float, None, None]:
     """Solve every frame; yields the share done.
 
     steady: hold bones that the markers do not determine to the course.
@@ -186,12 +186,12 @@ def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Gene
     recording.rest_weights[:] = at_rest
     near = _between(_aligned(found.rotations), first, np.arange(len(knots)), unit=True)
     found = yield from within(0.2, 0.5, _near_rest(recording, knots, counts + at_rest, near))
-    lost, misplaced = lost_certainty(recording.solver, found, ~np.isnan(recording.bridged[knots]).any(axis=2))
+    lost, misplaced = added_uncertainty(recording.solver, found, ~np.isnan(recording.bridged[knots]).any(axis=2))
     rotations, roots = np.array(found.rotations), found.root_location
     for bone in np.flatnonzero((lost > LOST).any(axis=0)):
-        rotations[:, [bone]] = over_gaps(rotations[:, [bone]], lost[:, bone] <= LOST, unit=True)
+        rotations[:, [bone]] = interpolate_gaps(rotations[:, [bone]], lost[:, bone] <= LOST, unit=True)
     if recording.root_heads is None:
-        roots = over_gaps(roots[:, None], misplaced <= LOST)[:, 0]
+        roots = interpolate_gaps(roots[:, None], misplaced <= LOST)[:, 0]
     return replace(found, rotations=rotations, root_location=roots)
 
 
@@ -249,7 +249,7 @@ def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: boo
     return np.asarray(found / np.linalg.norm(found, axis=-1, keepdims=True)) if unit else found
 
 
-def over_gaps(values: FloatArray, known: BoolArray, *, unit: bool = False) -> FloatArray:
+def interpolate_gaps(values: FloatArray, known: BoolArray, *, unit: bool = False) -> FloatArray:
     """(K, J, C) values of knots, interpolated where they are not known, and constant at both ends.
 
     known: (K,). unit: normalize the values. Linear: with the speeds next to a gap, the roll of a straight leg without
@@ -313,7 +313,7 @@ class FilledSpan:
 def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolArray]:
     """Fill bones on frames that do not determine them; yields the share done, returns (F, J) where bones are known."""
     observed = recording.seen & ~recording.outliers | recording.close
-    lost, misplaced = lost_certainty(recording.solver, recording.solution, observed)
+    lost, misplaced = added_uncertainty(recording.solver, recording.solution, observed)
     known, placed = lost <= LOST, misplaced <= LOST
     solution, rate = recording.solution, recording.rate
     rotations, roots = np.array(solution.rotations), np.array(solution.root_location)

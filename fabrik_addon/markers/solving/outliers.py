@@ -10,7 +10,7 @@ from ..clip import BoolArray, FloatArray, true_spans
 from ..gaps import CARRIED, fill_points, fill_rotations
 from ..robust import outlier_weights, usual_distances
 from .course import FROM_COURSE, NOISE, SPACING, prior_weight, usual_rotations
-from .recording import Recording, about, parts
+from .recording import Recording, near_flagged, parts
 
 
 class _Round(NamedTuple):
@@ -39,7 +39,7 @@ _FARTHER: Final = 2.0
 _BESIDE: Final = 2.0
 
 
-def ease_jumps(recording: Recording) -> None:
+def smooth_jumps(recording: Recording) -> None:
     """Solve frames around jumps again, in rounds, with the jumping bones held to the mean of the frames."""
     rotations, real = recording.solution.rotations, np.zeros(len(recording.expected), dtype=bool)
     allowed = None
@@ -57,7 +57,7 @@ def ease_jumps(recording: Recording) -> None:
         near = int(np.ceil(_BESIDE * spread))
         smooth = usual_rotations(rotations, spread)
         jumping = turns - angle_between(smooth[1:], smooth[:-1]) > least
-        easing = about_jumps(jumping, near) & ~real[:, None]
+        easing = near_jumps(jumping, near) & ~real[:, None]
         frames = np.flatnonzero(easing.any(axis=1))
         before = recording.state(frames)
         weight = choice.counts * prior_weight(recording, FROM_COURSE)
@@ -70,8 +70,8 @@ def ease_jumps(recording: Recording) -> None:
             rotations[part] = np.where(which[..., None], expected, rotations[part])
             recording.solve_bridged(part)
         real[frames[_frame_rms(recording, frames) > allowed[frames]]] = True
-        real = about(real, near)
-        recording.put_back(frames, before, real[frames])
+        real = near_flagged(real, near)
+        recording.restore_keys(frames, before, real[frames])
 
 
 def _frame_rms(recording: Recording, frames: IntArray) -> FloatArray:
@@ -82,9 +82,9 @@ def _frame_rms(recording: Recording, frames: IntArray) -> FloatArray:
     return np.asarray(np.sqrt(squares / np.maximum(weights.sum(axis=1), TINY)))
 
 
-def about_jumps(jumping: BoolArray, near: int) -> BoolArray:
+def near_jumps(jumping: BoolArray, near: int) -> BoolArray:
     """(F, J) whether a frame is at most `near` frames from a jump; jumping: (F - 1, J) between frames."""
-    return about(np.pad(jumping, ((1, 0), (0, 0))) | np.pad(jumping, ((0, 1), (0, 0))), near)
+    return near_flagged(np.pad(jumping, ((1, 0), (0, 0))) | np.pad(jumping, ((0, 1), (0, 0))), near)
 
 
 # The largest distance of a sample: this many times the usual distance of its marker, but at most the first share of the
@@ -108,7 +108,7 @@ _FLUNG_SHARE: Final = 0.04
 _FASTEST: Final = 170.0
 
 
-def flung(targets: FloatArray, rate: float, size: float) -> BoolArray:
+def implausible_samples(targets: FloatArray, rate: float, size: float) -> BoolArray:
     """(F, E) whether a sample of targets (F, E, 3) is farther from those of nearby frames than a body can move.
 
     If an arm has only markers at elbow and wrist, a pose would follow a wrong wrist rather than the elbow (80 degrees
@@ -118,14 +118,14 @@ def flung(targets: FloatArray, rate: float, size: float) -> BoolArray:
     least = size * max(_FLUNG_SHARE, _FASTEST / rate**2)
     jumps = np.zeros_like(away)
     jumps[1:] = np.linalg.norm(np.diff(targets, axis=0), axis=2) > 0.5 * least
-    frames, places = np.nonzero(about(jumps, _REACH) & ~np.isnan(targets).any(axis=2))
+    frames, places = np.nonzero(near_flagged(jumps, _REACH) & ~np.isnan(targets).any(axis=2))
     window = np.clip(frames[:, None] + np.arange(-_REACH, _REACH + 1), 0, len(targets) - 1)
     usual = np.nanmedian(targets[window, places[:, None]], axis=1)
     away[frames, places] = np.linalg.norm(targets[frames, places] - usual, axis=1) > least
     return away
 
 
-def leave_out_flung(recording: Recording) -> None:
+def reject_implausible_samples(recording: Recording) -> None:
     """Reject flung samples before anything is solved.
 
     If others on the same bone, its parent or a child are flung with them, the limb itself moves: a kick.
@@ -133,7 +133,7 @@ def leave_out_flung(recording: Recording) -> None:
     skeleton, bones = recording.solver.skeleton, np.array(recording.bones)
     child = skeleton.parents[bones][:, None] == bones
     together = (bones[:, None] == bones) | child | child.T
-    away = flung(recording.targets, recording.rate, skeleton.size)
+    away = implausible_samples(recording.targets, recording.rate, skeleton.size)
     recording.outliers = away & (away.astype(np.int64) @ together.astype(np.int64) == 1)
     if recording.outliers.any():
         recording.bridge()
@@ -150,7 +150,7 @@ def reject_outliers(recording: Recording) -> None:
     allowed = np.clip(usual, _ALWAYS_SHARE * size, _NEVER_SHARE * size)
     # The same samples also shaped the course there, up to its next knot.
     near = round(SPACING * recording.rate)
-    frames = np.flatnonzero(about((distances > allowed).any(axis=1), near))
+    frames = np.flatnonzero(near_flagged((distances > allowed).any(axis=1), near))
     if not len(frames):
         return
     trusted = recording.state(frames)
@@ -172,9 +172,9 @@ def reject_outliers(recording: Recording) -> None:
     left = (recording.seen[frames] & ~wrong).sum(axis=1)
     enough = left >= _LEAST_INLIERS * recording.seen[frames].sum(axis=1)
     recording.outliers[frames] = wrong & enough[:, None]
-    changed = about(recording.outliers.any(axis=1), near)[frames]
+    changed = near_flagged(recording.outliers.any(axis=1), near)[frames]
     # With so little weight on the course, keypoints on a rig without limits folded by 107 degrees a frame.
-    recording.put_back(frames, trusted, ~changed)
+    recording.restore_keys(frames, trusted, ~changed)
     before = recording.bridged
     recording.bridge()
     beside = np.flatnonzero((np.nan_to_num(before) != np.nan_to_num(recording.bridged)).any(axis=(1, 2)))

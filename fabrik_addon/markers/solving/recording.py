@@ -40,7 +40,7 @@ class Recording:
 
     def __init__(self, solver: Solver, targets: FloatArray, root_heads: FloatArray | None, rate: float) -> None:
         self.solver, self.targets, self.rate = solver, targets, rate
-        self._nearby, self._from_far = (
+        self._nearby, self._solve_by_passes = (
             with_options(solver, max_sweeps=0, restarts=0, repair_pops=False, most_steps=steps)
             for steps in (_STEPS, _STEPS_FROM_FAR)
         )
@@ -86,17 +86,17 @@ class Recording:
         expected = np.where(expected[..., :1] < 0.0, -expected, expected) * (1.0 - share)
         expected[..., :1] += share
         expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
-        solver = self._from_far if far else self._nearby
+        solver = self._solve_by_passes if far else self._nearby
         start, heads = self.solution.rotations[frames], self.solution.root_location[frames]
         prior = PosePrior(expected, counts)
         found = solver.solve(targets, start=start, start_location=heads, weights=weights, prior=prior)
         self.solution.put(frames, found)
 
     def state(self, frames: IntArray) -> tuple[Solution, FloatArray, FloatArray]:
-        """Poses, expected poses and their weights on some frames, `frames` (N,), for `put_back`."""
+        """Poses, expected poses and their weights on some frames, `frames` (N,), for `restore_keys`."""
         return self.solution.part(frames), self.expected[frames], self.prior_weights[frames]
 
-    def put_back(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
+    def restore_keys(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
         """Undo changes since `state` was called on the same frames; which: (N,) frames to undo."""
         solution, expected, prior_weights = state
         self.solution.put(frames[which], solution.part(np.flatnonzero(which)))
@@ -129,7 +129,7 @@ class Recording:
         self.solution.status[self.solution.status == Status.STALLED] = Status.FITTED
 
 
-def about(flagged: BoolArray, near: int) -> BoolArray:
+def near_flagged(flagged: BoolArray, near: int) -> BoolArray:
     """(F, ...) whether a frame, or one at most `near` frames away, is flagged."""
     beside = ((near + 1, near), *[(0, 0)] * (flagged.ndim - 1))
     counts = np.cumsum(np.pad(flagged, beside), axis=0, dtype=np.int64)

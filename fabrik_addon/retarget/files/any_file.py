@@ -22,7 +22,7 @@ def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate
     if up_axis not in (None, "Y", "Z"):
         raise RetargetError(f"the up axis is {up_axis!r}: it must be Y or Z")
     if rate is not None and not 0.0 < rate < math.inf:
-        raise RetargetError(f"the rate is {rate}: it must be a positive number of frames a second")
+        raise RetargetError(f"the rate is {rate}: it must be a positive number of frames per second")
     try:
         content = path.read_bytes()
         return parse_mvnx(content, rate) if path.suffix.lower() == ".mvnx" else parse_smpl(content, up_axis, rate)

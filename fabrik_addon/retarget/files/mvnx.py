@@ -21,7 +21,7 @@ from ...core.arrays import FloatArray, IntArray
 from ...core.errors import first_few
 from ...core.rotations import matrix_from_quaternion
 from ..motion import RetargetError
-from .recorded import Recorded, in_other_axes, local_rotations, whole_frames
+from .recorded import Recorded, in_meters, in_other_axes, local_rotations, whole_frames
 
 # X to the front becomes -Y: a rotation by 90° to the right about Z.
 _TO_FRONT: Final = np.array([math.sqrt(0.5), 0.0, 0.0, -math.sqrt(0.5)])
@@ -146,7 +146,7 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     change = matrix_from_quaternion(_TO_FRONT).T
     root = positions[frames, 0] @ change
     rotations = local_rotations(world, parents)
-    return Recorded(names, parents, heads @ change, tails @ change, frames, rotations, root, told, notes)
+    return in_meters(Recorded(names, parents, heads @ change, tails @ change, frames, rotations, root, told, notes))
 
 
 def _of_frames(document: _Document, channel: str, count: int, width: int) -> FloatArray:
@@ -179,8 +179,8 @@ def _rest(document: _Document, labels: list[str]) -> tuple[list[int], IntArray, 
         for place in tree:
             tree.extend(child for child, (parent, _) in joined.items() if parent == place)
     order = max(trees, key=len, default=[])
-    if not order:
-        raise RetargetError("its joints form a loop: export it again")
+    if len(order) < 2:
+        raise RetargetError("its joints form a loop, or connect no segments: export it again")
     parents = np.array([order.index(joined[place][0]) if place in joined else -1 for place in order])
     heads = np.zeros((len(order), 3))
     for row, place in enumerate(order[1:], start=1):

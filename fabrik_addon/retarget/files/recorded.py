@@ -2,12 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
-from ...core.arrays import FloatArray, IntArray
+from ...core.arrays import FloatArray, IntArray, lengths
 from ...core.rotations import conjugate, matrix_from_quaternion, product
 from ..motion import RetargetError
+
+# m/s: sprinters reach 12; in centimeters a person who walks reaches 100.
+_FASTEST: Final = 45.0
+# Meters above the world's origin; hips of standing people are at 1, in centimeters at 90.
+_HIGHEST: Final = 50.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +69,23 @@ class Recorded:
             offset = matrix_from_quaternion(world[:, parent]) @ (self.heads[place] - self.heads[parent])
             heads[:, place] = heads[:, parent] + offset
         return heads
+
+
+def in_meters(body: Recorded) -> Recorded:
+    """The body; raises RetargetError if it moves as no person can, because of other units or a wrong rate.
+
+    Millimeters show in the height of a person who stands still, and in the speed of one who moves.
+    """
+    steps = lengths(np.diff(body.root, axis=0)) * body.rate / np.diff(body.frames)
+    fast, high = float(np.median(steps)) if len(steps) else 0.0, float(np.median(np.abs(body.root[:, 2])))
+    if fast > _FASTEST:
+        raise RetargetError(
+            f"its body moves {fast:.0f} m in a second: export locations in meters, and choose the rate if "
+            f"{body.rate:g} Hz is wrong"
+        )
+    if high > _HIGHEST:
+        raise RetargetError(f"its body is {high:.0f} m above or below the origin: export locations in meters")
+    return body
 
 
 def whole_frames(*arrays: FloatArray) -> tuple[IntArray, tuple[str, ...]]:

@@ -31,7 +31,7 @@ from ...human.body_parts import FINGERS
 from ...markers.files.arrays import RATES, arrays_in, names_in, rate_in
 from ...markers.files.reading import rate_or_usual
 from ..motion import RetargetError
-from .recorded import Recorded, in_other_axes, whole_frames
+from .recorded import Recorded, in_meters, in_other_axes, whole_frames
 
 _ROOT: Final = ("root_orient", "global_orient")
 _BODY: Final = ("pose_body", "body_pose")
@@ -84,6 +84,8 @@ _BODY_JOINTS: Final = 22
 _HAND_JOINTS: Final = 15
 # The number of joints between the body's and the hands': none, or SMPL-X's jaw and eyes.
 _BETWEEN: Final = {22: 0, 24: 0, 52: 0, 55: 3}
+# Radians. Joints never turn more than half a turn; degrees are far above.
+_MOST_TURNED: Final = 4.0 * np.pi
 # Quaternions that rotate Y up, or Y down, to Z up.
 _Y_UP: Final = np.array([np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0])
 _Y_DOWN: Final = np.array([np.sqrt(0.5), -np.sqrt(0.5), 0.0, 0.0])
@@ -120,8 +122,8 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     notes: tuple[str, ...] = ()
     if trans is None:
         trans, notes = np.zeros((len(poses), 3)), ("it has no location of the body (trans); the body stays in place",)
-    trans = np.asarray(trans, dtype=np.float64).reshape(-1, 3) if trans.size % 3 == 0 else trans
-    if trans.shape != (len(poses), 3):
+    trans = trans.reshape(-1, 3) if trans.size % 3 == 0 else trans
+    if trans.shape != (len(poses), 3) or trans.dtype.kind not in "fiu":
         raise RetargetError(f"its trans has the shape {trans.shape} and there are {len(poses)} poses: export it again")
     frames, lost = whole_frames(poses, trans)
     rotations, root = poses[frames], np.asarray(trans[frames], dtype=np.float64)
@@ -136,7 +138,7 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     told_rate, rate_notes = rate_or_usual(rate or rate_in(found))
     notes = (*notes, *lost, *up_notes, *rate_notes)
     body = Recorded(names, parents, heads, tails, frames, rotations, root, told_rate, notes)
-    return _on_floor(_scaled(body), known=change is _SAME)
+    return _on_floor(_scaled(in_meters(body)), known=change is _SAME)
 
 
 def has_poses(content: bytes) -> bool:
@@ -194,9 +196,13 @@ def _quaternions(name: str, array: npt.NDArray[Any]) -> FloatArray:
         quaternions = quaternion_from_matrix(np.where(lost[..., None, None], np.eye(3), values))
         return np.where(lost[..., None], np.nan, quaternions)
     if values.ndim < 2 or values.shape[-1] % 3 or values.ndim > 3 or (values.ndim == 3 and values.shape[2] != 3):
-        raise RetargetError(f"its {name} has the shape {array.shape}: export axis times angle, three for each joint")
+        raise RetargetError(
+            f"its {name} has the shape {array.shape}: export rotation vectors, three numbers for each joint"
+        )
     vectors = values.reshape(len(values), values.shape[1] // 3 if values.ndim == 2 else values.shape[1], 3)
     lost = ~np.isfinite(vectors).all(axis=2, keepdims=True)
+    if len(vectors) and (np.median(np.abs(vectors).max(axis=2), axis=0) > _MOST_TURNED).any():
+        raise RetargetError(f"its {name} has angles of more than two turns: export radians")
     return np.where(lost, np.nan, quaternion_from_rotation_vector(np.where(lost, 0.0, vectors)))
 
 

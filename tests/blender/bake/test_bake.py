@@ -7,7 +7,7 @@ from mathutils import Matrix, Vector
 from support import scenes
 
 from fabrik_addon.blender.bake.bake import BakeStoppedError, bake, bake_steps, run_bake
-from fabrik_addon.blender.bake.settings import BakeError, BakeSettings
+from fabrik_addon.blender.bake.jobs import BakeError, BakeSettings
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.core import Status
 from fabrik_addon.core.errors import FabrikError

@@ -16,10 +16,9 @@ from support import scenes
 from support.processes import run_python
 
 from fabrik_addon.blender.bake import command_line as cli
-from fabrik_addon.blender.capture.import_options import IMPORT_OPTIONS
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.settings.bake_options import OPTIONS, RETARGET_OPTIONS
-from fabrik_addon.blender.settings.markers import CALIBRATION_OPTIONS
+from fabrik_addon.blender.settings.markers import CALIBRATION_OPTIONS, IMPORT_OPTIONS
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -123,7 +122,7 @@ class TestBake:
                 assert (rig.matrix_world @ point - effector.target.matrix_world.translation).length < 2e-3
 
     def test_saved_file_can_be_baked_again_by_hand(self, files):
-        cli.run_command(files.arguments("--action", "Walk"))
+        cli.run_command(files.arguments("--action-name", "Walk"))
         bpy.ops.wm.open_mainfile(filepath=str(files.output))
         rig, scene = bpy.data.objects["Rig"], bpy.context.scene
         assert rig.animation_data.action.name == "Walk"
@@ -323,7 +322,7 @@ class TestWrongInput:
             ([], "required"),
             (["rig.blend", "walk.trc", "--output", "o", "--jobs", "0"], "whole number above zero"),
             (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--scale", "-1"], "must be auto or a number"),
-            (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--up", "X"], "--up"),
+            (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--up-axis", "X"], "--up-axis"),
             (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--step", "two"], "--step"),
             (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--nonsense"], "--nonsense"),
         ],
@@ -670,7 +669,7 @@ class TestChoices:
     """The command's other options."""
 
     def test_strip_fewer_keys_and_travelling_object(self, files):
-        more = ("--write", "nla", "--fewer-keys", "1", "--root-motion", "object", "--action", "Take")
+        more = ("--action", "nla", "--simplify", "1", "--root-motion", "object", "--action-name", "Take")
         assert cli.run_command(files.arguments(*more)) == 0
         bpy.ops.wm.open_mainfile(filepath=str(files.output))
         rig = bpy.data.objects["Rig"]
@@ -714,11 +713,13 @@ class TestChoices:
         [
             (["--plant-feet"], "plant_feet", "ON"),
             (["--no-plant-feet"], "plant_feet", "OFF"),
+            (["--self-collision"], "self_collision", "ON"),
+            (["--no-self-collision"], "self_collision", "OFF"),
             (["--root-motion", "in-place"], "root_motion", "IN_PLACE"),
             (["--units", "mm"], "units", "mm"),
-            (["--up", "Z"], "up_axis", "Z"),
+            (["--up-axis", "Z"], "up_axis", "Z"),
             (["--layout", "body_25"], "keypoints", "BODY_25"),
-            (["--no-floor"], "on_floor", False),
+            (["--no-feet-on-floor"], "on_floor", False),
             (["--reference", "3", "9"], "reference", [3, 9]),
         ],
     )

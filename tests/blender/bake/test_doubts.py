@@ -108,7 +108,7 @@ def test_left_for_right(tmp_path, capfd):
     names = [name[0].translate(sides) + name[1:] for name in clip.names]
     scenes.write_trc(tmp_path / "swapped.trc", names, to_z_up(clip).positions[:60], rate=clip.rate)
     assert cli.run_command(arguments(tmp_path, tmp_path / "swapped.trc", "--strict")) == 1
-    assert "Warning: Markers are far from the positions of their labels: " in capfd.readouterr().out
+    assert "Warning: Markers are far from where their labels belong: " in capfd.readouterr().out
 
 
 def test_markers_that_are_never_seen_are_on_no_bone(tmp_path, capfd):

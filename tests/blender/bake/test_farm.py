@@ -64,7 +64,7 @@ def test_a_task_for_each_take():
 
 
 @pytest.mark.parametrize(
-    ("takes", "said"), [("", "There are no recordings"), ("/a/walk.c3d; /b/walk.trc", "Two recordings are called walk")]
+    ("takes", "said"), [("", "There are no recordings"), ("/a/walk.c3d; /b/walk.trc", "Two recordings are named walk")]
 )
 def test_jobs_that_make_no_sense_are_refused(takes, said):
     assert said in compiled(blendfile="/rigs/human.blend", takes=takes, output="/baked")["refused"]

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from support import scenes
 
 from fabrik_addon.blender.bake.bake import bake, run_bake
+from fabrik_addon.blender.bake.jobs import BakeError, BakeSettings
 from fabrik_addon.blender.bake.keys import location_keys, rotation_keys
-from fabrik_addon.blender.bake.settings import BakeError, BakeSettings
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.rig.actions import KeyframeError
+from fabrik_addon.blender.rig.keyframes import KeyframeError
 from fabrik_addon.blender.rig.rotation_modes import from_channels, to_channels
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.core.rotations import angle_between
@@ -185,7 +185,7 @@ class TestWhichBones:
         rig = traveller()
         select(rig)
         before = scenes.digest()
-        with pytest.raises(FabrikError, match="No bone to key is selected"):
+        with pytest.raises(FabrikError, match="None of the solved bones is selected"):
             run(rig, bones="SELECTED")
         assert scenes.digest() == before
 
@@ -232,7 +232,7 @@ class TestWhichBones:
         ({"root_motion": "NO"}, "root_motion is 'NO'"),
         ({"key_angle": -1.0}, "key_angle is -1.0: it must be 0 or more"),
         ({"key_angle": float("nan")}, "key_angle is nan"),
-        ({"source": "MARKERS"}, "'Rig' has no mapped markers: match its markers to bones first"),
+        ({"source": "MARKERS"}, "'Rig' has no matched markers: match its markers to bones first"),
     ],
 )
 def test_settings_that_make_no_sense(options, sentence):
@@ -272,7 +272,7 @@ class TestCurrentAction:
         other.animation_data.action_slot = rig.animation_data.action_slot
         scenes.make_active(rig)
         before = scenes.digest()
-        with pytest.raises(KeyframeError, match="also animates 'Other' with the same slot: bake to a new action"):
+        with pytest.raises(KeyframeError, match="also animates 'Other' with the same slot: make it single-user"):
             run(rig, action="CURRENT")
         assert scenes.digest() == before
         run(rig)

@@ -9,8 +9,7 @@ import pytest
 from support import scenes
 
 from fabrik_addon.blender.bake.bake import bake
-from fabrik_addon.blender.rig import actions, keyframes
-from fabrik_addon.blender.ui.marker_state import marker_state
+from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.ui.overlays.markers import error_lines
 from fabrik_addon.core.errors import FabrikError
 
@@ -184,13 +183,13 @@ class TestReport:
     def test_states(self):
         rig, _, _ = marked_rig()
         markers = rig.fabrik.capture.markers
-        assert {marker_state(rig, entry) for entry in markers} == {"READY"}
+        assert {entry.state for entry in markers} == {"READY"}
         run(rig)
         markers[0].enabled, markers[1].bone = False, ""
         markers[3].figures[0], markers[4].figures[0] = 0.03, 0.2
         bpy.data.objects.remove(markers[2].target)
         markers[2].target = None
-        assert [marker_state(rig, entry) for entry in list(markers)[:6]] == [
+        assert [entry.state for entry in list(markers)[:6]] == [
             "OFF", "FREE", "GONE", "FAIR", "BAD", "GOOD",
         ]  # fmt: skip
 
@@ -198,7 +197,7 @@ class TestReport:
 def marker_armature(positions, labels, name="Other"):
     """Markers as io_anim_c3d creates them: bones at the origin, with location keys on the frames that show them."""
     holder = scenes.make_rig([(label, "", (0, 0, 0), (0, 0, 0.02)) for label in labels], name=name)
-    action = actions.new_action(holder, "recording")
+    action = keyframes.new_action(holder, "recording")
     for column, label in enumerate(labels):
         bone = holder.data.bones[label]
         seen = ~np.isnan(positions[:, column]).any(axis=1)

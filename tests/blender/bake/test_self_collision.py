@@ -6,9 +6,9 @@ import pytest
 from support import scenes, takes
 
 from fabrik_addon.blender.bake.bake import bake
-from fabrik_addon.blender.bake.settings import BakeSettings
+from fabrik_addon.blender.bake.jobs import BakeSettings
 from fabrik_addon.blender.control.posed_rig import posed_rig
-from fabrik_addon.blender.goals.support import collision_of
+from fabrik_addon.blender.goals.body import collision_of
 from fabrik_addon.blender.retarget.retarget import retarget_object_steps
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.capsules import Capsules
@@ -57,7 +57,7 @@ def test_a_bake_moves_hands_out_of_the_body_and_feet_stay():
     bake(bpy.context, rig, frame_start=1, frame_end=40)
     inside, was = overlaps(rig), takes.poses(rig, FRAMES)
     assert inside.max() > 0.08
-    result = bake(bpy.context, rig, frame_start=1, frame_end=40, self_collision=True)
+    result = bake(bpy.context, rig, frame_start=1, frame_end=40, self_collision="ON")
     assert result.warnings == ()
     now, names = takes.poses(rig, FRAMES), rig.pose.bones.keys()
     assert overlaps(rig).max() < 1e-3
@@ -74,7 +74,7 @@ def test_a_bake_without_overlaps_is_the_same():
         bpy.data.objects[name].animation_data_clear()
     bake(bpy.context, rig, frame_start=1, frame_end=5)
     before = {path: keys.tobytes() for path, keys in takes.curves(rig).items()}
-    bake(bpy.context, rig, frame_start=1, frame_end=5, self_collision=True)
+    bake(bpy.context, rig, frame_start=1, frame_end=5, self_collision="ON")
     assert {path: keys.tobytes() for path, keys in takes.curves(rig).items()} == before
 
 
@@ -94,4 +94,4 @@ def test_a_retarget_moves_them_out_too():
         return overlaps(rig).max()
 
     assert retargeted() > 0.08
-    assert retargeted(self_collision=True) < 1e-3
+    assert retargeted(self_collision="ON") < 1e-3

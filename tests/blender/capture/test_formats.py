@@ -7,7 +7,7 @@ from support.keypoints import array, csv_text, y_down, y_up
 from support.marker_tables import FRAMES, nexus_text, of_markers, truth
 
 from fabrik_addon.blender.settings.markers import MARKER_NAME
-from fabrik_addon.blender.ui.file_handler import FABRIK_FH_markers
+from fabrik_addon.blender.ui.entries import FABRIK_FH_markers
 
 COCO = (
     "nose left_eye right_eye left_ear right_ear left_shoulder right_shoulder left_elbow right_elbow left_wrist"

@@ -7,9 +7,8 @@ import bpy
 import pytest
 from support import scenes
 
-from fabrik_addon.blender.capture.guessing import guess_markers
 from fabrik_addon.blender.capture.import_markers import import_clip
-from fabrik_addon.blender.capture.matching import match_markers
+from fabrik_addon.blender.capture.matching import guess_markers, match_markers
 from fabrik_addon.markers.files.any_file import read_markers
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

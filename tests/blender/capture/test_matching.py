@@ -191,13 +191,13 @@ class TestMaps:
         (tmp_path / "map.json").write_text('{"fabrik_marker_map": 1, "markers": {"LASI": "tail"}}')
         before = scenes.digest()
         with pytest.raises(
-            MarkerError, match="The map assigns 'LASI' to 'tail': choose a map with bones that 'Rig' has"
+            MarkerError, match="The map assigns 'LASI' to 'tail', but 'Rig' has no such bone: choose another map"
         ):
             load_map(rig, tmp_path / "map.json")
         assert scenes.digest() == before
 
     def test_nothing_to_save(self, tmp_path):
-        with pytest.raises(MarkerError, match="'Rig' has no mapped markers to save"):
+        with pytest.raises(MarkerError, match="'Rig' has no matched markers to save"):
             save_map(person(), tmp_path / "map.json")
 
 
@@ -238,8 +238,8 @@ class TestOperators:
         ("operator", "sentence"),
         [
             ("marker_bone", "There is no marker in the list"),
-            ("save_marker_map", "No marker is mapped to a bone"),
-            ("calibrate_markers", "No marker is mapped to a bone"),
+            ("save_marker_map", "No marker is matched to a bone"),
+            ("calibrate_markers", "No marker is matched to a bone"),
             ("export_report", "There is no report: bake the markers first"),
             ("worst_frame", "There is no report"),
         ],

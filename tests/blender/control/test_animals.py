@@ -7,7 +7,7 @@ from support.rigify import open_set_up
 from support.scenes import empty_at
 
 from fabrik_addon.blender.bake.bake import bake
-from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag import begin_drag
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

@@ -9,7 +9,7 @@ from support.rigify import open_rigify
 from support.takes import curves
 
 from fabrik_addon.blender.bake.bake import bake
-from fabrik_addon.blender.bake.settings import BakeSettings
+from fabrik_addon.blender.bake.jobs import BakeSettings
 from fabrik_addon.blender.retarget.retarget import retarget_object_steps
 from fabrik_addon.markers.steps import finish
 from fabrik_addon.retarget.goals import RetargetSettings

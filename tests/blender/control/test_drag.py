@@ -8,7 +8,7 @@ from support.control_rigs import assert_same, bend_as_on_ik
 from support.rigify import open_set_up
 from support.takes import curves
 
-from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.posing.live import pause
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

@@ -16,7 +16,7 @@ from support.control_rigs import (
 from support.takes import curves
 
 from fabrik_addon.blender.bake.bake import bake
-from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag import begin_drag
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

@@ -58,7 +58,7 @@ def test_what_is_written_is_read(posed):
     assert angle_between(now.rotations, rotations).max() < TURN
     assert np.abs(now.root_location - head).max() < PLACE
     wanted = forward_kinematics(tree.skeleton, rotations, head)
-    assert np.abs(posed.stands(now) - wanted)[..., :3, 3].max() < PLACE
+    assert np.abs(posed.current_matrices(now) - wanted)[..., :3, 3].max() < PLACE
     local = posed.local(tree.skeleton.names)
     assert angle_between(np.array([local[name] for name in tree.skeleton.names]), rotations).max() < TURN
 

@@ -7,7 +7,7 @@ from mathutils import Matrix, Vector
 from support.rigify import open_set_up
 from support.takes import curves
 
-from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag import begin_drag
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
 

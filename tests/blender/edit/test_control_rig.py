@@ -10,8 +10,7 @@ from support.takes import curves, go_to, poses
 from fabrik_addon.blender.edit.span import Spread
 from fabrik_addon.blender.edit.spread_drag import begin_spread
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.rig.actions import new_action
-from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
+from fabrik_addon.blender.rig.keyframes import bone_path, new_action, write_curves
 from fabrik_addon.blender.rig.pose_writer import write_switches
 from fabrik_addon.blender.rig.rotation_modes import property_name, to_channels
 from fabrik_addon.blender.ui.overlays import motion
@@ -170,7 +169,7 @@ def on_ik(rig):
     [
         (without_keys, "has no animation to find foot contacts in: bake or key some first"),
         (without_a_foot_that_stands, "No planted foot of 'Generated' found in frames 1-31: add holds by hand"),
-        (on_ik, "is on IK here: switch its limb to FK, with keys, to edit its motion"),
+        (on_ik, "is on IK here: switch its limb to FK and key it to edit its motion"),
     ],
 )
 def test_feet_that_can_not_be_held_are_refused_with_nothing_changed(human, make, told):

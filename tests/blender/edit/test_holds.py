@@ -7,7 +7,7 @@ from support import scenes, takes
 from support.dragging import active, farthest_outside
 from support.takes import go_to
 
-from fabrik_addon.blender.edit.contacts import find_contacts
+from fabrik_addon.blender.edit.span import find_contacts
 from fabrik_addon.blender.edit.take import Take, tree_of
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
@@ -55,6 +55,25 @@ def test_a_hand_stays_where_it_is_here_and_nothing_changes_beyond(walk):
     assert takes.accelerations(now[..., :3, 3]).max() < 1.5 * takes.accelerations(was[..., :3, 3]).max()
     go_to(45)
     assert farthest_outside(walk, but=("toe.L", "toe.R")) < 1e-4
+
+
+def test_keys_that_another_rig_shares_are_not_changed(walk):
+    """A hold of one rig changed the motion of the other."""
+    other = scenes.make_rig(name="Other")
+    other.animation_data_create().action = walk.animation_data.action
+    other.animation_data.action_slot = walk.animation_data.action_slot
+    active(walk)
+    before = scenes.digest()
+    options = {"first": FIRST, "last": LAST}
+    with pytest.raises(RuntimeError, match="also animates 'Other' with the same slot: make it single-user first"):
+        bpy.ops.fabrik.add_hold(bone="hand.R", **options)
+    with pytest.raises(RuntimeError, match="also animates 'Other' with the same slot"):
+        bpy.ops.fabrik.hold_contacts()
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    with pytest.raises(RuntimeError, match="also animates 'Other' with the same slot"):
+        bpy.ops.fabrik.drag(bone="hand.R", spread=10, translation=(0.1, 0.0, 0.0))
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = False
+    assert scenes.digest() == before
 
 
 def test_without_ease_all_frames_are_held_and_no_others(walk):
@@ -269,9 +288,9 @@ def test_feet_that_stand_become_holds(walk):
     assert len(walk.fabrik.holds) == len(contacts)
     posed = takes.poses(walk, FRAMES)
     for contact in contacts:
-        (_, _, first, last), ball = contact.stands
+        (_, _, first, last), ball = contact.point_contacts
         assert ball.first <= first < last <= ball.last, "the ball stays longer than the ankle"
-        for stand in contact.stands:
+        for stand in contact.point_contacts:
             place = posed[int(stand.first) - 1 : int(stand.last), walk.pose.bones.find(stand.bone), :3, 3]
             assert np.abs(place - place[0]).max() < 5e-3
 

@@ -7,7 +7,7 @@ from support import takes
 from support.dragging import world
 from support.takes import go_to
 
-from fabrik_addon.blender.edit.paths import find_paths
+from fabrik_addon.blender.edit.take import find_paths
 from fabrik_addon.blender.ui.overlays import motion
 
 FRAMES = np.arange(1, 82)

@@ -7,7 +7,7 @@ from support import takes
 from support.dragging import world
 from support.takes import go_to
 
-from fabrik_addon.blender.edit.paths import PathKeeper, find_paths
+from fabrik_addon.blender.edit.take import PathKeeper, find_paths
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.ui.overlays import motion
 from fabrik_addon.blender.ui.overlays.motion import HELD, KEY, TICK, TRAIL, trail_lines

@@ -7,17 +7,15 @@ from support import scenes, takes
 from support.dragging import farthest_outside, person, world
 from support.takes import go_to
 
-from fabrik_addon.blender.edit.contacts import contacts_about, find_contacts, standing
 from fabrik_addon.blender.edit.holds import add_hold
-from fabrik_addon.blender.edit.span import Spread
+from fabrik_addon.blender.edit.span import Spread, contacts_near, find_contacts, span_of_contact
 from fabrik_addon.blender.edit.spread_drag import begin_spread
 from fabrik_addon.blender.edit.take import Take, tree_of
+from fabrik_addon.blender.goals.body import floor_of
 from fabrik_addon.blender.goals.effectors import pin_bones
-from fabrik_addon.blender.goals.support import floor_of
-from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.posing.drag import DragSettings
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.rig.actions import new_action
-from fabrik_addon.blender.rig.keyframes import bone_path, write_curves
+from fabrik_addon.blender.rig.keyframes import bone_path, new_action, write_curves
 from fabrik_addon.blender.rig.rotation_modes import to_channels
 from fabrik_addon.core.errors import FabrikError
 
@@ -174,8 +172,8 @@ def test_a_foot_that_stands_takes_its_contact_along(walk):
     foot, other = places(walk, ("foot.R", "foot.L"))
     before, here, spread = takes.poses(walk, FRAMES), 42, 46
     go_to(here)
-    contacts = contacts_about(bpy.context.scene, walk, Take(walk, tree_of(walk, "hips")), here)
-    first, last = standing(contacts, "foot.R", here)
+    contacts = contacts_near(bpy.context.scene, walk, Take(walk, tree_of(walk, "hips")), here)
+    first, last = span_of_contact(contacts, "foot.R", here)
     assert here - spread < first < here < last < here + spread
     drag(bone="foot.R", point="HEAD", translation=(-0.05, 0.0, 0.0), spread=spread)
     after = takes.poses(walk, FRAMES)
@@ -322,7 +320,7 @@ def test_a_span_longer_than_a_loop_ends_within_one_round():
     share = np.clip(1.0 - np.abs(np.arange(-20, 81) - 30) / 50, 0.0, 1.0)
     lift = 0.1 * share**3 * (10 - 15 * share + 6 * share**2)
     assert np.abs(moved[79:180] - lift[:, None] * (0.0, 0.0, 1.0)).max() < 1e-4
-    with pytest.raises(FabrikError, match="longer than one cycle of 100 frames"):
+    with pytest.raises(FabrikError, match="more than one cycle of 100 frames"):
         add_hold(bpy.context, rig, "hand.R", (10.0, 115.0))
 
 

@@ -8,8 +8,7 @@ from support import scenes
 
 from fabrik_addon.blender.goals.effectors import COLLECTION_NAME, check_effectors
 from fabrik_addon.blender.goals.problem import find_problems
-from fabrik_addon.blender.rig.armature import RigError
-from fabrik_addon.blender.rig.spaces import object_scale, world_to_armature
+from fabrik_addon.blender.rig.armature import RigError, object_scale, world_to_armature
 from fabrik_addon.blender.settings.why_not import why_no_rig
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

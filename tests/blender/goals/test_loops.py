@@ -8,10 +8,9 @@ from support import scenes
 
 from fabrik_addon.blender.goals.effectors import Partner, pin_bones
 from fabrik_addon.blender.goals.problem import find_problems
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.posing.snap_targets import snap_targets
-from fabrik_addon.blender.posing.solve_frame import solve_frame
+from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import RigError
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

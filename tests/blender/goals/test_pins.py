@@ -6,7 +6,7 @@ import pytest
 from support import scenes
 
 from fabrik_addon.blender.goals.effectors import is_pinned, pin_bones, pins, unpin_bones
-from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.rig.armature import RigError
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

@@ -6,7 +6,7 @@ import pytest
 from mathutils import Euler, Quaternion, Vector
 from support import scenes
 
-from fabrik_addon.blender.goals.places import present_places
+from fabrik_addon.blender.goals.places import current_targets
 from fabrik_addon.blender.goals.problem import find_problems
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -193,7 +193,7 @@ def test_places_are_in_the_armature_s_space_whatever_its_place_and_scale(rig):
         scenes.place(rig, location=(scale, -2.0, 3.0), scale=scale)
         (goals,) = find_problems(rig)
         graph = bpy.context.evaluated_depsgraph_get()
-        places = present_places(graph, bpy.context.scene, rig, goals)
+        places = current_targets(graph, bpy.context.scene, rig, goals)
         assert places.points[0] == pytest.approx((0.5, -0.3, 1.3), abs=1e-4)
         assert places.bends[0] == pytest.approx((0.1, 2.0, 1.0), abs=1e-4)
         assert abs(places.rotations[0] @ np.array(Euler((0.3, 0.2, 0.1)).to_quaternion())) == pytest.approx(

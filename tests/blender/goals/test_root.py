@@ -7,8 +7,7 @@ from support import scenes
 from support.dragging import active, drag_by, person, world
 
 from fabrik_addon.blender.goals.effectors import pin_bones
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.rig.armature import RigError
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

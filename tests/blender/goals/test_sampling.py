@@ -10,7 +10,7 @@ from mathutils import Matrix
 
 from fabrik_addon.blender.capture.import_markers import import_clip
 from fabrik_addon.blender.goals.places import is_seen, sample_steps, sample_targets
-from fabrik_addon.blender.rig import actions, keyframes
+from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.settings.markers import MARKER_NAME
 from fabrik_addon.core.errors import TargetError
 from fabrik_addon.markers.clip import Clip
@@ -30,7 +30,7 @@ def new_object(name="Target", data=None):
 def animate(target, path="location", frames=FRAMES, values=None, seed=0):
     """Key a property of three numbers; without values, with a smooth random motion."""
     values = np.random.default_rng(seed).normal(size=(len(frames), 3)) if values is None else values
-    action = actions.current_or_new_action(target, target.name)
+    action = keyframes.current_or_new_action(target, target.name)
     keyframes.write_curves(action, target, path, frames, values, "Group")
     return np.array(values)
 
@@ -204,7 +204,7 @@ def test_a_bone_of_another_rig_counts_by_its_head():
     animate(parent)
     rig.parent, rig.scale, rig.rotation_euler = parent, (2.0, 2.0, 2.0), (0.3, 0.4, 0.5)
     turns = np.random.default_rng(3).normal(size=(30, 4))
-    action = actions.new_action(rig, "Rig")
+    action = keyframes.new_action(rig, "Rig")
     keyframes.write_curves(action, rig, 'pose.bones["a"].rotation_quaternion', FRAMES, turns, "a")
 
     positions = sampled(rig, FRAMES, "b")

@@ -8,11 +8,10 @@ import pytest
 from mathutils import Matrix
 from support import scenes
 
+from fabrik_addon.blender.goals.body import collision_of, fitted
 from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
-from fabrik_addon.blender.goals.support import collision_of, fitted
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings
-from fabrik_addon.blender.posing.solve_frame import solve_frame
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
+from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.blender.settings.why_not import ARMATURES
 from fabrik_addon.blender.ui.overlays.goals import capsule_lines
@@ -92,7 +91,7 @@ def test_a_dragged_hand_stays_out_of_the_body(human):
 @pytest.mark.parametrize("switch", [True, False])
 def test_an_arm_that_hangs_stays_out_of_the_trunk(human, switch):
     """A trunk that leans to the side moves its side against the hanging arm."""
-    human.fabrik.use_self_collision = switch
+    human.fabrik.bake.self_collision = "AUTO" if switch else "OFF"
     during, after = drag(human, LEANING)
     if switch:
         assert during < 5e-3
@@ -102,7 +101,7 @@ def test_an_arm_that_hangs_stays_out_of_the_trunk(human, switch):
 
 
 def test_without_it_the_hand_goes_through(human):
-    human.fabrik.use_self_collision = False
+    human.fabrik.bake.self_collision = "OFF"
     assert drag(human, THROUGH)[0] > 0.02
 
 
@@ -121,14 +120,14 @@ def test_a_solved_and_a_live_rig_stay_out_of_the_body(human):
     human.fabrik.live = True
     target.location = (-0.1, -0.03, 1.2)
     assert deepest(human) < 1e-3
-    human.fabrik.use_self_collision = False
+    human.fabrik.bake.self_collision = "OFF"
     assert deepest(human) > 0.02
 
 
 def test_other_rigs_and_rigs_with_it_off_have_none(human):
     (tree,) = read_trees(human)
     assert collision_of(human, tree.skeleton) is not None
-    human.fabrik.use_self_collision = False
+    human.fabrik.bake.self_collision = "OFF"
     assert collision_of(human, tree.skeleton) is None
     bpy.ops.object.mode_set(mode="OBJECT")
     assert fitted(scenes.make_rig(scenes.SNAKE, "Snake")) is None
@@ -143,7 +142,7 @@ def test_capsules_are_drawn_when_asked_for(human):
     for line, own, radius in zip(lines, points, radii, strict=True):
         far = np.linalg.norm(line.points[:, None] - own, axis=-1).min(axis=1)
         assert far == pytest.approx(radius, rel=2e-3)
-    human.fabrik.use_self_collision = False
+    human.fabrik.bake.self_collision = "OFF"
     assert not capsule_lines(human)
 
 

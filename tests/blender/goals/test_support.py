@@ -8,7 +8,7 @@ import pytest
 from mathutils import Euler, Matrix
 from support import scenes
 
-from fabrik_addon.blender.goals.support import floor_of, support_of
+from fabrik_addon.blender.goals.body import floor_of, support_of
 
 FEET = ("foot.L", "foot.R")
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"

@@ -8,7 +8,7 @@ from support.rigify import open_set_up
 from support.takes import curves, go_to
 
 from fabrik_addon.blender.control.posed_rig import posed_rig
-from fabrik_addon.blender.limits.check_action import check_action
+from fabrik_addon.blender.limits.action import check_action
 from fabrik_addon.blender.rig.legal import excess
 from fabrik_addon.core import Ball, Hinge, Polygon
 

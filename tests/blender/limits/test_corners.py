@@ -12,8 +12,8 @@ from mathutils import Quaternion, Vector
 from support import limited
 from support.limited import write_limit
 
-from fabrik_addon.blender.limits.editing import present_lean
-from fabrik_addon.blender.limits.from_action import fitted_limit, window_around
+from fabrik_addon.blender.limits.action import fitted_limit, window_around
+from fabrik_addon.blender.limits.editing import current_swing
 from fabrik_addon.blender.rig.legal import legal_rotations
 from fabrik_addon.blender.settings.limit_properties import WINDOW, read_limit
 from fabrik_addon.core import Fixed, Polygon
@@ -46,11 +46,11 @@ class TestPoints:
     @pytest.mark.parametrize("lean", [(0.7, 0.1), (-0.2, -1.5), (0.0, 0.0)])
     def test_the_lean_of_the_present_pose(self, bone, lean):
         lean_to(bone, *lean)
-        assert present_lean(bone) == pytest.approx(lean, abs=1e-6)
+        assert current_swing(bone) == pytest.approx(lean, abs=1e-6)
 
     def test_leaning_toward_x(self, bone):
         bone.rotation_quaternion = Quaternion((0, 0, 1), -0.6)  # takes Y toward +X
-        assert present_lean(bone) == pytest.approx((0.6, 0.0), abs=1e-6)
+        assert current_swing(bone) == pytest.approx((0.6, 0.0), abs=1e-6)
 
     @pytest.mark.parametrize(("lean", "place"), [((0.9, 0.1), 2), ((-0.1, 0.8), 3), ((-0.9, 0.0), 4), ((0.1, -0.7), 1)])
     def test_a_point_is_put_into_the_edge_that_it_is_nearest_to(self, bone, lean, place):
@@ -148,5 +148,5 @@ def test_from_an_action(bone):
         bpy.context.scene.frame_set(frame)
         turn = np.array(bone.matrix_basis.to_quaternion())[None]
         assert angle_between(turn, legal_rotations(limit, turn))[0] < 1e-5
-    assert Vector(present_lean(bone)).length < 1e-5
+    assert Vector(current_swing(bone)).length < 1e-5
     assert limit.twist == pytest.approx((0.05, 0.45), abs=0.02)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support import checker, limited, scenes
 from support.limited import write_limit
 
-from fabrik_addon.blender.limits.mirror import opposite_bone
+from fabrik_addon.blender.limits.editing import opposite_bone
 from fabrik_addon.blender.settings.limit_properties import read_limit, read_limits
 from fabrik_addon.core import Ball, Fixed, Hinge
 
@@ -114,7 +114,7 @@ def test_with_both_sides_selected_and_neither_active_it_asks(rig, active):
     before = limited.kept(rig)
     limited.select(rig, ("forearm.L", "forearm.R"), active=active)
     sentence = limited.refusal(bpy.ops.fabrik.mirror_limits)
-    assert "Both 'forearm.L' and 'forearm.R' are selected: make a bone of the side to copy from active" in sentence
+    assert "Both 'forearm.L' and 'forearm.R' are selected: make the one to copy from active" in sentence
     assert limited.kept(rig) == before
 
 

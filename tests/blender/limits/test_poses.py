@@ -9,8 +9,8 @@ from mathutils import Euler, Quaternion
 from support import checker, limited, scenes
 from support.limited import write_limit
 
-from fabrik_addon.blender.limits.check_action import Breach, check_action, mend_action
-from fabrik_addon.blender.rig import actions, keyframes
+from fabrik_addon.blender.limits.action import Breach, check_action, fix_action
+from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.armature import RigError
 from fabrik_addon.blender.settings.limit_properties import read_limit
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
@@ -214,7 +214,16 @@ class TestCheckAction:
         write_limit(bone, Hinge("X", 0.0, 1.0))
         key(bone, [Quaternion((1, 0, 0), angle) for angle in (0.5, 0.9)])
         bpy.ops.fabrik.check_action()
-        assert "The action is within all limits" in "".join(capfd.readouterr())
+        action = rig.animation_data.action
+        assert f"All limits are kept by action {action.name!r}" in "".join(capfd.readouterr())
+        bpy.ops.fabrik.limits_from_action(bones="forearm.L")
+        assert f"limited to their rotations in action {action.name!r}" in "".join(capfd.readouterr())
+        strip = rig.animation_data.nla_tracks.new().strips.new("Bends", 1, action)
+        strip.action_slot, rig.animation_data.action = rig.animation_data.action_slot, None
+        bpy.ops.fabrik.check_action()
+        assert f"All limits are kept by the NLA strips of {rig.name!r}" in "".join(capfd.readouterr())
+        bpy.ops.fabrik.limits_from_action(bones="forearm.L")
+        assert f"limited to their rotations in the NLA strips of {rig.name!r}" in "".join(capfd.readouterr())
 
     def test_strips_of_the_nla_are_checked_as_they_are_played(self, moving_rig):
         """Strips were ignored: the message was that there is no action."""
@@ -231,7 +240,7 @@ class TestCheckAction:
             assert breach.excess == pytest.approx(before[name].excess, abs=1e-4)
         assert bpy.context.scene.frame_current == 3
         with pytest.raises(RigError, match="only has NLA strips: select one"):
-            mend_action(bpy.context, moving_rig, moving_rig.pose.bones)
+            fix_action(bpy.context, moving_rig, moving_rig.pose.bones)
         animation.nla_tracks[0].mute = True
         with pytest.raises(RigError, match="has no action: assign one first"):
             check_action(bpy.context, moving_rig, moving_rig.pose.bones)
@@ -244,14 +253,14 @@ class TestCheckAction:
     def test_other_bones_of_the_action_alone_are_refused(self, rig):
         key(rig.pose.bones["head"], [(1, 0, 0, 0)])
         write_limit(rig.pose.bones["forearm.L"], Hinge("X", 0.0, 1.0))
-        assert "doesn't rotate any of the bones ('forearm.L')" in limited.refusal(bpy.ops.fabrik.check_action)
+        assert "None of the bones ('forearm.L') is rotated by action" in limited.refusal(bpy.ops.fabrik.check_action)
 
 
 class TestMend:
     """A fixed action keeps the limits on every frame; frames that were inside hardly change."""
 
     def test_every_frame_is_inside(self, moving_rig):
-        mended, left = mend_action(bpy.context, moving_rig, moving_rig.pose.bones)
+        mended, left = fix_action(bpy.context, moving_rig, moving_rig.pose.bones)
         assert len(mended) == 4
         assert left == []
         assert max(outside.max() for outside in breaks(moving_rig, FRAMES).values()) < 0.02
@@ -261,14 +270,14 @@ class TestMend:
         bpy.ops.fabrik.check_action(mend=True)
         assert "4 bones on" in "".join(capfd.readouterr())
         bpy.ops.fabrik.check_action()
-        assert "The action is within all limits" in "".join(capfd.readouterr())
+        assert "All limits are kept by action" in "".join(capfd.readouterr())
 
     def test_keys_inside_stay_where_they_are(self, rig):
         bone = rig.pose.bones["forearm.L"]
         bone.rotation_mode = "XYZ"
         write_limit(bone, Hinge("X", 0.0, 1.0))
         key(bone, [Quaternion((1, 0, 0), angle) for angle in (0.5, 0.6, 1.5, 0.7, 0.2)], 10)
-        mend_action(bpy.context, rig, [bone])
+        fix_action(bpy.context, rig, [bone])
         curve = next(curve for curve in keyframes.curves(rig) if curve.array_index == 0)
         assert keyframes.keys(curve) == pytest.approx(
             np.array([(1, 0.5), (11, 0.6), (21, 1.0), (31, 0.7), (41, 0.2)]), abs=1e-5
@@ -287,7 +296,7 @@ class TestMend:
             if curve.array_index == 0:
                 first.handle_right, last.handle_left = (8.0, 2.0), (14.0, 2.0)
             curve.update()
-        mend_action(bpy.context, rig, [bone])
+        fix_action(bpy.context, rig, [bone])
         for frame in range(1, 22):
             bpy.context.scene.frame_set(frame)
             assert excess(bone) < 0.02
@@ -301,7 +310,7 @@ class TestMend:
             bone.rotation_euler = (x, 0.8 if frame == 11 else 0.0, 0.1)
             for index in (0, 1):
                 bone.keyframe_insert("rotation_euler", index=index, frame=frame)
-        mend_action(bpy.context, rig, [bone])
+        fix_action(bpy.context, rig, [bone])
         for frame in range(1, 22):
             bpy.context.scene.frame_set(frame)
             assert excess(bone) < 0.02
@@ -311,7 +320,7 @@ class TestMend:
     def test_the_frame_and_what_was_posed_by_hand_stay(self, moving_rig):
         bpy.context.scene.frame_set(7)
         limited.turn(moving_rig.pose.bones["shin.R"], Quaternion((1, 0, 0), 0.5))
-        mend_action(bpy.context, moving_rig, moving_rig.pose.bones)
+        fix_action(bpy.context, moving_rig, moving_rig.pose.bones)
         assert bpy.context.scene.frame_current == 7
         assert limited.quaternion_of(moving_rig.pose.bones["shin.R"]) == pytest.approx(
             np.array(Quaternion((1, 0, 0), 0.5)), abs=1e-6
@@ -334,14 +343,14 @@ class TestAmendedCurves:
 
     @pytest.fixture
     def action(self, rig):
-        action = actions.new_action(rig, "Test")
+        action = keyframes.new_action(rig, "Test")
         keyframes.write_curves(action, rig, "location", [1, 5, 9], np.zeros((3, 3)), "g")
         for point in (point for curve in keyframes.curves(rig) for point in curve.keyframe_points):
             point.interpolation = "CONSTANT"
         return action
 
     def test_others_stay_also_between(self, rig, action):
-        keyframes.amend_curve(action, rig, "location", 1, [1, 3, 9, 12], [1.0, 2.0, 3.0, 4.0], "g")
+        keyframes.set_curve_keys(action, rig, "location", 1, [1, 3, 9, 12], [1.0, 2.0, 3.0, 4.0], "g")
         found = {curve.array_index: keyframes.keys(curve).tolist() for curve in keyframes.curves(rig)}
         assert found[1] == [[1, 1], [3, 2], [5, 0], [9, 3], [12, 4]]
         assert found[0] == found[2] == [[1, 0], [5, 0], [9, 0]]
@@ -349,7 +358,7 @@ class TestAmendedCurves:
         assert {point.interpolation for point in curve.keyframe_points} == {"CONSTANT"}
 
     def test_a_new_curve(self, rig, action):
-        keyframes.amend_curve(action, rig, "scale", 2, [2.5, 4], [1.0, 2.0], "other")
+        keyframes.set_curve_keys(action, rig, "scale", 2, [2.5, 4], [1.0, 2.0], "other")
         (curve,) = [curve for curve in keyframes.curves(rig) if curve.data_path == "scale"]
         assert keyframes.keys(curve).tolist() == [[2.5, 1], [4, 2]]
         assert (curve.array_index, curve.group.name) == (2, "other")
@@ -359,10 +368,10 @@ class TestAmendedCurves:
         point = curve.keyframe_points[1]
         point.handle_left_type = point.handle_right_type = "FREE"
         point.handle_left, point.handle_right = (4.0, -0.5), (6.0, 0.25)
-        keyframes.amend_curve(action, rig, "location", 0, [5], [2.0], "g")
+        keyframes.set_curve_keys(action, rig, "location", 0, [5], [2.0], "g")
         assert tuple(curve.keyframe_points[1].handle_left) == (4.0, 1.5)
         assert tuple(curve.keyframe_points[1].handle_right) == (6.0, 2.25)
 
     def test_no_frames(self, rig, action):
-        keyframes.amend_curve(action, rig, "location", 0, [], [], "g")
+        keyframes.set_curve_keys(action, rig, "location", 0, [], [], "g")
         assert len(next(keyframes.curves(rig)).keyframe_points) == 3

@@ -84,7 +84,7 @@ def ends_of(bones, rotations):
 def bent_by(limit, degrees):
     """The quaternion of a hinge bent by an angle to the side that is farther open."""
     half = np.radians(degrees) / 2 * np.sign(limit.low + limit.high)
-    return np.array([np.cos(half), *(np.sin(half) * np.array(limit.turn_axis))])
+    return np.array([np.cos(half), *(np.sin(half) * np.array(limit.rotation_axis))])
 
 
 def numbers_of(limit):
@@ -448,7 +448,7 @@ def test_a_body_without_a_head_or_sides_is_not_guessed_at():
     rows = [row for row in humans.human(fingers=False) if row.name in {"hips", "spine", "chest"}]
     found = human_limits(humans.rest_bones(rows))
     assert not found.limits
-    assert "up and forward" in found.unplaced["spine"]
+    assert "hips, head, or left and right bones" in found.unplaced["spine"]
     assert human_limits({}).limits == {}
 
 
@@ -496,7 +496,7 @@ def test_what_it_says(clean_scene):
     build(rows)
     line, sentences = described(apply_preset(bpy.context.object, list(bpy.context.object.pose.bones)))
     assert (
-        line == "Human limits set on 20 bones; not changed, because of their names: "
+        line == "Human limits set on 20 bones; not changed, because their names are unknown: "
         "tail_0, tail_1, tail_2, tail_3 and 2 more"
     )
     assert sentences == [
@@ -509,7 +509,11 @@ def test_what_it_says(clean_scene):
     [
         ([("tail", "", (0, 0, 0), (0, 0, 1))], "", "No bone of 'Rig' has the name of a human bone"),
         ([("hips", "", (0, 0, 0), (0, 0, 1))], "", "hips: a root is not limited"),
-        ([("hips", "", (0, 0, 0), (0, 0, 1)), ("spine", "hips", (0, 0, 1), (0, 0, 2))], "", "up and forward"),
+        (
+            [("hips", "", (0, 0, 0), (0, 0, 1)), ("spine", "hips", (0, 0, 1), (0, 0, 2))],
+            "",
+            "hips, head, or left and right bones",
+        ),
         (scenes.PERSON, "forearm.L,nobody", "'Rig' has no bone 'nobody'"),
     ],
 )

@@ -11,7 +11,7 @@ from mathutils import Euler, Matrix, Quaternion, Vector
 from support import checker, limited, scenes
 from support.limited import write_limit
 
-from fabrik_addon.blender.limits.from_action import fitted_limit
+from fabrik_addon.blender.limits.action import fitted_limit
 from fabrik_addon.blender.settings.limit_properties import read_limit, read_limits
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
@@ -346,11 +346,11 @@ class TestAction:
         self.key(rig.pose.bones["forearm.L"], quaternions(((1, 0, 0), 0.3), ((1, 0, 0), 1.0)))
         bpy.ops.fabrik.limits_from_action(bones="forearm.L,head")
         assert read_limits(rig).keys() == {"forearm.L"}
-        assert "Not rotated by the action: 'head'" in "".join(capfd.readouterr())
+        assert f"Not rotated by action {rig.animation_data.action.name!r}: 'head'" in "".join(capfd.readouterr())
 
     def test_none_of_them_is_refused(self, rig):
         self.key(rig.pose.bones["forearm.L"], quaternions(((1, 0, 0), 0.3)))
-        assert "doesn't rotate any of the bones ('head')" in limited.refusal(
+        assert "None of the bones ('head') is rotated by action" in limited.refusal(
             bpy.ops.fabrik.limits_from_action, bones="head"
         )
 

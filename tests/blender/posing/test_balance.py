@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from support import scenes
 
+from fabrik_addon.blender.goals.body import centre_of_mass, floor_of, support_of
 from fabrik_addon.blender.goals.effectors import add_effector
-from fabrik_addon.blender.goals.support import floor_of, support_of
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.solve_frame import solve_frame
-from fabrik_addon.blender.rig.posture_masses import centre_of_mass
+from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.posing.solve import solve_frame
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")

@@ -10,8 +10,7 @@ from support import limited, scenes
 from support.dragging import active, changed, channels, drag_by, farthest_outside, heads, person, world
 
 from fabrik_addon.blender.goals.effectors import pin_bones
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings, DragSetup, pull_rope
+from fabrik_addon.blender.posing.drag import DragSettings, DragSetup, begin_drag, pull_chain
 from fabrik_addon.blender.rig.armature import RigError
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
@@ -233,8 +232,8 @@ class TestRoot:
 
     def test_a_rope_pulled_along_itself_moves_as_one(self):
         joints = np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0]])
-        assert np.allclose(pull_rope(joints, np.array((3.0, 0, 0)), np.array((5.0, 0, 0))), (2, 0, 0))
-        sideways = pull_rope(joints, np.array((3.0, 0, 0)), np.array((3.0, 0.5, 0)))
+        assert np.allclose(pull_chain(joints, np.array((3.0, 0, 0)), np.array((5.0, 0, 0))), (2, 0, 0))
+        sideways = pull_chain(joints, np.array((3.0, 0, 0)), np.array((3.0, 0.5, 0)))
         assert np.linalg.norm(sideways) < 0.5
 
     def test_pins_come_before_following(self):

@@ -11,7 +11,7 @@ from support import limited
 from support.dragging import active
 
 from fabrik_addon.blender.goals.effectors import pin_bones
-from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core.rotations import angle_between
 
@@ -59,6 +59,6 @@ def test_an_override_of_a_linked_rig(clean_scene):
     poses = []
     for make in (opened, lambda: limited.override(HUMAN, "Rig")):
         rig = make()
-        rig.fabrik.use_self_collision = False
+        rig.fabrik.bake.self_collision = "OFF"
         poses.append(dragged(rig))
     assert angle_between(*poses).max() < ALIKE

@@ -9,8 +9,7 @@ from support import scenes
 from support.dragging import channels
 
 from fabrik_addon.blender.goals.effectors import pin_bones
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core.rotations import angle_between
 
@@ -174,7 +173,7 @@ class TestStraightLimbs:
         session = begin_drag(bpy.context, human, "hips")
         found = [session.step(session.start - (0.0, 0.0, drop)) for _ in range(4)]
         assert found[-1].error < 1e-4
-        assert not found[-1].is_on_the_way
+        assert not found[-1].is_catching_up
 
     def test_knees_do_not_run_ahead_of_the_hips(self, human):
         """Geometry asks for 7 cm of the knees for the first centimeter: they come after, and the hips get there."""
@@ -190,7 +189,7 @@ class TestStraightLimbs:
             places.append(scale * np.array([bones[name].head for name in ("shin.L", "shin.R")]))
         gone = np.linalg.norm(np.diff(places, axis=0), axis=2)
         assert 0.02 < gone.max() < 0.045
-        assert found[1].is_on_the_way
+        assert found[1].is_catching_up
         assert found[-1].error < 1e-4
 
     @pytest.mark.parametrize("limits", [True, False])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabrik_addon.blender.posing.drag.mouse import DragInput, Lock, Ray, Typing, snap_step, turned_on
+from fabrik_addon.blender.posing.mouse import DragInput, Lock, Ray, Typing, snap_step, turned_on
 from fabrik_addon.blender.ui.overlays.drawing import locked_lines
 
 PLACE = np.array((0.3, 0.1, 1.2))
@@ -149,7 +149,7 @@ class TestTurning:
         now = said(rotating=True, **options)
         for share in np.linspace(0.1, 1.0, 10):
             ends = [np.array((np.cos(a), np.sin(a))) for a in ((share - 0.1) * angle, share * angle)]
-            now.go_around(*ends)
+            now.add_turn(*ends)
         return now
 
     @pytest.mark.parametrize("angle", [0.5, -2.0, 3.0 * pi])
@@ -180,14 +180,14 @@ class TestTurning:
         now.ray = moved(0.5, 0.0, 0.25)
         assert now.turn() is None
         now.rotate(True)
-        now.go_around(np.array((1.0, 0.0)), np.array((0.0, 1.0)))
+        now.add_turn(np.array((1.0, 0.0)), np.array((0.0, 1.0)))
         assert np.allclose(now.shift(), (0.5, 0.0, 0.25))
         now.rotate(False)
         now.ray = moved(0.6, 0.0, 0.25)
         assert np.allclose(now.shift(), (0.6, 0.0, 0.25))
         assert np.allclose(now.turn(), -0.5 * pi * AHEAD)
         now.rotate(True)
-        now.go_around(np.array((1.0, 0.0)), np.array((0.0, 1.0)))
+        now.add_turn(np.array((1.0, 0.0)), np.array((0.0, 1.0)))
         assert np.allclose(now.turn(), -pi * AHEAD) or np.allclose(now.turn(), pi * AHEAD)
 
     def test_two_turns_make_one(self):

@@ -8,7 +8,7 @@ from support import scenes
 from support.dragging import changed, channels, drag_by, person, world
 
 from fabrik_addon.blender.goals.effectors import pin_bones
-from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.rig.armature import RigError
 from fabrik_addon.blender.rig.keyframes import curves
 

@@ -8,7 +8,7 @@ import pytest
 from mathutils import Vector
 from support.dragging import active, farthest_outside, world
 
-from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag import begin_drag
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")

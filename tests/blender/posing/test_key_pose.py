@@ -8,7 +8,7 @@ from support.limited import refusal, select
 from support.rigify import open_set_up
 from support.takes import curves, go_to
 
-from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag import begin_drag
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
 

@@ -11,8 +11,8 @@ from mathutils import Vector
 from support.dragging import active, farthest_outside, world
 
 from fabrik_addon.blender.goals.effectors import pin_bones
-from fabrik_addon.blender.posing import live, live_pose
-from fabrik_addon.blender.posing.live_pose import LiveSession
+from fabrik_addon.blender.posing import live, solve
+from fabrik_addon.blender.posing.solve import LiveSession
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core.rotations import angle_between
 
@@ -76,7 +76,7 @@ def there_and_back(bone, shift, step=0.01):
 
 
 def test_in_a_window_knees_come_after_the_hips_and_all_is_there_when_the_target_rests(human, monkeypatch):
-    monkeypatch.setattr(live_pose, "IS_EASED", True)
+    monkeypatch.setattr(solve, "IS_EASED", True)
     for effector in human.fabrik.effectors:
         effector.enabled = effector.bone in FEET
     bpy.ops.fabrik.add_effector(bone="hips", point="HEAD")

@@ -6,10 +6,9 @@ import pytest
 from support import scenes
 from support.limited import write_limit
 
+from fabrik_addon.blender.goals.body import floor_of, masses_of
 from fabrik_addon.blender.goals.problem import find_problems
-from fabrik_addon.blender.goals.support import floor_of
-from fabrik_addon.blender.posing.live_pose import LiveSession
-from fabrik_addon.blender.rig.posture_masses import masses_of
+from fabrik_addon.blender.posing.solve import LiveSession
 from fabrik_addon.blender.settings.limit_properties import PROPERTIES, SLIDE
 from fabrik_addon.core import Ball, FabrikError, Hinge
 
@@ -54,7 +53,7 @@ def _values(rig, goals):
         (skeleton.names, skeleton.parents.tolist(), skeleton.inherits_rotation.tolist()),
         (masses.shares.tolist(), masses.centres.tolist(), masses.factors.tolist()),
         [np.round(array, 9).tolist() for array in (skeleton.rest[:, :3, :3], heads, skeleton.lengths)],
-        (rig.fabrik.use_floor and floor_of(rig), rig.fabrik.balance, rig.fabrik.use_self_collision),
+        (rig.fabrik.use_floor and floor_of(rig), rig.fabrik.balance, rig.fabrik.bake.self_collision),
     )
 
 

@@ -9,9 +9,8 @@ from mathutils import Vector
 from support.dragging import active, world
 
 from benchmarks.natural_rigs import open_mixamo
-from fabrik_addon.blender.goals.support import support_of
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.rig.posture_masses import centre_of_mass
+from fabrik_addon.blender.goals.body import centre_of_mass, support_of
+from fabrik_addon.blender.posing.drag import begin_drag
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")

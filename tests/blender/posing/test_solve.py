@@ -6,7 +6,7 @@ import pytest
 from support import scenes
 
 from fabrik_addon.blender.goals.effectors import pin_bones
-from fabrik_addon.blender.posing.solve_frame import solve_frame
+from fabrik_addon.blender.posing.solve import solve_frame
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

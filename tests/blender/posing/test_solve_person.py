@@ -9,7 +9,7 @@ from mathutils import Vector
 from support.dragging import active, drag_by
 
 from fabrik_addon.blender.goals.effectors import pin_bones
-from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core.rotations import angle_between
 

@@ -9,10 +9,10 @@ from support.scenes import make_active, make_rig
 
 from fabrik_addon.blender.bake.command_line import run_command
 from fabrik_addon.blender.retarget.command_line import COMMAND
-from fabrik_addon.blender.retarget.recorded import add_recorded
+from fabrik_addon.blender.retarget.door import add_recorded
 from fabrik_addon.blender.rig.keyframes import curves, keys
 from fabrik_addon.blender.settings.rig import rig_settings
-from fabrik_addon.blender.ui.file_handler import FABRIK_FH_markers
+from fabrik_addon.blender.ui.entries import FABRIK_FH_markers
 from fabrik_addon.retarget.files.any_file import read_recorded
 
 FRAMES = 8

@@ -14,7 +14,7 @@ from support.scenes import PERSON, SNAKE, make_rig
 from fabrik_addon.blender.rig.keyframes import curves
 from fabrik_addon.blender.settings.rig import rig_settings
 from fabrik_addon.blender.ui import panels
-from fabrik_addon.blender.ui.next_step import next_in_motion
+from fabrik_addon.blender.ui.panels.base import next_in_motion
 
 FRAMES = (1, 12, 24)
 

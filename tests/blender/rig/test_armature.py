@@ -8,13 +8,7 @@ import pytest
 from mathutils import Euler, Matrix, Quaternion, Vector
 
 from fabrik_addon.blender.control.posed_rig import posed_rig
-from fabrik_addon.blender.rig.armature import (
-    RigError,
-    Tree,
-    check_unscaled,
-    read_trees,
-    root_location_channel,
-)
+from fabrik_addon.blender.rig.armature import RigError, Tree, check_unscaled, read_trees, root_location_channel
 from fabrik_addon.core import forward_kinematics
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

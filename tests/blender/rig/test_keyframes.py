@@ -4,15 +4,16 @@ import bpy
 import numpy as np
 import pytest
 
-from fabrik_addon.blender.rig import actions, keyframes
-from fabrik_addon.blender.rig.actions import (
+from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.rig.keyframes import (
     KeyframeError,
     check_action,
     current_or_new_action,
+    curves,
     new_action,
     new_action_like,
+    write_curves,
 )
-from fabrik_addon.blender.rig.keyframes import curves, write_curves
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -352,19 +353,19 @@ def test_an_action_plays_as_before_once_it_is_a_strip(clean_scene, influence, bl
     """The action is below a new strip of other bones; its influence and blending matter only above another strip."""
     thing = bpy.data.objects.new("Thing", None)
     clean_scene.collection.objects.link(thing)
-    below = actions.new_action(thing, "Below")
+    below = keyframes.new_action(thing, "Below")
     keyframes.write_curves(below, thing, "location", [-5.0, 30.0], [(3.0, -1.0, 0.5), (-2.0, 4.0, 1.0)], "Location")
     thing.animation_data.action = None
-    actions.add_strip(thing, below)
-    present = actions.new_action(thing, "Present")
+    keyframes.add_strip(thing, below)
+    present = keyframes.new_action(thing, "Present")
     keyframes.write_curves(present, thing, "location", [1.5, 11.25], [(0.5, 2.0, 1.0), (4.0, 1.0, 3.0)], "Location")
     animation = thing.animation_data
     animation.action_influence, animation.action_blend_type = influence, blend_type
     animation.action_extrapolation = extrapolation
     before = places_on(thing, FRACTIONS)
-    turning = actions.new_strip_action(thing, "Turning")
+    turning = keyframes.new_strip_action(thing, "Turning")
     keyframes.write_curves(turning, thing, "rotation_euler", [0.5, 9.0], [(0, 0, 0), (1, 1, 1)], "Rotation")
-    actions.add_strip(thing, turning)
+    keyframes.add_strip(thing, turning)
     strips = {strip.name: strip for track in animation.nla_tracks for strip in track.strips}
     assert (strips["Present"].frame_start, strips["Turning"].frame_start) == (1.5, 0.5)
     np.testing.assert_allclose(places_on(thing, FRACTIONS), before, atol=1e-6)

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from support import scenes
 
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.drag.setup import DragSettings
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.rig.keyframes import curves, keys
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")

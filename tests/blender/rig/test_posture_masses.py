@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from support import scenes
 
+from fabrik_addon.blender.goals.body import centre_of_mass, masses_of
 from fabrik_addon.blender.rig.armature import read_trees
-from fabrik_addon.blender.rig.posture_masses import centre_of_mass, masses_of
 from fabrik_addon.blender.settings.limit_properties import LimitPropertyError
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

@@ -11,7 +11,7 @@ from support.processes import run_python
 
 from fabrik_addon.blender.goals.places import tree_space
 from fabrik_addon.blender.goals.problem import find_problems
-from fabrik_addon.blender.posing.solve_frame import solve_frame
+from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import RigError, cut_tree, freeze, read_trees
 from fabrik_addon.blender.rig.locks import constrained_bones, unkeyable_bones
 from fabrik_addon.core import forward_kinematics

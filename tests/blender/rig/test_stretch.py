@@ -6,10 +6,10 @@ import pytest
 from mathutils import Vector
 from support import scenes
 
-from fabrik_addon.blender.posing.drag.session import begin_drag
-from fabrik_addon.blender.posing.solve_frame import solve_frame
+from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import RigError
-from fabrik_addon.blender.settings.limit_properties import SLIDE, LimitPropertyError, read_beside, read_settings
+from fabrik_addon.blender.settings.limit_properties import SLIDE, LimitPropertyError, read_extra_field, read_settings
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -54,7 +54,7 @@ class TestKeeping:
     def test_the_operator_keeps_it_and_the_children_keep_their_size(self, rig):
         stretch()
         for bone in ("upper_arm.L", "forearm.L"):
-            assert read_beside(rig.pose.bones[bone], "slide") == (1.0, 1.5)
+            assert read_extra_field(rig.pose.bones[bone], "slide") == (1.0, 1.5)
             assert read_settings(rig.pose.bones[bone]).type == "FREE"
         assert [rig.data.bones[name].inherit_scale for name in ("forearm.L", "hand.L")] == ["NONE", "NONE"]
         assert rig.data.bones["upper_arm.L"].inherit_scale == "FULL"

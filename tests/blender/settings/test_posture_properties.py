@@ -12,7 +12,7 @@ from fabrik_addon.blender.settings.limit_properties import (
     MASS,
     STIFFNESS,
     LimitPropertyError,
-    read_beside,
+    read_extra_field,
     read_limit,
     read_settings,
     write_settings,
@@ -34,11 +34,11 @@ def bone(rig):
 
 
 def read_stiffness(bone):
-    return read_beside(bone, "stiffness")
+    return read_extra_field(bone, "stiffness")
 
 
 def read_mass(bone):
-    return read_beside(bone, "mass")
+    return read_extra_field(bone, "mass")
 
 
 def write_stiffness(bone, stiffness):

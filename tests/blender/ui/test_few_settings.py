@@ -10,8 +10,8 @@ from support.texts import properties_of
 
 from fabrik_addon.blender.registration import CLASSES
 from fabrik_addon.blender.ui import panels
+from fabrik_addon.blender.ui.entries import FABRIK_WT_drag
 from fabrik_addon.blender.ui.operators import edit_motion, markers
-from fabrik_addon.blender.ui.tool import FABRIK_WT_drag
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

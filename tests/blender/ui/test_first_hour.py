@@ -11,9 +11,9 @@ from support.limited import refusal
 from support.rigify import open_set_up
 from support.takes import walking_human
 
+from fabrik_addon.blender.ui.entries import FABRIK_WT_drag
 from fabrik_addon.blender.ui.panels.motion import FABRIK_PT_edit
 from fabrik_addon.blender.ui.panels.pose import FABRIK_PT_drag, FABRIK_PT_effectors
-from fabrik_addon.blender.ui.tool import FABRIK_WT_drag
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

@@ -6,7 +6,7 @@ import pytest
 from mathutils import Vector
 from support import scenes
 
-from fabrik_addon.blender.posing.drag.session import begin_drag
+from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.ui.overlays import goals as goal_overlay
 from fabrik_addon.blender.ui.overlays import handlers as drawing_handlers
 from fabrik_addon.blender.ui.overlays.goals import Goal, Look, goal_lines

@@ -6,7 +6,7 @@ from pathlib import Path
 import bpy
 import pytest
 
-from fabrik_addon.blender.ui.keymap import KEYMAP, keys_for
+from fabrik_addon.blender.ui.entries import KEYMAP, keys_for
 
 # The keymaps that Blender searches, in this order, for a key pressed over the viewport in Pose mode.
 PLACES = {"Pose", "Object Non-modal", "Frames", "3D View", "3D View Generic", "Screen", "Window", "Grease Pencil"}

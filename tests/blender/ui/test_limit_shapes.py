@@ -115,8 +115,8 @@ def test_a_hinges_fan_is_where_the_tail_may_be(axis, low, high):
 
 def is_legal_hinge(limit, points):
     turns = np.linspace(limit.low, limit.high, 4001)
-    places = np.stack([np.cos(turns), *(np.sin(turns) * np.array(limit.turn_axis)[:, None])])
-    half = np.stack([np.cos(turns / 2), *(np.sin(turns / 2) * np.array(limit.turn_axis)[:, None])], axis=1)
+    places = np.stack([np.cos(turns), *(np.sin(turns) * np.array(limit.rotation_axis)[:, None])])
+    half = np.stack([np.cos(turns / 2), *(np.sin(turns / 2) * np.array(limit.rotation_axis)[:, None])], axis=1)
     assert places.shape[0] == 4
     tails = matrix_from_quaternion(half)[:, :, 1] * LENGTH
     return max(np.linalg.norm(tails - point, axis=1).min() for point in points) < 2e-3 * LENGTH

@@ -7,7 +7,7 @@ import pytest
 from support import scenes
 from support.layouts import Layout
 
-from fabrik_addon.blender.ui import menus
+from fabrik_addon.blender.ui import entries
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -22,22 +22,22 @@ def test_what_people_search_for_is_in_the_menu():
     rig = scenes.make_rig()
     scenes.make_active(rig)
     assert {"Enter Pose Mode", "Apply Human Limits", "Import Mocap Markers", "Bake to Keyframes"} <= set(
-        listed(menus.FABRIK_MT_menu.draw)
+        listed(entries.FABRIK_MT_menu.draw)
     )
     bpy.ops.object.mode_set(mode="POSE")
-    found = listed(menus.FABRIK_MT_menu.draw)
+    found = listed(entries.FABRIK_MT_menu.draw)
     assert found[:3] == ["Drag Bone", "Pin Bones", "Add Target"]
     assert {"Retarget Animation", "Add Hold", "Hold Planted Feet", "Update Trails"} <= set(found)
     assert len(set(found)) == len(found)
 
 
 def test_the_menu_is_where_there_is_a_rig():
-    for menu, draw in menus.ENTRIES[:3]:
+    for menu, draw in entries.ENTRIES[:3]:
         assert draw in vars(getattr(bpy.types, menu).draw)["_draw_funcs"]
         assert listed(draw) == []
     scenes.make_active(scenes.make_rig())
-    assert listed(menus.ENTRIES[0][1]) == ["FABRIK"]
+    assert listed(entries.ENTRIES[0][1]) == ["FABRIK"]
 
 
 def test_files_are_imported_from_the_file_menu():
-    assert listed(menus.ENTRIES[-1][1]) == ["Motion Capture (.trc, .c3d, .csv, .npy, .npz, .mvnx)"]
+    assert listed(entries.ENTRIES[3][1]) == ["Motion Capture (.trc, .c3d, .csv, .npy, .npz, .mvnx)"]

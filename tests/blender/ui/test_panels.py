@@ -9,13 +9,11 @@ from support import limited, scenes
 from support.layouts import SIDEBAR, Layout, drawn, width_of
 
 from fabrik_addon.blender.capture.takes import state_of_take
-from fabrik_addon.blender.settings.markers import TAKE_STATIC
+from fabrik_addon.blender.settings.markers import BAD, FAIR, TAKE_STATIC
 from fabrik_addon.blender.settings.rig import rig_settings
 from fabrik_addon.blender.settings.why_not import rig_at_hand
 from fabrik_addon.blender.ui import panels
-from fabrik_addon.blender.ui.marker_state import BAD, FAIR, marker_state
-from fabrik_addon.blender.ui.next_step import next_in_motion, next_in_pose
-from fabrik_addon.blender.ui.panels.base import fitted, short_lines
+from fabrik_addon.blender.ui.panels.base import fitted, next_in_motion, next_in_pose, short_lines
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -356,7 +354,7 @@ def test_a_marker_s_state(made, values, state):
     marker.bone, marker.target = "hips", scenes.empty_at((0, 0, 0))
     for name, value in values.items():
         setattr(marker, name, value)
-    assert marker_state(made, marker) == state
+    assert marker.state == state
 
 
 @pytest.mark.parametrize("sentence", ["", "short", "a sentence of several words " * 6, "x" * 60])

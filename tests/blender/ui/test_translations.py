@@ -53,20 +53,20 @@ def test_values_stay_in_their_places(language):
         ("'Rig' has no target or pin: add one first", "'Rig' hat weder Ziel noch Pin: erst eines hinzufügen"),
         (
             "Bone 'Head' was not changed: constraint 'Aim' moves it",
-            "Bone 'Head' bleibt, wie er ist: Constraint 'Aim' bewegt ihn",
+            "Knochen 'Head' wurde nicht geändert: Beschränkung 'Aim' bewegt ihn",
         ),
-        ("14 bones rotated, 3.2 mm short", "14 Bones gedreht, 3.2 mm zu kurz"),
+        ("14 bones rotated, 3.2 mm short", "14 Knochen gedreht, 3.2 mm zu kurz"),
         (
             "3 bones rotated, 15.4 cm short: foot.L is at its limit, a pin is 2 mm off",
-            "3 Bones gedreht, 15.4 cm zu kurz: foot.L ist an seiner Grenze, ein Pin ist 2 mm daneben",
+            "3 Knochen gedreht, 15.4 cm zu kurz: foot.L ist an der Grenze, ein Pin ist 2 mm daneben",
         ),
         (
             "0 of 2 targets met, worst 3.2 cm: foot.R is pinned, 1 not seen",
-            "0 von 2 Zielen erreicht, am weitesten weg 3.2 cm: foot.R ist gepinnt, 1 nicht zu sehen",
+            "0 von 2 Zielen erreicht, maximaler Abstand 3.2 cm: foot.R ist gepinnt, 1 nicht zu sehen",
         ),
         (
             "36 markers of 'walk' calibrated: RMS 2.2 mm, worst C7 3.4 mm, scaled by 1.2",
-            "36 Marker von 'walk' kalibriert: RMS 2.2 mm, am schlechtesten C7 3.4 mm, skaliert mit 1.2",
+            "36 Marker von 'walk' kalibriert: RMS 2.2 mm, maximal C7 3.4 mm, skaliert mit 1.2",
         ),
         (
             "take.c3d: Head is not known: what nobody has translated",
@@ -117,8 +117,13 @@ def test_blender_shows_them():
         pytest.skip("this Blender has no languages")
     view.use_translate_interface = True
     try:
-        assert translations.said("Press F over a bone and move the mouse") == "F über einem Bone drücken und bewegen"
-        assert translations.told("'Rig' has no hold: add one first") == "'Rig' hat keinen Halt: erst einen hinzufügen"
+        assert (
+            translations.said("Press F over a bone and move the mouse")
+            == "Über einem Knochen F drücken und die Maus bewegen"
+        )
+        assert (
+            translations.told("'Rig' has no hold: add one first") == "'Rig' hat keine Fixierung: erst eine hinzufügen"
+        )
         assert translations.said("Seen on {share:.0f} % of the frames", share=99.6) == "Auf 100 % der Bilder gesehen"
     finally:
         view.language = before

@@ -5,7 +5,7 @@ import pytest
 from support.families import FAMILIES
 
 from fabrik_addon.core import Options, Status, solve
-from fabrik_addon.core.attempt import bend_straight
+from fabrik_addon.core.attempt import bend_straight_limbs
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.fabrik.limbs import find_hinge_limbs
 from fabrik_addon.core.fabrik.passes import Passes, sweep_targets
@@ -28,7 +28,7 @@ def share_solved(family, sweeps, *, carrying=True, linking=True):
     problem = make_problem(family.skeleton, family.effectors, family.limits, None, "FIXED", None)
     legal = problem.legal(np.tile([1.0, 0.0, 0.0, 0.0], (FRAMES, len(family.skeleton), 1)))[:, problem.bones]
     pose = problem.bodies.pose(legal, np.tile(family.skeleton.rest[0, :3, 3], (FRAMES, 1)))
-    bent = bend_straight(problem, pose)
+    bent = bend_straight_limbs(problem, pose)
     root = many.vector(np.tile(family.skeleton.rest[0, :3, 3], (FRAMES, 1)))
     start = local = many.quaternions(bent, range(len(bodies)))
     bound = [np.zeros(FRAMES, dtype=bool) for _ in bodies]

@@ -27,7 +27,7 @@ def make(seed, inherits=None, free_root=True):
     skeleton = Skeleton(list("abcdefg"), PARENTS, rest, random.uniform(0.2, 0.6, 7), inherits)
     effectors = [Effector("d", rotation_weight=0.7), Effector("f", (0.1, 0.2, -0.1), weight=2.0)]
     bones = participants(skeleton, effectors)
-    axes = [np.array([Hinge("X").turn_axis]) if bone == 2 else np.eye(3) for bone in bones]
+    axes = [np.array([Hinge("X").rotation_axis]) if bone == 2 else np.eye(3) for bone in bones]
     bodies = Bodies(skeleton, bones, axes, free_root)
     goals = Goals(bodies, effectors)
     shares = random.uniform(0.5, 1.0, 7)

@@ -9,7 +9,7 @@ from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.joint_limits import JointLimits
 from fabrik_addon.core.kernel.posture import Masses
-from fabrik_addon.core.limits.swing_twist import lean_of, twist_of
+from fabrik_addon.core.limits.swing_twist import swing_of, twist_of
 from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
 
 LIMITS = (
@@ -33,7 +33,7 @@ def limits_bodies():
     rest = np.tile(np.eye(4), (count, 1, 1))
     rest[:, 1, 3] = np.arange(count)
     skeleton = Skeleton([f"b{bone}" for bone in range(count)], range(-1, count - 1), rest, [1.0] * count)
-    axes = [np.eye(3) if limit.turn_axis is None else np.array([limit.turn_axis]) for limit in LIMITS]
+    axes = [np.eye(3) if limit.rotation_axis is None else np.array([limit.rotation_axis]) for limit in LIMITS]
     return Bodies(skeleton, range(count), axes, free_root=False)
 
 
@@ -154,7 +154,7 @@ def test_sides_bend_as_the_way_back_to_them_says(limit, seed):
 
 def how_far_apart(*rotations):
     """The difference of two rotations (1, 4) in swing and twist."""
-    leans = [lean_of(many, many.quaternion(each)) for each in rotations]
+    leans = [swing_of(many, many.quaternion(each)) for each in rotations]
     twists = [twist_of(many, many.quaternion(each), 0.0) for each in rotations]
     own, other = (np.array([lean.x[0], lean.z[0], twist[0]]) for lean, twist in zip(leans, twists, strict=True))
     return np.linalg.norm(own - other)
@@ -172,5 +172,5 @@ def test_a_bone_at_its_limit_settles():
         rotations = found.rotations
     assert max(turned[1:]) < 0.01
     assert turned[-1] < 1e-4
-    lean = lean_of(many, many.quaternion(rotations))
+    lean = swing_of(many, many.quaternion(rotations))
     assert [lean.x[0], lean.z[0]] == pytest.approx(0.3 * np.array([1.0, 1.5]) / np.hypot(1.0, 1.5), abs=2e-3)

@@ -138,7 +138,7 @@ def test_a_small_rotation_changes_a_gap_as_the_normal_says(limit):
 def joint(limit):
     """The limits of one joint."""
     skeleton = Skeleton(["bone"], [-1], np.eye(4)[None], [1.0])
-    axes = np.eye(3) if limit.turn_axis is None else np.array([limit.turn_axis])
+    axes = np.eye(3) if limit.rotation_axis is None else np.array([limit.rotation_axis])
     return JointLimits(Bodies(skeleton, [0], [axes], free_root=False), [limit])
 
 

@@ -136,7 +136,7 @@ def test_correction_moves_along_active_constraints():
     program = QuadraticProgram(matrix, slope, rows, constraints)
     found = program.solve(wanted, gaps, np.full(wanted.shape, 1e-9))
     assert found.active.any()
-    more = program.onto(wanted, np.full(wanted.shape, 1e-9), found.active)
+    more = program.correction(wanted, np.full(wanted.shape, 1e-9), found.active)
     assert np.abs((rows @ more[..., None])[..., 0] - wanted).max() < 1e-6
     assert np.abs((constraints @ more[..., None])[..., 0][found.active]).max() < 1e-5
 

@@ -5,7 +5,7 @@ import pytest
 from support.rigs import from_joints
 
 from fabrik_addon.core import Ball, Effector, Hinge, Options, Status, solve
-from fabrik_addon.core.strategy.temporal import FARTHER, jumps, places
+from fabrik_addon.core.strategy.temporal import FARTHER, jumps, restart_frames
 
 ARM = from_joints(
     [
@@ -28,7 +28,7 @@ def test_poses_are_carried_on_from_pops_and_failures():
     pops[[3, 6]] = True
     failed = np.zeros(21, dtype=bool)
     failed[[12, 13]] = True
-    assert places(pops, failed) == [4, 7, 12]
+    assert restart_frames(pops, failed) == [4, 7, 12]
 
 
 @pytest.mark.one_pose

@@ -9,7 +9,7 @@ from support import walker
 from fabrik_addon.core import Skeleton, Solver, forward_kinematics
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 from fabrik_addon.markers.calibrate.calibrate import calibrate
-from fabrik_addon.markers.calibrate.expected_pose import told_pose
+from fabrik_addon.markers.calibrate.expected_pose import given_pose
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.mapping.marker_map import MappedMarker
 
@@ -48,7 +48,7 @@ def test_someone_in_full_stride_is_not_taken_to_stand():
     thigh = walker.skeleton().index("thigh.L")
     bent.rotations[:, thigh] = [np.cos(0.5), np.sin(0.5), 0.0, 0.0]
     bent.forget_matrices()
-    assert told_pose(walker.skeleton(), bent).kind == "MOVING"
+    assert given_pose(walker.skeleton(), bent).kind == "MOVING"
 
 
 # The sample person's arms hang 50 degrees out at rest; the first rotation is the root's.
@@ -70,7 +70,7 @@ def stands(raised, turn, upright=None):
     own = walker.skeleton().rest[0, :3, :3]
     rotations[:, 0] = quaternion_from_matrix(own.T @ turn @ own)
     matrices = forward_kinematics(skeleton, rotations)
-    return told_pose(skeleton, SimpleNamespace(rotations=rotations, matrices=matrices))
+    return given_pose(skeleton, SimpleNamespace(rotations=rotations, matrices=matrices))
 
 
 def about(axis, degrees):

@@ -129,9 +129,9 @@ def test_what_is_written_is_read(
 # Errors in files, and the notes on them. The points are correct nevertheless.
 ODD: dict[str, tuple[C3d, str]] = {
     "no events where many are told": (replace(PLAIN, header={"events": 400}), ""),
-    "frames: the parameter says too many": (replace(PLAIN, params={"POINT:FRAMES": word(500)}), "announces 500 frames"),
-    "frames: the header says too many": (replace(PLAIN, header={"last": 400}), "announces 400 frames"),
-    "frames: the parameter says too few": (replace(PLAIN, params={"POINT:FRAMES": word(3)}), "announces 3 frames"),
+    "frames: the parameter says too many": (replace(PLAIN, params={"POINT:FRAMES": word(500)}), "frame count is 500"),
+    "frames: the header says too many": (replace(PLAIN, header={"last": 400}), "frame count is 400"),
+    "frames: the parameter says too few": (replace(PLAIN, params={"POINT:FRAMES": word(3)}), "frame count is 3"),
     "frames: nobody says": (
         C3d(standing(64, 8), labels=list("abcdefgh"), header={"last": 0}, params={"POINT:FRAMES": None}), ""
     ),
@@ -218,7 +218,7 @@ class TestOdd:
         clip = read_markers(written(path, replace(whole, cut=BLOCK + 5 * frame)))
         assert 30 <= clip.frame_count < 40
         np.testing.assert_allclose(clip.positions, whole.points[: clip.frame_count] / 1000.0, rtol=1e-6)
-        assert f"announces 40 frames, but has {clip.frame_count}" in clip.notes[0]
+        assert f"the file's frame count is 40, but it has {clip.frame_count} frames" in clip.notes[0]
 
     def test_more_frames_than_the_header_can_count(self, path: Path) -> None:
         points = np.tile(standing(100, 1), (700, 1, 1))
@@ -231,6 +231,12 @@ class TestOdd:
         points = np.tile(standing(100, 1), (700, 1, 1))
         params = {"TRIAL:ACTUAL_START_FIELD": word(1, 0), "TRIAL:ACTUAL_END_FIELD": word(70000 - 65536, 1)}
         assert read_markers(written(path, C3d(points, labels=["LASI"], scale=1.0, params=params))).frame_count == 70000
+
+    def test_counts_of_two_bytes_that_began_again_at_0(self, path: Path) -> None:
+        points = np.tile(standing(100, 1), (700, 1, 1))
+        params = {"POINT:FRAMES": word(70000 - 65536)}
+        content = C3d(points, labels=["LASI"], scale=1.0, params=params, header={"last": 70000 - 65536})
+        assert read_markers(written(path, content)).frame_count == 70000
 
     def test_many_frames_that_nobody_counts(self, path: Path) -> None:
         """Then the file's end decides; padding in its last block is not seen."""

@@ -112,6 +112,17 @@ class TestArrays:
         truth = array(MEDIAPIPE)
         np.testing.assert_allclose(read_markers(saved(tmp_path / "a.npy", shape(truth))).positions, truth, atol=1e-6)
 
+    @pytest.mark.parametrize("none", [0.0, np.nan, -1.0])
+    def test_points_without_confidence_are_not_seen(self, tmp_path, none):
+        points = np.concatenate([array(COCO), np.full((FRAMES, 17, 1), 0.8)], axis=2)
+        points[3:9, 4] = 7.0, 7.0, 7.0, none
+        clip = read_markers(saved(tmp_path / "a.npy", points))
+        assert np.argwhere(~clip.seen).tolist() == [[frame, 4] for frame in range(3, 9)]
+
+    def test_a_confidence_that_no_point_has_does_not_count(self, tmp_path):
+        points = np.concatenate([array(COCO), np.zeros((FRAMES, 17, 1))], axis=2)
+        assert read_markers(saved(tmp_path / "a.npy", points)).seen.all()
+
     def test_one_frame(self, tmp_path):
         truth = array(COCO, 1)
         for points in (truth, truth[0]):
@@ -269,6 +280,41 @@ class TestTables:
         clip = read_markers(written(tmp_path / "a.csv", "\n".join(lines) + "\n"))
         assert clip.names == tuple(H36M)
         np.testing.assert_allclose(clip.positions, truth, atol=1e-6)
+
+    @pytest.mark.parametrize("separator", [";", "\t"])
+    def test_decimal_commas(self, tmp_path, separator):
+        truth = array(COCO)
+        text = csv_text(COCO, truth, separator=separator).replace(".", ",")
+        np.testing.assert_allclose(read_markers(written(tmp_path / "a.csv", text)).positions, truth, atol=1e-5)
+
+    @pytest.mark.parametrize("tidy", [False, True])
+    def test_frames_that_are_missing_stay_gaps(self, tmp_path, tidy):
+        truth = array(COCO)
+        kept = [frame for frame in range(FRAMES) if not 5 <= frame < 9]
+        if tidy:
+            rows = [
+                f"{frame},{frame / 50},{name},{x},{y},{z}"
+                for frame in kept
+                for name, (x, y, z) in zip(COCO, truth[frame].tolist(), strict=True)
+            ]
+            text = "\n".join(["frame,timestamp,keypoint,x,y,z", *rows]) + "\n"
+        else:
+            head, *lines = csv_text(COCO, truth[kept]).splitlines()
+            rows = [f"{frame},{frame / 50},{line}" for frame, line in zip(kept, lines, strict=True)]
+            text = "\n".join([f"frame,time,{head}", *rows]) + "\n"
+        clip = read_markers(written(tmp_path / "a.csv", text))
+        truth[5:9] = np.nan
+        np.testing.assert_allclose(clip.positions, truth, atol=1e-5)
+        assert clip.rate == pytest.approx(50.0)
+        assert clip.notes == ("4 frames are missing; left gaps for them",)
+
+    @pytest.mark.parametrize(("name", "cell"), [("time", "{}"), ("timestamp", "2026-01-05T10:00:{:02d}")])
+    def test_times_that_count_frames_or_are_dates_give_no_rate(self, tmp_path, name, cell):
+        head, *lines = csv_text(COCO, array(COCO)).splitlines()
+        rows = [f"{cell.format(frame)},{line}" for frame, line in enumerate(lines)]
+        clip = read_markers(written(tmp_path / "a.csv", "\n".join([f"{name},{head}", *rows])))
+        assert (clip.rate, clip.frame_count) == (30.0, FRAMES)
+        assert any("its rate is unknown" in note for note in clip.notes)
 
     def test_blank_cells_are_not_seen_and_a_row_of_them_is_a_frame(self, tmp_path):
         points = array(COCO)

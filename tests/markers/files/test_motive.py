@@ -76,6 +76,20 @@ class TestMotive:
         clip = read_markers(written(tmp_path / "take.csv", of_markers().text(1), encoding))
         np.testing.assert_allclose(to_z_up(clip).positions, truth()[0][:1], atol=1e-6)
 
+    def test_frames_that_are_missing_stay_gaps(self, tmp_path):
+        lines = of_markers().text().splitlines(keepends=True)
+        clip = read_markers(written(tmp_path / "take.csv", "".join([*lines[:-3], *lines[-1:]])))
+        seen = truth()[0].copy()
+        seen[-3:-1] = np.nan
+        np.testing.assert_allclose(to_z_up(clip).positions, seen, atol=1e-6)
+        assert clip.notes == ("2 frames are missing; left gaps for them",)
+
+    def test_a_name_with_commas_does_not_hide_the_units(self, tmp_path):
+        text = of_markers().text().replace('"Take, one"', "Walk, slow, one")
+        np.testing.assert_allclose(
+            to_z_up(read_markers(written(tmp_path / "take.csv", text))).positions, truth()[0], atol=1e-6
+        )
+
     @pytest.mark.parametrize(
         ("change", "message"),
         [
@@ -110,6 +124,21 @@ class TestNexus:
         assert (clip.names, clip.rate) == (tuple(f"Anna:{name}" for name in names), 100.0)
         assert (clip.units, clip.up_axis) == (unit, "Z")
         np.testing.assert_allclose(clip.positions, positions, atol=1e-5)
+
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+    def test_encodings(self, tmp_path, encoding):
+        clip = read_markers(written(tmp_path / "walk.csv", nexus_text(), encoding))
+        np.testing.assert_allclose(clip.positions, truth()[0], atol=1e-5)
+
+    def test_frames_that_are_missing_stay_gaps_and_sub_frames_count(self, tmp_path):
+        lines = nexus_text().splitlines(keepends=True)
+        clip = read_markers(written(tmp_path / "walk.csv", "".join([*lines[:-2], lines[-1]])))
+        assert np.flatnonzero(~clip.seen.any(axis=1)).tolist() == [FRAMES - 2]
+        assert clip.notes == ("1 frames are missing; left gaps for them",)
+        halves = [f"{101 + row // 2},{row % 2},{line.split(',', 2)[2]}" for row, line in enumerate(lines[-FRAMES:])]
+        clip = read_markers(written(tmp_path / "walk.csv", "".join([*lines[:-FRAMES], *halves])))
+        assert (clip.rate, clip.notes) == (200.0, ())
+        np.testing.assert_allclose(clip.positions, truth()[0], atol=1e-5)
 
     @pytest.mark.parametrize(
         ("text", "message"),

@@ -325,8 +325,8 @@ class TestLies:
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            ({"frame_count": "500"}, "announces 500 frames, but there are 3"),
-            ({"marker_count": "41"}, "announces 41 markers, but there are 2"),
+            ({"frame_count": "500"}, "gives 500 frames, but there are 3"),
+            ({"marker_count": "41"}, "gives 41 markers, but there are 2"),
             ({"rate": "50"}, "has 50 Hz, but the Time column 100 Hz"),
         ],
     )
@@ -348,8 +348,19 @@ class TestLies:
         rows = [(str(frame), str(frame / 100), *"123456") for frame in (1, 2, 3, 7, 8)]
         with caplog.at_level(logging.WARNING):
             clip = read_markers(written(path, replace(PLAIN, rows=rows, frame_count="5")))
-        assert clip.frame_count == 5
-        assert "not evenly spaced" in caplog.text
+        np.testing.assert_array_equal(clip.seen.all(axis=1), [1, 1, 1, 0, 0, 0, 1, 1])
+        assert clip.notes == ("3 frames are missing; left gaps for them",)
+
+    @pytest.mark.parametrize("numbers", [(1, 2, 3, 3, 4), (5, 4, 3, 2, 1), (1, 2, 3, 4, 90_000_000), (0, 0, 0, 0, 0)])
+    def test_rows_count_if_frame_numbers_do_not(self, path: Path, numbers: Sequence[int]) -> None:
+        rows = [(str(frame), str(place / 100), *"123456") for place, frame in enumerate(numbers)]
+        clip = read_markers(written(path, replace(PLAIN, rows=rows, frame_count="5")))
+        assert (clip.frame_count, clip.rate) == (5, 100.0)
+        assert clip.notes == ("the frame numbers are not evenly spaced; used every row as one frame",)
+
+    def test_rate_from_times_in_milliseconds(self, path: Path) -> None:
+        rows = [(str(k), str(20 * k), *"123456") for k in range(1, 30)]
+        assert read_markers(written(path, replace(PLAIN, rate="", rows=rows))).rate == pytest.approx(50.0)
 
     @pytest.mark.parametrize("rate", ["0", "", "-60", "nan", "fast"])
     def test_rate_from_the_times(self, path: Path, rate: str) -> None:

@@ -69,7 +69,7 @@ def test_the_file_reads_well(path: Path) -> None:
     [
         (7, "marker 'A': it must be a bone's name or an object, not 7"),
         (["x", "y"], "it must be a bone's name"),
-        ("", "give both a name"),
+        ("", "both must have a name"),
         ({}, "'bone' must be a bone's name, not None"),
         ({"bone": 3}, "'bone' must be a bone's name, not 3"),
         ({"bone": "b", "wieght": 2.0}, "'wieght' must be one of"),

@@ -6,7 +6,7 @@ from support import walker
 
 from fabrik_addon.core import Effector, Skeleton, Solver, forward_kinematics
 from fabrik_addon.core.rotations import angle_between
-from fabrik_addon.markers.solving.course import over_gaps, usual_rotations
+from fabrik_addon.markers.solving.course import interpolate_gaps, usual_rotations
 from fabrik_addon.markers.take import TakeSettings, solve_take
 
 FRAMES, RATE = 60, 50.0
@@ -114,7 +114,7 @@ def test_knots_over_a_gap_stay_between_those_beside():
     """A roll that jitters by 60 degrees beside a gap of twelve knots has no speed to extrapolate."""
     known = np.r_[False, np.ones(6, dtype=bool), np.zeros(12, dtype=bool), np.ones(6, dtype=bool), False]
     angles = np.where(np.arange(len(known)) % 2, 0.5, -0.5) + np.linspace(0.0, 1.0, len(known)) ** 2
-    over = over_gaps(np.where(known[:, None], about_x(angles), np.nan)[:, None], known, unit=True)[:, 0]
+    over = interpolate_gaps(np.where(known[:, None], about_x(angles), np.nan)[:, None], known, unit=True)[:, 0]
     assert angle_between(over[known], about_x(angles)[known]) == pytest.approx(0.0, abs=1e-7)
     found = 2.0 * np.arctan2(over[:, 1], over[:, 0])
     assert found[0] == pytest.approx(angles[1])

@@ -7,7 +7,7 @@ from support import walker
 from fabrik_addon.core import Effector, Options, Solver, forward_kinematics
 from fabrik_addon.core.rotations import angle_between, product
 from fabrik_addon.markers.calibrate.offsets import points_on
-from fabrik_addon.markers.solving.outliers import about_jumps
+from fabrik_addon.markers.solving.outliers import near_jumps
 from fabrik_addon.markers.take import TakeSettings, solve_take
 
 # Every bone has a keypoint at its end, as videos give them.
@@ -62,7 +62,7 @@ def test_which_frames_are_about_a_jump():
     """Against looking at each frame: some so near to one of the two frames between which a bone jumps."""
     jumping = np.random.default_rng(3).random((30, 4)) < 0.05
     for near in (0, 1, 5):
-        found = about_jumps(jumping, near)
+        found = near_jumps(jumping, near)
         for frame in range(31):
             pairs = [pair for pair in range(30) if min(abs(pair - frame), abs(pair + 1 - frame)) <= near]
             np.testing.assert_array_equal(found[frame], jumping[pairs].any(axis=0))

@@ -5,8 +5,8 @@ from support import walker
 
 from fabrik_addon.core import Effector, Options, Solver
 from fabrik_addon.core.rotations import angle_between
-from fabrik_addon.markers.solving.course import solve_each
-from fabrik_addon.markers.solving.outliers import flung, reject_outliers
+from fabrik_addon.markers.solving.course import solve_every_frame
+from fabrik_addon.markers.solving.outliers import implausible_samples, reject_outliers
 from fabrik_addon.markers.solving.recording import Recording
 from fabrik_addon.markers.steps import finish
 from fabrik_addon.markers.take import TakeSettings, solve_take
@@ -20,7 +20,7 @@ def test_poses_stay_where_nothing_turns_out_to_be_wrong():
     targets[20:30, walker.marker_names().index("LASI")] += [0.0, 0.0, 0.065]
     solver = Solver(walker.skeleton(), walker.effectors(), root="FREE", options=Options(restarts=0))
     recording = Recording(solver, targets, None, walker.RATE)
-    finish(solve_each(recording, steady=True))
+    finish(solve_every_frame(recording, steady=True))
     rotations, expected = np.array(recording.solution.rotations), np.array(recording.expected)
     assert np.nanmax(recording.distances()) > 0.015 * walker.skeleton().size
     reject_outliers(recording)
@@ -55,7 +55,7 @@ class TestFlung:
         times = np.arange(60) / 100.0
         hand = np.stack((np.clip(15.0 * (times - 0.3), 0.0, 0.9), 0.4 * np.sin(30.0 * times), 0.0 * times), axis=1)
         swapped = np.where(times[:, None] < 0.3, (0.0, 0.0, 0.0), (0.4, 0.0, 0.0))
-        assert not flung(np.stack((hand, swapped), axis=1), 100.0, 2.4).any()
+        assert not implausible_samples(np.stack((hand, swapped), axis=1), 100.0, 2.4).any()
 
     def test_beside_gaps_and_for_up_to_three_frames(self):
         positions = np.zeros((40, 2, 3))
@@ -63,5 +63,5 @@ class TestFlung:
         positions[28, 1] = np.nan
         expected = np.zeros((40, 2), dtype=bool)
         expected[[20, 21, 22, 30], 1] = True
-        assert (flung(positions, 100.0, 2.4) == expected).all()
-        assert not flung(positions[:1], 100.0, 2.4).any()
+        assert (implausible_samples(positions, 100.0, 2.4) == expected).all()
+        assert not implausible_samples(positions[:1], 100.0, 2.4).any()

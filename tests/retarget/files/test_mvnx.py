@@ -19,7 +19,7 @@ def motion(seed=2):
     rng = np.random.default_rng(seed)
     orientations = rng.normal(loc=(3.0, 0.0, 0.0, 0.0), size=(FRAMES, len(MVN), 4))
     orientations /= np.linalg.norm(orientations, axis=2, keepdims=True)
-    return orientations, rng.normal(loc=(0.0, 0.0, 1.0), size=(FRAMES, 3))
+    return orientations, rng.normal(loc=(0.0, 0.0, 1.0), scale=0.01, size=(FRAMES, 3))
 
 
 def written(path, text):
@@ -93,18 +93,22 @@ def test_props_and_fingers_are_left_out(mvnx):
         (lambda text: text.replace("segment", "other"), "it has no segments"),
         (lambda text: text.replace("</orientation>", " 1</orientation>"), "frame 0 has 93 numbers as its orientation"),
         (lambda text: text.replace("<position>", "<position>x "), "its position 'x .*' does not consist of numbers"),
-        (lambda text: text.replace("<connector1>", "<connector1>x"), "."),
+        (lambda text: text.replace("<connector1>", "<connector1>x"), "its joints form a loop, or connect no segments"),
     ],
 )
 def test_refused(mvnx, change, message):
     text = change(mvnx_text(*motion()))
-    if message == ".":
-        # Joints of missing segments: no segment is connected to another.
-        assert len(read_recorded(written(mvnx, text)).names) == 1
-        return
     with pytest.raises(RetargetError, match=rf"^walk\.mvnx: {message}") as caught:
         read_recorded(written(mvnx, text))
     assert "\n" not in str(caught.value)
+
+
+def test_locations_in_millimeters_are_refused(mvnx):
+    orientations, pelvis = motion()
+    with pytest.raises(RetargetError, match=r"its body moves \d+ m in a second: export locations in meters"):
+        read_recorded(written(mvnx, mvnx_text(orientations, 1000.0 * pelvis)))
+    with pytest.raises(RetargetError, match=r"its body is \d+ m above or below the origin: export locations in meters"):
+        read_recorded(written(mvnx, mvnx_text(orientations[:1], 1000.0 * pelvis[:1])))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])

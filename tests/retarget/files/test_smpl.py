@@ -215,7 +215,7 @@ class TestCrooked:
 
     @pytest.mark.parametrize(("arrays", "message"), [
         ({"poses": np.zeros((4, 30))}, "it has 4 poses of 10 joints: export 22, 24, 52, 55 joints, as SMPL has"),
-        ({"poses": np.zeros((4, 71))}, r"its poses has the shape \(4, 71\): export axis times angle"),
+        ({"poses": np.zeros((4, 71))}, r"its poses has the shape \(4, 71\): export rotation vectors"),
         ({"poses": np.zeros((0, 72))}, "it has 0 poses of 24 joints"),
         ({"poses": np.zeros((4, 72)), "trans": np.zeros((3, 3))}, r"its trans has the shape \(3, 3\)"),
         ({"poses": np.full((4, 72), np.nan)}, "it has no frame whose numbers are all finite"),
@@ -223,11 +223,21 @@ class TestCrooked:
         ({"results": np.array([{}], dtype=object)}, "it has neither poses nor root_orient and pose_body: choose"),
         ({"root_orient": np.zeros((4, 3)), "pose_body": np.zeros((3, 63))}, "its parts have different numbers"),
         ({"poses": np.array(["a"])}, "its poses are not numbers"),
+        ({"poses": np.full((4, 72), 30.0)}, "its poses has angles of more than two turns: export radians"),
+        ({"poses": np.zeros((4, 72)), "trans": np.zeros((4, 3)).astype("U3")}, "its trans has the shape"),
+        ({"poses": np.zeros((4, 72)), "trans": np.full((4, 3), 930.0)}, "its body is 930 m above or below the origin"),
+        ({"poses": np.zeros((4, 72)), "trans": np.eye(4, 3), "fps": 240}, "its body moves 339 m in a second: export"),
     ])  # fmt: skip
     def test_refused(self, npz, arrays, message):
         with pytest.raises(RetargetError, match=rf"^walk\.npz: {message}") as caught:
             read_recorded(saved(npz, **arrays))
         assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize("rate", [1.0 / 120.0, 120000.0, 0.0, np.nan, -30.0])
+    def test_rates_that_are_none_are_assumed_with_a_note(self, npz, rate):
+        body = read_recorded(saved(npz, poses=np.zeros((4, 72)), trans=np.zeros((4, 3)), mocap_framerate=rate))
+        assert body.rate == 30.0
+        assert any("its rate is unknown; assumed 30" in note for note in body.notes)
 
     @given(cut=st.floats(0.0, 0.999))
     def test_cut_off(self, tmp_path_factory, cut):

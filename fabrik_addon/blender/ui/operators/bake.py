@@ -23,8 +23,12 @@ _GIVEN: Any = SimpleNamespace(**{name: keyword(declared) for name, declared in K
 class ReportsBake:
     """An operator whose steps return the result of a bake. Keywords that are not given use the rig's settings."""
 
-    frame_start: IntProperty(name="Start", description="First frame. Defaults to the preview range or the source")
-    frame_end: IntProperty(name="End", description="Last frame. Defaults to the preview range or the source")
+    frame_start: IntProperty(
+        name="Start", description="First frame. Defaults to the start of the preview range, or of the source"
+    )
+    frame_end: IntProperty(
+        name="End", description="Last frame. Defaults to the end of the preview range, or of the source"
+    )
     action_name: StringProperty(
         name="Action Name", description="Name of the new action. Defaults to the rig's name", options=ASIDE
     )
@@ -55,7 +59,7 @@ class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
     def steps(self, context: Context) -> "Steps":
         """Start the bake with the rig's settings and the given keywords."""
         from ...bake.bake import bake_steps
-        from ...bake.settings import BakeSettings, chosen_range
+        from ...bake.jobs import BakeSettings, chosen_range
 
         rig = rig_at_hand(context)
         kept = rig_settings(rig)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import bpy
 from bpy.props import StringProperty
-from bpy.types import Context, Event, Timer
+from bpy.types import Context, Event, Timer, UILayout
 
 from ...settings.why_not import rig_at_hand, why_no_rig
 from ..translations import said, told
@@ -22,7 +22,7 @@ Bones: TypeAlias = Sequence[bpy.types.PoseBone]
 _Runs: TypeAlias = Callable[..., set[str]]
 
 
-def says_why_not(method: _Runs) -> _Runs:
+def reports_errors(method: _Runs) -> _Runs:
     """Decorate `execute`, `invoke` or `modal` of an operator to report a FabrikError in one line and cancel."""
 
     def guarded(self: Any, *arguments: Any) -> set[str]:
@@ -81,7 +81,7 @@ class OnRig:
             cls.poll_message_set(told(reason))
         return not reason
 
-    @says_why_not
+    @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Run and report the result, or report an error in one line."""
         done, left = self.run(context, rig_at_hand(context))
@@ -201,7 +201,7 @@ class InSteps(OnRig):
         """Report the result; returns the result of the operator."""
         raise NotImplementedError
 
-    @says_why_not
+    @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Run all steps at once."""
         from ....markers.steps import finish
@@ -293,3 +293,10 @@ class InSteps(OnRig):
     def _failed(self, reason: str) -> set[str]:
         self.report({"ERROR"}, told(reason))
         return {"CANCELLED"}
+
+
+def folded(layout: UILayout, label: str, of: str) -> UILayout | None:
+    """A sub-panel that is closed at first; None while it is closed. of: the panel that contains it."""
+    header, body = layout.panel(f"fabrik_{of}_{label}", default_closed=True)
+    header.label(text=said(label), translate=False)
+    return body

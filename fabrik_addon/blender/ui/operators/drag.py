@@ -14,13 +14,13 @@ from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, FabrikRig, rig_se
 from ...settings.why_not import rig_at_hand
 from ..overlays.handlers import DrawingHandlers
 from ..translations import told
-from .base import OnRig, Watch, bones_of, keyword, report_all, says_why_not
+from .base import OnRig, Watch, bones_of, keyword, report_all, reports_errors
 from .edit_motion import play_again
 
 if TYPE_CHECKING:
     from ....core.arrays import FloatArray
     from ...edit.spread_drag import AnyDrag
-    from ...posing.drag.mouse import DragInput
+    from ...posing.mouse import DragInput
 
 _CONFIRM: Final = frozenset({"RET", "NUMPAD_ENTER", "SPACE"})
 _CANCEL: Final = frozenset({"ESC", "RIGHTMOUSE"})
@@ -81,7 +81,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         options={*ASIDE, "HIDDEN"},
     )
 
-    @says_why_not
+    @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Drag by the given amount at once."""
         import numpy as np
@@ -95,12 +95,12 @@ class FABRIK_OT_drag(OnRig, Operator):
             drag.cancel()
             raise
 
-    @says_why_not
+    @reports_errors
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Begin a drag that follows the mouse."""
-        from ...posing.drag.view import DragView, has_view
+        from ...posing.mouse import DragView, has_view
         from ...settings.selection import SelectionKeeper
-        from ..overlays.drawing import draw_locks, draw_ways
+        from ..overlays.drawing import draw_drag_paths, draw_locks
 
         if not has_view(context):
             return self.execute(context)
@@ -119,7 +119,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         self._watch = Watch(rig_at_hand(context))
         self._input = self._first_input()
         self._line = ""
-        draws = partial(draw_locks, self._input), partial(draw_ways, self._drag)
+        draws = partial(draw_locks, self._input), partial(draw_drag_paths, self._drag)
         self._lines = DrawingHandlers(*((draw, "POST_VIEW") for draw in draws))
         self._lines.start()
         context.window_manager.modal_handler_add(self)
@@ -132,7 +132,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         self._show(context)
         return {"RUNNING_MODAL"}
 
-    @says_why_not
+    @reports_errors
     def modal(self, context: Context, event: Event) -> set[str]:
         """Follow the mouse and the keys; block other events."""
         lost = self._watch.why_lost()
@@ -177,7 +177,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         """Start dragging the chosen bone with the given settings; the rig's settings are the defaults."""
         from ...edit.span import Spread
         from ...edit.spread_drag import begin_any_drag
-        from ...posing.drag.setup import DragSettings
+        from ...posing.drag import DragSettings
         from ...settings.control import solved_bone
         from ...settings.selection import chosen_bones, clicked_bone, selected_bones
 
@@ -225,7 +225,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         if "FINISHED" not in found and bone is not None and not self.pick:
             return
         if "FINISHED" not in found or bone is None:
-            raise RigError("There is no bone under the mouse: put it over one, or select one")
+            raise RigError("There is no bone under the mouse: move it over a bone, or select one")
         self.bone = bone.name
         matrix = rig_at_hand(context).matrix_world
         ends = [self._view.on_screen(np.array(matrix @ end)) for end in (bone.tail, bone.head)]
@@ -234,7 +234,7 @@ class FABRIK_OT_drag(OnRig, Operator):
 
     def _pick_trail(self, context: Context) -> bool:
         """Choose the point of a trail under the mouse; returns whether there is one."""
-        from ..trail_pick import nearest_on_trails
+        from ..overlays.motion import nearest_on_trails
 
         found = nearest_on_trails(context, rig_at_hand(context), self._view, self._mouse)
         if found is not None:
@@ -244,7 +244,7 @@ class FABRIK_OT_drag(OnRig, Operator):
 
     def _first_input(self) -> "DragInput":
         """The input at the start of the drag."""
-        from ...posing.drag.mouse import DragInput
+        from ...posing.mouse import DragInput
 
         place, ray = self._drag.start, self._view.ray(self._mouse)
         return DragInput(place, self._drag.axes, ray, ray, self._view.pixel(place, self._mouse))
@@ -293,7 +293,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         if said.rotating:
             middle = self._view.on_screen(said.place + said.shift())
             if middle is not None:
-                said.go_around(self._seen - middle, now - middle, share)
+                said.add_turn(self._seen - middle, now - middle, share)
         else:
             self._mouse = self._mouse + share * (now - self._seen)
             said.ray = self._view.ray(self._mouse)
@@ -306,12 +306,12 @@ class FABRIK_OT_drag(OnRig, Operator):
         # Store the actual movement of the point, so that repeating the drag with it gives the same pose.
         self.translation = said.shift() + (0.0 if said.depth is None else result.deeper * said.depth)
         self._line = result.line
-        self._go_on(context, goes_on=result.is_on_the_way)
+        self._go_on(context, goes_on=result.is_catching_up)
         self._show(context)
 
     def _toggle_orientation(self, context: Context) -> None:
         """Switch Keep Orientation for this drag; it does not affect drags over time."""
-        from ...posing.drag.session import Drag
+        from ...posing.drag import Drag
 
         if isinstance(self._drag, Drag):
             self.keep_orientation = not self.keep_orientation

@@ -10,9 +10,8 @@ from ...settings.control import control_rig
 from ...settings.in_use import seen
 from ...settings.rig import POINTS, rig_settings
 from ...settings.why_not import named, of_a_rig
-from ..folded import folded
 from ..overlays.later import shown_motion
-from .base import Done, OnRig
+from .base import Done, OnRig, folded
 
 # The default length of a hold in frames.
 _LENGTH = 20
@@ -39,9 +38,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
     last: IntProperty(name="Last", description="Last frame of the hold")
     ease: IntProperty(name="Ease", description="Frames to ease in and out of the hold", default=10, min=0)
     target: StringProperty(name="Object", description="The object that the bone stays with. Defaults to world space")
-    target_bone: StringProperty(
-        name="Bone of the Object", description="The bone of that armature that the bone stays with"
-    )
+    target_bone: StringProperty(name="Object's Bone", description="If the object is an armature, the bone to stay with")
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
         """Show a dialog for the frames; by default the hold starts at the current frame."""
@@ -121,9 +118,9 @@ def play_again(context: Context, spread: int) -> None:
     """Update trails after a drag that changed other frames, if Blender must play the frames for them."""
     rig = shown_motion(context) if spread else None
     if rig is not None and has_to_be_played(rig):
-        from ..overlays.motion import work_out
+        from ..overlays.motion import update_trails
 
-        work_out(context, rig)
+        update_trails(context, rig)
 
 
 @of_a_rig
@@ -141,9 +138,9 @@ class FABRIK_OT_work_out_trails(OnRig, Operator):
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...rig.armature import RigError
-        from ..overlays.motion import work_out
+        from ..overlays.motion import update_trails
 
-        if not work_out(context, rig):
+        if not update_trails(context, rig):
             raise RigError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
         return f"Updated the trails of {rig.name!r}", []
 

@@ -1,22 +1,16 @@
 """Operators that set, convert and check the limits of bones."""
 
 from math import radians
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, FloatVectorProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Operator
 
-from ...settings.limit_values import ABOUT, BESIDE_LIMIT, LIMIT_AXES, LIMIT_TYPES
+from ...settings.limit_values import DESCRIPTIONS, EXTRA_FIELDS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.why_not import rig_at_hand
 from ..translations import said, told
 from .base import Bones, Done, OnBones
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...limits.check_action import Breach
-
 
 # Options that are not given don't change the bone. So Blender must not reuse values of the previous call.
 _ASIDE = {"SKIP_SAVE"}
@@ -28,22 +22,22 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     bl_idname = "fabrik.set_limit"
     bl_label = "Set Joint Limit"
 
-    type: EnumProperty(name="Type", description=ABOUT["type"], items=LIMIT_TYPES, options=_ASIDE)
+    type: EnumProperty(name="Type", description=DESCRIPTIONS["type"], items=LIMIT_TYPES, options=_ASIDE)
     cone: FloatVectorProperty(
         name="Swing",
-        description=ABOUT["cone"],
+        description=DESCRIPTIONS["cone"],
         size=4,
         unit="ROTATION",
         options=_ASIDE,
     )
     twist: FloatVectorProperty(
         name="Twist",
-        description=ABOUT["twist"],
+        description=DESCRIPTIONS["twist"],
         size=2,
         unit="ROTATION",
         options=_ASIDE,
     )
-    axis: EnumProperty(name="Axis", description=ABOUT["axis"], items=LIMIT_AXES, options=_ASIDE)
+    axis: EnumProperty(name="Axis", description=DESCRIPTIONS["axis"], items=LIMIT_AXES, options=_ASIDE)
     low: FloatProperty(
         name="Min", description="Hinge: minimum rotation about its axis", subtype="ANGLE", options=_ASIDE
     )
@@ -52,12 +46,12 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
     window: StringProperty(
         name="Outline",
-        description=f"{ABOUT['window']} in radians, separated by commas",
+        description=f"{DESCRIPTIONS['window']} in radians, separated by commas",
         options=_ASIDE,
     )
     slide: FloatVectorProperty(
         name="Stretch",
-        description=ABOUT["slide"],
+        description=DESCRIPTIONS["slide"],
         size=2,
         min=0.01,
         max=100.0,
@@ -66,7 +60,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
     stiffness: FloatProperty(
         name="Stiffness",
-        description=ABOUT["stiffness"],
+        description=DESCRIPTIONS["stiffness"],
         subtype="FACTOR",
         min=0.0,
         max=1.0,
@@ -74,7 +68,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     )
     mass: FloatProperty(
         name="Mass",
-        description=ABOUT["mass"],
+        description=DESCRIPTIONS["mass"],
         min=-1.0,
         soft_max=0.5,
         options=_ASIDE,
@@ -94,7 +88,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
 
     def _given(self) -> dict[str, Any]:
         """The keywords that were given, with their values."""
-        names = ("type", "cone", "twist", "axis", "low", "high", "window", *BESIDE_LIMIT)
+        names = ("type", "cone", "twist", "axis", "low", "high", "window", *EXTRA_FIELDS)
         given = self.given(*names)
         if "window" in given:
             from ...limits.editing import numbers_in
@@ -139,7 +133,7 @@ class FABRIK_OT_mirror_limits(OnBones, Operator):
     bl_label = "Mirror Limits"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.mirror import mirror_limits
+        from ...limits.editing import mirror_limits
 
         return mirror_limits(rig, bones)
 
@@ -234,7 +228,7 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
     )
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.from_action import limits_from_action
+        from ...limits.action import limits_from_action
 
         return limits_from_action(context, rig, bones, self.margin, self.shape)
 
@@ -246,7 +240,7 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
     bl_label = "Clamp Pose to Limits"
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.check_action import clamp_pose
+        from ...limits.action import clamp_pose
 
         return clamp_pose(context, bones)
 
@@ -268,13 +262,17 @@ class FABRIK_OT_check_action(OnBones, Operator):
         return selected_bones(context, rig) or list(rig.pose.bones)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.check_action import check_action, mend_action
+        from ...limits.action import check_action, fix_action, what_plays
 
-        if not self.mend:
-            found = check_action(context, rig, bones)
-            return _summary(found, "exceed their limits"), [breach.line for breach in found]
-        mended, left = mend_action(context, rig, bones)
-        return _summary(mended, "exceeded their limits and were fixed"), [breach.line for breach in left]
+        if self.mend:
+            found, left = fix_action(context, rig, bones)
+        else:
+            found = left = check_action(context, rig, bones)
+        if not found:
+            return f"All limits are kept by {what_plays(rig)}", []
+        count = len({int(frame) for breach in found for frame in breach.frames})
+        what = "exceeded their limits and were fixed" if self.mend else "exceed their limits"
+        return f"{len(found)} bones on {count} frames {what}", [breach.line for breach in left]
 
 
 class FABRIK_OT_limits_to_constraints(OnBones, Operator):
@@ -290,7 +288,7 @@ class FABRIK_OT_limits_to_constraints(OnBones, Operator):
 
 
 class FABRIK_OT_limit_preset(OnBones, Operator):
-    """Set the limits of human joints on a human rig, identified by bone names and rest pose"""
+    """Set the limits of human joints. The joints are identified by bone names and the rest pose"""
 
     bl_idname = "fabrik.limit_preset"
     bl_label = "Apply Human Limits"
@@ -329,14 +327,6 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         if doubt:
             raise RigError(f"{doubt}; turn Force on to apply the limits")
         return described(apply_preset(rig, bones))
-
-
-def _summary(found: "Sequence[Breach]", what: str) -> str:
-    """The numbers of bones and frames with violations, in words."""
-    if not found:
-        return "The action is within all limits"
-    frames = {int(frame) for breach in found for frame in breach.frames}
-    return f"{len(found)} bones on {len(frames)} frames {what}"
 
 
 CLASSES = (

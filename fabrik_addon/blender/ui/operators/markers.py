@@ -14,13 +14,11 @@ from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
-from ...capture.import_options import ImportOptions
-from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC
+from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
 from ...settings.rig import rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_mapped, why_no_rig
-from ..folded import folded
 from ..translations import told
-from .base import Done, InSteps, OnJson, OnRig, chosen_path, keyword, report_all, says_why_not
+from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, keyword, report_all, reports_errors
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -68,7 +66,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
     directory: StringProperty(subtype="DIR_PATH", options={"HIDDEN", "SKIP_SAVE"})
     performer: StringProperty(
         name="Performer",
-        description="The person whose markers are imported if the file has several, identified by label prefix",
+        description="If the file has several people, the label prefix of the person to import",
         search=lambda chosen, context, _typed: performers_at_hand(chosen, context),
         options={"SKIP_SAVE"},
     )
@@ -87,14 +85,14 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
     )
     first: IntProperty(
         name="First Sample",
-        description="First frame of the recording to import, starting at 1",
+        description="First sample of the recording to import; the first one is 1",
         default=1,
         min=1,
         options={"SKIP_SAVE"},
     )
     last: IntProperty(
         name="Last Sample",
-        description="Last frame of the recording to import, starting at 1; 0 imports to the end",
+        description="Last sample of the recording to import; 0 imports to the end",
         default=0,
         min=0,
         options={"SKIP_SAVE"},
@@ -121,12 +119,12 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
             return set(self.invoke_popup(context))
         return set(super().invoke(context, event))
 
-    @says_why_not
+    @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Read all files, then import them. If a file can't be read, the scene does not change."""
         from ....markers.files.layouts import LayoutError
-        from ...capture.clip import scene_rate
         from ...capture.import_markers import SeveralPerformersError
+        from ...capture.matching import scene_rate
 
         try:
             recordings = [(path, self._read(path)) for path in _paths(self)]
@@ -154,7 +152,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         """Add the data of one file to the scene, and report it."""
         from ....markers.clip import Clip
         from ...capture.import_markers import import_clip
-        from ...retarget.recorded import add_recorded
+        from ...retarget.door import add_recorded
 
         how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
         notes = [f"{path.name}: {told(note)}" for note in recording.notes]
@@ -261,7 +259,7 @@ _NAMED = 6
 
 
 class FABRIK_OT_match_markers(OnRig, Operator):
-    """List the scene's markers on the rig, and choose the bone of each marker from its label"""
+    """Add the scene's markers to the rig's list, and find the bone of each marker by its label"""
 
     bl_idname = "fabrik.match_markers"
     bl_label = "Match Markers to Bones"
@@ -285,8 +283,7 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...capture.guessing import guess_markers
-        from ...capture.matching import match_markers, matching_doubts_of, of_take
+        from ...capture.matching import guess_markers, match_markers, matching_doubts_of, of_take
         from ...capture.takes import take_name
 
         objects, is_object = context.scene.objects, self.take not in bpy.data.collections

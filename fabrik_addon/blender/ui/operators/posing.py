@@ -42,7 +42,7 @@ class FABRIK_OT_solve(OnRig, Operator):
     start: EnumProperty(name="Start From", description="The pose from which to solve", items=STARTS)
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...posing.solve_frame import solve_frame
+        from ...posing.solve import solve_frame
 
         result = solve_frame(context, rig, self.start)
         return result.line, result.left_alone
@@ -72,7 +72,7 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
 
     clamp: BoolProperty(
         name="Clamp Pose",
-        description="First rotate bones that exceed their limits inside them, because solving would rotate them too",
+        description="First clamp bones that exceed their limits, because solving would clamp them too",
         options=ASIDE,
     )
 

@@ -24,7 +24,7 @@ class FABRIK_OT_match_bones(OnRig, Operator):
     bl_label = "Map Bones"
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...retarget.bones import match_bones
+        from ...retarget.retarget import match_bones
 
         return f"{len(match_bones(context, rig))} bones mapped", []
 
@@ -37,7 +37,7 @@ class FABRIK_OT_save_bone_map(OnJson, Operator, ExportHelper):
     bl_options = {"REGISTER"}
 
     def run(self, _context: Context, rig: bpy.types.Object) -> Done:
-        from ...retarget.bones import save_pairs
+        from ...retarget.retarget import save_pairs
 
         return f"{save_pairs(rig, chosen_path(self))} bones saved to {chosen_path(self).name}", []
 
@@ -49,7 +49,7 @@ class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
     bl_label = "Load Bone Map"
 
     def run(self, _context: Context, rig: bpy.types.Object) -> Done:
-        from ...retarget.bones import load_pairs
+        from ...retarget.retarget import load_pairs
 
         return f"{load_pairs(rig, chosen_path(self))} bones loaded", []
 
@@ -70,9 +70,9 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
 
     def steps(self, context: Context) -> "Steps":
         """Start the retargeting with the rig's settings and the given keywords."""
-        from ...bake.settings import preview_range
-        from ...retarget.bones import pairs_of
+        from ...bake.jobs import preview_range
         from ...retarget.door import retarget_from
+        from ...retarget.retarget import pairs_of
 
         rig = rig_at_hand(context)
         kept = rig_settings(rig)

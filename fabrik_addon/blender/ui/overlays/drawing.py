@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ....core.arrays import FloatArray, IntArray
 from ...edit.spread_drag import SpreadDrag
-from ...posing.drag.mouse import DragInput
+from ...posing.mouse import DragInput
 
 Color: TypeAlias = tuple[float, ...]
 # RGBA. The colors of goals are from the palette of Okabe and Ito, which color-blind people can distinguish.
@@ -132,7 +132,7 @@ def lines_of(before: FloatArray, after: FloatArray) -> Drawing:
     return Drawing({width: colored([(way, pairs, color)]) for width, way, color in ways})
 
 
-def draw_ways(drag: object) -> None:
+def draw_drag_paths(drag: object) -> None:
     """Draw the old and the new path into the current viewport during a drag over time."""
     if isinstance(drag, SpreadDrag):
-        draw_over(lines_of(*drag.ways()), bpy.context)
+        draw_over(lines_of(*drag.paths_before_and_after()), bpy.context)

@@ -11,10 +11,9 @@ from mathutils import Vector
 
 from ....core.arrays import TINY, FloatArray, IntArray
 from ....core.kernel.bodies import cross as cross_product
-from ...goals.support import fitted, support_of
+from ...goals.body import centre_of_mass, fitted, support_of
 from ...posing.live import is_paused, why_short
-from ...rig.posture_masses import centre_of_mass
-from ...rig.spaces import armature_point, length_text, meters_per_unit
+from ...rig.armature import armature_point, length_text, meters_per_unit
 from ...settings.limit_properties import LimitPropertyError
 from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import enabled_effectors
@@ -243,7 +242,7 @@ def lines_of(rig: bpy.types.Object) -> list[Lines]:
 def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
     """The lines of a rig's capsules, in world space; empty if they are not shown."""
     kept = rig_settings(rig)
-    found = fitted(rig, redraw=True) if kept.use_self_collision and kept.show_capsules else None
+    found = fitted(rig, redraw=True) if kept.bake.self_collision != "OFF" and kept.show_capsules else None
     world, lines = np.array(rig.matrix_world), []
     for each in () if found is None else found.capsules:
         matrix = world @ np.array(rig.pose.bones[each.bone].matrix)

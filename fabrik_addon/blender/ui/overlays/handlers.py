@@ -13,7 +13,7 @@ from bpy.app.handlers import persistent
 from ...settings import in_use
 from ...settings.in_use import Use, seen
 from ...settings.why_not import ARMATURES
-from .later import call_later, drop_calls, shown_motion
+from .later import call_later, shown_motion, stop_timers
 
 # The names of the scene's properties for the switches.
 LIMITS_SWITCH: Final = "fabrik_show_limits"
@@ -142,13 +142,13 @@ def start() -> None:
 
 def stop() -> None:
     """Remove all handlers."""
-    drop_calls()
+    stop_timers()
     in_use.listen(_after_load, "load_post", on=False)
     in_use.LISTENERS.clear()
     _forget()
 
 
-def catch_up(rig: bpy.types.Object) -> None:
+def add_missing_handlers(rig: bpy.types.Object) -> None:
     """Add the handlers for an appended rig, because Blender does not report this. Call it while Blender draws."""
     if len(seen(rig).effectors) and not OVERLAYS["effectors"].is_on:
         call_later(_note_all, 0.0)

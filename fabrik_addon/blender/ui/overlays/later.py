@@ -18,7 +18,7 @@ def call_later(timer: Callable[[], float | None], seconds: float) -> None:
         bpy.app.timers.register(timer, first_interval=seconds)
 
 
-def drop_calls() -> None:
+def stop_timers() -> None:
     """Stop all timers."""
     while _TIMERS:
         timer = _TIMERS.pop()

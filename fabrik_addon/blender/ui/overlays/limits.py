@@ -19,7 +19,7 @@ from ....core.backend import scalar
 from ....core.backend.protocol import Quaternion, Scalar
 from ....core.kernel.joint_limits import at_limit
 from ....core.limits.base import Limit
-from ....core.limits.swing_twist import lean_of, twist_of
+from ....core.limits.swing_twist import swing_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
 from .drawing import COLORS, Color, Drawing, colored, draw_lines, draw_triangles
@@ -93,13 +93,13 @@ def _ball_shapes(limit: Ball, turn: Quaternion) -> list[Shape]:
     twist = _twist_shapes(limit.twist, turn)
     if min(limit.angles) >= pi:
         return twist
-    binds = _stands(Ball(limit.cone), turn)
+    binds = _is_at_limit(Ball(limit.cone), turn)
     return [*_ball_patch(limit, binds), _marker(turn, binds), *twist]
 
 
 def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
     """The range of a polygon on the sphere of the tail, its outline, the tail, and the range of twist."""
-    binds = _stands(Polygon(limit.window), turn)
+    binds = _is_at_limit(Polygon(limit.window), turn)
     return [*_polygon_patch(limit, binds), _marker(turn, binds), *_twist_shapes(limit.twist, turn)]
 
 
@@ -153,10 +153,10 @@ def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
     low, high = twist
     if high - low >= _FULL_TURN:
         return []
-    lean = lean_of(_BACKEND, turn)
+    lean = swing_of(_BACKEND, turn)
     swing = _BACKEND.exp_map(_BACKEND.Vector((lean.z, 0.0, -lean.x)))
     # If no twist is allowed, the bone is always at its limit. Show this only if the bone is twisted.
-    binds = _stands(Ball(pi, twist), turn) if high > low else _moved(Ball(pi, twist), turn)
+    binds = _is_at_limit(Ball(pi, twist), turn) if high > low else _is_beyond_limit(Ball(pi, twist), turn)
     return _round_shapes(low, high, twist_of(_BACKEND, turn, 0.5 * (low + high)), swing, binds=binds)
 
 
@@ -173,7 +173,7 @@ def _round_shapes(low: float, high: float, now: Scalar, swing: Quaternion, *, bi
 def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
     """A fan in the plane of the hinge, and the tail; for a hinge about Y, a range of twist."""
     low, high = (limit.low, limit.high) if limit.bounded else (-pi, pi)
-    binds = _stands(limit, turn)
+    binds = _is_at_limit(limit, turn)
     if limit.axis == "Y":
         return _round_shapes(
             low, high, limit.angle(_BACKEND, turn), _BACKEND.Quaternion((1.0, 0.0, 0.0, 0.0)), binds=binds
@@ -187,7 +187,7 @@ def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
 
 def _fixed_shapes(limit: Fixed, turn: Quaternion) -> list[Shape]:
     """A square around the head. A fixed bone is always at its limit, which is shown only if the bone is rotated."""
-    binds = _moved(limit, turn)
+    binds = _is_beyond_limit(limit, turn)
     corners = _LOCK_SIZE * np.array([[1.0, 0.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
     lines = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2], [1, 3]])
     shapes = [Shape(Kind.RANGE, binds, corners, np.array([[0, 1, 2], [0, 2, 3]]), lines)]
@@ -231,12 +231,12 @@ def _turned(shape: Shape, turn: Any) -> Shape:
     return Shape(shape.kind, shape.binds, shape.vertices @ matrix.T, shape.triangles, shape.lines)
 
 
-def _stands(limit: Limit, turn: Quaternion) -> bool:
+def _is_at_limit(limit: Limit, turn: Quaternion) -> bool:
     """Whether a rotation is at a limit, or beyond it."""
-    return _moved(limit, turn) or bool(at_limit(limit, _BACKEND.stack([turn], 1)[0], _AT_LIMIT)[0])
+    return _is_beyond_limit(limit, turn) or bool(at_limit(limit, _BACKEND.stack([turn], 1)[0], _AT_LIMIT)[0])
 
 
-def _moved(limit: Limit, turn: Quaternion) -> bool:
+def _is_beyond_limit(limit: Limit, turn: Quaternion) -> bool:
     """Whether a rotation is beyond a limit."""
     off = np.abs(_BACKEND.stack([limit.clamp(_BACKEND, turn).conjugated() @ turn], 1)[0, 0])
     return bool(2.0 * atan2(hypot(*off[1:]), off[0]) > _AT_LIMIT)

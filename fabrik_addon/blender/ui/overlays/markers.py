@@ -13,9 +13,9 @@ from mathutils import Vector
 
 from ....core.arrays import FloatArray
 from ...goals.places import is_seen
-from ...rig.spaces import armature_point
+from ...rig.armature import armature_point
+from ...settings.markers import BAD, FAIR
 from ...settings.why_not import mapped_markers
-from ..marker_state import BAD, FAIR
 from .drawing import Drawing, colored, draw_over
 
 # Color-blind people can distinguish blue, yellow and vermilion. Larger errors also have thicker lines.

@@ -7,8 +7,10 @@ import bpy
 import numpy as np
 
 from ....core.arrays import FloatArray
-from ...edit.paths import PathKeeper, Paths
+from ...edit.take import PathKeeper, Paths
+from ...posing.mouse import DragView
 from ...settings.control import solved_bone
+from ...settings.in_use import seen
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
 from .drawing import Drawing, Lines, Single, draw_over
@@ -113,7 +115,7 @@ def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths)
     return [name for name in chosen if name in paths.names]
 
 
-def work_out(context: bpy.types.Context, rig: bpy.types.Object) -> bool:
+def update_trails(context: bpy.types.Context, rig: bpy.types.Object) -> bool:
     """Update the trails of a rig whose frames Blender must play; returns whether there are paths."""
     return KEEPER.sample(rig, context.scene.frame_current, float(rig_settings(rig).trail_frames)) is not None
 
@@ -130,7 +132,7 @@ def refresh_trails() -> float | None:
     windows = context.window_manager.windows
     if any(len(window.modal_operators) or window.screen.is_animation_playing for window in windows):
         return _PAUSE
-    work_out(context, rig)
+    update_trails(context, rig)
     for area in (area for window in windows for area in window.screen.areas if area.type == "VIEW_3D"):
         area.tag_redraw()
     return None
@@ -169,3 +171,27 @@ def draw_motion(context: bpy.types.Context, rig: bpy.types.Object) -> None:
     drawing = drawing_of(context, rig)
     if drawing is not None:
         draw_over(drawing, context)
+
+
+# The maximum distance of the mouse from a point, in pixels.
+_NEAR: Final = 10.0
+
+
+def nearest_on_trails(
+    context: bpy.types.Context, rig: bpy.types.Object, view: DragView, mouse: FloatArray
+) -> tuple[str, int] | None:
+    """The bone and the frame of the trail's point under the mouse (2,); None if there is none.
+
+    The point on the current frame is excluded, because it is on the bone itself.
+    """
+    if not seen(rig).show_trails or context.mode != "POSE":
+        return None
+
+    best, found = _NEAR * context.preferences.system.ui_scale, None
+    for bone, frames, points in trail_points(context, rig):
+        for frame, point in zip(frames.tolist(), points, strict=True):
+            at = view.on_screen(point)
+            away = np.inf if at is None else float(np.linalg.norm(at - mouse))
+            if away < best:
+                best, found = away, (bone, round(frame))
+    return None if found is None or found[1] == context.scene.frame_current else found

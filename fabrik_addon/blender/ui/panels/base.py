@@ -1,13 +1,18 @@
 """Helpers shared by panels: the two tabs, the current rig, and texts that fit."""
 
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
 import blf
 import bpy
-from bpy.types import Context, UILayout
+from bpy.props import StringProperty
+from bpy.types import Context, Operator, UILayout
 
-from ...settings.why_not import rig_at_hand, why_no_rig
+from ...capture.takes import imported_takes, record_of
+from ...settings.control import may_be_control_rig
+from ...settings.in_use import seen
+from ...settings.why_not import mapped_markers, rig_at_hand, why_no_rig
 from ..translations import told
 
 # Pixels, measured in Blender 5.2's sidebar at its initial width: the width of a line beside an icon, and of frames,
@@ -172,3 +177,94 @@ def _room_beside_icon() -> float:
         return _ROOM
     scale = bpy.context.preferences.system.ui_scale
     return max(float(region.width / scale) - _MARGINS, _ROOM)
+
+
+_MANIFEST: Final = Path(__file__).parents[4] / "blender_manifest.toml"
+
+
+class FABRIK_OT_guide(Operator):
+    """Open the user guide on the extension's website"""
+
+    bl_idname = "fabrik.guide"
+    bl_label = "User Guide"
+
+    page: StringProperty(name="Page", description="The page of the guide", default="index")
+
+    def execute(self, _context: Context) -> set[str]:
+        """Open the guide."""
+        bpy.ops.wm.url_open(url=address_of(self.page))
+        return {"FINISHED"}
+
+
+def address_of(page: str) -> str:
+    """The web address of a page of the guide, relative to the website in the manifest."""
+    import tomllib  # noqa: PLC0415  Blender's start has no use for it
+
+    website: str = tomllib.loads(_MANIFEST.read_text(encoding="utf-8"))["website"]
+    return f"{website}/guide/{page}.html"
+
+
+def draw_guide(layout: UILayout, page: str) -> None:
+    """Draw the button in a panel's header."""
+    layout.operator("fabrik.guide", text="", icon="HELP", emboss=False).page = page
+
+
+def next_in_pose(rig: bpy.types.Object | None) -> str:
+    """The next step in the Pose tab."""
+    reason = why_no_rig(rig)
+    if reason or rig is None:
+        return reason
+    kept = seen(rig)
+    if may_be_control_rig(rig):
+        return "Constraints move the rig's bones: set up a control rig, then drag controls"
+    if any(effector.kind == "TARGET" for effector in kept.effectors):
+        return _next_with_targets(rig)
+    if rig.mode != "POSE":
+        return "Enter Pose mode to drag bones"
+    if rig.data.bones.active is None:
+        return "Press F over a bone and move the mouse"
+    return "F drags the bone; pins stay in place" if len(kept.effectors) else "F drags a bone; P pins bones in place"
+
+
+def _next_with_targets(rig: bpy.types.Object) -> str:
+    """The next step for a rig with targets."""
+    if not seen(rig).live:
+        return "Turn on Live, then move the targets"
+    # In Pose mode a click selects only bones.
+    in_pose_mode = rig.mode == "POSE"
+    return "Leave Pose mode (Ctrl Tab) to move targets" if in_pose_mode else "Move the targets to pose the rig"
+
+
+def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str, str]:
+    """The next step from a recording to keyframes, and its operator or ""."""
+    takes = imported_takes(context.scene)
+    reason = why_no_rig(rig)
+    if not takes and (rig is None or not mapped_markers(rig)):
+        return _without_a_take(None if reason else rig)
+    if reason or rig is None:
+        return reason, ""
+    if not mapped_markers(rig):
+        return "Match the markers to bones", "fabrik.match_markers"
+    record = record_of(rig)
+    if record is not None and record.action is not None:
+        return "Baked: see the report below", ""
+    if record is None or not record.calibrated:
+        return "Calibrate the markers", "fabrik.calibrate_markers"
+    return "Bake the take to keyframes", "fabrik.bake"
+
+
+def _without_a_take(rig: bpy.types.Object | None) -> tuple[str, str]:
+    """The next step if no markers were imported; another armature can be the source."""
+    kept = None if rig is None else seen(rig).retarget
+    if rig is not None and kept is not None and kept.source is not None:
+        if may_be_control_rig(rig):
+            return "Constraints move the rig's bones: set up a control rig first", "fabrik.use_control_rig"
+        if kept.brought == kept.source.name:
+            return "Retargeted: see the result below", "fabrik.retarget"
+        return "Press Retarget Animation to copy the source's motion to the rig", "fabrik.retarget"
+    if rig is not None and len(bpy.data.armatures) > 1:
+        return "Import markers, or choose an animated armature as the source below", ""
+    return "Import markers here, or a .bvh or .fbx armature with File ▸ Import", ""
+
+
+CLASSES = (FABRIK_OT_guide,)

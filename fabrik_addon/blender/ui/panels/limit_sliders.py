@@ -17,15 +17,14 @@ from ...settings.limit_properties import (
     TWIST,
     WINDOW,
     LimitPropertyError,
-    read_beside,
+    read_extra_field,
     read_limit,
     read_settings,
     why_not_writable,
 )
-from ...settings.limit_values import AXES, BESIDE_LIMIT, KINDS, NO_SLIDE
+from ...settings.limit_values import AXES, EXTRA_FIELDS, KINDS, NO_SLIDE
 from ...settings.selection import active_bone, selected_bones
-from ..folded import folded
-from ..operators import limits
+from ..operators.base import folded
 from ..stiffness_slider import STIFFNESS_SLIDER
 from ..translations import said
 from .base import draw_lines
@@ -74,7 +73,7 @@ def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence
         shown = said("{bone} and {count} more", bone=shown, count=len(selected) - 1)
     layout.label(text=shown, icon="BONE_DATA", translate=False)
     if selected and bone not in selected:
-        layout.label(text="Buttons change the selected bones, not this one", icon="INFO")
+        layout.label(text="The buttons change the selected bones, not this one", icon="INFO")
 
 
 def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
@@ -83,7 +82,7 @@ def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
     kind = KINDS[settings.type]
     row = layout.row()
     row.use_property_split = False
-    row.operator_menu_enum(limits.FABRIK_OT_set_limit.bl_idname, "type", text=kind.name)
+    row.operator_menu_enum("fabrik.set_limit", "type", text=kind.name)
     for field in kind.fields:
         if field == "axis":
             _draw_axes(layout, settings.axis)
@@ -99,7 +98,7 @@ def _draw_axes(layout: UILayout, chosen: str) -> None:
     row = layout.row(align=True)
     row.use_property_split = False
     for axis in AXES:
-        row.operator(limits.FABRIK_OT_set_limit.bl_idname, text=axis, depress=chosen == axis).axis = axis
+        row.operator("fabrik.set_limit", text=axis, depress=chosen == axis).axis = axis
 
 
 def _draw_window(layout: UILayout, bone: PoseBone, corners: int) -> None:
@@ -110,11 +109,11 @@ def _draw_window(layout: UILayout, bone: PoseBone, corners: int) -> None:
         row = column.row(align=True)
         row.prop(bone, f'["{WINDOW}"]', index=2 * point, text="X", slider=True)
         row.prop(bone, f'["{WINDOW}"]', index=2 * point + 1, text="Z", slider=True)
-        row.operator(limits.FABRIK_OT_move_limit_point.bl_idname, text="", icon="EYEDROPPER").index = point
-        row.operator(limits.FABRIK_OT_remove_limit_point.bl_idname, text="", icon="REMOVE").index = point
+        row.operator("fabrik.move_limit_point", text="", icon="EYEDROPPER").index = point
+        row.operator("fabrik.remove_limit_point", text="", icon="REMOVE").index = point
     more = column.row(align=True)
-    more.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="Add Point", icon="ADD").from_pose = False
-    more.operator(limits.FABRIK_OT_add_limit_point.bl_idname, text="From Pose", icon="EYEDROPPER").from_pose = True
+    more.operator("fabrik.add_limit_point", text="Add Point", icon="ADD").from_pose = False
+    more.operator("fabrik.add_limit_point", text="From Pose", icon="EYEDROPPER").from_pose = True
 
 
 def _labels(bone: PoseBone, field: str) -> list[str]:
@@ -140,9 +139,7 @@ def _draw_stretch(layout: UILayout, bone: PoseBone) -> None:
     """Draw the length range of the bone, or the button that adds it."""
     column = layout.column(align=True)
     if read_settings(bone).slide == NO_SLIDE:
-        column.operator(
-            limits.FABRIK_OT_set_limit.bl_idname, text="Allow Stretch", icon="FULLSCREEN_ENTER"
-        ).slide = FIRST_STRETCH
+        column.operator("fabrik.set_limit", text="Allow Stretch", icon="FULLSCREEN_ENTER").slide = FIRST_STRETCH
         return
     for index, label in enumerate(_labels(bone, "slide")):
         column.prop(bone, f'["{SLIDE}"]', index=index, text=label, translate=False, slider=True)
@@ -151,17 +148,17 @@ def _draw_stretch(layout: UILayout, bone: PoseBone) -> None:
 def _draw_buttons(layout: UILayout) -> None:
     row = layout.row(align=True)
     row.use_property_split = False
-    row.operator(limits.FABRIK_OT_copy_limit.bl_idname, text="To Selected", icon="PASTEDOWN")
-    row.operator(limits.FABRIK_OT_mirror_limits.bl_idname, text="Mirror", icon="MOD_MIRROR")
-    row.operator(limits.FABRIK_OT_clear_limit.bl_idname, text="", icon="X")
+    row.operator("fabrik.copy_limit", text="To Selected", icon="PASTEDOWN")
+    row.operator("fabrik.mirror_limits", text="Mirror", icon="MOD_MIRROR")
+    row.operator("fabrik.clear_limit", text="", icon="X")
 
 
 def _trouble(bone: PoseBone) -> str:
     """The error in a bone's limit; "" if it is valid."""
     try:
         read_limit(bone)
-        for field in BESIDE_LIMIT:
-            read_beside(bone, field)
+        for field in EXTRA_FIELDS:
+            read_extra_field(bone, field)
     except LimitPropertyError as error:
         return str(error)
     return ""

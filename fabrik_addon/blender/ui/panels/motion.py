@@ -20,38 +20,23 @@ from ...settings.why_not import (
     why_no_rig,
     why_no_solve,
 )
-from ..folded import folded
-from ..guide import draw_guide
-from ..marker_state import marker_state
-from ..next_step import next_in_motion
-from ..operators.bake import FABRIK_OT_bake
+from ..operators.base import folded
 from ..operators.edit_motion import (
-    FABRIK_OT_add_hold,
-    FABRIK_OT_hold_contacts,
-    FABRIK_OT_remove_hold,
-    FABRIK_OT_work_out_trails,
     has_to_be_played,
 )
-from ..operators.markers import (
-    FABRIK_OT_calibrate_markers,
-    FABRIK_OT_export_report,
-    FABRIK_OT_follow_take,
-    FABRIK_OT_import_markers,
-    FABRIK_OT_load_marker_map,
-    FABRIK_OT_marker_bone,
-    FABRIK_OT_match_markers,
-    FABRIK_OT_save_marker_map,
-    FABRIK_OT_worst_frame,
-)
-from ..operators.posing import FABRIK_OT_use_control_rig
-from ..operators.retarget import (
-    FABRIK_OT_load_bone_map,
-    FABRIK_OT_match_bones,
-    FABRIK_OT_retarget,
-    FABRIK_OT_save_bone_map,
-)
 from ..translations import said
-from .base import AboutRig, MotionTab, Rows, chosen_in, draw_lines, draw_names, draw_switch, fitted
+from .base import (
+    AboutRig,
+    MotionTab,
+    Rows,
+    chosen_in,
+    draw_guide,
+    draw_lines,
+    draw_names,
+    draw_switch,
+    fitted,
+    next_in_motion,
+)
 
 # Pixels for a take's name.
 _ROOM: Final = 90.0
@@ -79,7 +64,7 @@ class FABRIK_MT_takes(Menu):
             state = state_of_take(rig, take)
             word = f" ({said(_WORDS[state])})" if state in _WORDS else ""
             choose = self.layout.operator(
-                FABRIK_OT_follow_take.bl_idname, text=f"{take.name}{word}", icon=_TAKE_ICONS[state], translate=False
+                "fabrik.follow_take", text=f"{take.name}{word}", icon=_TAKE_ICONS[state], translate=False
             )
             choose.take = take.name
 
@@ -100,7 +85,7 @@ class FABRIK_PT_take(MotionTab, Panel):
         layout.use_property_decorate = False
         sentence, step = next_in_motion(context, rig)
         draw_lines(layout, sentence, "INFO")
-        layout.operator(FABRIK_OT_import_markers.bl_idname, icon="IMPORT")
+        layout.operator("fabrik.import_markers", icon="IMPORT")
         if rig is None or why_no_rig(rig):
             return
         capture = seen(rig).capture
@@ -108,7 +93,7 @@ class FABRIK_PT_take(MotionTab, Panel):
             _draw_take(layout, rig, capture.take)
         elif len(bpy.data.armatures) > 1 and not mapped_markers(rig):
             layout.prop(rig_settings(rig).retarget, "source")
-        if step == FABRIK_OT_match_markers.bl_idname:
+        if step == "fabrik.match_markers":
             draw_match(layout, rig)
         elif step:
             layout.operator(step)
@@ -120,10 +105,10 @@ def _draw_take(layout: UILayout, rig: bpy.types.Object, take: bpy.types.Collecti
     """Draw the take in use, and its state."""
     row = layout.row()
     if take is None:
-        row.menu(FABRIK_MT_takes.bl_idname, text=said("Choose Take"), translate=False)
+        row.menu("FABRIK_MT_takes", text=said("Choose Take"), translate=False)
         return
     state = state_of_take(rig, take)
-    row.menu(FABRIK_MT_takes.bl_idname, text=fitted(take.name, _ROOM), icon=_TAKE_ICONS[state], translate=False)
+    row.menu("FABRIK_MT_takes", text=fitted(take.name, _ROOM), icon=_TAKE_ICONS[state], translate=False)
     if state in _WORDS:
         row.label(text=said(_WORDS[state]), translate=False)
 
@@ -145,7 +130,7 @@ class FABRIK_UL_markers(Rows, UIList):
 
     @staticmethod
     def draw_row(layout: UILayout, marker: FabrikMarker) -> None:
-        state = marker_state(marker.id_data, marker)
+        state = marker.state
         names = draw_switch(layout, marker, active=state not in ("OFF", "FREE"))
         names.alert = state in ("GONE", "BAD")
         bone = f"{marker.bone}?" if marker.is_guess else marker.bone or "–"
@@ -171,10 +156,10 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
         draw_match(buttons, rig)
         if not capture.markers:
             return
-        buttons.operator(FABRIK_OT_load_marker_map.bl_idname, text="", icon="FILE_FOLDER")
-        buttons.operator(FABRIK_OT_save_marker_map.bl_idname, text="", icon="FILE_TICK")
+        buttons.operator("fabrik.load_marker_map", text="", icon="FILE_FOLDER")
+        buttons.operator("fabrik.save_marker_map", text="", icon="FILE_TICK")
         if any(not marker.bone for marker in capture.markers) and any(marker.bone for marker in capture.markers):
-            again = layout.operator(FABRIK_OT_match_markers.bl_idname, text="Guess Unmapped", icon="QUESTION")
+            again = layout.operator("fabrik.match_markers", text="Guess Unmatched", icon="QUESTION")
             again.keep = True
         row = layout.row()
         row.use_property_split = False
@@ -192,7 +177,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
 def draw_match(layout: UILayout, rig: bpy.types.Object) -> None:
     """Draw the button that matches the markers of the current take."""
     take = seen(rig).capture.take
-    match = layout.operator(FABRIK_OT_match_markers.bl_idname, icon="VIEWZOOM")
+    match = layout.operator("fabrik.match_markers", icon="VIEWZOOM")
     match.take = take.name if take is not None else ""
 
 
@@ -217,7 +202,7 @@ def _draw_bone(layout: UILayout, rig: bpy.types.Object, marker: FabrikMarker) ->
     """Draw the bone of a marker, and whether it is a guess."""
     bone = layout.row(align=True)
     bone.prop_search(marker, "bone", rig.pose, "bones")
-    bone.operator(FABRIK_OT_marker_bone.bl_idname, text="", icon="EYEDROPPER")
+    bone.operator("fabrik.marker_bone", text="", icon="EYEDROPPER")
     if marker.is_guess:
         draw_lines(layout, said("Guessed: moves {far:.0f} mm on this bone", far=1000.0 * marker.guess), "QUESTION")
 
@@ -235,7 +220,7 @@ class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
         return not why_no_mapped(rig)
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        layout.operator(FABRIK_OT_calibrate_markers.bl_idname, icon="CON_SIZELIKE")
+        layout.operator("fabrik.calibrate_markers", icon="CON_SIZELIKE")
         column = layout.column(align=True)
         for found in rig_settings(rig).capture.calibrated.splitlines():
             draw_lines(column, found, "DOT")
@@ -265,7 +250,7 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         kept = rig_settings(rig)
-        layout.operator(FABRIK_OT_bake.bl_idname, icon="REC")
+        layout.operator("fabrik.bake", icon="REC")
         has_markers = not why_no_mapped(rig)
         if has_markers:
             layout.prop(kept.capture, "gaps")
@@ -302,7 +287,7 @@ def draw_fewer(layout: UILayout, settings: FabrikBakeSettings) -> None:
     """Draw the settings of the frames and bones that get keys."""
     layout.prop(settings, "step")
     layout.prop(settings, "bones")
-    layout.prop(settings, "self_collision")
+    layout.row().prop(settings, "self_collision", expand=True)
 
 
 def draw_result(layout: UILayout, rig: bpy.types.Object) -> None:
@@ -332,8 +317,8 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
         for doubt in rig_settings(rig).capture.doubts.splitlines():
             draw_lines(layout, doubt, "ERROR")
         row = layout.row(align=True)
-        row.operator(FABRIK_OT_worst_frame.bl_idname, text="Worst Frame", icon="PREV_KEYFRAME")
-        row.operator(FABRIK_OT_export_report.bl_idname, text="Export", icon="EXPORT")
+        row.operator("fabrik.worst_frame", text="Worst Frame", icon="PREV_KEYFRAME")
+        row.operator("fabrik.export_report", text="Export", icon="EXPORT")
         marker = active_marker(rig)
         if marker is not None:
             _draw_figures(layout, marker)
@@ -348,7 +333,7 @@ def _draw_figures(layout: UILayout, marker: FabrikMarker) -> None:
     figures = {"marker": marker.name, "rms": 1000.0 * marker.error, "worst": 1000.0 * marker.worst}
     row = column.row()
     row.label(text=said("{marker}: {rms:.1f} mm, worst {worst:.0f}", **figures), icon="DOT", translate=False)
-    row.operator(FABRIK_OT_worst_frame.bl_idname, text="", icon="FRAME_NEXT").marker = marker.name
+    row.operator("fabrik.worst_frame", text="", icon="FRAME_NEXT").marker = marker.name
     column.label(
         text=said("Seen on {share:.0f} % of the frames", share=marker.coverage), icon="BLANK1", translate=False
     )
@@ -384,8 +369,8 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
         layout.row().prop(rig_settings(rig).bake, "plant_feet", expand=True)
         if may_be_control_rig(rig):
             draw_lines(layout, "Constraints move the rig's bones: set up a control rig first", "ERROR")
-            layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
-        layout.operator(FABRIK_OT_retarget.bl_idname, icon="ARMATURE_DATA")
+            layout.operator("fabrik.use_control_rig", icon="CON_ARMATURE")
+        layout.operator("fabrik.retarget", icon="ARMATURE_DATA")
         mapping = folded(layout, "Bone Mapping", "retarget")
         if mapping is not None:
             _draw_pairs(mapping, kept)
@@ -401,9 +386,9 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
 def _draw_pairs(layout: UILayout, kept: FabrikRetarget) -> None:
     """Draw the bone mapping: for each of the source's bones, the bone that follows it."""
     buttons = layout.row(align=True)
-    buttons.operator(FABRIK_OT_match_bones.bl_idname, icon="VIEWZOOM")
-    buttons.operator(FABRIK_OT_load_bone_map.bl_idname, text="", icon="FILE_FOLDER")
-    buttons.operator(FABRIK_OT_save_bone_map.bl_idname, text="", icon="FILE_TICK")
+    buttons.operator("fabrik.match_bones", icon="VIEWZOOM")
+    buttons.operator("fabrik.load_bone_map", text="", icon="FILE_FOLDER")
+    buttons.operator("fabrik.save_bone_map", text="", icon="FILE_TICK")
     if not kept.pairs:
         return
     row = layout.row()
@@ -447,7 +432,7 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
         _draw_layers(layout, rig)
         layout.prop(kept, "show_trails")
         if kept.show_trails and has_to_be_played(rig):
-            layout.operator(FABRIK_OT_work_out_trails.bl_idname, icon="FILE_REFRESH")
+            layout.operator("fabrik.work_out_trails", icon="FILE_REFRESH")
         _draw_holds(layout, rig)
         advanced = folded(layout, "Advanced", "edit")
         if advanced is not None:
@@ -469,12 +454,12 @@ def _draw_layers(layout: UILayout, rig: bpy.types.Object) -> None:
 def _draw_holds(layout: UILayout, rig: bpy.types.Object) -> None:
     """Draw the holds, and the buttons that add some."""
     column = layout.column(align=True)
-    column.operator(FABRIK_OT_add_hold.bl_idname, icon="PINNED")
-    column.operator(FABRIK_OT_hold_contacts.bl_idname, icon="CON_FLOOR")
+    column.operator("fabrik.add_hold", icon="PINNED")
+    column.operator("fabrik.hold_contacts", icon="CON_FLOOR")
     for number, hold in enumerate(rig_settings(rig).holds):
         row = column.row(align=True)
         row.label(text=hold.name, icon="DOT", translate=False)
-        row.operator(FABRIK_OT_remove_hold.bl_idname, text="", icon="X").index = number
+        row.operator("fabrik.remove_hold", text="", icon="X").index = number
 
 
 CLASSES = (

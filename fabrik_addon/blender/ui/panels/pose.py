@@ -9,23 +9,21 @@ from ...settings.control import FabrikCarrier, may_be_control_rig
 from ...settings.in_use import seen
 from ...settings.rig import FabrikEffector, FabrikRig, rig_settings
 from ...settings.why_not import has_motion, rig_at_hand, shared_targets, why_no_rig, why_no_solve
-from ..folded import folded
-from ..guide import draw_guide
-from ..next_step import next_in_pose
-from ..operators import limits as tools
-from ..operators import posing
-from ..operators.drag import FABRIK_OT_drag
-from ..operators.effectors import (
-    FABRIK_OT_add_effector,
-    FABRIK_OT_order_effectors,
-    FABRIK_OT_own_targets,
-    FABRIK_OT_pin,
-    FABRIK_OT_remove_effector,
-)
-from ..operators.posing import FABRIK_OT_keep_pose, FABRIK_OT_snap_targets, FABRIK_OT_solve, FABRIK_OT_use_control_rig
-from ..overlays.handlers import GOALS_SWITCH, LIMITS_SWITCH, catch_up
+from ..operators.base import folded
+from ..overlays.handlers import GOALS_SWITCH, LIMITS_SWITCH, add_missing_handlers
 from ..translations import CONTEXT, said
-from .base import AboutRig, PoseTab, Rows, chosen_in, draw_lines, draw_name, draw_names, draw_switch
+from .base import (
+    AboutRig,
+    PoseTab,
+    Rows,
+    chosen_in,
+    draw_guide,
+    draw_lines,
+    draw_name,
+    draw_names,
+    draw_switch,
+    next_in_pose,
+)
 
 # The scale of the button that new users press first.
 _LARGE = 1.6
@@ -46,7 +44,7 @@ class FABRIK_PT_drag(PoseTab, Panel):
         draw_lines(self.layout, next_in_pose(rig), "INFO")
         if why_no_rig(rig) or rig is None:
             return
-        catch_up(rig)
+        add_missing_handlers(rig)
         self.layout.use_property_split = True
         self.layout.use_property_decorate = False
         _draw_drag(self.layout, rig)
@@ -60,18 +58,18 @@ class FABRIK_PT_drag(PoseTab, Panel):
 def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
     """Draw Drag, Pin, Add Target and keys, or the button that enters Pose mode."""
     if may_be_control_rig(rig):
-        layout.operator(posing.FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
+        layout.operator("fabrik.use_control_rig", icon="CON_ARMATURE")
     buttons = layout.row(align=True)
     buttons.scale_y = _LARGE
     if rig.mode != "POSE":
-        buttons.operator(posing.FABRIK_OT_pose_mode.bl_idname, icon="POSE_HLT")
+        buttons.operator("fabrik.pose_mode", icon="POSE_HLT")
     else:
-        buttons.operator(FABRIK_OT_drag.bl_idname, icon="VIEW_PAN")
-        buttons.operator(FABRIK_OT_pin.bl_idname, icon="PINNED")
+        buttons.operator("fabrik.drag", icon="VIEW_PAN")
+        buttons.operator("fabrik.pin", icon="PINNED")
     add = layout.column()
     add.enabled = rig.data.bones.active is not None
-    add.operator(FABRIK_OT_add_effector.bl_idname, icon="ADD")
-    layout.operator(posing.FABRIK_OT_key_pose.bl_idname, icon="KEY_HLT")
+    add.operator("fabrik.add_effector", icon="ADD")
+    layout.operator("fabrik.key_pose", icon="KEY_HLT")
 
 
 def _draw_live(layout: UILayout, kept: FabrikRig) -> None:
@@ -79,10 +77,10 @@ def _draw_live(layout: UILayout, kept: FabrikRig) -> None:
     row = layout.row(align=True)
     row.use_property_split = False
     row.prop(kept, "live", toggle=True, icon="PLAY")
-    row.operator(posing.FABRIK_OT_solve.bl_idname, text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
+    row.operator("fabrik.solve", text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
     if kept.live:
         draw_lines(layout, kept.live_trouble, "ERROR")
-        draw_lines(layout, "Not rendered: bake first", "INFO")
+        draw_lines(layout, "Live poses don't render: bake first", "INFO")
 
 
 def _draw_options(layout: UILayout, rig: bpy.types.Object) -> None:
@@ -132,17 +130,17 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
         row.use_property_split = False
         row.template_list("FABRIK_UL_effectors", "", kept, "effectors", kept, "active_effector", rows=4)
         buttons = row.column(align=True)
-        buttons.operator(FABRIK_OT_remove_effector.bl_idname, text="", icon="REMOVE")
-        buttons.operator(FABRIK_OT_order_effectors.bl_idname, text="", icon="SORTSIZE")
+        buttons.operator("fabrik.remove_effector", text="", icon="REMOVE")
+        buttons.operator("fabrik.order_effectors", text="", icon="SORTSIZE")
         if shared_targets(rig):
             draw_lines(layout, "Another rig has the same targets", "INFO")
-            layout.operator(FABRIK_OT_own_targets.bl_idname)
+            layout.operator("fabrik.own_targets")
         effector = active_effector(rig)
         if effector is not None:
             _draw_effector(layout, rig, effector)
         row = layout.row(align=True)
-        row.operator(FABRIK_OT_snap_targets.bl_idname, text="Snap Targets", icon="SNAP_ON")
-        row.operator(FABRIK_OT_solve.bl_idname, text="From Rest").start = "REST"
+        row.operator("fabrik.snap_targets", text="Snap Targets", icon="SNAP_ON")
+        row.operator("fabrik.solve", text="From Rest").start = "REST"
 
 
 def _draw_effector(layout: UILayout, rig: bpy.types.Object, effector: FabrikEffector) -> None:
@@ -186,18 +184,18 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
         kept = rig_settings(rig)
         preferred = layout.row(align=True)
         preferred.prop(kept, "preferred_pose")
-        preferred.operator(FABRIK_OT_keep_pose.bl_idname, text="", icon="PINNED")
+        preferred.operator("fabrik.keep_pose", text="", icon="PINNED")
         if kept.preferred_pose == "KEPT" and not kept.kept_pose:
-            draw_lines(layout, "Store a pose with the pin button", "INFO")
+            draw_lines(layout, "Store a pose first: press the button on the right", "INFO")
         layout.row().prop(kept, "balance", expand=True)
         layout.prop(kept, "free_limbs_hang")
-        layout.prop(kept, "use_self_collision")
+        layout.row().prop(kept.bake, "self_collision", expand=True)
         floor = layout.row(align=True, heading="Floor", heading_ctxt=CONTEXT)
         floor.prop(kept, "use_floor", text="")
         height = floor.row(align=True)
         height.enabled = kept.use_floor
         height.prop(kept, "floor_height", text="")
-        advanced = folded(layout, "Advanced", "posture") if kept.use_self_collision else None
+        advanced = folded(layout, "Advanced", "posture") if kept.bake.self_collision != "OFF" else None
         if advanced is not None:
             advanced.prop(kept, "show_capsules")
 
@@ -234,7 +232,7 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         kept = rig_settings(rig).control
-        layout.operator(FABRIK_OT_use_control_rig.bl_idname, icon="CON_ARMATURE")
+        layout.operator("fabrik.use_control_rig", icon="CON_ARMATURE")
         if not len(kept.carriers):
             return
         layout.active = kept.use
@@ -269,19 +267,19 @@ class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
         from .limit_sliders import draw_active_limit
 
         draw_active_limit(context, layout, rig)
-        layout.operator(tools.FABRIK_OT_limit_preset.bl_idname, icon="OUTLINER_OB_ARMATURE")
+        layout.operator("fabrik.limit_preset", icon="OUTLINER_OB_ARMATURE")
         more = folded(layout, "Limit Tools", "limits")
         if more is None:
             return
         column = more.column(align=True)
-        column.operator(tools.FABRIK_OT_limits_from_ik.bl_idname, text="From IK and Constraints", icon="CON_KINEMATIC")
-        column.operator(tools.FABRIK_OT_limits_from_action.bl_idname, text="From Action", icon="ACTION")
-        column.operator(tools.FABRIK_OT_limits_to_constraints.bl_idname, text="To Constraints", icon="CONSTRAINT_BONE")
+        column.operator("fabrik.limits_from_ik", text="From IK and Constraints", icon="CON_KINEMATIC")
+        column.operator("fabrik.limits_from_action", text="From Action", icon="ACTION")
+        column.operator("fabrik.limits_to_constraints", text="To Constraints", icon="CONSTRAINT_BONE")
         column = more.column(align=True)
-        column.operator(tools.FABRIK_OT_clamp_pose.bl_idname, text="Clamp Pose", icon="ARMATURE_DATA")
+        column.operator("fabrik.clamp_pose", text="Clamp Pose", icon="ARMATURE_DATA")
         row = column.row(align=True)
-        row.operator(tools.FABRIK_OT_check_action.bl_idname, text="Check Action", icon="VIEWZOOM").mend = False
-        row.operator(tools.FABRIK_OT_check_action.bl_idname, text="Fix Violations").mend = True
+        row.operator("fabrik.check_action", text="Check Action", icon="VIEWZOOM").mend = False
+        row.operator("fabrik.check_action", text="Fix Violations").mend = True
 
 
 CLASSES = (

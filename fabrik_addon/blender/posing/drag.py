@@ -1,4 +1,8 @@
-"""Prepares a drag: finds the bones that are dragged, follow, are held or are skipped, and makes their solvers."""
+"""Drags a bone: the rig follows inside its limits, and pinned bones stay. Works without a window.
+
+Every step continues from the previous pose, and stays near the pose at the drag's start. So the motion is smooth, and a
+drag that returns ends where it began.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,25 +11,46 @@ from typing import Final
 
 import bpy
 import numpy as np
-from mathutils import Quaternion
+import numpy.typing as npt
+from mathutils import Quaternion, Vector
 
-from ....core import Effector, forward_kinematics
-from ....core.arrays import FloatArray
-from ....core.kernel.hanging import HangFrom
-from ....core.model.effector import moved_with
-from ...control.posed_rig import posed_rig
-from ...goals.effectors import Partner, closes, core_effector, pins, turning_bones
-from ...goals.problem import rig_problem, root_mode
-from ...goals.support import floor_of, up_of
-from ...limits.mirror import opposite_bone
-from ...rig.armature import RigError, Tree, check_unscaled, tree_below
-from ...rig.locks import OTHERWISE
-from ...rig.posture_masses import keeps_orientation, masses_of, trunk_of_animal
-from ...rig.spaces import BONE_HEAD, armature_point
-from ...rig.stretch import present_factors, stretched
-from ...settings.rig import FabrikEffector, rig_settings
-from ...settings.why_not import enabled_effectors
-from ..stored_pose import preferred_pose
+from ...core import Effector, forward_kinematics
+from ...core.arrays import FloatArray
+from ...core.errors import first_few
+from ...core.kernel.hanging import HangFrom
+from ...core.model.effector import with_factors_applied
+from ..control.posed_rig import posed_rig
+from ..goals.body import floor_of, is_hips, keeps_orientation, masses_of, trunk_of_animal, up_of
+from ..goals.effectors import Partner, core_effector, loop_partner, move_pins_with, pins, rotating_bones
+from ..goals.problem import rig_problem, root_mode
+from ..limits.editing import opposite_bone
+from ..rig.armature import (
+    BONE_HEAD,
+    RigError,
+    Tree,
+    armature_point,
+    as_array,
+    check_bones,
+    check_editable,
+    check_rig,
+    check_unscaled,
+    current_factors,
+    length_text,
+    nearest_rotations,
+    object_scale,
+    stretched,
+    tree_below,
+)
+from ..rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
+from ..rig.locks import OTHERWISE
+from ..rig.pose_writer import PoseKeeper
+from ..settings.control import solved_bone
+from ..settings.rig import FabrikEffector, rig_settings
+from ..settings.why_not import enabled_effectors
+from . import live
+from .key_pose import forget_posed, note_posed
+from .snap_targets import snap_targets
+from .stored_pose import preferred_pose
 
 # A rope that is nearly taut does not reach its target (1.4 mm short of a meter). The root moves farther by this share.
 _SLACK = 0.02
@@ -62,7 +87,7 @@ class PartPose:
     """The pose of a part.
 
     local_rotations: (J, 4). armature_head: (3,) the head of the top bone. error, pin_error: distances of dragged and
-    held points from their targets, in armature units. is_on_the_way: whether solving again moves the joints on. deeper:
+    held points from their targets, in armature units. is_catching_up: whether solving again moves joints on. deeper:
     distance along the depth by which the first grip is beyond its target.
     """
 
@@ -70,7 +95,7 @@ class PartPose:
     armature_head: FloatArray
     error: float
     pin_error: float
-    is_on_the_way: bool
+    is_catching_up: bool
     deeper: float = 0.0
 
 
@@ -116,7 +141,7 @@ class DragPart:
         skeleton = tree.skeleton
         self.tree, self.grips, self.moves_root = tree, tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
-        turned = {bone for grip in grips for bone in turning_bones(skeleton, grip.effector)}
+        turned = {bone for grip in grips for bone in rotating_bones(skeleton, grip.effector)}
         self.on_the_way = {skeleton.names[bone] for bone in turned}
         self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in frozen)
         free = _free_joints(armature, tree, {*self.on_the_way, *frozen}, hangs=hangs) if follows else []
@@ -169,14 +194,16 @@ class DragPart:
         targets = self._positions + self._shift_factors * armature_shift
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
         if self._ropes:
-            pulls = [pull_rope(joints, point, targets[grip]) for grip, joints, point in self._ropes]
+            pulls = [pull_chain(joints, point, targets[grip]) for grip, joints, point in self._ropes]
             location = self.tree.root_location + np.asarray((1.0 + _SLACK) * np.mean(pulls, axis=0))
             self.session.prefer(self._preferred[0], location)
-            self.session.go_on_from(self.session.rotations, location)
+            self.session.continue_from(self.session.rotations, location)
         if self._trunk:
             self.session.prefer(self._preferred[0], self._preferred[1] + self._shift_factors[0] * armature_shift)
-        undecided = None if depth is None else np.where(self._shift_factors, self._shift_factors * depth, 0.0)
-        found = self.session.solve(targets, target_rotations, undecided=undecided, eased=not settled, settled=settled)
+        free_directions = None if depth is None else np.where(self._shift_factors, self._shift_factors * depth, 0.0)
+        found = self.session.solve(
+            targets, target_rotations, free_directions=free_directions, eased=not settled, settled=settled
+        )
         error, pin_error = (found.errors[chosen].max(initial=0.0) for chosen in (self._dragged, self._pins))
         deeper = 0.0
         if depth is not None:
@@ -185,7 +212,7 @@ class DragPart:
         return PartPose(found.rotations, found.root_location, error, pin_error, found.is_held_back, deeper)
 
 
-def pull_rope(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatArray:
+def pull_chain(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatArray:
     """(3,) movement of the first of the joints (N, 3) if the end (3,) of the chain is pulled to a target (3,)."""
     pulled, last = target, end
     for joint in joints[::-1]:
@@ -211,7 +238,7 @@ def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *
     Empty for control rigs, which determine the pose of such limbs themselves.
     """
     posed = posed_rig(armature)
-    led = {*led, *posed.of_limbs}
+    led = {*led, *posed.limb_bones}
     names, shares, floor = tree.skeleton.names, masses_of(armature, tree.skeleton).hanging, floor_of(armature)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}
     lowest = set() if floor is None else {bone for bone, _ in floor.points}
@@ -273,7 +300,9 @@ class DragSetup:
         self._loops = [
             (each, partner)
             for each in enabled_effectors(armature)
-            if (partner := closes(armature, each)) and each.bone in armature.pose.bones and each.bone != partner.bone
+            if (partner := loop_partner(armature, each))
+            and each.bone in armature.pose.bones
+            and each.bone != partner.bone
         ]
         kept = [*self._held, *(each for each, _ in self._loops)]
         # The dragged bones miss their targets before any held point does.
@@ -332,7 +361,9 @@ class DragSetup:
 
     def _part(self, top: str, *, turning: bool) -> DragPart:
         """The part of the rig from one bone down, with all dragged or pinned bones on it."""
-        tree = tree_below(self._trees[top], self._posed.stands(self._trees[top]), top, self.owned, self.frozen)
+        tree = tree_below(
+            self._trees[top], self._posed.current_matrices(self._trees[top]), top, self.owned, self.frozen
+        )
         names = tree.skeleton.names
         root = "FIXED"
         if top not in self.frozen and self._posed.may_move_freely(top):
@@ -372,8 +403,8 @@ class DragSetup:
         ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
         way = [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
         check_unscaled(self._armature, way)
-        factors = present_factors(self._armature, names)
-        grips = [replace(grip, effector=moved_with([grip.effector], factors)[0]) for grip in grips]
+        factors = current_factors(self._armature, names)
+        grips = [replace(grip, effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips]
         # If the number of bones is set, no other bones should follow. A body without support rotates as a whole.
         left = {bone for bones in by_ik.values() for bone in bones}
         follows = self.settings.reach == "WHOLE"
@@ -414,3 +445,220 @@ class DragSetup:
         position = np.array(armature_point(pose_bone, self.point), dtype=np.float64)
         rotation = np.array(pose_bone.matrix.to_quaternion(), dtype=np.float64)
         return Grip(effector, position, rotation, self.dragged[bone])
+
+
+# Share of the dragged bone's length, and radians. A smaller translation or rotation is ignored, so that the pose is
+# exactly the one at the start.
+_LEAST_SHIFT: Final = 1e-7
+_LEAST_TURN: Final = 1e-7
+# World meters. Smaller distances are not reported.
+SHOWN: Final = 5e-4
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """The result of a step, in world meters.
+
+    error: distance of the dragged point from its target. pin_error: distance of a pin from its location.
+    is_catching_up: whether repeating the step moves the joints on, because they ease in. deeper: distance along the
+    step's `depth` by
+    which the dragged point is beyond its target. why: why the dragged point misses its target, such as "foot.L is at
+    its limit"; "" without a reason.
+    """
+
+    error: float = 0.0
+    pin_error: float = 0.0
+    is_catching_up: bool = False
+    deeper: float = 0.0
+    why: str = ""
+
+    @property
+    def line(self) -> str:
+        """The errors of the dragged point and of pins, in the scene's units and in one line; "" if there are none."""
+        parts = []
+        if self.error > SHOWN:
+            parts.append(f"{length_text(self.error)} short" + (f": {self.why}" if self.why else ""))
+        if self.pin_error > SHOWN:
+            parts.append(f"a pin is {length_text(self.pin_error)} off")
+        return ", ".join(parts)
+
+
+class Drag:
+    """One drag, from the press of the button to its release; made by `begin_drag`.
+
+    Attributes:
+        left_alone: notes on bones that cannot follow because something else moves them. After the drag, also the reason
+            if auto-keying has set no key.
+        notice: a line about other changes of the rig, such as limbs switched to FK; "" for none.
+        start: (3,) the dragged point at the start, world space.
+        axes: (3, 3) the dragged bone's own axes at the start as columns, world space.
+    """
+
+    def __init__(self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup) -> None:
+        """Record the rig's state. Raises RigError if nothing can follow."""
+        bone = next(iter(setup.dragged))
+        self._armature, self._dragged, self._setup = armature, tuple(setup.dragged), setup
+        self._parts, self._turning_parts = setup.parts(turning=False), setup.parts(turning=True)
+        self._last_parts = self._parts
+        self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None] | None = None
+        if not any(part.turned or part.moves_root for part in self._parts):
+            if bone in setup.frozen:
+                raise RigError(
+                    f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no parent can follow; drag another"
+                )
+            raise RigError(f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move")
+        self._keeper = PoseKeeper(context.scene, armature)
+        self._writers = [
+            posed_rig(armature).writer(
+                context.view_layer.update, part.tree.skeleton, part.written, moves_root=part.moves_root
+            )
+            for part in self._turning_parts
+        ]
+        leaving = [bone for each in self._writers for bone in each.leaving_ik]
+        self.notice = f"Limbs switched from IK to FK: {first_few(leaving)}" if leaving else ""
+        self._bones = armature.pose.bones.keys()
+        world = as_array(armature.matrix_world)
+        self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
+        self._scale = float(object_scale(world))
+        self._has_soft_depth = is_hips(armature, bone)
+        self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
+        axes = nearest_rotations(as_array(armature.pose.bones[bone].matrix)[None, :3, :3])[0]
+        self.left_alone = setup.left_alone(self._parts)
+        self.start: FloatArray = self._to_world @ self._parts[0].grips[0].armature_position + world[:3, 3]
+        self.axes: FloatArray = np.array(self._rotation_to_world.to_matrix()) @ axes
+
+    def step(
+        self,
+        location: npt.ArrayLike,
+        turn: npt.ArrayLike | None = None,
+        depth: npt.ArrayLike | None = None,
+        *,
+        settled: bool = False,
+    ) -> StepResult:
+        """Pose the rig with the dragged point at a location, and its bone rotated.
+
+        Args:
+            location: (3,) in world space.
+            turn: (3,) rotation vector in radians and world space, relative to the start; None lets the bone rotate
+                freely.
+            depth: (3,) the direction in world space along which a person's hips are free, such as the line of sight of
+                the view in which they are dragged. In a squat they then move back. Other bones ignore it: in a test, a
+                chest with this freedom bent over backward.
+            settled: continue until the joints are at rest, as on release; otherwise the time of a step is limited.
+
+        Raises:
+            RigError: if the armature or one of its bones has been deleted during the drag.
+        """
+        try:
+            is_there = self._armature.pose.bones.keys() == self._bones
+        except ReferenceError:
+            is_there = False
+        if not is_there:
+            # Undo or another window may have removed bones.
+            raise RigError(f"The armature of bone {self._dragged[0]!r} was changed during the drag: drag again")
+        self._asked = location, turn, depth
+        armature_shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
+        world_turn = Vector(np.zeros(3).tolist() if turn is None else np.asarray(turn, dtype=np.float64).tolist())
+        if np.abs(armature_shift).max() <= self._least_shift and world_turn.length <= _LEAST_TURN:
+            self._keeper.restore()
+            for part in (*self._parts, *self._turning_parts):
+                part.session.begin(part.tree.rotations, part.tree.root_location)
+            return StepResult()
+        to_world = self._rotation_to_world
+        armature_turn = to_world.conjugated() @ Quaternion(world_turn, world_turn.length) @ to_world
+        armature_depth = None
+        if depth is not None and self._has_soft_depth:
+            armature_depth = np.linalg.solve(self._to_world, np.asarray(depth, dtype=np.float64))
+            armature_depth /= np.linalg.norm(armature_depth)
+        poses = []
+        parts = self._parts if turn is None else self._turning_parts
+        for part, last in zip(parts, self._last_parts, strict=True):
+            part.session.continue_from(last.session.rotations, last.session.location)
+        self._last_parts = parts
+        for part, writer in zip(parts, self._writers, strict=True):
+            pose = part.solve(armature_shift, armature_turn, depth=armature_depth, settled=settled)
+            writer.write(pose.local_rotations, pose.armature_head)
+            poses.append(pose)
+        worst = int(np.argmax([pose.error for pose in poses]))
+        return StepResult(
+            self._scale * poses[worst].error,
+            self._scale * max(pose.pin_error for pose in poses),
+            any(pose.is_catching_up for pose in poses),
+            0.0 if armature_depth is None else self._scale * poses[0].deeper,
+            parts[worst].problem.why_short(parts[worst].session),
+        )
+
+    def keep_orientation(self, context: bpy.types.Context, *, keep: bool) -> None:
+        """Set whether dragged feet and heads keep their orientation from now on.
+
+        The next step continues from the current pose.
+        """
+        self._keeper.restore()
+        context.view_layer.update()
+        setup = DragSetup(
+            self._armature, self._dragged[0], self._setup.point, replace(self._setup.settings, keep_orientation=keep)
+        )
+        self._setup, self._parts = setup, setup.parts(turning=False)
+
+    def finish(self, context: bpy.types.Context) -> int:
+        """Keep the pose: key the changes if auto-keying is on, and move the pins of the dragged bones.
+
+        Moves a live rig's targets to the pose. Returns the number of changed bones.
+        """
+        if self._asked is not None:
+            self.step(*self._asked, settled=True)
+        context.view_layer.update()
+        self.left_alone += [sentence for writer in self._writers for sentence in writer.settle()]
+        changed = {key: values for writer in self._writers for key, values in writer.changed().items()}
+        note_posed(self._armature, changed)
+        if changed and is_auto_keying(context):
+            keyed = key_channels(context, self._armature, changed, automatic=True, before=changed)
+            forget_posed(self._armature, keyed)
+            if keyed:
+                for writer in self._writers:
+                    writer.key_switches(context.scene.frame_current_final)
+            else:
+                self.left_alone.append(why_no_key(context, automatic=True))
+        move_pins_with(self._armature, self._dragged)
+        if rig_settings(self._armature).live:
+            try:
+                snap_targets(context, self._armature)
+            except RigError:
+                # None of the targets can be moved, so Live determines the pose.
+                live.resume(self._armature)
+        return len({bone for bone, _ in changed})
+
+    def cancel(self) -> None:
+        """Restore everything exactly."""
+        try:
+            self._keeper.restore()
+        finally:
+            live.resume(self._armature)
+
+
+def begin_drag(
+    context: bpy.types.Context,
+    armature: bpy.types.Object,
+    bone: str,
+    *,
+    point: str = "TAIL",
+    settings: DragSettings | None = None,
+) -> Drag:
+    """Start dragging a bone's "TAIL" or "HEAD"; nothing moves yet.
+
+    With X-mirror, the bone on the other side is dragged too, with mirrored translations. Live posing of the rig pauses
+    until the drag is finished or cancelled.
+
+    Raises:
+        FabrikError: says why the bone can't be dragged; the scene is unchanged.
+    """
+    check_rig(armature)
+    check_editable(armature)
+    check_bones(armature, bone)
+    bone = solved_bone(armature, bone)
+    check_auto_keying(context, armature)
+    context.view_layer.update()
+    drag = Drag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()))
+    if rig_settings(armature).live:
+        live.pause(armature)
+    return drag

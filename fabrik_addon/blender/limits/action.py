@@ -1,0 +1,480 @@
+"""Clamps poses to limits, finds and fixes frames on which an action exceeds them, and sets limits from an action.
+
+A limit from an action contains all rotations. It is a hinge if the bone rotates about one axis only, else a ball, or
+optionally a polygon.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import cos, degrees, pi, radians
+from typing import Any, Final, NamedTuple, cast
+
+import bpy
+import numpy as np
+
+from ...core import Ball, Fixed, Hinge, Polygon
+from ...core.arrays import ROUNDING, FloatArray, IntArray
+from ...core.backend import array as many
+from ...core.limits.base import Limit
+from ...core.limits.swing_twist import swing_of, twist_of
+from ...core.rotations import IDENTITY, angle_between
+from ...human.soles import convex_hull
+from ..control.posed_rig import Changed, PosedRig, posed_rig
+from ..rig.armature import RigError, check_editable
+from ..rig.keyframes import (
+    active_strips,
+    bone_path,
+    channel_values,
+    check_not_shared,
+    curves,
+    curves_by_path,
+    is_layered,
+    keys,
+    set_curve_keys,
+)
+from ..rig.keying import key_channels
+from ..rig.legal import excess, legal_rotations
+from ..rig.pose_writer import PoseKeeper
+from ..rig.rotation_modes import channel_count, from_channels, property_name, to_channels
+from ..settings.limit_properties import read_limit, read_settings
+from ..settings.limit_values import ALL_ROUND, AXES, Range, settings_of
+from .editing import write_all
+
+# Radians. A bone that rotates by less over an action is considered still, because matrices have single precision.
+_STILL = 1e-4
+
+
+@dataclass(frozen=True)
+class BoneCurves:
+    """The rotation curves of a bone in its rotation mode, by component. Components without a curve keep their value."""
+
+    bone: bpy.types.PoseBone
+    curves: dict[int, bpy.types.FCurve] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """The data path of the rotation channels."""
+        return bone_path(self.bone.name, self.channel)
+
+    @property
+    def channel(self) -> str:
+        """The name of the rotation property."""
+        return property_name(self.bone.rotation_mode)
+
+    @property
+    def times(self) -> FloatArray:
+        """(K,) frames with a key on any of the curves, in order."""
+        return np.unique(np.concatenate([keys(curve)[:, 0] for curve in self.curves.values()]))
+
+    def values(self, frames: FloatArray) -> FloatArray:
+        """(F, n) values of the channels on frames (F,)."""
+        return channel_values(getattr(self.bone, self.channel), self.curves.values(), frames)
+
+    def rotations(self, frames: FloatArray) -> FloatArray:
+        """(F, 4) local rotations, w x y z, on frames (F,)."""
+        return from_channels(self.bone.rotation_mode, self.values(frames))
+
+    @property
+    def missing(self) -> list[int]:
+        """Components without a curve."""
+        return [index for index in range(channel_count(self.bone.rotation_mode)) if index not in self.curves]
+
+
+def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> list[BoneCurves]:
+    """The curves of the bones that the current action rotates.
+
+    Raises RigError if there is no action, or if it rotates none of the bones.
+    """
+    animation = rig.animation_data
+    if animation is None or animation.action is None:
+        raise RigError(f"{rig.name!r} has no action: assign one first")
+    by_path = curves_by_path(curves(rig))
+    every = {each.path: each for each in map(BoneCurves, bones) if each.path in by_path}
+    found = [
+        BoneCurves(each.bone, {curve.array_index: curve for curve in by_path[path]}) for path, each in every.items()
+    ]
+    if not found:
+        names = ", ".join(repr(bone.name) for bone in bones[:3]) + (", …" if len(bones) > 3 else "")
+        raise RigError(f"None of the bones ({names}) is rotated by {what_plays(rig)}: select others")
+    return found
+
+
+def whole_frames(times: FloatArray) -> FloatArray:
+    """(F,) all whole frames from the first to the last of the times (K,)."""
+    return np.arange(np.floor(times.min()), np.ceil(times.max()) + 1.0)
+
+
+class Rotations(NamedTuple):
+    """(F, 4) local rotations of a bone, w x y z, on frames (F,)."""
+
+    bone: bpy.types.PoseBone
+    frames: FloatArray
+    rotations: FloatArray
+
+
+def rotations_of_action(
+    context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
+) -> list[Rotations]:
+    """The rotations of bones in the rig's action, on whole frames from its first to its last key.
+
+    Without an action, returns the combined result of the NLA strips. Subframes with keys are included, except for
+    strips and control rigs, which Blender evaluates frame by frame. Raises RigError if there is nothing to play, or if
+    it rotates none of the bones.
+    """
+    posed, names = posed_rig(rig), [bone.name for bone in bones]
+    strips = [] if not is_layered(rig) else active_strips(rig)
+    if posed.by_channels and not strips:
+        found = []
+        for each in rotation_curves(rig, list(bones)):
+            frames = np.union1d(each.times, whole_frames(each.times))
+            found.append(Rotations(each.bone, frames, each.rotations(frames)))
+        return found
+    times = [np.array([strip.frame_start, strip.frame_end]) for strip in strips]
+    times += [keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
+    if not times:
+        raise RigError(f"{rig.name!r} has no action: assign one first")
+    frames, keeper = whole_frames(np.concatenate(times)), PoseKeeper(context.scene, rig)
+    try:
+        poses = []
+        for frame in frames.tolist():
+            context.scene.frame_set(int(frame))
+            poses.append(posed.local(names))
+    finally:
+        keeper.restore()
+        context.view_layer.update()
+    every = [Rotations(bone, frames, np.array([pose[bone.name] for pose in poses])) for bone in bones]
+    moving = [each for each in every if angle_between(each.rotations, each.rotations[:1]).max() > _STILL]
+    if not moving:
+        raise RigError(f"None of the bones is rotated by {what_plays(rig)}: select others")
+    return moving
+
+
+def what_plays(rig: bpy.types.Object) -> str:
+    """The name of a rig's action in a message, or else of its NLA strips."""
+    strips = is_layered(rig)
+    return f"the NLA strips of {rig.name!r}" if strips else f"action {rig.animation_data.action.name!r}"
+
+
+# Radians. A smaller excess is due to rounding in single precision.
+_OUTSIDE: Final = 1e-5
+_ATTEMPTS: Final = 100
+# Radians. Smaller violations are ignored: they are invisible, and keys have single precision.
+_TOLERANCE: Final = radians(0.01)
+# The maximum number of rounds. Each one inserts keys on the frames that still exceed the limit.
+_ROUNDS: Final = 20
+
+
+def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
+    """Rotate bones that are outside their limits to the nearest rotation inside; locked channels don't change.
+
+    A control rig is posed by its controls. Returns a line to show, and notes on bones that stay outside. Raises
+    RigError if none has a limit, LimitPropertyError for an invalid limit; nothing is changed then.
+    """
+    rig = cast("bpy.types.Object", bones[0].id_data)
+    check_editable(rig)
+    limits = {bone.name: limit for bone in bones if (limit := read_limit(bone)) is not None}
+    if not limits:
+        raise RigError("None of these bones has a limit: set one first")
+    context.view_layer.update()
+    turned, left, _ = clamp_bones(context, rig, limits)
+    return f"{len(turned)} of {len(limits)} bones were clamped to their limits", left
+
+
+def clamp_bones(
+    context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit]
+) -> tuple[list[str], list[str], Changed]:
+    """Clamp bones to limits given by bone name, like `clamp_pose`.
+
+    Returns the bones that were outside, sentences about bones that stay outside, and the former values of changed
+    channels, by control and channel.
+    """
+    posed = posed_rig(rig)
+    legal = {name: _legal(posed, name, rotation, limits[name]) for name, rotation in posed.local(limits).items()}
+    turning = {name: found for name, found in legal.items() if isinstance(found, np.ndarray)}
+    left = [found for found in legal.values() if isinstance(found, str)]
+    off, changed = posed.turn(context, turning)
+    return list(turning), left + off, changed
+
+
+def _legal(posed: PosedRig, name: str, rotation: FloatArray, limit: Limit) -> FloatArray | str | None:
+    """(4,) the nearest rotation to `rotation` (4,) within a limit that the locks allow.
+
+    None if the rotation is inside already, a sentence if locks allow no rotation inside.
+    """
+    if excess(limit, rotation[None])[0] <= _OUTSIDE:
+        return None
+    kept = posed.lock(name, rotation)
+    legal = legal_rotations(limit, rotation[None])[0]
+    if kept is None:
+        return legal
+    # Apply the limit and the locks in turn, until the rotation satisfies both.
+    for _ in range(_ATTEMPTS):
+        rotation = kept(legal)
+        legal = legal_rotations(limit, rotation[None])[0]
+        if angle_between(legal, rotation) <= _OUTSIDE:
+            return rotation
+    return f"Bone {name!r} stays outside its limit: its rotation is locked"
+
+
+@dataclass(frozen=True, eq=False)
+class Breach:
+    """A bone that exceeds its limit.
+
+    Attributes:
+        bone: its name.
+        frames: (N,) the whole frames on which it exceeds the limit.
+        excess: (N,) radians outside the limit on these frames.
+    """
+
+    bone: str
+    frames: IntArray
+    excess: FloatArray
+
+    @property
+    def line(self) -> str:
+        """The violation in one line, such as "'shin.L' breaks its limit on frames 3-7, 12: 8.4° on frame 5"."""
+        worst = int(np.argmax(self.excess))
+        runs = np.split(self.frames, np.flatnonzero(np.diff(self.frames) > 1) + 1)
+        spans = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+        frames = f"frames {spans}" if len(self.frames) > 1 else f"frame {spans}"
+        most = f"{degrees(self.excess[worst]):.1f}° on frame {self.frames[worst]}"
+        return f"{self.bone!r} exceeds its limit on {frames}: {most}"
+
+
+def check_action(
+    context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
+) -> list[Breach]:
+    """The bones that exceed their limits in the rig's current action, on whole frames from the first to the last key.
+
+    Without an action, the result of the NLA strips is checked. Uses the limits of the current frame. Raises RigError if
+    there is no animation, no limit, or no curve for a limited bone, and LimitPropertyError for an invalid limit.
+    """
+    limits = _limits(bones)
+    found = []
+    for each in rotations_of_action(context, rig, [bone for bone in bones if bone.name in limits]):
+        whole = each.frames == np.round(each.frames)
+        frames = each.frames[whole]
+        rotations = each.rotations[whole]
+        limit = limits[each.bone.name]
+        off = excess(limit, rotations)
+        outside = off > _TOLERANCE
+        found.append(Breach(each.bone.name, frames[outside].astype(np.int64), off[outside]) if outside.any() else None)
+    return [breach for breach in found if breach is not None]
+
+
+def fix_action(
+    context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
+) -> tuple[list[Breach], list[Breach]]:
+    """Fix the curves of bones that violate their limits; returns the violations found, and those that remain.
+
+    Keys outside a limit are moved onto it; frames between keys that are still outside get keys too. On a
+    control rig the controls get keys on the frames with violations. Raises errors like `check_action`, and
+    KeyframeError or RigError if the action or the rig cannot be changed.
+    """
+    check_editable(rig)
+    broken = check_action(context, rig, bones)
+    action = rig.animation_data.action
+    if action is None:
+        raise RigError(f"{rig.name!r} only has NLA strips: select one and enter its tweak mode to fix violations")
+    if not action.is_editable:
+        raise RigError(f"Action {action.name!r} is linked from another file: make a copy of it first")
+    check_not_shared(rig)
+    if not broken:
+        return [], []
+    limits, turned = _limits(bones), [rig.pose.bones[breach.bone] for breach in broken]
+    keeper = PoseKeeper(context.scene, rig)
+    keyed = [bone.name for bone in turned]
+    try:
+        if not posed_rig(rig).by_channels:
+            keyed = _fix_by_controls(context, rig, {bone.name: limits[bone.name] for bone in turned}, broken)
+        else:
+            for curves in rotation_curves(rig, turned):
+                _fix_curves(rig, curves, limits[curves.bone.name])
+    finally:
+        keeper.restore(keyed)
+    return broken, check_action(context, rig, turned)
+
+
+def _fix_by_controls(
+    context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit], broken: Sequence[Breach]
+) -> list[str]:
+    """Clamp the pose and key it on all frames with violations; returns the names of the controls with keys."""
+    keyed: dict[str, None] = {}
+    for frame in np.unique(np.concatenate([breach.frames for breach in broken])).tolist():
+        context.scene.frame_set(frame)
+        _, _, changed = clamp_bones(context, rig, limits)
+        keyed |= dict.fromkeys(key_channels(context, rig, changed, automatic=False, before=changed))
+    return list(keyed)
+
+
+def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
+    """The limits of the given bones by name, without free bones; raises RigError if no bone has a limit."""
+    limits = {bone.name: limit for bone in bones if (limit := read_limit(bone)) is not None}
+    if not limits:
+        raise RigError("None of these bones has a limit: set one first")
+    return limits
+
+
+def _fix_curves(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
+    """Move the keys of one bone inside its limit, then add keys on frames that are still outside."""
+    times = curves.times
+    held = curves.values(times)
+    for index in curves.missing:
+        _set_keys(rig, curves, index, times, held[:, index])
+    curves = rotation_curves(rig, [curves.bone])[0]
+    frames = curves.times
+    for _ in range(_ROUNDS):
+        outside = frames[excess(limit, curves.rotations(frames)) > _TOLERANCE]
+        _put_inside(rig, curves, limit, outside)
+        frames = whole_frames(curves.times)
+        if not (excess(limit, curves.rotations(frames)) > _TOLERANCE).any():
+            return
+
+
+def _put_inside(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, frames: FloatArray) -> None:
+    """Key the nearest rotation inside on frames (K,), with channels as near as possible to their values there."""
+    if not len(frames):
+        return
+    mode = curves.bone.rotation_mode
+    legal = legal_rotations(limit, curves.rotations(frames))
+    _, values = to_channels(mode, legal[None], previous=curves.values(frames))
+    for index in curves.curves:
+        _set_keys(rig, curves, index, frames, values[0, :, index])
+
+
+def _set_keys(rig: bpy.types.Object, curves: BoneCurves, index: int, frames: FloatArray, values: FloatArray) -> None:
+    set_curve_keys(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
+
+
+# An outline has at most this many points, because they are edited by hand.
+_MOST_CORNERS: Final = 12
+# The number of points of the polygon that approximates the circle of a margin.
+_ROUND: Final = 16
+# Radians. Swings on a line, or all equal, still get an outline with some area.
+_LEAST_MARGIN: Final = 1e-3
+_FULL_TURN: Final = 2.0 * pi
+# Radians. A bone that never rotates by more than this gets no limit.
+_STILL_THROUGHOUT: Final = 1e-4
+_ROUNDS_OF_WEIGHTS: Final = 200
+# Radians (3°) by which rotations may be off a hinge's axis. Chosen by hand.
+_HINGE_TOLERANCE: Final = pi / 60.0
+
+
+def window_around(swings: FloatArray, margin: float) -> FloatArray:
+    """(C, 2) points of an outline that contains (F, 2) swings and a margin around them, counterclockwise.
+
+    It has at most twelve corners: edges are removed and their neighbors extended until they meet, starting with those
+    that add the least area. No corner is farther than 180° from rest, the largest swing.
+    """
+    angles = 2.0 * pi * np.arange(_ROUND) / _ROUND
+    circle = max(margin, _LEAST_MARGIN) / cos(pi / _ROUND) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    wide = (convex_hull(swings)[:, None] + circle).reshape(-1, 2)
+    size = np.linalg.norm(wide, axis=1, keepdims=True)
+    corners = convex_hull(np.asarray(wide * np.minimum(1.0, pi / np.maximum(size, pi))))
+    while len(corners) > _MOST_CORNERS:
+        ways = [(*_without(corners, edge), edge) for edge in range(len(corners))]
+        added, tip, edge = min(ways, key=lambda way: way[0])
+        if not np.isfinite(added):
+            break
+        rolled = np.roll(corners, -edge, axis=0)
+        corners = np.array([tip, *rolled[2:]])
+    return corners
+
+
+def _without(corners: FloatArray, edge: int) -> tuple[float, FloatArray]:
+    """Remove an edge: returns the added area, and the (2,) point where the neighboring edges meet."""
+    before, first, second, after = (corners[(edge + step) % len(corners)] for step in (-1, 0, 1, 2))
+    one, other = first - before, after - second
+    slant = _cross(one, other)
+    # Neighboring edges that are nearly parallel, or diverge, do not meet nearby.
+    if slant <= 1e-9 * float(np.linalg.norm(one) * np.linalg.norm(other)):
+        return np.inf, first
+    tip = first + one * (_cross(second - first, other) / slant)
+    if np.linalg.norm(tip) > pi:
+        return np.inf, first
+    return abs(_cross(tip - first, second - first)) / 2.0, tip
+
+
+def _cross(one: FloatArray, other: FloatArray) -> float:
+    return float(one[0] * other[1] - one[1] * other[0])
+
+
+def limits_from_action(
+    context: bpy.types.Context,
+    rig: bpy.types.Object,
+    bones: Sequence[bpy.types.PoseBone],
+    margin: float,
+    shape: str = "FITTED",
+) -> tuple[str, list[str]]:
+    """Limit bones to their rotations in the rig's current action, widened by a margin.
+
+    margin: radians on each side. shape: "FITTED", a hinge or a ball, or "POLYGON".
+    Returns a line for the user, and sentences about skipped bones. Raises RigError if there is no action or it rotates
+    none of the bones, LimitPropertyError if a limit can't be stored; then nothing is changed.
+    """
+    found = rotations_of_action(context, rig, bones)
+    limits = [fitted_limit(each.rotations, margin, _HINGE_TOLERANCE, shape) for each in found]
+    turned = [each.bone for each in found]
+    wanted = [settings_of(limit, read_settings(bone)) for bone, limit in zip(turned, limits, strict=True)]
+    write_all(turned, wanted)
+    still = [bone.name for bone in bones if bone.name not in {each.name for each in turned}]
+    left = [f"Not rotated by {what_plays(rig)}: {', '.join(map(repr, still))}"] if still else []
+    return f"{len(turned)} bones are now limited to their rotations in {what_plays(rig)}", left
+
+
+def fitted_limit(
+    rotations: FloatArray, margin: float = 0.0, hinge_tolerance: float = 0.0, shape: str = "FITTED"
+) -> Limit:
+    """The limit that contains successive rotations (F, 4), widened by a margin."""
+    if angle_between(rotations, IDENTITY).max() < _STILL_THROUGHOUT:
+        return Fixed()
+    quaternions = many.quaternion(rotations)
+    off_axis = {axis: float(excess(Hinge(axis), rotations).max()) for axis in AXES}
+    axis: Any = min(AXES, key=off_axis.__getitem__)
+    if shape == "FITTED" and off_axis[axis] <= hinge_tolerance + _STILL_THROUGHOUT:
+        return Hinge(axis, *_range(np.asarray(Hinge(axis).angle(many, quaternions)), margin))
+    lean = swing_of(many, quaternions)
+    swings = np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2)
+    twist = _range(np.asarray(twist_of(many, quaternions, 0.0)), margin)
+    if shape == "FITTED":
+        half_axes = _half_axes(np.concatenate([swings, -swings], axis=1).T)
+        return Ball(tuple(np.minimum(half_axes + margin, pi).tolist()), twist)
+    corners = window_around(swings, margin)
+    return Polygon(tuple((x, z) for x, z in corners.tolist()), twist)
+
+
+def _range(angles: FloatArray, margin: float) -> Range:
+    """The range of successive angles, (F,) radians, widened by a margin. Angles may continue beyond half a turn."""
+    counted = np.unwrap(angles)
+    low, high = float(counted.min()) - margin, float(counted.max()) + margin
+    if high - low >= _FULL_TURN:
+        return ALL_ROUND
+    whole_turns = _FULL_TURN * round((low + high) / (2.0 * _FULL_TURN))
+    return low - whole_turns, high - whole_turns
+
+
+def _half_axes(swings: FloatArray) -> FloatArray:
+    """(4,) half-axes of the four quarter ellipses that contain swings (4, F), with a small sum.
+
+    With u = 1 half-axis², squares · u <= 1 must hold for each swing. Each swing has a weight that grows while it is
+    outside; the sum is smallest at u = (2 · weights · squares) to the power of -2/3.
+    """
+    every = np.square(np.maximum(swings.T, 0.0))
+    farthest = every.max(axis=0)
+    used = farthest > _STILL_THROUGHOUT**2
+    squares = every[:, used]
+    inverse = 1.0 / farthest[used]
+    weights = np.full(len(squares), 1.0 / len(squares))
+    for _ in range(_ROUNDS_OF_WEIGHTS if (squares @ inverse).max(initial=0.0) > 1.0 + _STILL_THROUGHOUT else 0):
+        inverse = (2.0 * weights @ squares) ** (-2.0 / 3.0)
+        weights *= squares @ inverse
+    half_axes = np.zeros(4)
+    half_axes[used] = np.sqrt((squares @ inverse).max(initial=1.0) / inverse)
+    # Limit the half-axes to 180°, while all swings stay inside.
+    while (half_axes > pi).any():
+        cut = half_axes >= pi
+        half_axes = np.minimum(half_axes, pi)
+        room = np.maximum(1.0 - every[:, cut].sum(axis=1) / pi**2, ROUNDING)
+        load = every[:, ~cut] @ np.maximum(half_axes[~cut], ROUNDING) ** -2.0
+        half_axes[~cut] *= np.sqrt((load / room).max(initial=1.0))
+    return half_axes

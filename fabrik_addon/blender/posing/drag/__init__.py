@@ -1,1 +1,0 @@
-"""Drags bones, with or without a window."""

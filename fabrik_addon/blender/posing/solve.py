@@ -1,0 +1,453 @@
+"""Solves a rig for its current targets, once or live.
+
+On the same frame a live rig continues from the last pose, on another frame from its base pose. So the pose of a frame
+does not depend on the frame before. A pose is written if it differs from the current one.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any, Final, TypeAlias
+
+import bpy
+import numpy as np
+
+from ...core import Options, Solution
+from ...core.arrays import FloatArray
+from ...core.drag import DragPose, DragSolver
+from ...core.errors import FabrikError
+from ...core.model.bodies import path_reaches
+from ...core.rotations import angle_between, slerp
+from ..control.limbs import LimbOnIk, Update
+from ..control.posed_rig import posed_rig
+from ..control.writer import ControlWriter
+from ..goals.body import masses_of
+from ..goals.effectors import check_effectors
+from ..goals.places import SampledTargets, current_targets, tree_space
+from ..goals.problem import RigProblem, find_problems
+from ..rig.armature import (
+    Tree,
+    check_editable,
+    check_rig,
+    current_factors,
+    freeze,
+    length_text,
+    object_scale,
+    write_stretches,
+)
+from ..rig.legal import legal_pose, legal_rotations
+from ..rig.locks import WithLocks
+from ..rig.pose_writer import PoseWriter, read_channel
+from ..settings.rig import rig_settings
+from ..settings.why_not import why_no_solve
+from .stored_pose import BasePose, kept_pose_key, preferred_pose
+
+_CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3, "rotation_axis_angle": 4}
+# Radians. Smaller errors of locked channels are invisible; solving again for them would take twice as long.
+_KEPT: Final = 1e-4
+
+
+def _channels(rig: bpy.types.Object) -> str:
+    """A key for the current pose, from all channels that rotate and move bones."""
+    return _told(read_channel(rig, channel, size).tobytes() for channel, size in _CHANNELS.items())
+
+
+def _told(parts: Iterable[bytes]) -> str:
+    return blake2b(b"".join(parts), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class FrameResult:
+    """The result of solving a frame: errors and reasons.
+
+    errors: (E,) world meters, NaN if a target is not visible. met: the number of targets met within the solver's
+    tolerance. left_alone: notes on bones between root and effectors that were not rotated. why: why the worst effector
+    misses its target, such as "foot.L is at its limit"; "" if unknown.
+    """
+
+    errors: FloatArray
+    met: int
+    left_alone: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def line(self) -> str:
+        """The result in one line and the scene's units, such as "5 of 5 targets met, worst 0.2 mm"."""
+        unseen = int(np.isnan(self.errors).sum())
+        if unseen == len(self.errors):
+            return "No target is seen on this frame: the pose was not changed"
+        seen = len(self.errors) - unseen
+        worst = length_text(float(np.nanmax(self.errors)))
+        worst += f": {self.why}" if self.why and self.met < seen else ""
+        worst += f", {unseen} not seen" if unseen else ""
+        return f"{self.met} of {seen} targets met, worst {worst}"
+
+
+def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: str = "PRESENT") -> FrameResult:
+    """Pose the armature for its current targets, from its "PRESENT" pose or from "REST".
+
+    Bones that no enabled effector needs, and bones that cannot be keyed, don't change. If a FabrikError is raised, the
+    pose is unchanged.
+    """
+    check_effectors(context.scene, armature)
+    check_rig(armature)
+    check_editable(armature)
+    context.view_layer.update()
+    trees = [problem.pins_first() for problem in find_problems(armature)]
+    # The request for each tree when the current pose was solved; empty if the pose has changed since.
+    answer, *before = rig_settings(armature).solved.split() or [""]
+    before = before if start == "PRESENT" and answer == _channels(armature) else []
+    begins = [_begin(armature, problem, start, again=bool(before)) for problem in trees]
+    errors, met, asked, why, worst = [], 0, [], "", 0.0
+    for problem, begin in zip(trees, begins, strict=True):
+        if problem.carrier:
+            # Parents of the targets may have followed bones that were just solved.
+            context.view_layer.update()
+        places = current_targets(context.evaluated_depsgraph_get(), context.scene, armature, problem)
+        key = repr(depends_on(problem)).encode()
+        asked.append(_told([key, *(b"" if each is None else each.tobytes() for each in places)]))
+        stays = asked[-1] in before and is_by_posture(problem, places)
+        solution, holds = _solve(context, problem, places, begin, stays=stays)
+        errors.append(solution.errors * float(object_scale(tree_space(armature, problem))))
+        lengths = path_reaches(problem.tree.skeleton, problem.effectors).tolerance_lengths
+        met += int(np.asarray(solution.errors <= Options().tolerance * lengths).sum())
+        if (farthest := float(np.nan_to_num(errors[-1]).max())) > worst:
+            why, worst = holds, farthest
+    left_alone = tuple(sentence for problem in trees for sentence in problem.left_alone)
+    result = FrameResult(np.concatenate(errors), met, left_alone, why)
+    if not np.isnan(result.errors).all():
+        kept = rig_settings(armature)
+        rows = (row for tree in begins for row in zip(tree.skeleton.names, tree.rotations, strict=True))
+        kept.solved_from = dict(rows), {tree.skeleton.names[0]: tree.root_location for tree in begins}
+        kept.solved = " ".join((_channels(armature), *asked))
+    return result
+
+
+def _begin(armature: bpy.types.Object, problem: RigProblem, start: str, *, again: bool) -> Tree:
+    """The start pose of a tree; if the same request is solved again, the start pose of the first solve."""
+    tree = problem.tree
+    if again:
+        turns, heads = rig_settings(armature).solved_from
+        names = tree.skeleton.names
+        began = np.array([turns.get(name, own) for name, own in zip(names, tree.rotations, strict=True)])
+        tree = replace(tree, rotations=began, root_location=heads.get(names[0], tree.root_location))
+    rotations = problem.tree.rotations.copy()
+    rotations[problem.bones] = (1.0, 0.0, 0.0, 0.0) if start == "REST" else tree.rotations[problem.bones]
+    location = tree.root_location if problem.free_root else problem.tree.root_location
+    return replace(tree, rotations=rotations, root_location=location)
+
+
+def _solve(
+    context: bpy.types.Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
+) -> tuple[Solution | DragPose, str]:
+    """Pose one tree near its start pose; returns why targets were missed. stays: whether the pose is solved already."""
+    rig, unseen = problem.rig, np.isnan(places.points).any(axis=1)
+    solution: Solution | DragPose
+    if is_by_posture(problem, places):
+        session = session_for(problem, (begin.rotations, begin.root_location), problem.locks(begin.rotations))
+        asked, present = (places.points, places.rotations), (problem.tree.rotations, problem.tree.root_location)
+        # If the pose does not change, solve again only to find why targets are missed.
+        solution = session.solve_from_preferred(*asked, try_passes=True)
+        if stays:
+            errors = session.misses(*present, *asked)[: len(problem.effectors)]
+            solution = DragPose(*present, errors, np.full(len(errors), np.nan), 0)
+        solution = replace(solution, errors=np.where(unseen, np.nan, solution.errors))
+        why = problem.why_short(session)
+    else:
+        solution, why = solve_tree(problem, places, begin.rotations, begin.root_location), ""
+        if not unseen.all():
+            write_stretches(rig, stretch_factors(problem, solution))
+    if not stays and not unseen.all():
+        location = solution.root_location if problem.free_root else None
+        posed_rig(rig).write(context, problem.tree.skeleton, solution.rotations, location, problem.bones)
+    return solution, why
+
+
+def is_by_posture(problem: RigProblem, places: SampledTargets) -> bool:
+    """Whether a tree is solved with the posture term, because it has no poles and no bones that stretch."""
+    return not problem.slides and places.bends is None
+
+
+def session_for(
+    problem: RigProblem, start: tuple[FloatArray, FloatArray], locks: Mapping[int, WithLocks] | None = None
+) -> DragSolver:
+    """A solver that starts in the rig's preferred pose. By default this is `start`: (J, 4) rotations and root (3,)."""
+    session = problem.drag_solver(locks=locks)
+    preferred = preferred_pose(problem.rig, problem.tree, *start, bones=problem.bones, moves_root=problem.free_root)
+    session.prefer(*preferred)
+    session.begin(*preferred)
+    return session
+
+
+def depends_on(problem: RigProblem) -> tuple[Any, ...]:
+    """A key for everything that a session for a problem depends on, except rest pose, preferred pose and targets."""
+    rig = problem.rig
+    masses, kept, up = masses_of(rig, problem.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
+    weighed = tuple(array.tobytes() for array in (masses.shares, masses.centres, masses.factors))
+    floor = (kept.floor_height, up) if kept.use_floor else None
+    settings = kept_pose_key(rig), kept.balance, kept.bake.self_collision, up[:3], floor
+    return weighed, settings, problem.effectors, dict(problem.limits), tuple(problem.held), problem.free_root
+
+
+def solve_tree(problem: RigProblem, places: SampledTargets, start: FloatArray, start_location: FloatArray) -> Solution:
+    """Solve one tree from rotations `start` (J, 4) and its root's head (3,), without masses.
+
+    If the result violates locks, it is solved again with those bones fixed.
+    """
+    solution = places.solve(problem.solver(), start, start_location)
+    allowed = {bone: lock(solution.rotations[bone]) for bone, lock in problem.locks(start).items()}
+    kept = [bone for bone, turn in allowed.items() if angle_between(turn, solution.rotations[bone]) > _KEPT]
+    if not kept:
+        return solution
+    skeleton = problem.tree.skeleton
+    turned = np.array(solution.rotations)
+    turned[kept] = [allowed[bone] for bone in kept]
+    names = [skeleton.names[bone] for bone in kept]
+    frozen = freeze(Tree(skeleton, turned, solution.root_location), names)
+    others = places.solve(problem.for_pose(frozen, names).solver(), frozen.rotations, frozen.root_location)
+    rotations = np.array(others.rotations)
+    rotations[kept] = turned[kept]
+    return replace(others, skeleton=skeleton, rotations=rotations)
+
+
+def stretch_factors(problem: RigProblem, solution: Solution) -> dict[str, float]:
+    """The length factors of bones that may stretch, by name, in a single pose."""
+    skeleton = problem.tree.skeleton
+    rows = {name: skeleton.index(name) for name in problem.slides}
+    return {name: float(solution.lengths[row] / skeleton.lengths[row]) for name, row in rows.items()}
+
+
+# Share of the summed bone lengths, and radians. A pose with smaller errors, as in a reopened file or after undo, meets
+# its targets. Channels have 24 bits.
+_THERE: Final = 1e-5
+_LEGAL: Final = 1e-5
+# Radians. The accuracy with which limbs on IK are placed.
+SAME_TURN_ON_IK: Final = 3e-4
+# Radians, and shares of the root bone's length. Controls reproduce the pose of a body within this error.
+_SAME_TURN_MADE: Final = 1e-5
+# The length to assume for a root bone with almost no length.
+_SHORTEST: Final = 1e-3
+# Whether joints ease in, and a timer lets them catch up with targets. In the background they don't.
+IS_EASED = not bpy.app.background
+# Radians, and shares of the root bone's length. A pose with smaller differences is not written again.
+_SAME_TURN: Final = 2e-6
+# (J, 4) local rotations and (3,) the head of the root.
+_Pose: TypeAlias = tuple[FloatArray, FloatArray]
+
+
+class LiveSession:
+    """One tree of bones of a live rig, and the data with which its next pose is compared.
+
+    Attributes:
+        asked: the frame that was posed last, and its targets; the targets are None if they must be solved again.
+        is_catching_up: whether joints lag behind the targets and are catching up.
+        may_continue: whether to continue toward targets at rest.
+        limbs: a control rig's limbs that are placed on IK, by switch.
+        wanted: the pose that was written last; None if no pose was written.
+        made: the resulting pose of the rig, which may differ; None until it is evaluated.
+    """
+
+    def __init__(self, problem: RigProblem, base: _Pose, before: "LiveSession | None" = None) -> None:
+        """Prepare the session.
+
+        Args:
+            problem: the tree's problem.
+            base: the pose without live posing, (J, 4) local rotations and the root's head at (3,).
+            before: the tree's previous session, which no longer fits; None without one.
+        """
+        self._key = depends_on(problem)
+        self._problem, self._base = problem, base
+        self._solver: DragSolver | None = None
+        self.is_catching_up = self.may_continue = False
+        self.asked: tuple[float, SampledTargets | None] | None = None
+        self.limbs: dict[str, LimbOnIk] = {} if before is None else before.limbs
+        self.wanted: _Pose | None = None if before is None else before.wanted
+        self.made: _Pose | None = None if before is None else before.made
+        if before is not None and before.asked is not None:
+            # Changed settings take effect at once, without easing.
+            self.asked = before.asked[0], None
+
+    def fits(self, problem: RigProblem) -> bool:
+        """Whether this session was made for the same problem of a rig in its current state."""
+        is_same_body = self._problem.tree.skeleton.is_like(problem.tree.skeleton)
+        if not is_same_body or self._key != depends_on(problem):
+            return False
+        self._problem = problem
+        return True
+
+    def pose(
+        self,
+        places: SampledTargets,
+        base: _Pose,
+        locks: Mapping[int, WithLocks],
+        frame: float,
+        present: Tree | None,
+    ) -> _Pose:
+        """(J, 4) local rotations and (3,) the root's head for targets on a frame.
+
+        present: the rig's current pose to start from; None if it is not the result of a session.
+        """
+        problem = self._problem
+        last, self.asked = self.asked, (frame, places)
+        may_continue, self.may_continue = self.may_continue, False
+        if self._solver is None:
+            self._solver, self._base = session_for(problem, base), base
+        solver, rebased = self._solver, not _same(base, self._base)
+        if rebased:
+            # Stay near another pose; bones that are not solved take their rotations from it.
+            rotations, location = base[0].copy(), solver.location if problem.free_root else base[1]
+            rotations[problem.bones] = solver.rotations[problem.bones]
+            self._base = base
+            solver.prefer(
+                *preferred_pose(problem.rig, problem.tree, *base, bones=problem.bones, moves_root=problem.free_root)
+            )
+            solver.continue_from(rotations, location)
+        solver.lock(locks)
+        asked = places.points, places.rotations
+        if last is None and present is not None and self._is_there(solver, present, asked):
+            solver.begin(present.rotations, present.root_location)
+            self.is_catching_up = False
+        elif last is None and present is not None and not self._is_base(present):
+            solver.begin(present.rotations, present.root_location)
+            self.is_catching_up = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
+        elif last is None or last[1] is None or frame != last[0]:
+            self.is_catching_up = solver.solve_from_preferred(
+                *asked, is_frame=bpy.context.screen is not None and bpy.context.screen.is_animation_playing
+            ).is_held_back
+        elif rebased or may_continue or not _same(places, last[1]):
+            self.is_catching_up = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
+        return solver.rotations, solver.location
+
+    def _is_base(self, present: Tree) -> bool:
+        """Whether the rig is in its base pose."""
+        turned = angle_between(present.rotations, self._base[0]).max()
+        return bool(turned <= _LEGAL and np.allclose(present.root_location, self._base[1], atol=_THERE))
+
+    def _is_there(self, solver: DragSolver, present: Tree, asked: tuple[FloatArray, FloatArray | None]) -> bool:
+        """Whether the pose already meets its targets, inside the limits."""
+        size = float(self._problem.tree.skeleton.lengths.sum())
+        misses = solver.misses(present.rotations, present.root_location, *asked)
+        legal = legal_pose(present.skeleton, self._problem.limits, present.rotations[None])[0]
+        return bool(
+            misses.max(initial=0.0) <= _THERE * size and angle_between(legal, present.rotations).max() <= _LEGAL
+        )
+
+    def stays(self, wanted: _Pose, on_ik: Collection[str]) -> bool:
+        """Whether a pose need not be written, because the rig already has this pose, or the result of writing it.
+
+        wanted: (J, 4) local rotations and (3,) the root's head. on_ik: names of bones on IK.
+        """
+        tree, bones = self._problem.tree, self._problem.bones
+        present = tree.rotations, tree.root_location
+        length = max(float(tree.skeleton.lengths[0]), _SHORTEST)
+
+        def alike(one: _Pose, other: _Pose, most: FloatArray) -> bool:
+            turned = angle_between(one[0][bones], other[0][bones])
+            return bool((turned <= most[bones]).all() and np.abs(one[1] - other[1]).max() <= most.min() * length)
+
+        if alike(wanted, present, np.full(len(tree.skeleton), _SAME_TURN)):
+            return True
+        if self.wanted is None:
+            return False
+        self.made = self.made or present
+        most = np.array([SAME_TURN_ON_IK if name in on_ik else _SAME_TURN_MADE for name in tree.skeleton.names])
+        return alike(wanted, self.wanted, most) and alike(present, self.made, most)
+
+    def write(self, writer: PoseWriter | ControlWriter, rotations: FloatArray, head: FloatArray | None) -> None:
+        """Pose the rig by local rotations (J, 4) and the root's head (3,); None if the root does not move."""
+        self.wanted, self.made = (rotations, self._problem.tree.root_location if head is None else head), None
+        # Limbs that stay on IK continue from their current state.
+        self.limbs = dict(writer.limbs)
+        writer.write(rotations, head)
+
+    def why_short(self) -> str:
+        """A text about why effectors miss their targets; "" if all are met."""
+        return "" if self._solver is None else self._problem.why_short(self._solver)
+
+
+def _same(ones: Iterable[FloatArray | None], others: Iterable[FloatArray | None]) -> bool:
+    """Whether arrays, such as targets or poses, are equal."""
+    pairs = zip(ones, others, strict=True)
+    return all(
+        new is old or (new is not None and old is not None and np.array_equal(new, old, equal_nan=True))
+        for new, old in pairs
+    )
+
+
+def try_pose(
+    graph: bpy.types.Depsgraph,
+    scene: bpy.types.Scene,
+    rig: bpy.types.Object,
+    rigs: dict[int, dict[str, LiveSession]],
+    update: Update,
+) -> str:
+    """Pose a rig that has targets; returns the reason if that fails, else "".
+
+    rigs: the sessions of each rig's trees, by the rig's session ID and the root's name. update: evaluates the scene
+    without calling handlers.
+    """
+    try:
+        if not why_no_solve(rig):
+            sessions = rigs.setdefault(rig.session_uid, {})
+            check_effectors(scene, rig)
+            check_editable(rig)
+            base = BasePose(rig, scene.frame_current_final)
+            for problem in [each.pins_first() for each in find_problems(rig)]:
+                places = current_targets(graph, scene, rig, problem)
+                _pose_tree(scene.frame_current_final, problem, base, places, sessions, update)
+    except FabrikError as error:
+        return str(error)
+    return ""
+
+
+def _pose_tree(
+    frame: float,
+    problem: RigProblem,
+    base: BasePose,
+    places: SampledTargets,
+    sessions: dict[str, LiveSession],
+    update: Update,
+) -> None:
+    """Pose one tree, blended between its base pose and the solved pose by the rig's share."""
+    rig, free, tree = problem.rig, problem.free_root, problem.tree
+    posed, place, root = posed_rig(rig), tree.root_location, tree.skeleton.names[0]
+    start = tree.rotations.copy()
+    start[problem.bones] = base.rotations(problem.bone_names)
+    head = base.root_place(root) if free else place
+    share = rig_settings(rig).influence
+    session = sessions.get(root)
+    if session is None or not session.fits(problem):
+        session = sessions[root] = LiveSession(problem, (start, head), session)
+    stretches: dict[str, float] = {}
+    if is_by_posture(problem, places):
+        shown = tree if share == 1.0 else None
+        solved, solved_head = session.pose(places, (start, head), problem.locks(start), frame, shown)
+    else:
+        solution = solve_tree(problem, places, start, head)
+        solved, solved_head = solution.rotations, solution.root_location
+        factors = stretch_factors(problem, solution)
+        stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in factors.items()}
+    rotations = blend(problem, start, solved, share)
+    location = head + share * (solved_head - head) if free else None
+    present = current_factors(rig, stretches)
+    stretched = any(abs(present[name] - factor) > _SAME_TURN for name, factor in stretches.items())
+    if stretched or not session.stays((rotations, place if location is None else location), posed.on_ik):
+        write_stretches(rig, stretches)
+        session.write(
+            posed.writer(update, tree.skeleton, problem.bones, moves_root=free, known=session.limbs),
+            rotations,
+            location,
+        )
+        rig.update_tag(refresh={"DATA"})
+
+
+def blend(problem: RigProblem, start: FloatArray, end: FloatArray, share: float) -> FloatArray:
+    """(J, 4) rotations at a share between two poses; bones that start inside their limits stay inside."""
+    if share in {0.0, 1.0}:
+        return end if share else start
+    mixed = slerp(start, end, np.full(len(start), share))
+    for name, limit in problem.limits.items():
+        bone = problem.tree.skeleton.index(name)
+        if np.array_equal(legal_rotations(limit, start[bone][None])[0], start[bone]):
+            mixed[bone] = legal_rotations(limit, mixed[bone][None])[0]
+    return mixed
