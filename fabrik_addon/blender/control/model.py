@@ -58,17 +58,6 @@ def add_to_channels(bone: bpy.types.PoseBone, steps: FloatArray) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class ControlPose:
-    """Channels of C controls: ([F,] C, 4) local rotations; place: ([F,] 3) the root control's location.
-
-    place is None if the body is not moved.
-    """
-
-    rotations: FloatArray
-    place: FloatArray | None
-
-
-@dataclass(frozen=True, eq=False)
 class Motion:
     """The poses of a tree of bones on F frames.
 
@@ -167,8 +156,12 @@ class ControlModel:
         self._own_turns = matrix_from_quaternion(present)
         self._frames = _inverse(self._carried(self._turned)) @ self._turned @ _inverse(self._own_turns)
 
-    def pose(self, armature_matrices: FloatArray) -> ControlPose:
-        """The channels for `armature_matrices` (..., J, 4, 4) of the tree's bones, in armature space."""
+    def pose(self, armature_matrices: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """The channels for `armature_matrices` (..., J, 4, 4) of the tree's bones, in armature space.
+
+        Returns ([F,] C, 4) local rotations of the controls, and ([F,] 3) the root control's location; None if the body
+        is not moved.
+        """
         wanted, heads = armature_matrices[..., :3, :3], armature_matrices[..., :3, 3]
         new = wanted[..., self._bodies, :, :] @ self._offsets
         for number in self._swinging:
@@ -178,7 +171,7 @@ class ControlModel:
             swing = rotation_between(axis.reshape(-1, 3), wanted[..., self._bodies[number], :, 1].reshape(-1, 3))
             new[..., number, :, :] = matrix_from_quaternion(swing).reshape(kept.shape) @ kept
         rotations = quaternion_from_matrix(_inverse(self._carried(new) @ self._frames) @ new)
-        return ControlPose(rotations, self._placed(wanted, heads, new) if self.place else None)
+        return rotations, self._placed(wanted, heads, new) if self.place else None
 
     def _carried(self, new: FloatArray) -> FloatArray:
         """([F,] C, 3, 3) rotations from rest of the controls' leaders, for controls at `new` ([F,] C, 3, 3)."""

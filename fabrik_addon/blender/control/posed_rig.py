@@ -480,10 +480,10 @@ class ControlRig(PlainRig):
         writer = ControlWriter(context.view_layer.update, rig, kept, skeleton, baked=True)
         writer.leaving = {path: limb for path, limb in on_ik.items() if path not in writer.limbs}
         model = writer.ready_model()
-        pose = model.pose(forward_kinematics(skeleton, rotations, heads))
+        turns, location = model.pose(forward_kinematics(skeleton, rotations, heads))
         moved = {}
         for place, name in enumerate(model.controls):
-            turned = pose.rotations[:, place]
+            turned = turns[:, place]
             if angle_between(turned, local_rotation(rig.pose.bones[name])).max() > _STILL:
                 moved[name] = turned
         # (F, 7) location and rotation on the frames, by IK control.
@@ -504,7 +504,7 @@ class ControlRig(PlainRig):
         idle = {row.control for row in kept.carriers if row.switch in writer.limbs}
         moved = {name: turned for name, turned in moved.items() if name not in idle}
         moved |= {name: channels[:, 3:] for name, channels in placed.items()}
-        locations = {} if pose.place is None else {model.place: pose.place}
+        locations = {} if location is None else {model.place: location}
         locations |= {name: channels[:, :3] for name, channels in placed.items()}
         bodies = {row.control: row.name for row in kept.carriers}
         bodies |= {name: kept.controls[name].stands_for for name in placed}
@@ -556,17 +556,15 @@ class ControlRig(PlainRig):
         moves = not self._kept.carriers[old.skeleton.names[0]].parent
         model = ControlModel(self.rig, self._kept, old.skeleton, moves=moves, over=old)
         poses = (old.rotations, old.roots), new
-        before, after = (model.pose(forward_kinematics(old.skeleton, *each)) for each in poses)
+        (before, start), (after, end) = (model.pose(forward_kinematics(old.skeleton, *each)) for each in poses)
         found, unkeyed = {}, []
         for row, name in enumerate(model.controls):
-            was, becomes = before.rotations[:, row], after.rotations[:, row]
+            was, becomes = before[:, row], after[:, row]
             if name in old.own:
                 found[name] = product(old.own[name], product(conjugate(was), becomes))
             elif angle_between(was, becomes).max() > _UNKEYED:
                 unkeyed.append(name)
-        shift = np.zeros_like(old.location)
-        if before.place is not None and after.place is not None:
-            shift = after.place - before.place
+        shift = np.zeros_like(old.location) if start is None or end is None else end - start
         return found, shift, tuple(unkeyed)
 
     def _holders(self, bones: Sequence[str], roots: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:

@@ -232,14 +232,14 @@ class ControlWriter:
 
     def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
         """Set the channels for matrices (J, 4, 4) of the tree's bones, except for limbs on IK or left to the rig."""
-        pose = model.pose(wanted)
+        rotations, location = model.pose(wanted)
         idle = {row.control for row in self._kept.carriers if row.switch in self.limbs or row.name in self._left}
         for group in self._groups:
-            group.write(self._rig, pose.rotations[group.rows], but=idle)
-        if pose.place is not None:
+            group.write(self._rig, rotations[group.rows], but=idle)
+        if location is not None:
             bone = self._rig.pose.bones[model.place]
-            stays = (np.abs(pose.place - self._place) < _LEAST_MOVE) | np.array(bone.lock_location)
-            bone.location = np.where(stays, self._place, pose.place).tolist()
+            stays = (np.abs(location - self._place) < _LEAST_MOVE) | np.array(bone.lock_location)
+            bone.location = np.where(stays, self._place, location).tolist()
 
 
 def deviations(

@@ -20,11 +20,10 @@ from ..control.posed_rig import posed_rig
 from ..goals.body import floor_of
 from ..goals.effectors import move_pins_with
 from ..posing.drag import SHOWN, Drag, DragSettings, DragSetup, StepResult, begin_drag
-from ..rig.armature import RigError, check_bones, check_editable, check_rig, object_scale
+from ..rig.armature import RigError, object_scale
 from ..rig.keyframes import SAME_FRAME, check_action, check_not_shared
 from ..rig.keying import is_auto_keying
 from ..rig.pose_writer import PoseKeeper
-from ..settings.control import solved_bone
 from ..settings.rig import rig_settings
 from .keys import changed_channels, changes_of, write_changes, write_layer
 from .span import Spread, above_the_floor, make_span, room_above
@@ -193,10 +192,6 @@ def begin_spread(
     Raises:
         FabrikError: says why the bone can't be dragged; the scene is unchanged.
     """
-    check_rig(armature)
-    check_editable(armature)
-    check_bones(armature, bone)
-    bone = solved_bone(armature, bone)
     if rig_settings(armature).live:
         raise RigError(f"{armature.name!r} is posed by Live: turn Live off to edit its motion")
     if not is_animated(armature):

@@ -199,9 +199,7 @@ def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) 
     """
     rig = cast("bpy.types.Object", bones[0].id_data)
     check_editable(rig)
-    limits = {bone.name: limit for bone in bones if (limit := read_limit(bone)) is not None}
-    if not limits:
-        raise RigError("None of these bones has a limit: set one first")
+    limits = _limits(bones)
     context.view_layer.update()
     turned, left, _ = clamp_bones(context, rig, limits)
     return f"{len(turned)} of {len(limits)} bones were clamped to their limits", left

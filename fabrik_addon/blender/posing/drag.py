@@ -278,7 +278,11 @@ class DragSetup:
     """
 
     def __init__(self, armature: bpy.types.Object, bone: str, point: str, settings: DragSettings) -> None:
-        """Read the armature. Raises RigError if the bone cannot be dragged."""
+        """Read the armature in its evaluated pose. Raises RigError if the bone cannot be dragged."""
+        check_rig(armature)
+        check_editable(armature)
+        check_bones(armature, bone)
+        bone = solved_bone(armature, bone)
         self._armature, self.point, self.settings = armature, point, settings
         self._posed = posed_rig(armature)
         self.owned, self.frozen = self._posed.owned, self._posed.frozen
@@ -652,10 +656,6 @@ def begin_drag(
     Raises:
         FabrikError: says why the bone can't be dragged; the scene is unchanged.
     """
-    check_rig(armature)
-    check_editable(armature)
-    check_bones(armature, bone)
-    bone = solved_bone(armature, bone)
     check_auto_keying(context, armature)
     context.view_layer.update()
     drag = Drag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()))

@@ -8,7 +8,7 @@ from support.control_rigs import stands_as_solved
 from support.rigify import open_rigify
 from support.takes import curves
 
-from fabrik_addon.blender.bake.bake import bake
+from fabrik_addon.blender.bake.bake import bake, bake_steps
 from fabrik_addon.blender.bake.jobs import BakeSettings
 from fabrik_addon.blender.retarget.retarget import retarget_object_steps
 from fabrik_addon.markers.steps import finish
@@ -53,7 +53,7 @@ def reaching(rig):
     bpy.context.view_layer.objects.active = rig
     bpy.ops.fabrik.add_effector(bone="hand_ik.L", target=target.name)
     shares = []
-    result = bake(bpy.context, rig, frame_start=1, frame_end=12, progress=lambda share: shares.append(share) or True)
+    result = finish(bake_steps(bpy.context, rig, BakeSettings(1, 12)), shares.append)
     assert result.warnings == ()
     return result, shares
 
