@@ -80,8 +80,8 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
     body = RestBody(bones)
     if body.axes is None or not all(body.named(part) for part in ("hips", "upper_arm", "forearm", "thigh", "shin")):
         return None
-    ends = [place for name, role in body.roles.items() if role.part in {"head", "foot", "hips"}
-            for place in (bones[name].head, body.end(name))]  # fmt: skip
+    ends = [point for name, role in body.roles.items() if role.part in {"head", "foot", "hips"}
+            for point in (bones[name].head, body.end(name))]  # fmt: skip
     height = float(np.ptp(np.array(ends) @ body.axes.up))
     placed = _trunk(body, body.axes, vertices, height) + _symmetric(
         body, body.axes, _limbs(body, vertices, height), vertices

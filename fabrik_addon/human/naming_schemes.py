@@ -202,6 +202,6 @@ def _number_thumbs(roles: dict[str, Role]) -> dict[str, Role]:
     counted = {}
     for side in ("L", "R", ""):
         thumb = [name for name, role in roles.items() if (role.finger, role.side) == ("thumb", side)]
-        for place, name in enumerate(sorted(thumb, key=lambda name: roles[name].number)):
-            counted[name] = replace(roles[name], number=place + 1)
+        for index, name in enumerate(sorted(thumb, key=lambda name: roles[name].number)):
+            counted[name] = replace(roles[name], number=index + 1)
     return counted

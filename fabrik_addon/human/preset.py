@@ -155,14 +155,14 @@ def _hinge(bone: RestBone, along: FloatArray, joint: HingeJoint) -> tuple[Hinge,
     """A hinge limit about that axis of the bone which is nearest to the joint's."""
     ideal = np.cross(along, perpendicular_unit(joint.flexion, along))
     shares = bone.axes.T @ ideal
-    place = int(np.argmax(np.abs(shares)))
-    axis = np.sign(shares[place]) * bone.axes[:, place]
+    index = int(np.argmax(np.abs(shares)))
+    axis = np.sign(shares[index]) * bone.axes[:, index]
     bent = 0.0 if joint.straight is None else signed_angle(joint.straight, along, axis)
     low, high = min(-joint.range.extension - bent, 0.0), max(joint.range.flexion - bent, 0.0)
-    if shares[place] < 0.0:
+    if shares[index] < 0.0:
         low, high = -high, -low
-    off = float(np.degrees(np.arccos(min(abs(shares[place]), 1.0))))
-    return Hinge(_AXES[place], *_range(low, high)), off
+    off = float(np.degrees(np.arccos(min(abs(shares[index]), 1.0))))
+    return Hinge(_AXES[index], *_range(low, high)), off
 
 
 def _range(low: float, high: float) -> tuple[float, float]:

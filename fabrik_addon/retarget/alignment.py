@@ -104,7 +104,7 @@ class Alignment:
     target_origin: FloatArray
     corrections: dict[str, FloatArray]
 
-    def place(self, points: FloatArray) -> FloatArray:
+    def to_rig(self, points: FloatArray) -> FloatArray:
         """Map points (..., 3) from the source's world space to the rig's armature space."""
         return np.asarray(self.target_origin + self.scale * (points - self.source_origin) @ self.axes.T)
 

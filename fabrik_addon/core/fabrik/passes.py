@@ -179,11 +179,11 @@ class Passes:
     def _translated(self, aims: list[Aim], head: Vector, frame: Quaternion) -> Vector:
         """The head of a body moved to its aims without rotation."""
         if len(aims) == 1:
-            place = aims[0].point - frame @ aims[0].attachment.offset
-            return self.backend.select(aims[0].weight > 0, place, head)
+            position = aims[0].point - frame @ aims[0].attachment.offset
+            return self.backend.select(aims[0].weight > 0, position, head)
         total = _total(aims)
-        place = sum_vectors([(aim.point - frame @ aim.attachment.offset) * aim.weight for aim in aims])
-        return self.backend.select(total > 0, place * (1.0 / self.backend.maximum(total, TINY)), head)
+        position = sum_vectors([(aim.point - frame @ aim.attachment.offset) * aim.weight for aim in aims])
+        return self.backend.select(total > 0, position * (1.0 / self.backend.maximum(total, TINY)), head)
 
     def _fit(self, aims: list[Aim], head: Vector, frame: Quaternion) -> tuple[Vector, Quaternion]:
         """The weighted best rigid fit of a body to its aims.
@@ -403,8 +403,8 @@ def _targets(passes: Passes, goals: Goals, state: State) -> SweepTargets:
     if len(oriented):
         shares = np.where(state.weights[:, count:] > 0.0, goals.shares, 0.0)
         wanted = quaternion_from_matrix(state.wanted.frames)
-        for place, holder in enumerate(goals.on[oriented].tolist()):
-            orientations[holder] = backend.quaternion(wanted[:, place]), backend.scalar(shares[:, place])
+        for index, holder in enumerate(goals.on[oriented].tolist()):
+            orientations[holder] = backend.quaternion(wanted[:, index]), backend.scalar(shares[:, index])
     positions: list[Vector] = [backend.vector(points[:, end]) for end in range(points.shape[1])]
     pulls: list[Scalar] = [backend.scalar(weights[:, end]) for end in range(points.shape[1])]
     return sweep_targets(backend, passes.bodies, positions, pulls, orientations)

@@ -83,7 +83,7 @@ class Hinge(Limit):
         """The component about the axis, clamped to the range."""
         return self.turned(backend, backend.clamp(self.angle(backend, rotation), *self.ends))
 
-    def sample(self, places: FloatArray) -> FloatArray:
-        """(..., 4) rotations by angles spread over the range; places: (..., 3), from 0 to 1; only the first is used."""
-        half = 0.5 * spread((self.low, self.high), places[..., 0])
+    def sample(self, unit_points: FloatArray) -> FloatArray:
+        """(..., 4) rotations spread over the range, from the first of the coordinates of `unit_points` (..., 3)."""
+        half = 0.5 * spread((self.low, self.high), unit_points[..., 0])
         return np.stack([np.cos(half), *(np.sin(half) * part for part in self.rotation_axis)], axis=-1)

@@ -49,8 +49,8 @@ def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, b
     count = len(frames)
     part = state.part(np.tile(frames, len(batch)))
     spread, nearest = problem.spread_poses[0], _nearest_poses(problem, start, state, frames)
-    places = nearest[:, np.minimum(batch, len(spread) - 1)].T.ravel()
-    local = spread[places][:, problem.bones]
+    rows = nearest[:, np.minimum(batch, len(spread) - 1)].T.ravel()
+    local = spread[rows][:, problem.bones]
     part.pose = problem.bodies.pose(local, part.pose.root, part.pose.factors)
     part.residual = problem.goals.residual(part.pose, part.wanted)
     part.iterations[:] = 0

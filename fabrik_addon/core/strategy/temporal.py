@@ -102,11 +102,11 @@ class _Repair:
         later = self._own(span[len(back) :]) | back
         shares = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, len(span) + 2)[1:-1])
         mixed = {
-            place: self.solve_from(place, *_interpolated(earlier[place], later[place], share))
-            for place, share in zip(span, shares, strict=True)
+            index: self.solve_from(index, *_interpolated(earlier[index], later[index], share))
+            for index, share in zip(span, shares, strict=True)
         }
         before, own = self._jump_around(span.start, span.stop), self._own(span)
-        worse = not all(self._no_worse(place, one) for place, one in mixed.items())
+        worse = not all(self._no_worse(index, one) for index, one in mixed.items())
         self._put(mixed)
         if worse or self._jump_around(span.start, span.stop) >= before:
             self._put(own)

@@ -295,9 +295,9 @@ def _own_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
     if not stem:
         return
     yield _Sign("", stem)
-    sides = [place for place, token in enumerate(tokens) if token in _SIDES]
+    sides = [index for index, token in enumerate(tokens) if token in _SIDES]
     if len(sides) == 1:
-        rest = [token for place, token in enumerate(tokens) if place != sides[0]]
+        rest = [token for index, token in enumerate(tokens) if index != sides[0]]
         yield _Sign(_SIDES[tokens[sides[0]]], "".join(rest))
     elif stem[:1] in _SIDES and len(stem) > 1:
         yield _Sign(_SIDES[stem[0]], stem[1:])
