@@ -177,10 +177,10 @@ class EditSolver:
     def over_time(self, targets: FloatArray, rotations: FloatArray, frames: FloatArray, ease: float) -> EditPoses:
         """Poses for targets on some of the frames; on the others, the change fades in and out smoothly.
 
-        It takes no account of self-collision, which would need jumps to avoid.
+        Self-collision is ignored, because avoiding it would need jumps.
 
-        targets: (F, E, 3) and rotations: (F, E, 4), armature space; NaN for none. frames: (F,) their times, rising.
-        ease: over how many of these the change fades.
+        targets: (F, E, 3) and rotations: (F, E, 4), armature space; NaN for none. frames: (F,) increasing frame
+        numbers. ease: the number of frames over which the change fades.
         """
         block = self._whole
         found = block.over_time(targets, rotations, frames, ease)
@@ -529,7 +529,7 @@ def _mean(change: FloatArray) -> FloatArray:
 
 
 def between(found: EditPoses, knots: IntArray, rotations: FloatArray, roots: FloatArray) -> EditPoses:
-    """Poses of all F frames near to those found for K of them: the change is interpolated linearly.
+    """Poses of all F frames from those found for K of them; the change is interpolated linearly.
 
     knots: (K,) increasing frames, with the first and the last among them. rotations: (F, J, 4), roots: (F, 3) before
     the change. The errors are empty.

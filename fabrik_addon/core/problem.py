@@ -123,7 +123,7 @@ class Problem:
 
     @cached_property
     def ranks(self) -> FloatArray:
-        """(E + O,) ranks of residuals: 0 is met first, and so on without gaps."""
+        """(E + O,) ranks of residuals: 0 is met first; no rank is skipped."""
         ranks = np.unique([each.priority for each in self.effectors], return_inverse=True)[1].reshape(-1)
         return np.asarray(np.concatenate([ranks, ranks[self.goals.oriented]]), dtype=np.float64)
 
@@ -221,7 +221,7 @@ class Problem:
 
     @cached_property
     def _legal_poses(self) -> dict[bytes, FloatArray]:
-        """A cache of the last pose shared by all frames that was clamped, by its rotations before clamping."""
+        """A cache of one pose that all frames share, clamped to the limits; the key is the pose before clamping."""
         return {}
 
     def legal(self, rotations: FloatArray) -> FloatArray:
@@ -301,7 +301,7 @@ def _spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray
 def _spread_points(count: int, dimensions: int) -> FloatArray:
     """(count, dimensions) a fixed sequence that fills the unit cube evenly.
 
-    Additive recurrence with the powers of the generalised golden ratio (Roberts 2018, the R sequence).
+    Additive recurrence with the powers of the generalized golden ratio (Roberts 2018, the R sequence).
     """
     ratio = 2.0
     for _ in range(64):

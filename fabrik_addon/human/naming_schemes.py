@@ -80,7 +80,7 @@ class _Parts(NamedTuple):
 def role_of(bone_name: str) -> Role | None:
     """The role of a bone from its own name; None if unknown.
 
-    Rigify's spine can only be recognized among its neighbours: see `match`.
+    Rigify's spine can only be recognized among its neighbors: see `match`.
     """
     parts = _split_name(bone_name)
     if parts is None or bone_name in _VERTEBRAE:

@@ -27,10 +27,10 @@ from .rest_body import RestBody, RestBone, signed_angle
 # A bone's axes may differ from its joint's by this many degrees without a report. Thumbs are excluded, since their rest
 # rotation differs from hand to hand.
 _TURNED: Final = 20.0
-# Least cosine between trunk and legs: 0.995 in Rigify's humans, 0.2 to 0.35 in its animals.
+# The smallest cosine between a human's trunk and legs: 0.995 in Rigify's humans, 0.2 to 0.35 in its animals.
 _UPRIGHT: Final = 0.7
 _TRUNK: Final = frozenset({"hips", "spine", "chest"})
-# A hand has no spine; a shark has several spine bones.
+# A rig with this many trunk bones, but without arms and legs, is an animal's, such as a shark's. A hand's has no trunk.
 _LONG_TRUNK: Final = 3
 _WORDS: Final = (("Forward", "Back"), ("Left", "Right"), ("Up", "Down"))
 _AXES: Final[tuple[Literal["X", "Y", "Z"], ...]] = ("X", "Y", "Z")

@@ -18,8 +18,9 @@ from .pairs import Pair, above, depth
 
 # Parts whose directions are compared to choose a reference pose, besides the trunk and the line between the shoulders.
 _KEPT: Final = ("chest", "neck", "thigh", "shin", "foot")
-# Weight of arms that are neither straight nor beside the body, as in a T or an A pose. With more, frames were chosen on
-# which hips were 0.3 degrees farther off; with none the twist of upper arms is up to 80 degrees off.
+# Weight of the bend of arms, and of how far they point forward or back: in a T or an A pose both are zero. With a
+# larger weight, frames were chosen on which hips were 0.3 degrees farther off; with none, upper arms are up to 80
+# degrees off.
 _ARMS_COUNT: Final = 0.3
 # A rest pose is used if it is at most this many degrees (RMS) from the rig's: T poses are 3 to 8 off, those with all
 # limbs along one axis 85 to 100.

@@ -2,7 +2,7 @@
 
 Heel and ball of each foot have separate contacts, as with markers. One rotation and one translation of the whole foot
 bring them to their planted positions, and blend in and out. The foot then rotates about its ball until neither side of
-the ball is below the floor, and toes that would still be bend up.
+the ball is below the floor, and toes that would still be below it bend up.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ from ..human.rest_body import BodyAxes, RestBody
 from ..human.soles import soles_of
 from ..markers.feet import FootPoint, Stance, StandingSettings, drift, faded, find_stances
 
-# The uncertainty of a point with a share of 1: almost none.
+# The weight of a point with a share s is s / (1 - s + this), so that a share of 1 gives a large weight, not infinity.
 _CERTAIN: Final = 1e-3
 # Points lower than this share of the contact height are near the ground.
 _NEAR: Final = 0.4
-# A point is pulled to its planted position at about this many times the contact speed. If all of that happened within
-# the transition, thighs rotated in a frame by 1.3 times as much as the source's plus 7.5 degrees.
+# A point is moved to its planted position at about this many times the contact speed. When it was moved within the
+# transition alone, thighs rotated by up to 1.3 times the source's rotation plus 7.5 degrees in a frame.
 _PULLED: Final = 1.5
 # Points planted up to this many times the contact height above the floor are on it.
 _ON_FLOOR: Final = 1.5
@@ -169,7 +169,7 @@ class FootPlan:
 
 
 def leading(needed: FloatArray, step: float) -> FloatArray:
-    """(F, ...) the least values that are not below `needed` and change by at most `step` from frame to frame."""
+    """(F, ...) the smallest values that are not below `needed` and change by at most `step` from frame to frame."""
     ramp = (step * np.arange(len(needed))).reshape(-1, *[1] * (needed.ndim - 1))
     after = np.maximum.accumulate(needed + ramp, axis=0) - ramp
     before = np.maximum.accumulate((needed - ramp)[::-1], axis=0)[::-1] + ramp
@@ -179,7 +179,7 @@ def leading(needed: FloatArray, step: float) -> FloatArray:
 class ToeLift:
     """Bends the toes of one foot up on frames on which they would go through the ground, with smooth transitions.
 
-    bone: of the toes. rotations: (F, 4) their rotations without this, in armature space.
+    bone: of the toes. rotations: (F, 4) the rotations of the toes before they are bent, in armature space.
     """
 
     def __init__(self, skeleton: Skeleton, sole: Sole, floor: Floor, frames: int, rate: float) -> None:

@@ -196,7 +196,7 @@ class Goals:
 # feet.
 
 # Weight of the source's rotations: a radian counts as much as this share of the limb's length. A leg that kicks beyond
-# its limits keeps its direction rather than its foot's position: with 0.03 it jumps between two poses.
+# its limits keeps its direction rather than the position of its foot; with 0.03 it jumps between two poses.
 _ARM_SHARE: Final = 0.05
 _LEG_SHARE: Final = 0.15
 _HIPS_SHARE: Final = 0.2
@@ -206,10 +206,10 @@ _MISSED: Final = 1e-3
 # feet up to 1 cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
 # Weights of the hips, of a foot in the air, and the factor for a point that is planted or near the ground. Measured on
-# three takes and four rigs: with 0.05 and 1000 hips give way half as much again to a leg that kicks beyond its limits,
-# and are twice as restless; with 1 and 1000 soles are up to 6 mm below the floor, with these 4.3. In between, the
-# logarithm of the weight grows with the share. A linear weight reached nearly its full value at a share of a fiftieth,
-# and shins rotated by 19 degrees in a frame where the source's did by 6.
+# three takes and four rigs: with 0.05 and 1000 the hips give way 1.5 times as far to a leg that kicks beyond its
+# limits, and jitter twice as much; with 1 and 1000 soles are up to 6 mm below the floor, with these 4.3. For shares
+# between 0 and 1 the logarithm of the weight is interpolated. With a linear weight, a share of 0.02 had nearly the full
+# effect, and shins rotated by 19 degrees in a frame in which the source's rotated by 6.
 _HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1
 _STANDING_WEIGHT: Final = 2500.0

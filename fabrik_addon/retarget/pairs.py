@@ -164,7 +164,7 @@ _ON_GROUND: Final = 0.15
 # Legs go down by at least this share of their length.
 _DOWN: Final = 0.5
 _UPS: Final = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
-# The bones of limbs from the trunk on, by their number.
+# The parts of a limb's bones, from the trunk outward, by the number of bones.
 _ARMS: Final = {2: ("upper_arm", "forearm"), 3: ("upper_arm", "forearm", "hand")}
 _LONG_ARM: Final = ("shoulder", "upper_arm", "forearm", "hand")
 _LEG: Final = ("thigh", "shin", "foot", "toe")

@@ -32,8 +32,8 @@ _PLACED: Final = 4e-5
 _FAR: Final = 0.03
 # A step is poor if it leaves more than this share of the error.
 _GOOD_STEP: Final = 0.5
-# The number of poor steps after which the effects of channels are measured again. That takes one evaluation per
-# channel, while each step improves the known effects without it.
+# The number of poor steps after which the effects of channels are measured again. A measurement takes one evaluation
+# per channel; each step also updates the known effects, without an evaluation.
 _POOR_STEPS: Final = 2
 # Effects below this share of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3

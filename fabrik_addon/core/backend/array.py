@@ -162,7 +162,7 @@ def select(condition: Condition, chosen: Any, otherwise: Any) -> Any:
 
 def any_of(condition: Condition) -> bool:
     """Whether the condition holds on at least one frame."""
-    return np.count_nonzero(condition) > 0  # half the time of `any`
+    return np.count_nonzero(condition) > 0  # takes half the time of `any`
 
 
 def rotation_between(start: protocol.Vector, end: protocol.Vector) -> Quaternion:
@@ -204,7 +204,7 @@ def point_on_line(anchor: protocol.Vector, point: protocol.Vector, distance: Sca
     square = x * x
     square += y * y
     square += z * z
-    if np.minimum.reduce(square, axis=None, initial=1.0) <= TINY:  # half the time of `min`
+    if np.minimum.reduce(square, axis=None, initial=1.0) <= TINY:  # takes half the time of `min`
         x = np.where(square > TINY, x, 1.0)
         square = np.where(square > TINY, square, 1.0)
     ratio = distance / np.sqrt(square)

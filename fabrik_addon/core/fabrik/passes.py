@@ -126,7 +126,7 @@ class Passes:
         return result
 
     def _aim(self, attachment: Attachment, pose: SweepPose, targets: SweepTargets) -> Aim:
-        """The weighted centroid of the targets of its effectors and child bodies (section 4.1's sub-base)."""
+        """The aim of an attachment: the weighted centroid of the targets of its effectors and child bodies (4.1)."""
         children, effectors = attachment.children, attachment.effectors
         if len(children) == 1 and not effectors:
             return Aim(attachment, pose.heads[children[0]], targets.pulls[children[0]])
@@ -207,8 +207,8 @@ class Passes:
             arms = [(frame @ offset, wanted, weight) for offset, wanted, weight in pairs]
             torque = sum_vectors([arm.cross(wanted) * weight for arm, wanted, weight in arms])
             grip = sum(arm.dot(wanted) * weight for arm, wanted, weight in arms)
-            # torque / |grip| instead of the angle, which is unbounded where the grip vanishes: 92 pops on a line of 160
-            # steps instead of 24.
+            # Use the angle. The simpler torque / |grip| is unbounded as the grip vanishes: a line of 160 steps had 92
+            # pops with it, and has 24 now.
             size = torque.length
             angle = self.backend.atan2(size, grip)
             frame = (self.backend.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()
@@ -302,7 +302,8 @@ class Passes:
         for _ in range(2):
             aimed = (backend.rotation_between(frame @ span, line) @ frame).normalized()
             frame, local = self._clamped(index, carried, aimed, bound)
-            if frame is aimed:  # not changed by the limit
+            # The limit did not change the frame.
+            if frame is aimed:
                 break
         for hinge, bend in zip(limb.hinges, bends, strict=True):
             rotations[hinge] = backend.select(seen, bend, rotations[hinge])

@@ -166,7 +166,7 @@ class _Side:
 
     @classmethod
     def between(cls, before: Edge, edge: Edge, after: Edge, outward: float) -> "_Side":
-        """The side for an edge, from its neighbours and the winding of the outline."""
+        """The side for an edge, from its neighbors and the winding of the outline."""
         (ax, az), (bx, bz) = edge
         length = hypot(bx - ax, bz - az)
         normal = (outward * (bz - az) / length, -outward * (bx - ax) / length)

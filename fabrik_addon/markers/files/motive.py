@@ -27,7 +27,7 @@ from .reading import METERS, CsvRows, in_place, rate_in_cell, rate_of_times, to_
 START: Final = b"format version"
 _TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})
 _KINDS: Final = frozenset({"position", "rotation"})
-# Of solved and measured markers with the same name, the first of these kinds is used.
+# If a solved and a measured marker have the same name, the first of these kinds is used.
 _MEASURED_FIRST: Final = ("marker", "rigidbodymarker", "bonemarker")
 # Meters from a rigid body's pivot to the points on its axes.
 _ARM: Final = 0.05

@@ -15,8 +15,9 @@ from ...human.body_parts import Role
 from ..clip import FloatArray
 from .landmarks import LANDMARKS, RestBone, RigBody, carrier
 
-# Meters: this motion relative to a bone is as unlikely as that distance from its nearest landmark. Skin moves by 5 to
-# 10 mm on thighs and upper arms, and markers are some centimeters off the landmarks of an average body.
+# Meters: the motion of a marker relative to its bone, and its distance from the bone's nearest landmark, that are
+# equally unlikely. Skin moves by 5 to 10 mm on thighs and upper arms, and markers are some centimeters off the
+# landmarks of an average body.
 _MOTION: Final = 0.006
 _PLACE: Final = 0.04
 # A marker is not on a bone if it is farther than this from the bone's nearest landmark, meters.

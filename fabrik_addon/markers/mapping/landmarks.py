@@ -36,7 +36,7 @@ _LEG_SHARE: Final = 0.485
 _ARM_SHARE: Final = 0.332
 # Meters: shorter vectors have no direction.
 _SHORT: Final = 1e-9
-# Points closer to the head or tail than this share of the bone's length are at it.
+# A point closer to the head or tail than this share of the bone's length counts as the head or tail.
 _AT_END: Final = 1e-3
 
 
