@@ -62,7 +62,7 @@ _COMPLIANCE: Final = 1e-9
 # Radians: the largest rotation of a joint in a step, and a step below which a frame is finished.
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
 # Radians: own poses that exceed a limit by less count as inside.
-_MAX_EXTRAPOLATION: Final = 1e-6
+_LIMIT_TOLERANCE: Final = 1e-6
 # The largest number of steps: from the start, and for a move of the mouse, which continues from the last one.
 _MAX_STEPS, _STEPS_FROM_NEAR = 30, 4
 # Frames: the standard deviation of the Gaussian that smooths a change over time. 5 instead of 3 is not smoother.
@@ -425,7 +425,7 @@ class _Limits:
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
         # A hinge can only rotate about its axis, and other rotations are rounding errors.
         is_hinge = np.array([limit is not None and limit.rotation_axis is not None for limit in limits])
-        away[is_hinge | (lengths(away) < _MAX_EXTRAPOLATION)] = 0.0
+        away[is_hinge | (lengths(away) < _LIMIT_TOLERANCE)] = 0.0
         self._is_beyond = bool(away.any())
         self._beyond = quaternion_from_rotation_vector((1.0 - shares)[:, None, None] * away)
         self._turns = matrix_from_quaternion(self._beyond)
@@ -472,7 +472,7 @@ class _Stops:
         return change
 
     def met(self, change: FloatArray, turned: FloatArray) -> FloatArray:
-        """Add the joints that limits stop; returns (F, D) what limits allow of a change: rotation vectors (F, B, 3)."""
+        """Add the joints that limits stop; returns the allowed part (F, D) of a change, rotation vectors (F, B, 3)."""
         bodies = self._bodies
         allowed = change.copy()
         allowed[:, : bodies.turning] = bodies.columns_of(turned)

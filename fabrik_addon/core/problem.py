@@ -216,7 +216,7 @@ class Problem:
 
     @cached_property
     def first_poses(self) -> dict[bytes, tuple[Pose, Pose]]:
-        """A cache, by the rotations of all bones: the bodies' start pose, and the same with straight limbs bent."""
+        """A cache of start poses, each also with straight limbs bent; the key is the rotations of all bones."""
         return {}
 
     @cached_property

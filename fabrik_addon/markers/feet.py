@@ -137,7 +137,7 @@ def ground_velocity(
 
 
 def _common(velocities: FloatArray, speed: float) -> FloatArray:
-    """(3,) the velocity that most of velocities (N, 3) share to within `speed`; zero if fewer than that or too few."""
+    """(3,) the velocity on which most of velocities (N, 3) agree to within `speed`; zero if too few agree."""
     if not len(velocities):
         return np.zeros(3)
     near = np.linalg.norm(velocities[:, None] - velocities, axis=2) <= speed

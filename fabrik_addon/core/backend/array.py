@@ -321,7 +321,7 @@ def _differs(value: Scalar) -> bool:
 
 
 def count(condition: Condition) -> int:
-    """The number of frames in a condition."""
+    """The number of frames for which a condition has values."""
     return int(np.size(condition))
 
 

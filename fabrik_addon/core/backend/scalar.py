@@ -137,7 +137,7 @@ def put(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
 
 
 def count(_condition: bool) -> int:
-    """The number of frames in a condition: one."""
+    """The number of frames: one."""
     return 1
 
 

@@ -87,7 +87,7 @@ class ConstraintRows(NamedTuple):
 
     @classmethod
     def joined(cls, found: Sequence["ConstraintRows"]) -> "ConstraintRows":
-        """The rows of several."""
+        """The rows of several sets."""
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def curvature(self, pushes: FloatArray) -> FloatArray:
@@ -200,7 +200,7 @@ class JointLimits:
     def sides(self, local: FloatArray, within: float) -> Sides:
         """The sides that a rotation by `within` radians could violate, for F poses (F, B, 4).
 
-        For a curved outline, only the nearest.
+        A curved outline gives only its nearest side.
         """
         found = [kind.sides(local, within) for kind in self._kinds]
         return Sides(*(np.concatenate(parts) for parts in zip(*found, strict=True)))

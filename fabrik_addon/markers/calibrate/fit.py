@@ -366,7 +366,7 @@ def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Search:
 def _search(
     fit: Fit, positions: FloatArray, shared: Sequence[Shared], poses: Solution | None = None, *, robust: bool = False
 ) -> Search:
-    """The fit after as many rounds as improve it; yields the share of the rounds done.
+    """Improve the fit in rounds, until a round gains too little; yields the share of the rounds done.
 
     poses: to start from; None: rest. robust: give outliers almost no weight and estimate the noise from the data.
     """

@@ -75,7 +75,7 @@ def bones_by_motion(
     (K, 3) for each candidate, in its frame. loosest: meters; a marker that moves more relative to a bone is not on it.
     meter: armature units in a meter; points and matrices are in armature units and space.
     """
-    usual, residuals = usual_places(points, matrices)
+    usual, residuals = usual_positions(points, matrices)
     away = np.stack(
         [np.linalg.norm(usual[:, bone, None] - places, axis=-1).min(axis=1) for bone, places in enumerate(landmarks)], 1
     )
@@ -93,7 +93,7 @@ def bones_by_motion(
     return ByMotion(np.where(found, best, -1), residuals[rows, best] * meter, margins, usual[rows, best])
 
 
-def usual_places(points: FloatArray, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+def usual_positions(points: FloatArray, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(M, B, 3) usual marker positions in bones' frames, (M, B) median distances from them; NaN if unseen.
 
     points: (F, M, 3). matrices: (F, B, 4, 4). Both in armature space.

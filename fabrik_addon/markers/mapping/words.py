@@ -211,7 +211,7 @@ def _most_specific(places: list[_Word]) -> _Word | None:
 
 
 def _rank(word: _Word) -> int:
-    """How specific a word is, 0 the most."""
+    """The rank of a word by how specific it is; 0 is the most specific."""
     if word.kind == "weak":
         return 2
     return 3 if word.value in _PARTS else 1 if word.value in _JOINTS else 0
