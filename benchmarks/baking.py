@@ -105,7 +105,7 @@ def measure_take():
     aims = (
         Aim.at_most(f"{what}: solve, per frame", 0.5, solving, "ms"),
         Aim.at_most(f"{what}: whole bake, per frame", 1.0, together, "ms"),
-        Aim.at_most(f"{what}: memory besides the result, slope", 0.1, slope, ""),
+        Aim.at_most(f"{what}: memory in addition to the result, slope", 0.1, slope, ""),
     )
     return Part(text, aims)
 

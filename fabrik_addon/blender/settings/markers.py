@@ -45,7 +45,7 @@ BAD: Final = 0.05
 POINTS: Final = (
     ("TAIL", "Tail", "The marker is at the bone's tail"),
     ("HEAD", "Head", "The marker is at the bone's head"),
-    ("OFFSET", "Offset", "The marker is at a point fixed on the bone"),
+    ("OFFSET", "Offset", "The marker is at a fixed point on the bone"),
 )
 PROPORTIONS: Final = (
     ("LIMBS", "Per Limb", "Solve the motion with the recorded length of each limb"),

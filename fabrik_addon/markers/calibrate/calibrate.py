@@ -197,11 +197,12 @@ def _used(mapping: Sequence[MappedMarker], clip: Clip) -> tuple[MappedMarker, ..
     """The entries that have a weight; raises CalibrationError if there are none or if one is not in the clip."""
     used = tuple(entry for entry in mapping if entry.weight > 0.0)
     if not used:
-        raise CalibrationError("No mapped marker has a weight: map markers to bones first")
+        raise CalibrationError("No matched marker has a weight: match markers to bones first")
     for entry in used:
         if entry.marker not in clip.names:
             raise CalibrationError(
-                f"Marker {entry.marker!r} is mapped but not in {clip.source or 'the recording'}: leave it out"
+                f"Marker {entry.marker!r} is in the map but not in {clip.source or 'the recording'}: remove it "
+                "from the map"
             )
     return used
 
@@ -251,7 +252,7 @@ def _spread(positions: FloatArray, max_count: int) -> FloatArray:
     """At most `max_count` of the frames on which at least one marker is seen, evenly spread."""
     seen = np.flatnonzero(~np.isnan(positions).any(axis=2).all(axis=1))
     if not len(seen):
-        raise CalibrationError("None of the mapped markers is seen on the frames to calibrate with: choose others")
+        raise CalibrationError("None of the matched markers is seen on the frames to calibrate from: choose others")
     return np.asarray(positions[seen[evenly_spread(len(seen), max_count)]])
 
 

@@ -269,7 +269,7 @@ class FABRIK_OT_check_action(OnBones, Operator):
         else:
             found = left = check_action(context, rig, bones)
         if not found:
-            return f"All limits are kept by {what_plays(rig)}", []
+            return f"No limit is exceeded by {what_plays(rig)}", []
         count = len({int(frame) for breach in found for frame in breach.frames})
         what = "exceeded their limits and were fixed" if self.mend else "exceed their limits"
         return f"{len(found)} bones on {count} frames {what}", [breach.line for breach in left]

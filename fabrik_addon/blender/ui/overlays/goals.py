@@ -217,7 +217,7 @@ def label(view: GoalView, scene: bpy.types.Scene) -> str:
     if view.met or view.goal is Goal.BEND:
         return ""
     text = length_text(view.error, scene)
-    return said("pin {error}", error=text) if view.goal is Goal.PIN else text
+    return said("pin is {error} off", error=text) if view.goal is Goal.PIN else text
 
 
 def labels(rig: bpy.types.Object, scene: bpy.types.Scene) -> list[tuple[GoalView, str]]:
