@@ -162,7 +162,7 @@ def _effective_controls(
             limb = tried[path]
             if limb.error(limb.differences(limb.current_matrices(), here[path])) > _NOTHING * limb.units[0]:
                 found.add(name)
-        held.restore_keys()
+        held.restore()
     return found
 
 

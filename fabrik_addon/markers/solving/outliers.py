@@ -71,7 +71,7 @@ def smooth_jumps(recording: Recording) -> None:
             recording.solve_bridged(part)
         real[frames[_frame_rms(recording, frames) > allowed[frames]]] = True
         real = near_flagged(real, near)
-        recording.restore_keys(frames, before, real[frames])
+        recording.restore(frames, before, real[frames])
 
 
 def _frame_rms(recording: Recording, frames: IntArray) -> FloatArray:
@@ -176,7 +176,7 @@ def reject_outliers(recording: Recording) -> None:
     changed = near_flagged(recording.outliers.any(axis=1), near)[frames]
     # Other frames keep their poses: with so little weight on the course, keypoints on a rig without limits would fold
     # by up to 107 degrees a frame.
-    recording.restore_keys(frames, trusted, ~changed)
+    recording.restore(frames, trusted, ~changed)
     before = recording.bridged
     recording.bridge()
     beside = np.flatnonzero((np.nan_to_num(before) != np.nan_to_num(recording.bridged)).any(axis=(1, 2)))
