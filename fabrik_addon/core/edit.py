@@ -72,8 +72,8 @@ _MARGIN: Final = 0.2
 # A step that does not reduce the cost is shortened to this share, at most this many times; then damping grows by the
 # same factor.
 _SHORTER, _MAX_SHORTER = 0.4, 4
-# The largest number of steps of a change over time, a rotation below which it is finished, and one by which a limit is
-# exceeded, in radians.
+# For a change over time: the largest number of steps, the rotation (radians) below which it is finished, and the
+# rotation beyond a limit from which on the limit stops a joint.
 _MAX_TIMES, _LAST_CHANGE, _STOPPED = 12, 1e-5, 1e-5
 # The cosine above which a limit replaces one that a joint met before.
 _ALIKE: Final = 0.9

@@ -183,8 +183,8 @@ def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> I
 # A foot is on the floor on at least this percentage of a take's frames (60 in a walk, 30 in a run). A sole that is
 # below the floor on fewer frames is only rolling.
 _STANDING: Final = 20.0
-# On stairs, feet are on the lowest step on few frames. If they are lower there by this percentage of the body's size
-# (10 cm on a person), more than any foot rolls, that step is the floor.
+# The lowest step of stairs is touched on few frames. It is the floor if feet are lower there by this percentage of the
+# body's size (10 cm on a person), which is more than any foot rolls.
 _LOWEST: Final = 4.0
 _STEP: Final = 0.04
 # A foot that always stays higher than the other by this share of the body's size (5 cm on a person) is not in contact.

@@ -91,8 +91,8 @@ def hermite(
 def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
     """(F, M, 3) positions with gaps of at most `longest` frames filled; rate: Hz.
 
-    A gap is filled if the marker is seen on both sides. The marker leaves and returns with its visible speeds, which
-    move it off the straight line for a quarter of a second at most.
+    A gap is filled if the marker is seen on both sides. The curve begins and ends with the marker's speeds next to the
+    gap. They move it off the straight line for a quarter of a second at most.
     """
     seen, every = ~np.isnan(positions).any(axis=-1), np.arange(len(positions))[:, None]
     # For each sample, the frames on which its marker was last seen and will next be seen; -1 and F if there is none.

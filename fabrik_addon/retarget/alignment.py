@@ -128,7 +128,7 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
             f"{motion.name!r}: its hips, head, or left and right bones are not known, so its up and forward "
             "directions are unknown: map these bones"
         )
-    # The direction of heads on most frames is up, since the source may lie on a single one.
+    # Up is the axis along which bodies point on most frames, because on a single frame the source may be lying.
     up = _nearest_axis(np.sum([axes.up for axes in known.values()], axis=0))
     if frame is None:
         frame = min(known, key=lambda each: _difference(bodies[each], up, wanted))

@@ -116,7 +116,7 @@ class _Work:
         self.transfer = Transfer(motion, reference.body, skeleton, target, self.pairs, alignment)
         ends = find_ends(motion, reference.body, skeleton, target)
         if is_same_body(reference.body, target, self.pairs, alignment):
-            # The source's contacts already fit.
+            # The contacts of the source already fit the rig.
             settings = replace(settings, plant_feet=False)
         hips = skeleton.names[self.transfer.hips]
         self.legal = Solver(skeleton, [Effector(hips)], limits=limits).problem.legal

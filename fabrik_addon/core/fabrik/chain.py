@@ -20,7 +20,7 @@ NO_CHANGE = 0.01
 # Accuracy of a span, as a share of the chain's length: that of single precision.
 _EXACT = 1e-7
 _MAX_STEPS = 8
-# |u - c|² is 4 for a bone that points back along the chord; it would have no direction halfway.
+# |u - c|² is 4 for a bone that points back along the chord; halfway to the chord, its vector would be zero.
 _MAX_BENT = 4.0 - ROUNDING
 
 

@@ -31,9 +31,10 @@ class _Round(NamedTuple):
 _ROUNDS: Final = (_Round(4.0, 0.05, 0.15), _Round(16.0, 0.05, 0.15), _Round(64.0, 0.1, 0.3))
 # Frames a second for which the jumps above hold; at lower rates people rotate more in a frame.
 _USUAL_RATE: Final = 60.0
-# Largest factor on a frame's RMS, relative to its former RMS, the take's median and the usual noise. Without a bound a
-# kick of 110° at 2,100° a second was reduced by 14°, with this by 4°; with 1.5 a dancer who exceeds the rig's limits
-# kept rotating a foot by 65° in a frame.
+# A jump counts as real, and is not smoothed, if smoothing multiplies the frame's RMS by more than this. The take's
+# median RMS and the usual noise are lower bounds of the former RMS. Without a bound a kick of 110° at 2,100° a second
+# was reduced by 14°, with this by 4°; with 1.5 a dancer who exceeds the rig's limits kept rotating a foot by 65° in a
+# frame.
 _FARTHER: Final = 2.0
 # The mean around a jump uses the frames within this many standard deviations.
 _BESIDE: Final = 2.0
@@ -149,7 +150,7 @@ def reject_outliers(recording: Recording) -> None:
     distances, size = recording.distances(), recording.solver.skeleton.size
     usual = _USUAL_TIMES * np.nan_to_num(usual_distances(distances))
     allowed = np.clip(usual, _ALWAYS_SHARE * size, _NEVER_SHARE * size)
-    # The same samples also shaped the course there, up to its next knot.
+    # These samples also affected the course, up to its next knot.
     near = round(SPACING * recording.rate)
     frames = np.flatnonzero(near_flagged((distances > allowed).any(axis=1), near))
     if not len(frames):

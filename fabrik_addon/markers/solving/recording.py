@@ -80,7 +80,7 @@ class Recording:
         """
         at_rest = self.rest_weights[frames]
         counts = self.prior_weights[frames] + at_rest
-        # The weighted mean of the expected rotation and no rotation.
+        # The weighted mean of the expected rotation and the rest rotation.
         share = (at_rest / np.maximum(counts, TINY))[..., None]
         expected = self.expected[frames]
         expected = np.where(expected[..., :1] < 0.0, -expected, expected) * (1.0 - share)
