@@ -110,7 +110,7 @@ class Goals:
     ) -> None:
         self._motion, self._alignment, self._settings = transfer.motion, transfer.alignment, settings
         self._plans: dict[str, FootPlan] = {}
-        # Bones of the source that hands touch, and the rig's.
+        # Pairs of bones that hands may touch: the source's and the rig's.
         self._touched: list[tuple[int, int]] = []
         self._leg = leg_length(target)
         self.floor = Floor.of(target, {end.name: end.sole for end in ends if end.sole is not None})
