@@ -114,7 +114,7 @@ _LEAST: Final = 1e-4
 
 
 def without_self_collisions(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
-    """The tree with self-collisions of a person's body removed; unchanged if there are none, and for other rigs.
+    """The tree with self-collisions of a person's body removed. Trees without self-collisions and other rigs stay.
 
     Feet keep their position and rotation. Hands and head keep theirs up to the surface of the body. Changes are
     smoothed over time.

@@ -124,7 +124,7 @@ def contacts_near(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
 def _contact(
     foot: str, point_contacts: list[PointContact], frames: FloatArray, heights: Mapping[tuple[str, str], FloatArray]
 ) -> Contact:
-    """Combine contacts of a foot's points into one, with those of its ankle and its ball.
+    """The contact of a foot, from the contacts of its points; it includes those of its ankle and its ball.
 
     heights: (F,) height of each point, by bone and end.
     """
