@@ -142,17 +142,17 @@ def bend_straight_limbs(
         for body in hinges:
             limit = problem.body_limits[body]
             if limit is not None:
-                present = array.quaternion(pose.local[straight, body])
-                local[straight, body] = array.stack([limit.bent_inward(array, present, _BEND)], len(straight))[:, 0]
+                current = array.quaternion(pose.local[straight, body])
+                local[straight, body] = array.stack([limit.bent_inward(array, current, _BEND)], len(straight))[:, 0]
         if hinges:
             continue
         axis = pose.orientations[straight, run[0], :, 0]
         place = limbs.get(tuple(run))
         if place is not None and poles is not None:
             line = problem.poles.axis(place, pose)[0][straight]
-            wish = poles[straight, problem.bend_limbs[place].effector] - pose.heads[straight, run[0]]
-            about = cross(line, wish)
-            clear = lengths(about) > CLEAR * lengths(wish)
+            to_pole = poles[straight, problem.bend_limbs[place].effector] - pose.heads[straight, run[0]]
+            about = cross(line, to_pole)
+            clear = lengths(about) > CLEAR * lengths(to_pole)
             axis = np.where(clear[:, None], about / np.maximum(lengths(about), TINY)[:, None], axis)
         for number, body in enumerate(run):
             angle = _BEND * (1.0 if number == 0 else -2.0 / (len(run) - 1))

@@ -154,12 +154,12 @@ class Solver:
         return solution
 
     def _repair(self, solution: Solution, start: Start, targets: Targets) -> Iterator[bool]:
-        def from_neighbour(frame: int, rotations: FloatArray, root: FloatArray) -> Solution:
+        def from_neighbor(frame: int, rotations: FloatArray, root: FloatArray) -> Solution:
             own = start.part(slice(frame, frame + 1))
             begun = Start(rotations[None], root[None] if self.free_root else own.roots)
             return refine_frame(self.problem, begun, targets.part(slice(frame, frame + 1)))
 
-        return repair_pops(solution, targets.positions, from_neighbour)
+        return repair_pops(solution, targets.positions, from_neighbor)
 
     def _targets(
         self,

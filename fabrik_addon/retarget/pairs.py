@@ -135,17 +135,17 @@ def _pairs(bones: object) -> tuple[Pair, ...]:
     return tuple(_pair(bone, told) for bone, told in bones.items())
 
 
-def _pair(bone: str, told: object) -> Pair:
-    if isinstance(told, str):
-        return Pair(bone, told)
-    if not isinstance(told, dict) or not isinstance(told.get("source"), str):
-        raise MapError(f"bone {bone!r}: it must be a bone's name or an object with 'source', not {shown(told)}")
-    before, share = told.get("before", ""), told.get("share", 1.0)
+def _pair(bone: str, value: object) -> Pair:
+    if isinstance(value, str):
+        return Pair(bone, value)
+    if not isinstance(value, dict) or not isinstance(value.get("source"), str):
+        raise MapError(f"bone {bone!r}: it must be a bone's name or an object with 'source', not {shown(value)}")
+    before, share = value.get("before", ""), value.get("share", 1.0)
     if not isinstance(before, str) or isinstance(share, bool) or not isinstance(share, int | float):
         raise MapError(f"bone {bone!r}: 'before' must be a bone's name and 'share' a number")
     if not 0.0 <= share <= 1.0:
         raise MapError(f"bone {bone!r}: the share is {share}: it must be from 0 to 1")
-    return Pair(bone, told["source"], before, float(share))
+    return Pair(bone, value["source"], before, float(share))
 
 
 def _as_json(pair: Pair) -> object:

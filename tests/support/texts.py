@@ -73,8 +73,8 @@ def drawn():
 
 
 def fixed(node):
-    """The fixed texts that an expression may have as values, without parts of joined texts."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+    """The fixed texts that an expression may have as values, without parts of joined texts and idnames of operators."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and not node.value.startswith("fabrik."):
         yield node.value
     if isinstance(node, ast.Tuple):
         yield from (text for each in node.elts for text in fixed(each))

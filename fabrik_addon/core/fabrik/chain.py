@@ -19,9 +19,9 @@ NO_CHANGE = 0.01
 
 # Accuracy of a span, as a share of the chain's length: that of single precision.
 _EXACT = 1e-7
-_MOST_STEPS = 8
+_MAX_STEPS = 8
 # |u - c|² is 4 for a bone that points back along the chord; it would have no direction halfway.
-_MOST_BENT = 4.0 - ROUNDING
+_MAX_BENT = 4.0 - ROUNDING
 
 
 @dataclass
@@ -134,13 +134,13 @@ def reach_directly(backend: Backend, chain: Chain, target: Vector) -> Condition:
 
 
 def reach_by_sweeps(
-    backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, most: int, open_frames: IntArray
+    backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, max_sweeps: int, open_frames: IntArray
 ) -> None:
-    """Run Algorithm 1 until the tip is within `tolerance`, the tip stops moving, or `most` sweeps are done.
+    """Run Algorithm 1 until the tip is within `tolerance`, the tip stops moving, or `max_sweeps` sweeps are done.
 
     open_frames: (N,) the frames that are solved.
     """
-    for _ in range(most):
+    for _ in range(max_sweeps):
         if not len(open_frames):
             return
         part, wanted = chain.part(backend, open_frames), backend.take(target, open_frames)
@@ -298,7 +298,7 @@ def scale_to_chord(
     chord = first_direction(backend, span, points[1] - root, points[1] - root)
     bends = [(b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)]
     wanted = (target - root).length
-    squares = [backend.minimum(bend.length_squared, _MOST_BENT) for bend in bends]
+    squares = [backend.minimum(bend.length_squared, _MAX_BENT) for bend in bends]
     search = _Search(chord, bends, squares, wanted, wanted * 0.0 + 1.0, wanted * 0.0, wanted * 0.0 + math.inf)
     square, steps = _find_bend(backend, search, span, distances)
     arms = _arms(backend, chord, bends, distances, square)
@@ -390,7 +390,7 @@ def _find_bend(backend: Backend, search: _Search, span: Vector, distances: Seque
     frames = backend.frames_where(search.wanted >= 0.0)
     count = len(frames)
     tip, slope = search.unbent(span, distances)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         missed = backend.absolute(tip.length - search.wanted) > near
         left = backend.frames_where(missed)
         if not len(left):

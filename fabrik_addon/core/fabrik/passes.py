@@ -342,7 +342,7 @@ def rotation_vector(backend: Backend, rotation: Quaternion) -> Vector:
     return axis * backend.select(rotation.w < 0, -scale, scale)
 
 
-def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, most: int, at_once: int = 1) -> None:
+def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, max_sweeps: int, at_once: int = 1) -> None:
     """Sweep F frames in place until each is solved, stops moving, or reaches the largest number of sweeps.
 
     at_once: the number of sweeps between two checks.
@@ -351,14 +351,14 @@ def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, mos
     rest = state.pose.local.copy()
     bound = np.zeros(rest.shape[:2], dtype=bool)
     times = 1 if goals.loops else at_once
-    for done in range(0, most, times):
+    for done in range(0, max_sweeps, times):
         pose, before = _after_sweeps(passes, bodies, goals, part, rest[frames], bound, times), part.residual
         residual = goals.residual(pose, part.wanted)
         part = replace(part, pose=pose, residual=residual, iterations=part.iterations + times)
         moved = lengths(residual - before) > NO_CHANGE * part.tolerances
         part.stationary = ~(moved & (part.weights > 0.0)).any(axis=1)
         is_going = part.unmet() & ~part.stationary
-        if not is_going.all() and done + times < most:
+        if not is_going.all() and done + times < max_sweeps:
             going = np.flatnonzero(is_going)
             state.put(frames, part)
             frames, part, bound = frames[going], part.part(going), bound[going]

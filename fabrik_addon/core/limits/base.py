@@ -45,8 +45,8 @@ class Limit(ABC):
         """The rotation at a share of the range of a limit with one axis; if the range is free, from -π to π."""
         raise NotImplementedError
 
-    def bent_inward(self, backend: Backend, rotation: Quaternion, most: Scalar) -> Quaternion:
-        """A rotation bent by at most `most` radians toward the middle of the range."""
+    def bent_inward(self, backend: Backend, rotation: Quaternion, max_angle: Scalar) -> Quaternion:
+        """A rotation bent by at most `max_angle` radians toward the middle of the range."""
         raise NotImplementedError
 
 

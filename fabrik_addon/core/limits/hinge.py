@@ -74,10 +74,10 @@ class Hinge(Limit):
         low, high = self.ends if self.bounded else (-pi, pi)
         return self.turned(backend, low + (high - low) * share)
 
-    def bent_inward(self, backend: Backend, rotation: Quaternion, most: Scalar) -> Quaternion:
+    def bent_inward(self, backend: Backend, rotation: Quaternion, max_angle: Scalar) -> Quaternion:
         """The rotation, moved toward the middle of the range."""
         angle = self.angle(backend, rotation)
-        return self.turned(backend, angle + backend.clamp(self.middle - angle, -most, most))
+        return self.turned(backend, angle + backend.clamp(self.middle - angle, -max_angle, max_angle))
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """The component about the axis, clamped to the range."""

@@ -41,9 +41,9 @@ class Poles:
 
         The angle is reduced to zero where middle or pole are almost on the line, since it would jump there.
         """
-        axis, length, side, wish = self._frame(place, pose, poles)
-        angle = np.arctan2((axis * cross(side, wish)).sum(axis=-1), (side * wish).sum(axis=-1))
-        clear = np.minimum(lengths(side), lengths(wish)) / np.maximum(length * CLEAR, TINY)
+        axis, length, side, to_pole = self._frame(place, pose, poles)
+        angle = np.arctan2((axis * cross(side, to_pole)).sum(axis=-1), (side * to_pole).sum(axis=-1))
+        clear = np.minimum(lengths(side), lengths(to_pole)) / np.maximum(length * CLEAR, TINY)
         return np.where(np.isnan(angle) | (length <= TINY), 0.0, angle * np.minimum(clear, 1.0))
 
     def axis(self, place: int, pose: Pose) -> tuple[FloatArray, FloatArray]:
@@ -57,13 +57,13 @@ class Poles:
         """(F, P, D) how much the columns reduce the residual while the limb's line is fixed."""
         rows = np.zeros((len(pose.root), len(self.limbs), self._bodies.columns))
         for place, limb in enumerate(self.limbs):
-            axis, _, side, wish = self._frame(place, pose, poles)
+            axis, _, side, to_pole = self._frame(place, pose, poles)
             middle = np.array(limb.middle)
             shifts = self._bodies.shifts(pose, motions, pose.heads[:, middle], middle)
             base = np.array(limb.bodies[:1])
             moved = (shifts - self._bodies.shifts(pose, motions, pose.heads[:, base], base)).sum(axis=1)
             about = cross(axis, side) / np.maximum((side * side).sum(axis=-1), TINY)[:, None]
-            seen = ~np.isnan(wish).any(axis=-1) & (lengths(side) > TINY)
+            seen = ~np.isnan(to_pole).any(axis=-1) & (lengths(side) > TINY)
             rows[:, place] = np.where(seen[:, None], (about[:, None] @ moved)[:, 0], 0.0)
         return rows * self.sizes[:, None]
 
@@ -74,5 +74,5 @@ class Poles:
         limb = self.limbs[place]
         base, (axis, length) = pose.heads[:, limb.bodies[0]], self.axis(place, pose)
         side = (pose.heads[:, list(limb.middle)] - base[:, None]).sum(axis=1)
-        wish = poles[:, limb.effector] - base
-        return axis, length, *(arm - axis * (arm * axis).sum(axis=-1, keepdims=True) for arm in (side, wish))
+        to_pole = poles[:, limb.effector] - base
+        return axis, length, *(arm - axis * (arm * axis).sum(axis=-1, keepdims=True) for arm in (side, to_pole))

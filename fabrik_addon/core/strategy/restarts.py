@@ -15,7 +15,7 @@ _STEPS = 25
 # With more than this many target numbers per degree of freedom no other pose fits: for a walk with 31 skin markers on
 # 19 degrees of freedom restarts took six times as long without any gain. A person with 22 exact points has a ratio of
 # 1.2, a robot's hand of 4 hinges 1.5.
-_MOST_ASKED = 2.0
+_MAX_TRIED = 2.0
 # Another pose than the start's is only worth a jump if it is clearly nearer: 5 % in Σ weight · distance².
 _CLEAR_GAIN = 0.95
 
@@ -70,7 +70,7 @@ def _stuck(problem: Problem, start: Start, state: State) -> IntArray:
         return frames[:0]
     weights = state.weights[frames]
     beyond = problem.is_beyond_lengths(state.wanted.points[frames], weights, start.roots[frames])
-    return frames[~beyond & problem.fits_freedom(weights, _MOST_ASKED)]
+    return frames[~beyond & problem.fits_freedom(weights, _MAX_TRIED)]
 
 
 def _nearest_poses(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:

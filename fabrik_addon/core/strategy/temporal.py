@@ -80,12 +80,12 @@ class _Repair:
 
     def at(self, frame: int) -> bool:
         """Repair the change between the previous frame and this one from whichever side is better."""
-        present = self._jump_around(frame, frame)
-        if present <= FARTHER and not _failed(self.solution.status[frame]):
+        current = self._jump_around(frame, frame)
+        if current <= FARTHER and not _failed(self.solution.status[frame]):
             return False
         frames = len(self.solution.status)
         ways = (range(frame, min(frame + LONGEST_SPAN, frames)), range(frame - 1, max(frame - LONGEST_SPAN, -1), -1))
-        found = [(poses, left) for poses, left in map(self._continued_to_join, ways) if poses and left <= present]
+        found = [(poses, left) for poses, left in map(self._continued_to_join, ways) if poses and left <= current]
         best = min(found, key=lambda found: (max(found[1], FARTHER), len(found[0])), default=({}, 0.0))[0]
         self._put(best)
         return bool(best)
@@ -137,8 +137,8 @@ class _Repair:
         return poses, left
 
     def _no_worse(self, frame: int, one: Solution) -> bool:
-        missed, present = np.nansum(one.errors), np.nansum(self.solution.errors[frame])
-        return bool(one.status == Status.SOLVED or missed <= present * _NO_WORSE + _ROUNDING)
+        missed, current = np.nansum(one.errors), np.nansum(self.solution.errors[frame])
+        return bool(one.status == Status.SOLVED or missed <= current * _NO_WORSE + _ROUNDING)
 
     def _jump(self, solution: Solution, targets: FloatArray) -> float:
         return float(jumps(solution, targets).max(initial=0.0))

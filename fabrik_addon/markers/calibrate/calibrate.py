@@ -188,9 +188,9 @@ def positions_of(clip: Clip, mapping: Sequence[MappedMarker]) -> FloatArray:
     return np.array(clip.positions[:, [clip.names.index(entry.marker) for entry in mapping]])
 
 
-def spread_places(count: int, most: int) -> IntArray:
-    """At most `most` indices into a list of `count` items, evenly spread."""
-    return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(np.int64))
+def evenly_spread(count: int, max_count: int) -> IntArray:
+    """At most `max_count` indices into a list of `count` items, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(max_count, count)).round().astype(np.int64))
 
 
 def _used(mapping: Sequence[MappedMarker], clip: Clip) -> tuple[MappedMarker, ...]:
@@ -248,12 +248,12 @@ def _reference(positions: FloatArray, frames: tuple[int, int] | None, statures: 
     return _spread(positions[np.sort(still)], _REFERENCE_FRAMES)
 
 
-def _spread(positions: FloatArray, most: int) -> FloatArray:
-    """At most `most` of the frames on which at least one marker is seen, evenly spread."""
+def _spread(positions: FloatArray, max_count: int) -> FloatArray:
+    """At most `max_count` of the frames on which at least one marker is seen, evenly spread."""
     seen = np.flatnonzero(~np.isnan(positions).any(axis=2).all(axis=1))
     if not len(seen):
         raise CalibrationError("None of the matched markers is seen on the frames to calibrate from: choose others")
-    return np.asarray(positions[seen[spread_places(len(seen), most)]])
+    return np.asarray(positions[seen[evenly_spread(len(seen), max_count)]])
 
 
 def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArray) -> Calibration:

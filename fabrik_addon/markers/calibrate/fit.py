@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -105,7 +105,8 @@ class Fit:
         """The prior on the pose, for markers with this noise."""
         return self.expected.prior(self.noise)
 
-    def _solver(self, options: Options) -> Solver:
+    def solver(self, options: Options = _NEARBY) -> Solver:
+        """A solver for the markers, with a free root."""
         return Solver(self.skeleton, self._effectors, limits=self.limits, root="FREE", options=options)
 
     def solve(
@@ -117,11 +118,9 @@ class Fit:
         """
         targets = positions * self.scale
         if start is None:
-            return self._solver(_OPTIONS).solve(targets, weights=weights, prior=self.prior)
+            return self.solver(_OPTIONS).solve(targets, weights=weights, prior=self.prior)
         rotations, roots = start.rotations, start.root_location
-        return self._solver(_NEARBY).solve(
-            targets, weights=weights, start=rotations, start_location=roots, prior=self.prior
-        )
+        return self.solver().solve(targets, weights=weights, start=rotations, start_location=roots, prior=self.prior)
 
     def points(self, solution: Solution) -> FloatArray:
         """(F, M, 3) marker positions in the poses."""
@@ -161,13 +160,13 @@ class Fit:
         rotations[:, self.bodies] = product(quaternion_from_rotation_vector(local), rotations[:, self.bodies])
         return rotations
 
-    def open_directions(self, solution: Solution, push: FloatArray) -> FloatArray:
+    def open_directions(self, solution: Solution, push: FloatArray, legal: Legal) -> FloatArray:
         """(F, B, 3, 3) projectors onto the rotations that limits allow for bodies that are pushed along (F, B, 3).
 
         The part of a small rotation along the push that the limits remove is the normal of the active limit. A second
         round finds the other limit at a corner.
         """
-        carried, legal = self.carried(solution), self._solver(_NEARBY).problem.legal
+        carried = self.carried(solution)
         tangents = np.broadcast_to(np.eye(3), (*push.shape, 3)).copy()
         for _ in range(2):
             along = times(tangents, push)
@@ -323,6 +322,8 @@ _DAMPING: Final = 1e-6
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.01
 
+# Local rotations (F, J, 4) inside the limits that are nearest to given ones.
+Legal: TypeAlias = Callable[[FloatArray], FloatArray]
 # A search in small steps: yields an upper bound of the share done, and returns a fit with its poses.
 Search: TypeAlias = Generator[float, None, tuple[Fit, Solution]]
 
@@ -371,7 +372,7 @@ def _search(
     poses: to start from; None: rest. robust: give outliers almost no weight and estimate the noise from the data.
     """
     weights = np.where(np.isnan(positions).any(axis=2), 0.0, fit.weights)
-    solution = fit.solve(positions, weights, poses)
+    solution, legal = fit.solve(positions, weights, poses), fit.solver().problem.legal
     for done in range(_ROUNDS):
         yield done / _ROUNDS
         if robust:
@@ -382,7 +383,7 @@ def _search(
             fit = replace(fit, off=float(np.sqrt(np.nanmean(usual**2))) / MEDIAN_DISTANCE)
         yield (done + 0.5) / _ROUNDS
         before = _objective(fit, solution, positions, weights, shared)
-        step, joints = _step(fit, solution, positions, weights, shared)
+        step, joints = _step(fit, solution, positions, weights, shared, legal)
         for share in (1.0, 0.4):
             trial = _changed(fit, shared, share * step)
             start = replace(
@@ -429,7 +430,7 @@ def _changed(fit: Fit, shared: Sequence[Shared], step: FloatArray) -> Fit:
 
 
 def _step(
-    fit: Fit, solution: Solution, positions: FloatArray, weights: FloatArray, shared: Sequence[Shared]
+    fit: Fit, solution: Solution, positions: FloatArray, weights: FloatArray, shared: Sequence[Shared], legal: Legal
 ) -> tuple[FloatArray, FloatArray]:
     """(P,) step of the shared parameters; (F, B + 1, 3) rotation vectors of the bodies and the root's translation."""
     frames, markers = weights.shape
@@ -442,7 +443,7 @@ def _step(
     to_expected[:, :-1] = times(fit.carried(solution), fit.from_expected(solution)[:, fit.bodies])
     pulls = (weights[..., None] * residuals).reshape(frames, 1, -1)
     push = (pulls @ joints.reshape(frames, 3 * markers, -1)).reshape(held.shape) + held * to_expected
-    tangents = fit.open_directions(solution, push[:, :-1])
+    tangents = fit.open_directions(solution, push[:, :-1], legal)
     joints[:, :, :-1] = np.swapaxes(np.swapaxes(joints[:, :, :-1], 1, 2) @ tangents, 1, 2)
     to_expected[:, :-1] = times(tangents, to_expected[:, :-1])
     held, to_expected = held.reshape(frames, -1), to_expected.reshape(frames, -1)

@@ -14,7 +14,7 @@ from .marker_map import MappedMarker
 from .marker_sets import PRESETS, Preset
 from .words import meaning_of_words
 
-__all__ = ["PRESETS", "Matched", "NamingError", "is_unlabelled", "is_virtual", "match", "parts_of", "recognise"]
+__all__ = ["PRESETS", "Matched", "NamingError", "is_unlabelled", "is_virtual", "match", "parts_of", "recognize"]
 
 _TOKEN: Final = re.compile(r"3[dD]\b|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 # Japanese and Chinese labels; long words before words that they contain.
@@ -132,16 +132,16 @@ def is_named(label: str) -> bool:
     return not is_unlabelled(label) and not is_virtual(label)
 
 
-def recognise(labels: Iterable[str]) -> str | None:
+def recognize(labels: Iterable[str]) -> str | None:
     """The key of the preset that contains most of the labels; None if none contains three.
 
     On a tie, the preset of which a larger share is used.
     """
     names = list(labels)
-    return _recognised(_Reader(names), names)
+    return _recognized(_Reader(names), names)
 
 
-def _recognised(reader: _Reader, labels: Sequence[str]) -> str | None:
+def _recognized(reader: _Reader, labels: Sequence[str]) -> str | None:
     known = {
         key: len({reader.in_preset(label, preset) for label in labels} - {None}) for key, preset in PRESETS.items()
     }
@@ -157,7 +157,7 @@ def body_labels(labels: Sequence[str]) -> int:
 def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
     """The side ("L", "R" or "") and landmark of each label of one person that names one."""
     reader = _Reader(labels)
-    key = _recognised(reader, labels)
+    key = _recognized(reader, labels)
     found = {label: reader.meaning(label, PRESETS[key] if key else None) for label in labels}
     return {label: meaning[:2] for label, meaning in found.items() if meaning is not None}
 
@@ -196,7 +196,7 @@ def match(
     if preset is not None and preset not in PRESETS:
         raise NamingError(f"there is no marker set {preset!r}: choose from {', '.join(PRESETS)}")
     reader = _Reader(labels)
-    key = preset or _recognised(reader, labels)
+    key = preset or _recognized(reader, labels)
     body = None if rest is None else RigBody(parts, rest)
     markers: list[MappedMarker] = []
     taken: set[_Meaning] = set()

@@ -100,7 +100,7 @@ _OUTLYING: Final = 2.0
 # Weight of the course on frames with such samples: enough to keep bones from folding.
 _EXPECTED: Final = 0.05
 # If fewer than this share of a frame's markers would remain, all of them are used.
-_LEAST_INLIERS: Final = 0.5
+_MIN_INLIERS: Final = 0.5
 # A sample is flung if, for up to this many frames, it is farther from the median of the seven frames around it than
 # this share of the size (10 cm on a person), and farther than a striking hand moves (400 m/s² for a person's size).
 _REACH: Final = 3
@@ -167,10 +167,10 @@ def reject_outliers(recording: Recording) -> None:
         solution.root_location[filled] = fill_points(solution.root_location, good, recording.rate)[filled]
     for factor in _TOLERANCES:
         weights = outlier_weights(recording.distances(frames), factor * allowed) * recording.weights
-        recording.solve_again(frames, weights, recording.targets[frames], far=True)
+        recording.solve_again(frames, weights, recording.targets[frames], is_far=True)
     wrong = recording.distances(frames) > _OUTLYING * allowed
     left = (recording.seen[frames] & ~wrong).sum(axis=1)
-    enough = left >= _LEAST_INLIERS * recording.seen[frames].sum(axis=1)
+    enough = left >= _MIN_INLIERS * recording.seen[frames].sum(axis=1)
     recording.outliers[frames] = wrong & enough[:, None]
     changed = near_flagged(recording.outliers.any(axis=1), near)[frames]
     # With so little weight on the course, keypoints on a rig without limits folded by 107 degrees a frame.
@@ -180,4 +180,4 @@ def reject_outliers(recording: Recording) -> None:
     beside = np.flatnonzero((np.nan_to_num(before) != np.nan_to_num(recording.bridged)).any(axis=(1, 2)))
     frames = np.union1d(frames[changed], beside)
     recording.expected[frames] = recording.solution.rotations[frames]
-    recording.solve_bridged(frames, far=True)
+    recording.solve_bridged(frames, is_far=True)

@@ -66,17 +66,17 @@ class Recording:
         """(N, E) weights of the bridged targets on some frames."""
         return np.asarray(self.weights * np.where(self.close[frames], _BRIDGED_WEIGHT, 1.0))
 
-    def solve_bridged(self, frames: Any, *, far: bool = False) -> None:
+    def solve_bridged(self, frames: Any, *, is_far: bool = False) -> None:
         """Solve some frames again from their current poses, with all visible or bridged samples.
 
-        far: see `solve_again`.
+        is_far: see `solve_again`.
         """
-        self.solve_again(frames, self.sample_weights(frames), self.bridged[frames], far=far)
+        self.solve_again(frames, self.sample_weights(frames), self.bridged[frames], is_far=is_far)
 
-    def solve_again(self, frames: Any, weights: FloatArray, targets: FloatArray, *, far: bool = False) -> None:
+    def solve_again(self, frames: Any, weights: FloatArray, targets: FloatArray, *, is_far: bool = False) -> None:
         """Solve some frames again from their current poses.
 
-        weights: (N, E). targets: (N, E, 3). far: the new poses may be far from the current ones.
+        weights: (N, E). targets: (N, E, 3). is_far: the new poses may be far from the current ones.
         """
         at_rest = self.rest_weights[frames]
         counts = self.prior_weights[frames] + at_rest
@@ -86,7 +86,7 @@ class Recording:
         expected = np.where(expected[..., :1] < 0.0, -expected, expected) * (1.0 - share)
         expected[..., :1] += share
         expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
-        solver = self._solve_by_passes if far else self._nearby
+        solver = self._solve_by_passes if is_far else self._nearby
         start, heads = self.solution.rotations[frames], self.solution.root_location[frames]
         prior = PosePrior(expected, counts)
         found = solver.solve(targets, start=start, start_location=heads, weights=weights, prior=prior)
