@@ -9,7 +9,7 @@ from bpy.types import Context, Operator
 
 from ...settings.rig import ASIDE, POINTS, FabrikRig, rig_settings
 from ...settings.why_not import named, of_a_rig, why_no_own_targets
-from .base import Bones, Done, OnBones, OnRig, bones_of, keyword
+from .base import Bones, Done, OnBones, OnRig, keyword
 
 _PINNING = (
     ("TOGGLE", "Toggle", "Unpin the bones if all of them are pinned, otherwise pin them"),
@@ -62,7 +62,7 @@ class FABRIK_OT_own_targets(OnRig, Operator):
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...goals.effectors import own_targets
 
-        return f"{rig.name!r} now has {len(own_targets(rig))} targets of its own", []
+        return f"{rig.name!r} now has its own targets: {len(own_targets(rig))}", []
 
 
 class FABRIK_OT_remove_effector(OnRig, Operator):
@@ -109,6 +109,7 @@ class FABRIK_OT_pin(OnBones, Operator):
     )
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+        from ....core.errors import bones_of
         from ...goals.effectors import is_pinned, pin_bones, unpin_bones
         from ...rig.armature import check_editable
 

@@ -57,10 +57,11 @@ class FABRIK_OT_key_pose(OnRig, Operator):
     bones: _KEY_BONES
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ....core.errors import bones_of
         from ...posing.key_pose import key_pose
 
         keyed = key_pose(context, rig, self.given("bones").get("bones", rig_settings(rig).key_bones))
-        return f"Keyed {len(keyed)} bones on frame {context.scene.frame_current}", []
+        return f"Keyed {bones_of(len(keyed))} on frame {context.scene.frame_current}", []
 
 
 class FABRIK_OT_snap_targets(OnRig, Operator):
@@ -80,7 +81,7 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
         from ...posing.snap_targets import snap_targets
 
         count, stays = snap_targets(context, rig, clamp=self.clamp)
-        return f"Snapped {count} targets to the pose", stays
+        return f"Targets snapped to the pose: {count}", stays
 
 
 class FABRIK_OT_keep_pose(OnRig, Operator):
