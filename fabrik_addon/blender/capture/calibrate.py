@@ -116,9 +116,11 @@ class CalibrationResult:
     def lines(self) -> tuple[str, str, str]:
         """The result in short lines: errors, scale and detected pose."""
         name, distance = self.worst
+        height = f"{100.0 * abs(self.lift):.1f}"
+        moved = f"moved up by {height} cm" if self.lift > 0.0 else f"moved down by {height} cm"
         return (
             f"RMS {1000.0 * self.rms:.1f} mm, worst {name} {1000.0 * distance:.1f} mm",
-            f"scaled by {self.scale:.4g}" + (f", moved up by {100.0 * self.lift:.1f} cm" if self.lift else ""),
+            f"scaled by {self.scale:.4g}" + (f", {moved}" if self.lift else ""),
             f"detected pose: {_POSES[self.pose]}",
         )
 
