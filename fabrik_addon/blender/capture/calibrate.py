@@ -127,7 +127,7 @@ class CalibrationResult:
     @property
     def line(self) -> str:
         """The result in one line."""
-        return f"{self.markers} markers{of_take(self.take)} calibrated: {', '.join(self.lines)}"
+        return f"{self.markers} markers{of_take(self.take)} calibrated: {'; '.join(self.lines)}"
 
 
 def calibrate_markers_steps(
