@@ -236,10 +236,10 @@ def _node_tree(owner: bpy.types.Material | bpy.types.World) -> bpy.types.NodeTre
     return owner.node_tree
 
 
-def _painted(name: str, colour: tuple[float, float, float]) -> bpy.types.Material:
+def _painted(name: str, color: tuple[float, float, float]) -> bpy.types.Material:
     material = bpy.data.materials.new(name)
     shader = _node_tree(material).nodes["Principled BSDF"]
-    shader.inputs["Base Color"].default_value = (*colour, 1.0)
+    shader.inputs["Base Color"].default_value = (*color, 1.0)
     shader.inputs["Roughness"].default_value = 0.8
     return material
 

@@ -62,7 +62,7 @@ _COMPLIANCE: Final = 1e-9
 # Radians: the largest rotation of a joint in a step, and a step below which a frame is finished.
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
 # Radians: own poses that exceed a limit by less count as inside.
-_MAX_EXTRAPOLATION: Final = 1e-6
+_LIMIT_TOLERANCE: Final = 1e-6
 # The largest number of steps: from the start, and for a move of the mouse, which continues from the last one.
 _MAX_STEPS, _STEPS_FROM_NEAR = 30, 4
 # Frames: the standard deviation of the Gaussian that smooths a change over time. 5 instead of 3 is not smoother.
@@ -72,8 +72,8 @@ _MARGIN: Final = 0.2
 # A step that does not reduce the cost is shortened to this share, at most this many times; then damping grows by the
 # same factor.
 _SHORTER, _MAX_SHORTER = 0.4, 4
-# The largest number of steps of a change over time, a rotation below which it is finished, and one by which a limit is
-# exceeded, in radians.
+# For a change over time: the largest number of steps, the rotation (radians) below which it is finished, and the
+# rotation beyond a limit from which on the limit stops a joint.
 _MAX_TIMES, _LAST_CHANGE, _STOPPED = 12, 1e-5, 1e-5
 # The cosine above which a limit replaces one that a joint met before.
 _ALIKE: Final = 0.9
@@ -177,10 +177,10 @@ class EditSolver:
     def over_time(self, targets: FloatArray, rotations: FloatArray, frames: FloatArray, ease: float) -> EditPoses:
         """Poses for targets on some of the frames; on the others, the change fades in and out smoothly.
 
-        It takes no account of self-collision, which would need jumps to avoid.
+        Self-collision is ignored, because avoiding it would need jumps.
 
-        targets: (F, E, 3) and rotations: (F, E, 4), armature space; NaN for none. frames: (F,) their times, rising.
-        ease: over how many of these the change fades.
+        targets: (F, E, 3) and rotations: (F, E, 4), armature space; NaN for none. frames: (F,) increasing frame
+        numbers. ease: the number of frames over which the change fades.
         """
         block = self._whole
         found = block.over_time(targets, rotations, frames, ease)
@@ -425,7 +425,7 @@ class _Limits:
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
         # A hinge can only rotate about its axis, and other rotations are rounding errors.
         is_hinge = np.array([limit is not None and limit.rotation_axis is not None for limit in limits])
-        away[is_hinge | (lengths(away) < _MAX_EXTRAPOLATION)] = 0.0
+        away[is_hinge | (lengths(away) < _LIMIT_TOLERANCE)] = 0.0
         self._is_beyond = bool(away.any())
         self._beyond = quaternion_from_rotation_vector((1.0 - shares)[:, None, None] * away)
         self._turns = matrix_from_quaternion(self._beyond)
@@ -472,7 +472,7 @@ class _Stops:
         return change
 
     def met(self, change: FloatArray, turned: FloatArray) -> FloatArray:
-        """Add the joints that limits stop; returns (F, D) what limits allow of a change: rotation vectors (F, B, 3)."""
+        """Add the joints that limits stop; returns the allowed part (F, D) of a change, rotation vectors (F, B, 3)."""
         bodies = self._bodies
         allowed = change.copy()
         allowed[:, : bodies.turning] = bodies.columns_of(turned)
@@ -529,7 +529,7 @@ def _mean(change: FloatArray) -> FloatArray:
 
 
 def between(found: EditPoses, knots: IntArray, rotations: FloatArray, roots: FloatArray) -> EditPoses:
-    """Poses of all F frames near to those found for K of them: the change is interpolated linearly.
+    """Poses of all F frames from those found for K of them; the change is interpolated linearly.
 
     knots: (K,) increasing frames, with the first and the last among them. rotations: (F, J, 4), roots: (F, 3) before
     the change. The errors are empty.

@@ -17,16 +17,16 @@ from .rest_body import BodyAxes, Palm, RestBody, length, signed_angle, square, u
 
 # If a hinge is bent by fewer degrees at rest, the bend does not show its axis.
 _VISIBLE_BEND: Final = 3.0
-# Least cosine (45 degrees) between a bone's Y axis and its limb.
+# The smallest cosine (45 degrees) between a bone's Y axis and its limb.
 ALONG: Final = 0.7
-# Least sine (12 degrees) between a bone and the direction of its bend; at less, that direction is undefined.
+# The smallest sine (12 degrees) between a bone and the direction of its bend; below it, that direction is undefined.
 _SQUARE: Final = 0.2
 # Degrees: the forearm's largest pronation (AAOS); more at rest means that the palm was not recognized.
 _MAX_PRONATION: Final = 80.0
 
 
 class UnplacedError(Exception):
-    """The reason why a bone cannot be limited."""
+    """The directions of a bone's joint are unknown, so it cannot be limited; the message is the reason."""
 
 
 @dataclass(frozen=True, eq=False)

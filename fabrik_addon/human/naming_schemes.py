@@ -80,7 +80,7 @@ class _Parts(NamedTuple):
 def role_of(bone_name: str) -> Role | None:
     """The role of a bone from its own name; None if unknown.
 
-    Rigify's spine can only be recognized among its neighbours: see `match`.
+    Rigify's spine can only be recognized among its neighbors: see `match`.
     """
     parts = _split_name(bone_name)
     if parts is None or bone_name in _VERTEBRAE:
@@ -202,6 +202,6 @@ def _number_thumbs(roles: dict[str, Role]) -> dict[str, Role]:
     counted = {}
     for side in ("L", "R", ""):
         thumb = [name for name, role in roles.items() if (role.finger, role.side) == ("thumb", side)]
-        for place, name in enumerate(sorted(thumb, key=lambda name: roles[name].number)):
-            counted[name] = replace(roles[name], number=place + 1)
+        for index, name in enumerate(sorted(thumb, key=lambda name: roles[name].number)):
+            counted[name] = replace(roles[name], number=index + 1)
     return counted

@@ -111,8 +111,8 @@ def _across(values: FloatArray, known: BoolArray, first: int, end: int, rate: fl
 _LONG: Final = CARRIED / 3.0
 # Seconds: poses of the other bones this long before and after describe their motion.
 _LAG: Final = 0.08
-# Seconds on either side of a gap from which motion is learned; more take time and add little. Then the largest number
-# of their frames, and the number of frames next to the gap that are always used.
+# Motion is learned from this many seconds on either side of a gap; more seconds take time and add little. At most the
+# second number of frames are used, always including the third number of frames next to the gap.
 _WITHIN: Final = 4.0
 _MAX_FRAMES: Final = 120
 _ALWAYS: Final = 12

@@ -110,10 +110,10 @@ def _add_group(person: bpy.types.Object, name: str, weights: FloatArray) -> None
 def _clay() -> bpy.types.Material:
     """A warm, matte material that looks the same in the viewport and in renders."""
     material = bpy.data.materials.new("Clay")
-    colour = (0.62, 0.36, 0.24, 1.0)
-    material.diffuse_color = colour
+    color = (0.62, 0.36, 0.24, 1.0)
+    material.diffuse_color = color
     material.use_nodes = True
     shader = material.node_tree.nodes["Principled BSDF"]
-    shader.inputs["Base Color"].default_value = colour
+    shader.inputs["Base Color"].default_value = color
     shader.inputs["Roughness"].default_value = 0.6
     return material

@@ -200,7 +200,7 @@ class HeldChannels:
             for channel in ("location", property_name(armature.pose.bones[name].rotation_mode))
         }
 
-    def restore_keys(self, names: Collection[str] | None = None) -> None:
+    def restore(self, names: Collection[str] | None = None) -> None:
         """Restore the channels of all bones, or of some."""
         for (name, channel), values in self._held.items():
             if names is None or name in names:

@@ -20,7 +20,7 @@ NO_CHANGE = 0.01
 # Accuracy of a span, as a share of the chain's length: that of single precision.
 _EXACT = 1e-7
 _MAX_STEPS = 8
-# |u - c|² is 4 for a bone that points back along the chord; it would have no direction halfway.
+# |u - c|² is 4 for a bone that points back along the chord; halfway to the chord, its vector would be zero.
 _MAX_BENT = 4.0 - ROUNDING
 
 
@@ -248,15 +248,15 @@ def curl(backend: Backend, points: list[Vector], distances: Sequence[float], tar
 def joint_between(
     backend: Backend, first: Vector, second: Vector, to_first: Scalar, to_second: Scalar, previous: Vector
 ) -> Vector:
-    """The position of a joint between two known neighbours, nearest to where it was before (the paper, section 4).
+    """The position of a joint between two known neighbors, nearest to where it was before (the paper, section 4).
 
-    The spheres about the neighbours, with the bone lengths as radii, intersect in a circle; the joint is its point
-    nearest to `previous`. If they do not intersect, the joint is on the line through the neighbours, at its distance
+    The spheres about the neighbors, with the bone lengths as radii, intersect in a circle; the joint is its point
+    nearest to `previous`. If they do not intersect, the joint is on the line through the neighbors, at its distance
     from the first, on the side that comes nearest to its distance from the second.
 
     Args:
         backend: array or scalar.
-        first: a neighbour.
+        first: a neighbor.
         second: the other one.
         to_first: the length of the bone to the first.
         to_second: the length of the bone to the second.
@@ -286,7 +286,7 @@ def scale_to_chord(
 ) -> tuple[list[Vector], Scalar]:
     """Bring the tip of a chain exactly onto a target that its lengths can reach.
 
-    Every bone direction u is scaled toward the chord c from root to tip, u → normalise(c + s (u − c)), and the s is
+    Every bone direction u is scaled toward the chord c from root to tip, u → normalize(c + s (u − c)), and the s is
     found whose span equals the target's distance (safeguarded Newton on s²; at s = 0 the chain is straight, at s = 1
     unchanged, beyond it folds more). The whole chain is then rotated about the root.
 

@@ -111,16 +111,16 @@ def build_bodies(
 ) -> list[Body]:
     """The bodies of a solve, with their constants as values of the backend."""
     bones = participants(skeleton, effectors)
-    place = {bone: index for index, bone in enumerate(bones)}
+    index_of = {bone: index for index, bone in enumerate(bones)}
     rest_turns = quaternion_from_matrix(np.stack([skeleton.rest_turn(bone) for bone in bones])).tolist()
     return [
         Body(
             bone=bone,
-            parent=place.get(int(skeleton.parents[bone]), -1),
+            parent=index_of.get(int(skeleton.parents[bone]), -1),
             inherits_rotation=bool(skeleton.inherits_rotation[bone]),
             head_offset=backend.Vector(skeleton.head_offset(bone).tolist()),
             rest_turn=backend.Quaternion(rest_turns[index]),
-            attachments=_attachments(skeleton, effectors, bone, place, backend),
+            attachments=_attachments(skeleton, effectors, bone, index_of, backend),
             limit=limits.get(skeleton.names[bone]),
         )
         for index, bone in enumerate(bones)
@@ -128,7 +128,7 @@ def build_bodies(
 
 
 def _attachments(
-    skeleton: Skeleton, effectors: Sequence[Effector], bone: int, place: dict[int, int], backend: Backend
+    skeleton: Skeleton, effectors: Sequence[Effector], bone: int, index_of: dict[int, int], backend: Backend
 ) -> tuple[Attachment, ...]:
     """The attachments of a bone; points that coincide are one (the paper's sub-base)."""
     points: list[tuple[FloatArray, list[int], list[int]]] = []
@@ -140,7 +140,7 @@ def _attachments(
         points.append((offset, [], []))
         return points[-1][1], points[-1][2]
 
-    for child, index in place.items():
+    for child, index in index_of.items():
         if skeleton.parents[child] == bone:
             members(skeleton.head_offset(child))[0].append(index)
     for index, effector in enumerate(effectors):

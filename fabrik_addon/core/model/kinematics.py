@@ -85,7 +85,7 @@ def tails(skeleton: Skeleton, matrices: FloatArray, lengths: FloatArray | None =
 
 
 def _given(what: str, values: object, shape: tuple[int, ...], largest: float = LARGEST) -> FloatArray:
-    """An array with a shape, or with that shape without its first axis (-1: of any size); NaN is allowed."""
+    """Values as an array of a shape, or of that shape without its first axis (-1: any size); NaN is allowed."""
     array = numbers(values)
     if array is None:
         raise SkeletonError(f"{what} {shown(values)}: numbers are needed")

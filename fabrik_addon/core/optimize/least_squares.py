@@ -18,10 +18,10 @@ from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
 from .poles import Poles
 
-# The first, the smallest and the largest damping. Columns have a length of about one, so damping is a
-# pure number: with the first one, a step is almost undamped. With a tenth of it a fallen marker displaced a joint by
-# 12 mm, and with a third 0.6 % of poses end elsewhere in single precision (0.1 %). At the largest damping a step is a
-# millionth of the gradient.
+# The first, the smallest and the largest damping. Columns have a length of about one, so damping is a pure number: with
+# the first one, a step is almost undamped. With a tenth of it a fallen marker displaced a joint by 12 mm. With a third
+# of it, 0.6 % of poses differ in single precision, instead of 0.1 %. At the largest damping a step is a millionth of
+# the gradient.
 _FIRST, _MIN, _MAX_DAMPING = 1e-3, 1e-9, 1.0 / SINGLE
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after bad ones, which itself
 # doubles.

@@ -39,7 +39,7 @@ class ChangeOverTime:
     def __init__(
         self, frames: FloatArray, window: FloatArray, ease: float, mass: FloatArray, rough: float, units: FloatArray
     ) -> None:
-        """Prepare frames (F,), in rising order.
+        """Prepare frames (F,), in increasing order.
 
         window: (F,) factors on the changes, such as 0 where nothing may change. ease: frames over which a change fades
         in. mass: (D, D) the mass matrix. rough: the rough part's share of the variance. units: (D,) the amounts of

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..arrays import TINY, BoolArray, FloatArray, lengths, times
 
-# Added compliance of inequalities, as a share of what a unit push moves them, since several may be equal.
+# Compliance added to inequalities, since several may be equal: a share of the distance that a unit push moves them.
 _MIN_COMPLIANCE: Final = 1e-8
 # Pushes and gaps of the wrong sign are ignored below this share of the largest movement; both are in units of √energy.
 _ACCURACY: Final = 1e-9

@@ -8,7 +8,7 @@ from ..model.targets import Start
 from ..problem import Problem
 from ..state import State
 
-# A few poses help nearly all frames that can be helped (in the benchmarks' families), the others are tried afterwards.
+# A few poses help nearly all frames that can be helped (in the benchmarks' families); the others are tried afterwards.
 _FEW = 4
 # After this many steps a restart shows whether it is successful; the best one is then completed.
 _STEPS = 25
@@ -49,8 +49,8 @@ def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, b
     count = len(frames)
     part = state.part(np.tile(frames, len(batch)))
     spread, nearest = problem.spread_poses[0], _nearest_poses(problem, start, state, frames)
-    places = nearest[:, np.minimum(batch, len(spread) - 1)].T.ravel()
-    local = spread[places][:, problem.bones]
+    rows = nearest[:, np.minimum(batch, len(spread) - 1)].T.ravel()
+    local = spread[rows][:, problem.bones]
     part.pose = problem.bodies.pose(local, part.pose.root, part.pose.factors)
     part.residual = problem.goals.residual(part.pose, part.wanted)
     part.iterations[:] = 0
@@ -79,7 +79,8 @@ def _nearest_poses(problem: Problem, start: Start, state: State, frames: IntArra
     aims = state.wanted.points[frames] - start.roots[frames, None]
     shares, turning = np.split(state.weights[frames], [goals.count], axis=1)
     shares = shares * ~np.isin(np.arange(goals.count), goals.loops)
-    # Σ w |p - a|² without Σ w |a|², and for a squared angle 4 sin² of its half: 3 minus the trace of one to the other.
+    # Σ w |p - a|² without the constant Σ w |a|². A squared angle is approximated by 4 sin² of its half, which is 3
+    # minus the trace of the rotation from one to the other.
     pulled = (aims * shares[..., None]).reshape(len(frames), -1)
     costs = shares @ squares(points).T - 2.0 * pulled @ points.reshape(len(points), -1).T
     wanted = state.wanted.frames[frames] * (turning * goals.arms**2)[..., None, None]

@@ -38,7 +38,7 @@ _NEARLY_ALL = 0.9
 # That is so on all frames of three walks, on 78 % of a sports take, and never in the crouch before a jump.
 _UPRIGHT_SHARE = 0.92
 _TALLEST_PERCENT = 95.0
-# The share of the work that measures the reference, if the take then refines it.
+# The share of the work in measuring the reference, if the offsets are then refined over the take.
 MEASURED = 0.3
 
 

@@ -196,7 +196,7 @@ _LONGEST: Final = 2.5
 
 
 class Shared(Protocol):
-    """One kind of shared parameters; P of them."""
+    """A kind of parameters that all poses of a recording share: P numbers."""
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
         """(P,) weights of the prior, and (P,) differences from the current values to its mean.
@@ -214,18 +214,18 @@ class Shared(Protocol):
 class Scale:
     """The size of the rig in the recording's units.
 
-    grows: offsets belong to the rig, so they are scaled too. first: the scale found from the reference.
+    grows: whether offsets are scaled too, because they belong to the rig. first: the scale found from the reference.
     """
 
     grows: bool = False
     first: float | None = None
 
     def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """(F, M, 3, 1): one factor for all lengths."""
+        """(F, M, 3, 1) derivatives of the marker positions by the logarithm of the scale."""
         return np.asarray(_length_columns(fit, solution, grows=self.grows).sum(axis=-1, keepdims=True))
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
-        """Keeps the scale near that of the reference."""
+        """Weight (1,) and difference (1,) that keep the scale near that of the reference."""
         if self.first is None:
             return np.zeros(1), np.zeros(1)
         weight = sample_weight * len(fit.mapping) / FRAMES_WORTH * (fit.noise / _SCALE_SHARE) ** 2
@@ -240,17 +240,17 @@ class Scale:
 
 @dataclass(frozen=True)
 class Limbs:
-    """One length factor for each bone. grows: offsets are guesses that are scaled with their bones."""
+    """One length factor for each bone. grows: whether offsets are scaled with their bones, because they are guesses."""
 
     grows: bool = False
     frames_worth: float = FRAMES_WORTH
 
     def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """(F, M, 3, J): one column for each bone length."""
+        """(F, M, 3, J) derivatives of the marker positions by the logarithms of the bone lengths."""
         return _length_columns(fit, solution, grows=self.grows)
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
-        """Keeps bone lengths near the rig's; a difference of a fifth is rare."""
+        """Weights (J,) and differences (J,) that keep bone lengths near the rig's; a difference of a fifth is rare."""
         weight = sample_weight / self.frames_worth * (fit.noise / _LENGTH_SHARE) ** 2
         return np.full(len(fit.skeleton), weight), 1.0 / fit.factors - 1.0
 
@@ -276,7 +276,7 @@ class Offsets:
     frames_worth: float = FRAMES_WORTH
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
-        """Keeps markers within a few centimeters of their first offsets."""
+        """Weights (3 M,) and differences (3 M,) that keep markers within a few centimeters of their first offsets."""
         shares = [_OFFSET_SHARE if entry.point == "OFFSET" else _JOINT_SHARE for entry in fit.mapping]
         spread = np.array(shares) * fit.skeleton.size
         growth = 1.0 if self.factors is None else (fit.factors / self.factors)[fit.bones, None]
@@ -344,7 +344,7 @@ def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
 
 
 def over_reference(fit: Fit, positions: FloatArray, poses: Solution, *, resize: bool, limbs: bool) -> Search:
-    """The fit with offsets, and optionally scale or limbs, from a pose that is held: positions (F, M, 3).
+    """The fit with offsets, and optionally scale or limbs, from positions (F, M, 3) of a person who holds a pose.
 
     poses: a first approximation.
     """
@@ -367,7 +367,7 @@ def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Search:
 def _search(
     fit: Fit, positions: FloatArray, shared: Sequence[Shared], poses: Solution | None = None, *, robust: bool = False
 ) -> Search:
-    """The fit after as many rounds as improve it; yields the share of the rounds done.
+    """Improve the fit in rounds, until a round gains too little; yields the share of the rounds done.
 
     poses: to start from; None: rest. robust: give outliers almost no weight and estimate the noise from the data.
     """

@@ -47,7 +47,7 @@ _CLUSTER_WEIGHT: Final = 0.3
 _UNLABELLED: Final = re.compile(r"\*.*|unlabel+ed.*|unnamed.*|u_?\d+", re.IGNORECASE)
 # Some programs cut labels to this many letters.
 _CUT: Final = 4
-# A marker set is recognised if at least this many labels are known.
+# A marker set is recognized if at least this many labels are known.
 _FEWEST: Final = 3
 
 
@@ -81,7 +81,7 @@ class _Sign(NamedTuple):
 
 
 class _Reader:
-    """The labels of one file, interpreted together: words that all share, and sides in pairs."""
+    """Interprets the labels of one file together: words that all share mean nothing, and sides come in pairs."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         tokens = {label: _tokens(label) for label in labels if is_named(label)}
@@ -188,7 +188,7 @@ def match(
 
     labels: as in the file, with or without a performer's prefix. parts: the bone of each role, from ``parts_of``. rest:
     the bones at rest in armature space. With them each marker gets the offset that it would have on an average body of
-    the rig's size, in armature units; without, the nearest end of its bone. preset: a key of PRESETS; None: recognised.
+    the rig's size, in armature units; without, the nearest end of its bone. preset: a key of PRESETS; None: recognized.
     A label that is not in the preset is also used if all other presets agree on it, or if its words name a landmark. If
     several labels mean the same landmark, the first one counts; numbered ones on a part of the body form a cluster.
     Raises NamingError for an unknown preset.
@@ -295,9 +295,9 @@ def _own_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
     if not stem:
         return
     yield _Sign("", stem)
-    sides = [place for place, token in enumerate(tokens) if token in _SIDES]
+    sides = [index for index, token in enumerate(tokens) if token in _SIDES]
     if len(sides) == 1:
-        rest = [token for place, token in enumerate(tokens) if place != sides[0]]
+        rest = [token for index, token in enumerate(tokens) if index != sides[0]]
         yield _Sign(_SIDES[tokens[sides[0]]], "".join(rest))
     elif stem[:1] in _SIDES and len(stem) > 1:
         yield _Sign(_SIDES[stem[0]], stem[1:])

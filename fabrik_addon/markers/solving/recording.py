@@ -80,7 +80,7 @@ class Recording:
         """
         at_rest = self.rest_weights[frames]
         counts = self.prior_weights[frames] + at_rest
-        # The weighted mean of the expected rotation and no rotation.
+        # The weighted mean of the expected rotation and the rest rotation.
         share = (at_rest / np.maximum(counts, TINY))[..., None]
         expected = self.expected[frames]
         expected = np.where(expected[..., :1] < 0.0, -expected, expected) * (1.0 - share)
@@ -93,10 +93,10 @@ class Recording:
         self.solution.put(frames, found)
 
     def state(self, frames: IntArray) -> tuple[Solution, FloatArray, FloatArray]:
-        """Poses, expected poses and their weights on some frames, `frames` (N,), for `restore_keys`."""
+        """Poses, expected poses and their weights on some frames, `frames` (N,), for `restore`."""
         return self.solution.part(frames), self.expected[frames], self.prior_weights[frames]
 
-    def restore_keys(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
+    def restore(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
         """Undo changes since `state` was called on the same frames; which: (N,) frames to undo."""
         solution, expected, prior_weights = state
         self.solution.put(frames[which], solution.part(np.flatnonzero(which)))

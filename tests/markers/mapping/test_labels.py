@@ -86,7 +86,7 @@ def rigidly_off(measured: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 class TestSets:
     @pytest.mark.parametrize("key", SETS)
-    def test_is_recognised_and_known_whole(self, key: str) -> None:
+    def test_is_recognized_and_known_whole(self, key: str) -> None:
         labels = SETS[key].split()
         assert recognize(labels) == key
         parts, rest = rig()
@@ -97,7 +97,7 @@ class TestSets:
         check_map(matched.markers, labels, rest)
 
     @pytest.mark.parametrize("key", SETS)
-    def test_half_of_it_is_recognised(self, key: str) -> None:
+    def test_half_of_it_is_recognized(self, key: str) -> None:
         labels = SETS[key].split()
         assert recognize([*labels[1::2], "*1", "Prop", "Channel12"]) == key
 
@@ -107,7 +107,7 @@ class TestSets:
         assert set(LANDMARKS) - named == set()
 
     @pytest.mark.parametrize("labels", [[], ["Channel1", "Channel2"], ["*1", "*2", "*3"], ["LASI", "RASI"]])
-    def test_nothing_is_recognised(self, labels: list[str]) -> None:
+    def test_nothing_is_recognized(self, labels: list[str]) -> None:
         assert recognize(labels) is None
         assert match(["Channel1", "*2"], rig()[0]) == ((), ("Channel1", "*2"), None)
 
