@@ -25,5 +25,10 @@ class OptionsError(FabrikError):
 
 def first_few(names: Collection[str], count: int = 4) -> str:
     """The first few of many names, and the number of the others, for a message."""
-    more = f" and {len(names) - count} more" if len(names) > count else ""
+    more = f", and {len(names) - count} more" if len(names) > count else ""
     return ", ".join(list(names)[:count]) + more
+
+
+def bones_of(number: int) -> str:
+    """A number of bones in words."""
+    return f"{number} bone" if number == 1 else f"{number} bones"

@@ -27,7 +27,7 @@ class TestMatching:
         labels = [f"Cart{number}" for number in range(40)] + ["LASI", "RASI", "C7"]
         few, bare = matching_doubts(labels, {"LASI": "hips", "RASI": "hips", "C7": "chest"}, ROLES)
         assert few.startswith("Only 3 of 43 labeled markers are on bones: ")
-        assert bare.startswith("No marker is on the head, left arm, right arm, left leg and 1 more: ")
+        assert bare.startswith("No marker is on the head, left arm, right arm, left leg, and 1 more: ")
 
     def test_legs_alone(self) -> None:
         legs = {bone: bone for bone in BONES if bone.startswith(("hips", "thigh", "shin", "foot"))}

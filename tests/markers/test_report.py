@@ -208,7 +208,7 @@ class TestTable:
     def test_only_so_many_gaps_are_listed(self) -> None:
         errors = np.full((20, 9), math.nan)
         last = table_text(report_of(errors)).splitlines()[-1]
-        assert last.endswith("M4 10 to 48 and 4 more.")
+        assert last.endswith("M4 10 to 48, and 4 more.")
 
     @given(tables)
     def test_columns_line_up(self, errors: np.ndarray) -> None:

@@ -15,6 +15,7 @@ BY_SCRIPTS = re.compile(
 WHY_NOT = re.compile(r"_?why_(no|not)(_|$)")
 # Functions that assemble sentences shown in the window.
 TELLING = (
+    "core/errors.py",
     "blender/[!su]*/**/*.py",
     "blender/ui/operators/**/*.py",
     "human/preset.py",

@@ -141,7 +141,8 @@ class BakeResult:
     @property
     def line(self) -> str:
         """The result in one line."""
-        return "{}: {} ({})".format(*self.lines)
+        (what, met, _), total = self.lines, self.report.total()
+        return f"{what}: {met} ({total.worst_marker}, frame {total.worst_frame})"
 
 
 def make_result(

@@ -116,16 +116,18 @@ class CalibrationResult:
     def lines(self) -> tuple[str, str, str]:
         """The result in short lines: errors, scale and detected pose."""
         name, distance = self.worst
+        height = f"{100.0 * abs(self.lift):.1f}"
+        moved = f"moved up by {height} cm" if self.lift > 0.0 else f"moved down by {height} cm"
         return (
             f"RMS {1000.0 * self.rms:.1f} mm, worst {name} {1000.0 * distance:.1f} mm",
-            f"scaled by {self.scale:.4g}" + (f", moved up by {100.0 * self.lift:.1f} cm" if self.lift else ""),
+            f"scaled by {self.scale:.4g}" + (f", {moved}" if self.lift else ""),
             f"detected pose: {_POSES[self.pose]}",
         )
 
     @property
     def line(self) -> str:
         """The result in one line."""
-        return f"{self.markers} markers{of_take(self.take)} calibrated: {', '.join(self.lines)}"
+        return f"{self.markers} markers{of_take(self.take)} calibrated: {'; '.join(self.lines)}"
 
 
 def calibrate_markers_steps(

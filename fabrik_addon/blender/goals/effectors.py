@@ -338,7 +338,7 @@ def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
         effectors[place].priority = order.index(group)
     left = [effector.name for place, effector in enumerate(effectors) if place not in groups]
     alone = [f"Not changed, because their bone names are unknown: {', '.join(map(repr, left))}"] if left else []
-    return f"{len(groups)} targets and pins have priorities in this order: {', '.join(order)}", alone
+    return f"Priorities set on targets and pins ({len(groups)}), in this order: {', '.join(order)}", alone
 
 
 def pins(armature: bpy.types.Object) -> list[FabrikEffector]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ...core import Ball, Fixed, Hinge, Polygon, Skeleton
 from ...core.arrays import ROUNDING, FloatArray, IntArray
 from ...core.backend import array as many
+from ...core.errors import bones_of
 from ...core.limits.base import Limit
 from ...core.limits.swing_twist import swing_of, twist_of
 from ...core.rotations import IDENTITY, angle_between
@@ -202,7 +203,7 @@ def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) 
     limits = _limits(bones)
     context.view_layer.update()
     turned, left, _ = clamp_bones(context, rig, limits)
-    return f"{len(turned)} of {len(limits)} bones were clamped to their limits", left
+    return f"Clamped {len(turned)} of {bones_of(len(limits))} to their limits", left
 
 
 def clamp_bones(
@@ -444,7 +445,7 @@ def limits_from_action(
     write_all(turned, wanted)
     still = [bone.name for bone in bones if bone.name not in {each.name for each in turned}]
     left = [f"Not rotated by {what_plays(rig)}: {', '.join(map(repr, still))}"] if still else []
-    return f"{len(turned)} bones are now limited to their rotations in {what_plays(rig)}", left
+    return f"Limited {bones_of(len(turned))} to the rotations in {what_plays(rig)}", left
 
 
 def fitted_limit(

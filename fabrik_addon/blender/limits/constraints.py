@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core import Ball, Hinge, LimitError, Polygon
 from ...core.arrays import FloatArray
+from ...core.errors import bones_of
 from ...core.limits.base import Limit
 from ...core.limits.swing_twist import compose_arrays
 from ..control.posed_rig import posed_rig
@@ -82,7 +83,7 @@ def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, lis
                 holder.constraints.remove(constraint)
     pairs = zip(holders, boxes, strict=True)
     count = sum(holder is not None and any(box.ranges) for holder, box in pairs)
-    return f"{count} of {len(bones)} bones now have a Limit Rotation constraint", left
+    return f"Added Limit Rotation constraints to {count} of {bones_of(len(bones))}", left
 
 
 def own_constraint(bone: bpy.types.PoseBone) -> Any | None:
@@ -199,7 +200,7 @@ def limits_from_ik(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]
         reason = "None of these bones has IK limits, IK locks or a Limit Rotation constraint in local space"
         raise RigError("; ".join([reason, *left]))
     write_all([bone for bone, _ in found], [settings for _, settings in found])
-    return f"Converted the limits of {len(found)} of {len(bones)} bones", left
+    return f"Converted the limits of {len(found)} of {bones_of(len(bones))}", left
 
 
 def settings_in(box: Box, kept: LimitSettings) -> LimitSettings | None:

@@ -18,7 +18,7 @@ import numpy as np
 from ...core import LimitError, Polygon
 from ...core.arrays import IntArray
 from ...core.backend import array as many
-from ...core.errors import first_few
+from ...core.errors import bones_of, first_few
 from ...core.limits.ball import outline
 from ...core.limits.swing_twist import swing_of
 from ...human.preset import Preset, human_limits, swing_names, why_not_human
@@ -301,7 +301,7 @@ def mirror_limits(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) ->
     write_all([other for other, _ in wanted], [settings for _, settings in wanted])
     paired = {bone.name for pair in pairs for bone in pair}
     left += [f"{bone.name!r} has no bone on the other side" for bone in bones if bone.name not in paired]
-    return f"Mirrored the limits of {len(wanted)} {'bone' if len(wanted) == 1 else 'bones'}", left
+    return f"Mirrored the limits of {bones_of(len(wanted))}", left
 
 
 def opposite_bone(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.PoseBone | None:

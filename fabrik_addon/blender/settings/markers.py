@@ -188,7 +188,7 @@ class OfATake:
 
     markers: CollectionProperty(name="Markers", description="The markers that this rig follows", type=FabrikMarker)
     active_marker: IntProperty(name="Active Marker", description="The marker whose details are shown")
-    preset: StringProperty(name="Preset", description="The marker set used to match the markers")
+    preset: StringProperty(name="Marker Set", description="The marker set used to match the markers")
     factors: CollectionProperty(
         name="Proportions",
         description="Bones whose length differs between the recorded person and the rig",

@@ -279,8 +279,8 @@ class FabrikDragSettings(PropertyGroup):
     )
     spread: IntProperty(
         name="Spread",
-        description="Number of frames before and after the current frame that a drag also changes, less with "
-        "distance; 0 changes only the current frame. A planted foot moves for its whole contact. "
+        description="Number of frames before and after the current frame over which a drag fades out; 0 "
+        "changes only the current frame. A planted foot is moved during its whole contact. "
         "Requires Auto Keying",
         min=0,
         soft_max=120,

@@ -153,7 +153,7 @@ def json_map(text: str, key: str, version: int, what: str) -> dict[str, object]:
     try:
         content: object = json.loads(text, object_pairs_hook=_pairs_once, parse_int=_whole)
     except json.JSONDecodeError as trouble:
-        raise MapError(f"not JSON, {trouble.msg} on line {trouble.lineno}: fix it") from None
+        raise MapError(f"not JSON ({trouble.msg}, line {trouble.lineno}): fix it") from None
     if not isinstance(content, dict) or key not in content:
         raise MapError(f"not a {what}, since it has no {key!r}: choose another file")
     if content[key] != version:

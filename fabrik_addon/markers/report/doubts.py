@@ -47,8 +47,8 @@ def matching_doubts(
     known = [label for label in named if label in on_bones]
     if len(known) < _FEW * len(named):
         yield (
-            f"Only {len(known)} of {len(named)} labeled markers are on bones: assign the others in the list "
-            "or by a map, unless the recording does not show a person"
+            f"Only {len(known)} of {len(named)} labeled markers are on bones: if the recording shows a person, "
+            "assign the others in the list or by a map"
         )
     bare = list(limbs_without_markers(set(on_bones.values()), roles))
     if bare and on_bones:

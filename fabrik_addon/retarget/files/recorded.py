@@ -80,7 +80,7 @@ def in_meters(body: Recorded) -> Recorded:
     fast, high = float(np.median(steps)) if len(steps) else 0.0, float(np.median(np.abs(body.root[:, 2])))
     if fast > _FASTEST:
         raise RetargetError(
-            f"its body moves {fast:.0f} m in a second: export locations in meters, and choose the rate if "
+            f"its body moves {fast:.0f} m per second: export locations in meters, or choose the rate if "
             f"{body.rate:g} Hz is wrong"
         )
     if high > _HIGHEST:

@@ -497,7 +497,7 @@ def test_what_it_says(clean_scene):
     line, sentences = described(apply_preset(bpy.context.object, list(bpy.context.object.pose.bones)))
     assert (
         line == "Human limits set on 20 bones; not changed, because their names are unknown: "
-        "tail_0, tail_1, tail_2, tail_3 and 2 more"
+        "tail_0, tail_1, tail_2, tail_3, and 2 more"
     )
     assert sentences == [
         "Rolled relative to their joints, so their limits are rotated too: forearm.L by 44°, forearm.R by 44°"

@@ -68,6 +68,24 @@ def test_values_stay_in_their_places(language):
             "36 markers of 'walk' calibrated: RMS 2.2 mm, worst C7 3.4 mm, scaled by 1.2",
             "36 Marker von 'walk' kalibriert: RMS 2.2 mm, maximal C7 3.4 mm, skaliert mit 1.2",
         ),
+        ("walk.trc: the file is empty: choose another", "walk.trc: die Datei ist leer: eine andere wählen"),
+        (
+            "'walk.trc': line 12, column 3: 'x' is not a number: fix it or export again",
+            "'walk.trc': Zeile 12, Spalte 3: 'x' ist keine Zahl: korrigieren oder erneut exportieren",
+        ),
+        (
+            "22 bones, 60 frames of 'walk': RMS 2.2 mm, worst 7.7 mm (RTIB, frame 1)",
+            "22 Knochen, 60 Bilder von 'walk': RMS 2.2 mm, maximal 7.7 mm (RTIB, Bild 1)",
+        ),
+        (
+            "42 markers calibrated: RMS 2 mm, worst C7 3 mm; moved down by 2 cm; detected pose: standing in a T pose",
+            "42 Marker kalibriert: RMS 2 mm, maximal C7 3 mm; um 2 cm gesenkt; erkannte Pose: in T-Pose stehend",
+        ),
+        ("Mirrored the limits of 3 bones", "Grenzen gespiegelt: 3 Knochen"),
+        (
+            "Not changed, because their bone names are unknown: a, and 3 more",
+            "Nicht geändert, weil ihre Knochennamen unbekannt sind: a, und 3 weitere",
+        ),
         ("Move X 7  (7.0000 m), along global X, [7]", "Bewegen X 7  (7.0000 m), entlang global X, [7]"),
         (
             "take.c3d: Head is not known: what nobody has translated",

@@ -329,7 +329,7 @@ class TestOutputs:
     def test_many_are_counted(self, path: Path) -> None:
         labels = ["LASI", *(f"L{part}Angles" for part in ("Hip", "Knee", "Ankle", "Wrist", "Neck"))]
         (note,) = read_markers(written(path, C3d(standing(2, 6), labels=labels))).notes
-        named = "LHipAngles, LKneeAngles, LAnkleAngles, LWristAngles and 1 more"
+        named = "LHipAngles, LKneeAngles, LAnkleAngles, LWristAngles, and 1 more"
         assert note == f"left out the outputs of a model: {named}"
 
     def test_axes_of_segments_are_four(self, path: Path) -> None:

@@ -105,7 +105,7 @@ def test_refused(mvnx, change, message):
 
 def test_locations_in_millimeters_are_refused(mvnx):
     orientations, pelvis = motion()
-    with pytest.raises(RetargetError, match=r"its body moves \d+ m in a second: export locations in meters"):
+    with pytest.raises(RetargetError, match=r"its body moves \d+ m per second: export locations in meters"):
         read_recorded(written(mvnx, mvnx_text(orientations, 1000.0 * pelvis)))
     with pytest.raises(RetargetError, match=r"its body is \d+ m above or below the origin: export locations in meters"):
         read_recorded(written(mvnx, mvnx_text(orientations[:1], 1000.0 * pelvis[:1])))

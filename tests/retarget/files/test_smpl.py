@@ -226,7 +226,7 @@ class TestCrooked:
         ({"poses": np.full((4, 72), 30.0)}, "its poses has angles of more than two turns: export radians"),
         ({"poses": np.zeros((4, 72)), "trans": np.zeros((4, 3)).astype("U3")}, "its trans has the shape"),
         ({"poses": np.zeros((4, 72)), "trans": np.full((4, 3), 930.0)}, "its body is 930 m above or below the origin"),
-        ({"poses": np.zeros((4, 72)), "trans": np.eye(4, 3), "fps": 240}, "its body moves 339 m in a second: export"),
+        ({"poses": np.zeros((4, 72)), "trans": np.eye(4, 3), "fps": 240}, "its body moves 339 m per second: export"),
     ])  # fmt: skip
     def test_refused(self, npz, arrays, message):
         with pytest.raises(RetargetError, match=rf"^walk\.npz: {message}") as caught:

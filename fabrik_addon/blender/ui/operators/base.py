@@ -133,11 +133,6 @@ def chosen_path(operator: Any) -> Path:
     return Path(bpy.path.abspath(operator.filepath))
 
 
-def bones_of(number: int) -> str:
-    """A number of bones in words."""
-    return f"{number} bone" if number == 1 else f"{number} bones"
-
-
 class Watch:
     """Detects whether a rig has changed since a modal operator started, until `stop`.
 

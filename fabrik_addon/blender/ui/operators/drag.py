@@ -14,7 +14,7 @@ from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, FabrikRig, rig_se
 from ...settings.why_not import rig_at_hand
 from ..overlays.handlers import DrawingHandlers
 from ..translations import told
-from .base import OnRig, Watch, bones_of, keyword, report_all, reports_errors
+from .base import OnRig, Watch, keyword, report_all, reports_errors
 from .edit_motion import play_again
 
 if TYPE_CHECKING:
@@ -352,6 +352,8 @@ class FABRIK_OT_drag(OnRig, Operator):
             context.area.tag_redraw()
 
     def _finished(self, context: Context, drag: "AnyDrag", line: str) -> set[str]:
+        from ....core.errors import bones_of
+
         count = drag.finish(context)
         play_again(context, self.spread)
         moved = f"{bones_of(count)} rotated"

@@ -271,8 +271,8 @@ class FABRIK_OT_check_action(OnBones, Operator):
         if not found:
             return f"No limit is exceeded by {what_plays(rig)}", []
         count = len({int(frame) for breach in found for frame in breach.frames})
-        what = "exceeded their limits and were fixed" if self.mend else "exceed their limits"
-        return f"{len(found)} bones on {count} frames {what}", [breach.line for breach in left]
+        what = "Fixed bones outside their limits" if self.mend else "Bones outside their limits"
+        return f"{what}: {len(found)}, frames: {count}", [breach.line for breach in left]
 
 
 class FABRIK_OT_limits_to_constraints(OnBones, Operator):

@@ -319,10 +319,11 @@ class FABRIK_OT_follow_take(OnRig, Operator):
 
 
 def _listed(labels: tuple[str, ...]) -> str:
+    from ....core.errors import first_few
+
     if not labels:
         return ""
-    more = f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else ""
-    return f"; without a bone: {', '.join(labels[:_NAMED])}{more}"
+    return f"; without a bone: {first_few(labels, _NAMED)}"
 
 
 @of_a_rig

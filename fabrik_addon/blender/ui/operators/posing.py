@@ -9,7 +9,7 @@ from bpy.types import Context, Operator
 
 from ...settings.rig import ASIDE, POINTS, FabrikRig, rig_settings
 from ...settings.why_not import named, of_a_rig, why_no_own_targets, why_no_solve
-from .base import Bones, Done, OnBones, OnRig, bones_of, keyword
+from .base import Bones, Done, OnBones, OnRig, keyword
 
 _PINNING = (
     ("TOGGLE", "Toggle", "Unpin the bones if all of them are pinned, otherwise pin them"),
@@ -62,7 +62,7 @@ class FABRIK_OT_own_targets(OnRig, Operator):
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...goals.effectors import own_targets
 
-        return f"{rig.name!r} now has {len(own_targets(rig))} targets of its own", []
+        return f"{rig.name!r} now has its own targets: {len(own_targets(rig))}", []
 
 
 class FABRIK_OT_remove_effector(OnRig, Operator):
@@ -109,6 +109,7 @@ class FABRIK_OT_pin(OnBones, Operator):
     )
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+        from ....core.errors import bones_of
         from ...goals.effectors import is_pinned, pin_bones, unpin_bones
         from ...rig.armature import check_editable
 
@@ -182,10 +183,11 @@ class FABRIK_OT_key_pose(OnRig, Operator):
     bones: _KEY_BONES
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ....core.errors import bones_of
         from ...posing.key_pose import key_pose
 
         keyed = key_pose(context, rig, self.given("bones").get("bones", rig_settings(rig).key_bones))
-        return f"Keyed {len(keyed)} bones on frame {context.scene.frame_current}", []
+        return f"Keyed {bones_of(len(keyed))} on frame {context.scene.frame_current}", []
 
 
 class FABRIK_OT_snap_targets(OnRig, Operator):
@@ -205,7 +207,7 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
         from ...posing.snap_targets import snap_targets
 
         count, stays = snap_targets(context, rig, clamp=self.clamp)
-        return f"Snapped {count} targets to the pose", stays
+        return f"Targets snapped to the pose: {count}", stays
 
 
 class FABRIK_OT_keep_pose(OnRig, Operator):

@@ -62,10 +62,12 @@ def translate(message: str, look_up: Callable[[str, str], str]) -> str:
 
 
 def _parts(message: str, joint: str) -> Iterator[str]:
-    """The parts of a message; adjacent parts of one pattern stay together."""
+    """The parts of a message; adjacent parts of one pattern stay together, as many as possible but not all."""
     parts = message.split(joint)
+    most = len(parts) - 1
     while parts:
-        count = 2 if len(parts) > 2 and _made_by(joint.join(parts[:2])) else 1
+        counts = range(min(most, len(parts)), 1, -1)
+        count = next((count for count in counts if _made_by(joint.join(parts[:count]))), 1)
         yield joint.join(parts[:count])
         del parts[:count]
 
