@@ -49,7 +49,7 @@ def test_the_kind_of_a_rig_is_found(posed):
     assert type(posed_rig(posed.rig)) is PlainRig
 
 
-def test_what_is_written_is_read(posed):
+def test_written_files_are_read(posed):
     (tree,) = posed.trees()
     rotations, head = turned(tree)
     assert posed.write(bpy.context, tree.skeleton, rotations, head) == []
