@@ -9,8 +9,8 @@ from support import scenes
 
 from benchmarks.tables import Aim, Part, table
 from fabrik_addon.blender.bake.bake import bake
+from fabrik_addon.blender.limits.action import legal_pose
 from fabrik_addon.blender.rig.armature import read_trees
-from fabrik_addon.blender.rig.legal import legal_pose
 from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core import forward_kinematics
 

@@ -15,7 +15,7 @@ import bpy
 
 import fabrik_addon
 from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
-from fabrik_addon.blender.limits.preset import apply_preset
+from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.settings.rig import rig_settings
 

@@ -69,7 +69,9 @@ def drawn():
             if isinstance(node, ast.FunctionDef) and node.name in _SENTENCES:
                 for each in ast.walk(node):
                     if isinstance(each, ast.Return) and each.value is not None:
-                        yield from ((f"{path.name}:{each.lineno}", text) for text in fixed(each.value))
+                        yield from (
+                            (f"{path.name}:{each.lineno}", text) for text in fixed(each.value) if "fabrik." not in text
+                        )
 
 
 def fixed(node):

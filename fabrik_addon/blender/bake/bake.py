@@ -23,10 +23,10 @@ from ...markers.take import TakeSettings, solve_take_steps
 from ..capture.takes import take_name
 from ..goals.body import collision_of
 from ..goals.effectors import check_followed, follows_markers
+from ..limits.action import legal_pose
 from ..posing import live
 from ..rig.armature import check_editable, check_rig
 from ..rig.keyframes import check_action, check_not_shared
-from ..rig.legal import legal_pose
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.selection import selected_bones

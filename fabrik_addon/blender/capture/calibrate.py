@@ -25,7 +25,7 @@ from ...markers.report.doubts import calibration_doubts
 from ...markers.steps import at_once, within
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_followed
-from ..limits.preset import read_rest
+from ..limits.editing import read_rest
 from ..rig.armature import RigError, Tree, check_editable, check_rig, meters_per_unit
 from ..rig.pose_writer import PoseKeeper, in_object_mode
 from ..settings.limit_properties import read_limits

@@ -25,9 +25,10 @@ from ..goals.effectors import core_effector, pins
 from ..goals.problem import rig_problem, root_mode
 from ..posing.drag import DragSetup
 from ..rig.armature import BONE_HEAD, RigError, Tree, bone_offset, check_unscaled
+from ..rig.keyframes import SAME_FRAME
 from ..rig.locks import OTHERWISE
 from ..settings.rig import rig_settings
-from .take import SAME_FRAME, Take, tree_of
+from .take import Take, tree_of
 
 # Meters. A contact ends if a point of the foot is higher or lower than in the middle of its contact by more than
 # this. The noise of markers is 1 to 2 mm. The heel of the sample walk rises by 5 mm within three frames

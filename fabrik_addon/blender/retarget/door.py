@@ -184,7 +184,7 @@ def _armature_of(brought: Iterable[bpy.types.ID], path: Path) -> bpy.types.Objec
     things = [thing for thing in things if len(thing.data.bones)]
     if not things:
         raise RetargetError(f"{path.name}: no armature with bones found: choose another file")
-    armature = min(things, key=lambda thing: (next(curves(thing), None) is None, thing.name))
+    armature = min(things, key=lambda thing: (not curves(thing), thing.name))
     armature.name = path.stem
     return armature
 

@@ -15,8 +15,7 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
-from .in_use import Moment, update_live_pose
-from .overrides import overridable
+from .in_use import Moment, overridable, update_live_pose
 
 ACTIONS = (
     (

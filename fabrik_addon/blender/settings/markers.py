@@ -23,8 +23,7 @@ from bpy.types import PropertyGroup
 
 from ...markers.files.suffixes import LAYOUTS
 from .bake_options import MarkerOptions
-from .in_use import Moment, Stored, noting
-from .overrides import overridable
+from .in_use import Moment, Stored, noting, overridable
 
 # The ID property of a take on a rig that stores the values of `OfATake` while the rig follows another take.
 KEPT: Final = "kept"

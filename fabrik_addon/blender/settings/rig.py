@@ -19,10 +19,9 @@ from bpy.types import PropertyGroup
 from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
-from .in_use import Moment, Stored, noting, update_live_pose
+from .in_use import Moment, Stored, noting, overridable, update_live_pose
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
-from .overrides import overridable
 
 _Group = TypeVar("_Group", bound=type)
 

@@ -92,18 +92,18 @@ def make_one_axis(target):
 def make_muted(target):
     target.location = (1.0, 2.0, 3.0)
     animate(target)
-    next(keyframes.curves(target)).mute = True
+    keyframes.curves(target)[0].mute = True
 
 
 def make_muted_group(target):
     target.location = (1.0, 2.0, 3.0)
     animate(target)
-    next(keyframes.curves(target)).group.mute = True
+    keyframes.curves(target)[0].group.mute = True
 
 
 def make_modified(target):
     animate(target)
-    next(keyframes.curves(target)).modifiers.new("NOISE").strength = 2.0
+    keyframes.curves(target)[0].modifiers.new("NOISE").strength = 2.0
 
 
 def make_delta(target):

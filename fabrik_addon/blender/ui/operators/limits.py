@@ -303,7 +303,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Ask first if the rig does not look like a human."""
-        from ...limits.preset import doubt_of_human
+        from ...limits.editing import doubt_of_human
 
         doubt = "" if self.anyway else doubt_of_human(rig_at_hand(context))
         if doubt:
@@ -320,7 +320,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         return list(rig.pose.bones)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.preset import apply_preset, described, doubt_of_human
+        from ...limits.editing import apply_preset, described, doubt_of_human
         from ...rig.armature import RigError
 
         doubt = "" if self.anyway else doubt_of_human(rig)
