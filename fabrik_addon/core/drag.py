@@ -487,7 +487,7 @@ class DragSolver:
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
             if longest < _AT_REST or self._damping > _MOST_DAMPING:
                 return state, step, True
-            # Close to rest it continues with the next moves, or once the mouse rests.
+            # Close to rest, joints continue in the next moves, or once the mouse rests.
             if not settled and longest < rest and done:
                 return state, step, longest < _NEARLY_AT_REST
             # Stop early; the next moves bring the remaining gain.
