@@ -65,7 +65,7 @@ class TestMatching:
         match_markers(bpy.context, rig)
         assert scenes.digest() == before
 
-    def test_keep_leaves_what_was_put_on_a_bone_by_hand(self):
+    def test_keep_preserves_assignments_by_hand(self):
         rig = person()
         take()
         match_markers(bpy.context, rig)
@@ -244,7 +244,7 @@ class TestOperators:
             ("worst_frame", "There is no report"),
         ],
     )
-    def test_what_cannot_run_says_why(self, operator, sentence):
+    def test_operators_that_cannot_run_give_the_reason(self, operator, sentence):
         person()
         with pytest.raises(RuntimeError, match=sentence):
             getattr(bpy.ops.fabrik, operator)()

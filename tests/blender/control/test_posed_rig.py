@@ -63,7 +63,7 @@ def test_written_files_are_read(posed):
     assert angle_between(np.array([local[name] for name in tree.skeleton.names]), rotations).max() < TURN
 
 
-def test_a_bone_that_is_turned_leaves_the_others(posed):
+def test_a_rotated_bone_does_not_change_the_others(posed):
     (tree,) = posed.trees()
     bone = tree.skeleton.names[2]
     rotations, _ = turned(tree)

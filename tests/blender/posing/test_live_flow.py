@@ -215,7 +215,7 @@ def sessions():
     return [thing for thing in gc.get_objects() if isinstance(thing, LiveSession)]
 
 
-def test_it_goes_on_from_its_last_pose_while_the_root_moves(human):
+def test_live_continues_from_its_last_pose_while_the_root_moves(human):
     switch_on(human)
     hips, (session,) = world(human, "hips", "head"), sessions()
     for _ in range(5):
