@@ -189,7 +189,7 @@ class TestCsv:
 
 
 class TestTable:
-    def test_by_eye(self) -> None:
+    def test_a_table_with_known_text(self) -> None:
         errors = np.full((12, 3), 0.003)
         errors[0, 0] = 0.0123
         errors[1:, 1] = math.nan

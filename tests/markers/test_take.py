@@ -125,7 +125,7 @@ class TestScatteredHoles:
         assert walker.joint_errors(take.solution).mean() <= 0.5 * MM
 
     def test_a_hidden_limb_is_not_pulled_to_rest(self):
-        """Keypoints 15 mm off hold a body to rest, but not a bent elbow that they do not show."""
+        """Keypoints 15 mm off pull the body toward rest, but not a bent elbow that is hidden."""
         skeleton, bone = walker.skeleton(), walker.skeleton().index("forearm.L")
         ends = [name for name in skeleton.names if not name.startswith(("toe", "hips", "spine", "chest"))]
         tails = [(0.0, skeleton.lengths[skeleton.index(name)], 0.0) for name in ends]

@@ -177,7 +177,7 @@ class TestMaps:
         assert tuple(markers["LASI"].offset) == pytest.approx((0.1, 0.2, 0.3))
         assert (markers["LASI"].bone, markers["LASI"].weight, markers["RASI"].bone) == ("hips", 2.0, "")
 
-    def test_markers_that_are_not_there_are_added_switched_off(self, tmp_path):
+    def test_missing_markers_are_added_disabled(self, tmp_path):
         rig = person()
         (tmp_path / "map.json").write_text('{"fabrik_marker_map": 1, "markers": {"Nose": "head"}}')
         assert load_map(rig, tmp_path / "map.json") == (0, 1)

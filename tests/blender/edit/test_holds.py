@@ -41,7 +41,7 @@ def tails(rig, bone):
     return (posed @ (0.0, rig.pose.bones[bone].length, 0.0, 1.0))[:, :3], posed[:, :3, :3]
 
 
-def test_a_hand_stays_where_it_is_here_and_nothing_changes_beyond(walk):
+def test_a_hand_stays_at_its_current_position_and_nothing_changes_beyond(walk):
     before, turned = tails(walk, "hand.R")
     was = takes.poses(walk, FRAMES)
     hold(bone="hand.R")

@@ -187,7 +187,7 @@ def test_a_planted_foot_takes_its_contact_along(walk):
     assert takes.accelerations(heads).max() < 1.5 * takes.accelerations(old).max()
 
 
-def test_a_foot_goes_back_before_the_end_of_a_span_inside_its_contact(walk):
+def test_a_foot_returns_before_a_span_ends_inside_its_contact(walk):
     foot = walk.pose.bones.find("foot.R")
     before = takes.poses(walk, FRAMES)
     spread = begin_spread(bpy.context, walk, "foot.R", Spread(8, 8), point="HEAD")

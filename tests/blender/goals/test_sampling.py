@@ -220,7 +220,7 @@ def test_a_bone_of_another_rig_counts_by_its_head():
     assert np.ptp(positions, axis=0).min() > 0.1
 
 
-def test_a_bone_that_is_not_there_is_named():
+def test_a_missing_bone_is_named():
     rig, empty = new_rig(), new_object("Empty")
 
     with pytest.raises(TargetError, match="'Rig' has no bone 'c'"):

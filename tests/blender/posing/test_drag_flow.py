@@ -66,7 +66,7 @@ def test_no_step_jumps_and_every_goal_is_met(human, bone, shift):
     assert turned[STRAIGHT:].max() < JUMP
 
 
-def test_there_and_back_closes_before_it_is_put_back(human):
+def test_a_drag_there_and_back_ends_near_the_start_before_it_is_restored(human):
     """A tenth of a millimeter from the start, the pose is solved again; it still equals the pose at the start."""
     out = straight(np.array((-0.5, -0.25, 0.1)))
     poses, _ = drag(human, "hand.L", np.concatenate([out, out[-2::-1], [(1e-5, 0.0, 0.0)]]))
@@ -166,7 +166,7 @@ class TestRelease:
 
 
 class TestStraightLimbs:
-    """Along a straight limb no small step helps; it bends nevertheless, in the direction that its limit allows."""
+    """No small rotation shortens a straight limb; it bends nevertheless, in the direction that its limit allows."""
 
     @pytest.mark.parametrize("drop", [0.002, 0.01, 0.1])
     def test_hips_are_lowered_on_straight_knees(self, human, drop):

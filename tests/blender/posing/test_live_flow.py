@@ -92,7 +92,7 @@ def test_in_a_window_knees_come_after_the_hips_and_all_is_there_when_the_target_
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_it_flows_there_and_back(human, name):
+def test_live_is_smooth_there_and_back(human, name):
     bone, shift = PATHS[name]
     switch_on(human)
     before = feet(human)

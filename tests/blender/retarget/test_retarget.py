@@ -62,7 +62,7 @@ def test_a_retarget_keeps_to_the_range_that_is_set(moving):
 
 
 def test_a_rig_that_constraints_move_is_to_be_used_as_a_control_rig_first(moving):
-    """The message was to press Retarget, which then failed with an error about a bone."""
+    """Before, the message said to press Retarget, which then failed with an error about a bone."""
     source, rig = moving
     rig.fabrik.retarget.source = source
     assert next_in_motion(bpy.context, rig)[0].startswith("Press Retarget")

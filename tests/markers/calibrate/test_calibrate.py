@@ -70,7 +70,7 @@ class TestFromAReference:
         assert calibrate(walker.skeleton(), guesses(), recorded(2.0), (0, 0), scale=2.0).scale == 2.0
 
     def test_markers_on_heads_and_tails_are_enough(self):
-        """Joint centres, as markerless systems give them: two or three points a bone, none of them an offset."""
+        """Joint centers, as markerless systems give them: two or three points a bone, none of them an offset."""
         skeleton = walker.skeleton()
         names = [name for name in skeleton.names if not name.startswith("toe")]
         mapping = [MappedMarker(f"{name} joint", name, "HEAD") for name in names]

@@ -67,7 +67,7 @@ class TestPlain:
         assert read_markers(str(written(path, PLAIN))).names == LABELS
 
     @pytest.mark.filterwarnings("ignore:No analog data")
-    def test_what_the_package_writes(self, path: Path) -> None:
+    def test_files_written_by_the_package(self, path: Path) -> None:
         clip = read_markers(written(path, by_package(PLAIN.points, LABELS, 120.0)))
         assert clip.names == LABELS
         assert clip.rate == 120.0
