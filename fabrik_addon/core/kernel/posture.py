@@ -85,7 +85,7 @@ class PostureTerm:
     The masses of limbs without goals count as if the limb were fixed to the body: they follow it and do not hold it
     back.
 
-    Poses may have frames in front: (F, J, 4) and (F, 3).
+    Poses may have a leading axis of frames: (F, J, 4) and (F, 3).
     """
 
     def __init__(
