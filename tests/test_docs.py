@@ -65,7 +65,7 @@ def test_the_buttons_lead_to_pages_of_the_guide():
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/guide/drag.md"])
-def test_it_is_said_why_auto_keying_may_key_nothing(page):
+def test_the_guide_explains_why_auto_keying_may_key_nothing(page):
     """Blender 5.2 has this preference on by default."""
     assert "*Animation ▸ Only Insert Available*" in (ROOT / page).read_text(encoding="utf-8")
 

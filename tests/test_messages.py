@@ -17,15 +17,15 @@ HANDED_ON = re.compile(r"(: \{\}(; \{\})?|property \{\} \{\})$")
 REFUSALS = [*refusals(), *reasons()]
 
 
-def test_there_are_refusals():
+def test_there_are_error_messages():
     assert len(REFUSALS) > 300
 
 
 @pytest.mark.parametrize(("where", "text"), REFUSALS, ids=[where for where, _ in REFUSALS])
-def test_a_refusal_is_one_sentence_without_a_full_stop(where, text):
+def test_an_error_is_one_sentence_without_a_full_stop(where, text):
     assert not text.endswith(".")
     assert ". " not in text
 
 
-def test_a_refusal_says_what_to_do():
+def test_an_error_names_the_remedy():
     assert not {where: text for where, text in REFUSALS if not WANTED.search(text) and not HANDED_ON.search(text)}

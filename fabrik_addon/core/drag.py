@@ -53,10 +53,10 @@ from .solve import Solver
 # A lock: from a local rotation (4,) to the nearest allowed one.
 Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 
-# The force at which a goal is released, as a share of the body's size; the posture's own force is 1 for each unit of
-# length that the whole mass is moved. Of a hand dragged far out of reach and back, 155, 194 and 207 of 271 steps are
-# met with 10, 30 and 100; with 100 joints rotate twice as far in a step. A higher priority has _PRIORITY_FACTOR times
-# the cap.
+# The force at which a goal is released, as a share of the body's size. In the same unit, the posture's force is 1 for
+# each unit of length that the whole mass is moved. When a hand is dragged far out of reach and back, it meets its
+# target in 155, 194 and 207 of 271 steps with 10, 30 and 100; with 100 joints rotate twice as far in a step. A higher
+# priority has _PRIORITY_FACTOR times the cap.
 _CAP: Final = 30.0
 _PRIORITY_FACTOR: Final = 100.0
 # Compliances of goals that are met, and of goals that are ignored in a step.
@@ -70,9 +70,9 @@ _MAX_ROTATION: Final = 0.5
 # rest.
 _MET_STIFFNESS: Final = 10.0
 # The margin of positive definiteness, as a share of the mass matrix, and the value to which less curvature is raised.
-# With a margin of 0.2 steps near a flat optimum converge by a fifth each, with this one quadratically.
+# With a margin of 0.2, each step near a flat optimum only gains a fifth; with this one steps converge quadratically.
 _MARGIN, _RAISED = 0.005, 0.1
-# The price of a unit of length below the floor, in caps of a goal.
+# The cost of a unit of length below the floor, as a multiple of a goal's cap.
 _BOUNDS_CAP: Final = 3.0
 # Goals are met to this share of the longest path. They count as met up to _MET times that: otherwise, with the caps of
 # pins, smaller misses would decide whether a step is accepted.
@@ -102,10 +102,10 @@ _COMPARED_ANGLE: Final = 0.5 * np.pi
 # locked.
 _TRY, _OPEN_SHARE = 1e-4, 0.5
 # While a drag is eased, no joint moves farther than this many times as far as the targets, plus this share of the
-# body's size; near the limit of reach a body would otherwise run ahead of the mouse. Knees move 7 cm for the first
-# centimeter that hips on straight legs are lowered.
+# body's size. Otherwise a body near its limit of reach would run ahead of the mouse: when hips on straight legs are
+# lowered by the first centimeter, knees move by 7 cm.
 _FOLLOWS, _MIN_DISTANCE, _CATCH_UP = 4.0, 5e-4, 1e-2
-# To keep goals met, joints may move this many times as far.
+# To keep goals met, joints may move this many times as far as otherwise allowed.
 _DETOUR: Final = 1.1
 # A body that starts off its support is shifted over it while a target moves this share of the body's size.
 _FULL_SHIFT: Final = 0.1
@@ -117,7 +117,7 @@ _BLOCKING_SHARE: Final = 0.05
 
 @dataclass(frozen=True)
 class DragPose:
-    """A pose.
+    """A solved pose.
 
     Attributes:
         rotations: (J, 4) local rotations, w x y z.
@@ -445,7 +445,7 @@ class DragSolver:
         for stretches in range(min(int(distance / (_STRETCH * self.size)), _MOST_STRETCHES), 0, -1):
             nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + stretches))
             state = self._step(state.toward(nearer), 0.0)[0].toward(wanted)
-        # While the targets do not move, joints continue toward theirs, over several calls.
+        # While the targets do not move, joints continue toward their rest, over several calls.
         most = most or (_STEPS_TO_REST if settled else _STEPS)
         state, steps, is_at_rest = self._minimized(state, most, settled=settled or moved_distance == 0.0)
         missed = self._is_missed(state)
@@ -487,7 +487,7 @@ class DragSolver:
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
             if longest < _AT_REST or self._damping > _MOST_DAMPING:
                 return state, step, True
-            # Close to rest it continues with the next moves, or once the mouse rests.
+            # Close to rest, joints continue in the next moves, or once the mouse rests.
             if not settled and longest < rest and done:
                 return state, step, longest < _NEARLY_AT_REST
             # Stop early; the next moves bring the remaining gain.
@@ -721,7 +721,7 @@ class DragSolver:
             off = np.where(met, (trial.residual - left).ravel(), 0.0)
             if np.abs(off).max(initial=0.0) <= self.tolerance:
                 break
-            # Goals that are released do not keep their positions: their rows give way freely.
+            # Released goals do not have to keep their distances, so their rows give way freely.
             move = program.correction(off[None], np.where(met, _RIGID, _LOOSE)[None], active)[0]
             if np.abs(move[: self.bodies.turning]).max(initial=0.0) > 0.2 + longest:
                 break
@@ -793,7 +793,7 @@ class DragSolver:
         return float(max(lengths(centers).max(), lengths(heads).max()))
 
     def _with_goals_met(self, state: _State, chosen: BoolArray) -> _State:
-        """The state with chosen goals (E + O,) met, and out of the floor and itself, with least mass moved."""
+        """The state with chosen goals (E + O,) met and without penetrations, with as little mass moved as possible."""
         for _ in range(2):
             off = np.where(chosen[:, None], state.residual, 0.0).ravel()
             is_met = np.abs(off).max(initial=0.0) <= _MET * self.tolerance

@@ -315,7 +315,8 @@ class _Block:
     def over_time(self, targets: FloatArray, rotations: FloatArray, frames: FloatArray, ease: float) -> EditPoses:
         """The poses of `EditSolver.over_time` for targets within reach.
 
-        Gauss-Newton steps for the change of all frames, in columns: rotation vectors relative to the frames' own poses.
+        Takes Gauss-Newton steps for the change of all frames. Its columns are rotation vectors relative to the frames'
+        own poses.
         """
         bodies, goals, count = self._bodies, self._goals, len(frames)
         wanted = goals.wanted(targets, rotations)

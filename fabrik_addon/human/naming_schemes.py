@@ -70,7 +70,7 @@ _SIDES: Final = {"l": "L", "left": "L", "r": "R", "right": "R"}
 
 
 class _Parts(NamedTuple):
-    """A name split up: its letters in lower case, its side, its numbers."""
+    """The parts of a name: its letters in lower case, its side, its numbers."""
 
     word: str
     side: str

@@ -107,7 +107,7 @@ def solve_take_steps(
     recording.measure()
     solution = recording.solution
     if factors is not None:
-        # The poses of the recorded person's body, on the rig; the errors remain those of the body.
+        # The rig gets the poses of the recorded person's body. The errors stay those of the person's body.
         root = solution.root_location * height_factor(solution.skeleton, 1.0 / factors)
         lengths = np.tile(solver.skeleton.lengths, (len(root), 1))
         solution = replace(solution, skeleton=solver.skeleton, root_location=root, lengths=lengths)

@@ -44,8 +44,8 @@ _LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
 _FLAT_FOOT: Final = 0.3
 # The direction in which people face after Blender's importers, if the file does not give another.
 _FORWARD: Final = np.array([0.0, -1.0, 0.0])
-# Parts whose direction at rest belongs to the pose, a T or an A; a trunk's curve and a foot's slope belong to its
-# shape.
+# Parts whose direction at rest depends on the pose, such as a T or an A pose. A trunk's curve and a foot's slope belong
+# to the body's shape instead.
 _POSED: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "palm", "thigh", "shin"})
 # The rest pose determines the floor if the planted ankles of a take are within this share of the legs' length of it.
 _SAME_FLOOR: Final = 0.1

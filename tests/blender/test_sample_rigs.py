@@ -275,7 +275,7 @@ def pose_in_blender(rig, time):
     bpy.context.view_layer.update()
 
 
-def test_the_recording_and_its_map_are_made_anew_without_a_difference():
+def test_the_recording_and_its_map_are_reproduced_exactly():
     for _ in range(2):
         markers.markers.cache_clear()
         assert markers.trc_text(markers.recording(), "walk.trc") == (FOLDER / "walk.trc").read_text(encoding="ascii")
@@ -348,7 +348,7 @@ def sole_path(motion, part, side):
 
 @pytest.mark.parametrize("side", ["L", "R"])
 @pytest.mark.parametrize("part", SOLE)
-def test_what_stands_on_the_ground_stays_there(motion, part, side):
+def test_planted_feet_stay_on_the_ground(motion, part, side):
     path = sole_path(motion, part, side)
     assert path[:, 2].min() > -0.008
     down = path[:, 2] < 0.0005
@@ -378,7 +378,7 @@ def test_knees_bend_as_in_walking_and_never_backward(motion, side):
 
 
 @pytest.mark.parametrize("side", ["L", "R"])
-def test_knees_and_elbows_turn_about_their_hinge_alone(side):
+def test_knees_and_elbows_rotate_about_their_hinge_alone(side):
     rotations, _root = walk.walk_poses(markers.recording_times())
     for bone in ("shin", "forearm"):
         np.testing.assert_allclose(rotations[f"{bone}.{side}"][:, 2:], 0.0, atol=1e-9)
@@ -453,7 +453,7 @@ def test_the_contact_sheet_draws_a_rig_without_a_mesh(tmp_path):
         ("walk_map.json", [], "no .blend file"),
     ],
 )
-def test_a_contact_sheet_of_nothing_says_so_in_one_line(tmp_path, capsys, blend, arguments, words):
+def test_an_empty_contact_sheet_is_reported_in_one_line(tmp_path, capsys, blend, arguments, words):
     picture = tmp_path / "sheet.png"
     assert contact_sheet.main([str(FOLDER / blend), str(picture), *arguments]) == 1
     lines = capsys.readouterr().err.strip().splitlines()

@@ -144,7 +144,7 @@ def test_one_stiffness_is_one_property():
     assert not rig.pose.bones["spine"].keys()
 
 
-def test_what_is_of_the_moment_is_not_saved(tmp_path):
+def test_momentary_values_are_not_saved(tmp_path):
     rig = scenes.make_rig()
     kept = rig.fabrik
     kept.live_trouble, kept.last_result, kept.capture.doubts, kept.solved = "a", "b", "c", "d"

@@ -260,7 +260,7 @@ def test_a_hand_does_not_go_through_the_floor():
 
 
 def test_balance_keeps_the_center_of_mass_over_the_feet_as_far_as_goals_allow():
-    """A far reach to the front takes the centre of mass past the toes; with a support it stays over them, goal met."""
+    """A far reach to the front takes the center of mass past the toes; with a support it stays over them, goal met."""
     corners = np.array([(-0.15, -0.05, 0.0), (0.15, -0.05, 0.0), (0.15, 0.1, 0.0), (-0.15, 0.1, 0.0)])
     way, ahead = straight(np.array((-0.5, -0.8, -0.3))), []
     for support in (None, Support(corners, (0.0, 0.0, 1.0))):
@@ -284,7 +284,7 @@ def test_balance_is_lost_before_a_goal_is_missed(shift):
 
 
 def test_hips_move_back_as_the_body_bends_down():
-    """The support is wide enough for a hand before the feet, yet the centre of mass stays nearer to its middle."""
+    """The support is wide enough for a hand before the feet, yet the center of mass stays nearer to its middle."""
     corners = np.array([(-0.3, -0.5, 0.0), (0.3, -0.5, 0.0), (0.3, 0.3, 0.0), (-0.3, 0.3, 0.0)])
     way, hips, middle = straight(np.array((-0.4, -0.6, -0.9))), [], []
     for support in (None, Support(corners, (0.0, 0.0, 1.0))):

@@ -32,7 +32,7 @@ def test_nothing_overlaps_at_rest(arms):
     assert not any({one, two} == {"upper_arm.L", "forearm.L"} or {one, two} == {"hips", "chest"} for one, two in names)
 
 
-def test_the_two_sides_are_alike():
+def test_both_sides_are_mirrored():
     bones = rest_bones(human(arms=45.0))
     found = {each.bone: (in_armature(bones, each), each.radius) for each in self_collision(bones, {}).capsules}
     for bone, (ends, radius) in found.items():
@@ -90,6 +90,6 @@ def test_a_skirt_is_not_the_hips():
     assert clad.radius == pytest.approx(1.6 * bare.radius)
 
 
-def test_a_rig_that_is_no_human_has_none():
+def test_a_rig_that_is_not_a_human_has_none():
     bones = {name: bone for name, bone in rest_bones(human()).items() if not name.startswith("thigh")}
     assert self_collision(bones, {}) is None

@@ -12,7 +12,7 @@ def lengths_of(rows):
 
 
 @pytest.mark.parametrize("fingers", [True, False])
-def test_a_human_weighs_what_the_table_says(fingers):
+def test_the_masses_of_a_human_are_those_of_the_table(fingers):
     """The arms, the legs and the rest have de Leva's shares for any number of bones."""
     masses = body_masses(lengths_of(humans.human(fingers=fingers)))
     assert sum(mass.share for mass in masses.values()) == pytest.approx(1.0)
@@ -29,7 +29,7 @@ def is_leg(name):
     return name.split(".")[0] in {"thigh", "shin", "foot", "toe"}
 
 
-def test_what_has_no_bone_is_carried_by_its_neighbor():
+def test_the_mass_of_a_segment_without_bones_goes_to_its_neighbor():
     """A rig without a spine, a neck and hands weighs as much as a whole one."""
     lengths = lengths_of(humans.human(fingers=False))
     whole = body_masses(lengths)
@@ -39,7 +39,7 @@ def test_what_has_no_bone_is_carried_by_its_neighbor():
     assert few["forearm.L"].share == pytest.approx(whole["forearm.L"].share + whole["hand.L"].share, rel=1e-2)
 
 
-def test_a_segment_without_bones_weighs_on_the_tail_of_its_neighbor():
+def test_the_mass_of_a_segment_without_bones_is_at_the_tail_of_its_neighbor():
     """A forearm without a hand keeps its own center of mass, and has the hand's mass at the wrist."""
     lengths = lengths_of(humans.human(fingers=False))
     handless = body_masses({name: lengths[name] for name in lengths if not name.startswith(("hand", "foot", "toe"))})
@@ -52,7 +52,7 @@ def test_a_segment_without_bones_weighs_on_the_tail_of_its_neighbor():
     assert handless["upper_arm.L"].centre == body_masses(lengths)["upper_arm.L"].centre
 
 
-def test_any_other_rig_goes_by_size():
+def test_masses_of_other_rigs_follow_from_size():
     """A bone that is twice as long is eight times as heavy; the smallest bone is not weightless."""
     masses = body_masses({"one": 1.0, "two": 2.0, "speck": 0.0})
     assert masses["two"].share == pytest.approx(8.0 * masses["one"].share)

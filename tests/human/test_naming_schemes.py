@@ -26,7 +26,7 @@ def test_every_bone_of_every_scheme_is_known(scheme):
             assert role.part == stem, name
 
 
-def test_roles_told_from_single_names():
+def test_roles_of_single_names():
     expected = {
         "upper_chest": Role("chest"),
         "palm.04.R": Role("palm", "R", "pinky"),
@@ -58,11 +58,11 @@ def test_roles_told_from_single_names():
         "left_right_hand", "finger6-1.L", "finger0-1.L", "metacarpal5.L", "palm", "骨", "ﬁnger1-1.L",
     ],
 )  # fmt: skip
-def test_names_that_say_nothing(name):
+def test_names_without_meaning(name):
     assert role_of(name) is None
 
 
-def test_a_spine_is_rigifys_only_where_nothing_else_is_the_hips():
+def test_a_spine_is_rigifys_only_without_other_hips():
     rigify = ["spine", "spine.001", "spine.002", "spine.003", "spine.004", "spine.005", "spine.006"]
     parts = [role.part for role in match(rigify).values()]
     assert parts == ["hips", "spine", "spine", "chest", "neck", "neck", "head"]
@@ -71,7 +71,7 @@ def test_a_spine_is_rigifys_only_where_nothing_else_is_the_hips():
     assert parts["spine.006"] == "spine"
 
 
-def test_a_root_stands_for_the_hips_only_where_there_are_none():
+def test_a_root_is_the_hips_only_if_there_are_none():
     assert match(["root", "spine05"])["root"] == Role("hips")
     assert "root" not in match(["root", "pelvis", "spine_01"])
 
@@ -85,7 +85,7 @@ def test_a_root_stands_for_the_hips_only_where_there_are_none():
         ("thumb_metacarpal.L", "thumb_proximal.L", "thumb_middle.L", "thumb_distal.L"),
     ],
 )
-def test_thumbs_are_counted_from_what_there_is(thumb):
+def test_thumbs_are_numbered_from_their_first_bone(thumb):
     assert [match(thumb)[name].number for name in thumb] == list(range(1, len(thumb) + 1))
 
 
@@ -122,14 +122,14 @@ LIMBS = ["shoulder", "upper_arm", "forearm", "hand", "thigh", "shin", "foot", "t
 
 
 @pytest.mark.parametrize("scheme", OF_MOTION)
-def test_what_motion_comes_with_is_known(scheme):
+def test_bones_of_motion_files_are_known(scheme):
     names, middle = (text.split() for text in OF_MOTION[scheme].split("|"))
     found = match(names)
     assert [found[name].part for name in names] == middle + LIMBS
     assert [found[name].side for name in names] == [""] * len(middle) + ["L"] * len(LIMBS)
 
 
-def test_biped_s_names_have_spaces_and_its_root_s_in_front():
+def test_names_of_biped_with_spaces_and_its_root_as_prefix():
     known = {
         "Bip01 Pelvis": Role("hips"), "Bip01 Spine1": Role("spine"), "Bip01 Neck": Role("neck"),
         "Bip01 Head": Role("head"), "Bip01 L Clavicle": Role("shoulder", "L"),

@@ -21,7 +21,7 @@ def places(bones, points):
     return np.array([bones[name].head + bones[name].axes @ place for name, place in points])
 
 
-def test_a_foot_stands_flat_on_four_corners_about_its_joints(bones):
+def test_a_sole_has_four_corners_around_the_joints_of_the_foot(bones):
     found = soles(bones)
     assert found.keys() == {"foot.L", "foot.R"}
     for side, sign in (("L", 1.0), ("R", -1.0)):
@@ -40,7 +40,7 @@ def test_without_toes_the_foot_has_all_corners(bones):
     assert {name for points in soles(few).values() for name, _ in points} == {"foot.L", "foot.R"}
 
 
-def test_they_go_with_the_rig_wherever_it_stands(bones):
+def test_soles_move_with_the_rig(bones):
     """For a rotated rig far from the origin, the soles are the same points on bones, at the lowest joint's height."""
     spin = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     moved = {
@@ -53,7 +53,7 @@ def test_they_go_with_the_rig_wherever_it_stands(bones):
     assert np.allclose(lifted[0, :2], 0.0)
 
 
-def test_what_is_no_human_has_none():
+def test_rigs_that_are_not_human_have_none():
     tail = {"one": RestBone("", np.zeros(3), np.eye(3), 1.0), "two": RestBone("one", np.ones(3), np.eye(3), 1.0)}
     assert soles(tail) == {}
     assert floor_points(tail) == ()

@@ -62,7 +62,7 @@ def test_all_but_eight_labels_taken_away(path, kept) -> None:
 
 
 class TestWhatIsLeft:
-    def test_what_stands_in_the_room_and_what_flies_about(self) -> None:
+    def test_objects_in_the_room_and_flying_ones(self) -> None:
         clip = to_z_up(read_markers(WALK))
         skeleton, parts, rest = person()
         count = clip.frame_count
@@ -79,7 +79,7 @@ class TestWhatIsLeft:
         assert assign_by_motion(skeleton, known, clip, parts, rest) == ()
 
 
-def test_the_bone_it_keeps_its_place_on() -> None:
+def test_a_marker_is_on_the_bone_relative_to_which_it_stays() -> None:
     """Two bones that swing against each other, a marker on each, one on none, and one that is never seen."""
     angles = np.radians(np.linspace(-40.0, 40.0, 30))
     matrices = np.tile(np.eye(4), (30, 2, 1, 1))

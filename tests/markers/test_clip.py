@@ -70,7 +70,7 @@ class TestUpAxis:
         assert up_axis_by_markers(as_y_up(person)) == "Y"
 
     @given(yaw=st.floats(-math.pi, math.pi), length=st.floats(0.0, 30.0))
-    def test_the_way_someone_walks_does_not_count(self, yaw: float, length: float) -> None:
+    def test_the_direction_of_walking_does_not_matter(self, yaw: float, length: float) -> None:
         steps = np.linspace(0.0, length, 50)[:, None, None] * np.array([0.0, -1.0, 0.0])
         walk = turned_about_z(STANDING + steps, yaw)
         assert up_axis_by_markers(walk) == "Z"
@@ -103,7 +103,7 @@ class TestUpAxis:
         ],
         ids=["no-frames", "unseen", "one", "two", "one-point", "along-z", "along-x", "along-y"],
     )
-    def test_markers_that_do_not_say(self, positions: np.ndarray) -> None:
+    def test_markers_that_do_not_show_the_axis(self, positions: np.ndarray) -> None:
         assert up_axis_by_markers(positions) is None
 
     def test_someone_who_lies_and_gets_up(self) -> None:
@@ -188,7 +188,7 @@ class TestResample:
         away=st.lists(st.booleans(), min_size=2, max_size=40),
         new=st.sampled_from([24.0, 30.0, 59.94, 60.0, 90.0, 120.0, 240.0]),
     )
-    def test_nothing_is_made_up_inside_a_gap(self, away: list[bool], new: float) -> None:
+    def test_no_samples_are_invented_in_a_gap(self, away: list[bool], new: float) -> None:
         positions = np.random.default_rng(len(away)).normal(size=(len(away), 1, 3))
         positions[np.array(away)] = np.nan
         again = resample(clip_of(positions), new)
@@ -207,7 +207,7 @@ class TestResample:
         assert resample(clip_of(np.zeros((0, 2, 3))), 24.0).frame_count == 0
 
     @pytest.mark.parametrize("rate", [0.0, -24.0, math.nan, math.inf])
-    def test_a_rate_that_is_none(self, rate: float) -> None:
+    def test_an_invalid_rate(self, rate: float) -> None:
         with pytest.raises(ClipError, match="frame rate"):
             resample(clip_of(STANDING[None]), rate)
 
@@ -225,7 +225,7 @@ class TestTrim:
         np.testing.assert_array_equal(trim(clip, 0, 9).positions, clip.positions)
 
     @pytest.mark.parametrize(("first", "last"), [(-1, 3), (5, 4), (0, 10), (10, 10)])
-    def test_frames_that_are_not_there(self, first: int, last: int) -> None:
+    def test_missing_frames(self, first: int, last: int) -> None:
         with pytest.raises(ClipError, match=f"{first} to {last}: they must be from 0 to 9"):
             trim(clip_of(np.zeros((10, 1, 3))), first, last)
 
@@ -249,7 +249,7 @@ class TestClip:
             ({"up_axis": "X"}, "not 'X'"),
         ],
     )
-    def test_what_does_not_fit_is_refused(self, change: dict[str, object], message: str) -> None:
+    def test_arrays_that_do_not_match_are_refused(self, change: dict[str, object], message: str) -> None:
         parts: dict[str, object] = {"names": ("A",), "rate": 60.0, "positions": np.zeros((2, 1, 3))}
         with pytest.raises(ClipError, match=message):
             Clip(**{**parts, **change})  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ class TestMatching:
         (bare,) = matching_doubts(list(legs), legs, ROLES)
         assert bare.startswith("No marker is on the head, trunk, left arm and right arm: ")
 
-    def test_what_has_no_label_is_not_missed(self) -> None:
+    def test_limbs_without_labels_give_no_warning(self) -> None:
         on_bones = {bone: bone for bone in BONES}
         assert list(matching_doubts([*BONES, *(f"*{n}" for n in range(99)), "V_Mid_ASIS"], on_bones, ROLES)) == []
 
@@ -44,11 +44,11 @@ class TestMatching:
 
 
 class TestPlaces:
-    def test_markers_where_their_labels_say_or_one_that_is_not(self) -> None:
+    def test_markers_at_the_positions_of_their_labels_or_one_elsewhere(self) -> None:
         assert list(placing_doubts({}, 1.5)) == []
         assert list(placing_doubts({"LASI": 0.05, "RASI": 0.04, "LHEE": 0.3, "RHEE": 0.02, "C7": 0.01}, 1.5)) == []
 
-    def test_many_that_are_elsewhere(self) -> None:
+    def test_many_markers_elsewhere(self) -> None:
         moved = {"LASI": 0.05, "RASI": 0.2, "LHEE": 0.3, "C7": 0.01}
         (doubt,) = placing_doubts(moved, 1.5)
         assert doubt.startswith("Markers are far from where their labels belong: LHEE and RASI; check")
@@ -72,11 +72,11 @@ class TestResult:
         assert doubt.startswith("Left out as wrong on many frames: RTIB (30 %) and RKNE (15 %); ")
         assert often.total().rms == pytest.approx(0.005)
 
-    def test_somebody_else(self) -> None:
+    def test_another_person(self) -> None:
         (doubt,) = result_doubts(report(0.085))
         assert doubt.startswith("RMS 85 mm is high: ")
 
-    def test_what_is_far_goes_by_the_size_of_the_rig(self) -> None:
+    def test_far_off_depends_on_the_size_of_the_rig(self) -> None:
         """A rig in centimeters is a hundred times as large, and so are its errors."""
         assert list(result_doubts(report(0.85), size=240.0)) == []
         (doubt,) = result_doubts(report(0.012), size=0.24)

@@ -37,14 +37,14 @@ def stepping(first, end, *, frames=100, speed=1.0, lift=0.1, noise=0.0, seed=0):
 
 class TestFinding:
     @given(first=st.integers(5, 40), length=st.integers(15, 50), scale=st.sampled_from([0.01, 1.0, 100.0]))
-    def test_where_it_stands(self, first, length, scale):
+    def test_contacts_of_a_foot(self, first, length, scale):
         settings = StandingSettings(speed=0.12 * scale, height=0.05 * scale)
         points = stepping(first, first + length) * scale
         [(found, end)] = find_stances(points, RATE, settings=settings)
         assert abs(found - first) <= 3
         assert abs(end - first - length) <= 3
 
-    def test_noise_does_not_break_it_up(self):
+    def test_noise_does_not_split_a_contact(self):
         points = stepping(20, 70, noise=0.001)
         assert len(find_stances(points, RATE)) == 1
 
@@ -52,13 +52,13 @@ class TestFinding:
         points = stepping(20, 70)
         assert find_stances(points[:, [0, 2, 1]], RATE, up=1) == find_stances(points, RATE)
 
-    def test_a_foot_that_glides_high_does_not_stand(self):
+    def test_a_foot_that_glides_high_is_not_in_contact(self):
         points = stepping(20, 70)
         points[30:60, 2] = 0.3
         assert all(end <= 31 or first >= 59 for first, end in find_stances(points, RATE))
 
     @pytest.mark.parametrize("points", [np.empty((0, 3)), np.zeros((1, 3))])
-    def test_too_little_to_tell(self, points):
+    def test_too_few_frames_for_a_contact(self, points):
         assert find_stances(points, RATE) == []
 
     @pytest.mark.parametrize("wrong", [{"speed": 0.0}, {"height": -1.0}, {"shortest": np.nan}, {"blend": -0.1}])
@@ -78,7 +78,7 @@ def skating():
 
 
 class TestPlanting:
-    def test_what_stands_stays(self, skating):
+    def test_planted_feet_stay(self, skating):
         planted = plant_feet(skating, FEET, RATE)
         assert len(planted.stances) >= 4
         assert max(stance.drift_before for stance in planted.stances) > 5.0 * MM
@@ -119,13 +119,13 @@ class TestPlanting:
         points[..., 1] += belt * (np.arange(100) / RATE)[:, None]
         assert ground_velocity(points, RATE) == pytest.approx([0.0, belt, 0.0], abs=0.02)
 
-    def test_nothing_stands_nothing_changes(self, skating):
+    def test_without_contacts_nothing_changes(self, skating):
         planted = plant_feet(skating, FEET[:1], RATE, settings=StandingSettings(speed=1e-6))
         assert planted.stances == ()
         assert isinstance(planted.solution, Solution)
         assert planted.solution.rotations == pytest.approx(skating.rotations)
 
-    def test_what_makes_no_sense_is_said(self, skating):
+    def test_invalid_values_are_reported(self, skating):
         with pytest.raises(FeetError, match="at least one"):
             plant_feet(skating, [], RATE)
 

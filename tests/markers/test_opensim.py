@@ -58,7 +58,7 @@ def test_the_fit_is_no_worse_than_opensims(model, solution):
     assert (solution.status == Status.FITTED).all()
 
 
-def test_joint_centres_are_where_opensim_has_them(model, rig, reference, solution):
+def test_joint_centers_agree_with_opensims(model, rig, reference, solution):
     placed = model.place(reference)
     theirs = np.stack([placed[name][1] for name in rig.skeleton.names], axis=1)
     distances = 1000.0 * np.linalg.norm(solution.heads - theirs, axis=2)

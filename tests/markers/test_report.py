@@ -77,16 +77,16 @@ class TestFigures:
         expected = math.sqrt((2 * 9 + 16 + 4) / (2 + 1 + 1))
         assert report.total().weighted_rms == pytest.approx(expected)
 
-    def test_no_weights_no_weighted_total(self) -> None:
+    def test_without_weights_there_is_no_weighted_total(self) -> None:
         assert report_of(np.ones((2, 2))).total().weighted_rms is None
 
-    def test_an_unseen_marker_is_no_zero_error(self) -> None:
+    def test_an_unseen_marker_does_not_count_as_an_error_of_zero(self) -> None:
         row = report_of(np.array([[0.1, math.nan], [0.3, math.nan]])).per_marker()[1]
         assert math.isnan(row.rms)
         assert row.coverage == 0.0
         assert row.worst_frame is None
 
-    def test_samples_left_out_are_seen_but_in_no_figure(self) -> None:
+    def test_rejected_samples_are_seen_but_not_in_any_figure(self) -> None:
         errors = np.array([[0.1, 0.5], [0.3, 0.7]])
         report = report_of(errors, outliers=np.array([[True, True], [False, True]]), weights=[2.0, 1.0])
         total, (first, second) = report.total(), report.per_marker()
@@ -124,12 +124,12 @@ class TestFigures:
             ({"weights": [1.0, -1.0]}, "0 or more"),
         ],
     )
-    def test_what_does_not_fit_is_refused(self, change: dict[str, object], message: str) -> None:
+    def test_arrays_that_do_not_match_are_refused(self, change: dict[str, object], message: str) -> None:
         with pytest.raises(ReportError, match=message):
             report_of(np.ones((2, 2)), **change)
 
     @pytest.mark.parametrize("bad", [math.inf, -0.1])
-    def test_errors_that_are_no_distances(self, bad: float) -> None:
+    def test_errors_that_are_not_distances(self, bad: float) -> None:
         with pytest.raises(ReportError, match="finite and not negative"):
             report_of(np.array([[1.0, bad]]))
 
@@ -164,7 +164,7 @@ class TestCsv:
         assert (rows[3]["frame"], rows[3]["status"]) == ("10", "FITTED 1")
 
     @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "=a\r=b"])
-    def test_no_name_is_run_as_a_formula(self, tmp_path: Path, name: str) -> None:
+    def test_spreadsheets_run_no_name_as_a_formula(self, tmp_path: Path, name: str) -> None:
         report = report_of(np.array([[0.1, 0.2]]), markers=["A", name])
         replace_file(tmp_path / "r.csv", csv_text(replace(report, doubts=(name,))))
         cells = [row[column] for row in self.read(tmp_path / "r.csv") for column in ("name", "worst")]
@@ -189,7 +189,7 @@ class TestCsv:
 
 
 class TestTable:
-    def test_by_eye(self) -> None:
+    def test_a_table_with_known_text(self) -> None:
         errors = np.full((12, 3), 0.003)
         errors[0, 0] = 0.0123
         errors[1:, 1] = math.nan
@@ -205,7 +205,7 @@ class TestTable:
             "12 frames: FITTED 12. Long unseen: X 10 to 32, Head.Top 12 to 32.",
         ]
 
-    def test_only_so_many_gaps_are_listed(self) -> None:
+    def test_the_number_of_listed_gaps_is_limited(self) -> None:
         errors = np.full((20, 9), math.nan)
         last = table_text(report_of(errors)).splitlines()[-1]
         assert last.endswith("M4 10 to 48, and 4 more.")
@@ -218,7 +218,7 @@ class TestTable:
         assert len({len(line) for line in lines[:-1]}) == 1
 
 
-def test_rotations_are_told_in_degrees():
+def test_rotations_are_reported_in_degrees():
     off = {"thigh": np.radians([1.0, 2.0, 3.0]), "shin": np.radians([0.0, 12.0, 4.0])}
     report = Report(np.zeros((3, 1)), ["foot"], [7, 8, 9], ["SOLVED"] * 3, rotations=off)
     rows = [row for row in csv.DictReader(io.StringIO(csv_text(report))) if row["scope"] == "rotation"]

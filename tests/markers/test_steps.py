@@ -10,7 +10,7 @@ def work(*shares):
     return "done"
 
 
-def test_a_part_of_the_work_has_its_part_of_the_progress():
+def test_each_part_of_the_work_has_its_share_of_the_progress():
     def both():
         first = yield from within(0.0, 0.25, work(0.0, 1.0))
         second = yield from within(0.25, 1.0, work(0.5))
@@ -21,7 +21,7 @@ def test_a_part_of_the_work_has_its_part_of_the_progress():
     assert shares == [0.0, 0.25, 0.625]
 
 
-def test_whoever_is_told_may_stop_it():
+def test_the_callback_may_stop_the_work():
     def stop(share):
         if share > 0.4:
             raise KeyboardInterrupt

@@ -60,7 +60,7 @@ class TestExactMarkers:
 
 
 class TestHiddenMarkers:
-    def test_what_is_seen_is_met(self, hidden):
+    def test_visible_markers_are_met(self, hidden):
         targets, take = hidden
         seen = ~np.isnan(targets).any(axis=2)
         assert walker.marker_errors(take.solution)[seen].max() <= 2.0 * MM
@@ -96,7 +96,7 @@ class TestHiddenMarkers:
         away = np.linalg.norm(take.solution.heads - walker.true_matrices()[:60, :, :3, 3], axis=2)
         assert away.max() <= 80.0 * MM
 
-    def test_nothing_is_ever_seen(self):
+    def test_no_marker_is_ever_seen(self):
         take = taken(np.full((5, len(walker.effectors()), 3), np.nan))
         assert (take.solution.status == Status.UNSEEN).all()
         assert np.isfinite(take.solution.rotations).all()
@@ -113,7 +113,7 @@ class TestHiddenMarkers:
 
 
 class TestScatteredHoles:
-    def test_no_bone_is_folded_anew(self):
+    def test_no_bone_folds_differently(self):
         """Each marker away for half a second, and one sample in ten: no bone jumps, although none has a limit."""
         rng, targets = np.random.default_rng(0), np.array(walker.true_positions())
         targets[rng.random(targets.shape[:2]) < 0.1] = np.nan
@@ -124,8 +124,8 @@ class TestScatteredHoles:
         assert np.degrees(turns(take.solution.rotations)).max() <= 15.0
         assert walker.joint_errors(take.solution).mean() <= 0.5 * MM
 
-    def test_a_lost_limb_is_not_drawn_to_rest(self):
-        """Keypoints 15 mm off hold a body to rest, but not a bent elbow that they do not show."""
+    def test_a_hidden_limb_is_not_pulled_to_rest(self):
+        """Keypoints 15 mm off pull the body toward rest, but not a bent elbow that is hidden."""
         skeleton, bone = walker.skeleton(), walker.skeleton().index("forearm.L")
         ends = [name for name in skeleton.names if not name.startswith(("toe", "hips", "spine", "chest"))]
         tails = [(0.0, skeleton.lengths[skeleton.index(name)], 0.0) for name in ends]
@@ -171,7 +171,7 @@ def armless():
 
 class TestPolicies:
     @pytest.mark.parametrize("gaps", GAPS)
-    def test_bones_that_are_seen_do_not_mind(self, armless, gaps):
+    def test_visible_bones_do_not_change(self, armless, gaps):
         take = taken(armless, gaps=gaps)
         legs = [walker.skeleton().index(name) for name in ("thigh.L", "shin.R", "foot.L")]
         assert walker.joint_errors(take.solution)[:, legs].max() <= 1.0 * MM
@@ -216,7 +216,7 @@ class TestWrongMarkers:
         assert take.outliers.sum() == len(targets) - 200
         assert walker.joint_errors(take.solution).max() <= 10.0 * MM
 
-    def test_a_sample_that_is_off_is_bridged_like_one_that_is_away(self):
+    def test_a_wrong_sample_is_bridged_like_a_missing_one(self):
         marker = walker.marker_names().index("LFRM")
         targets = np.array(walker.true_positions()[:80])
         targets[40:43, marker] += [0.5, 0.0, 0.3]
@@ -227,7 +227,7 @@ class TestWrongMarkers:
         assert away.max() <= 2.0 * MM
         assert take.solution.errors[41, marker] == pytest.approx(np.hypot(0.5, 0.3), abs=5.0 * MM)
 
-    def test_unless_they_are_believed(self):
+    def test_outliers_are_kept_if_robust_is_off(self):
         marker = walker.marker_names().index("LFRM")
         targets = np.array(walker.true_positions()[:60])
         targets[30:, marker] = [0.3, -2.0, 0.01]
@@ -256,7 +256,7 @@ class TestProportions:
         assert free.errors.mean() < 1.0 * MM
         assert planted.errors.mean() < 2.0 * MM
 
-    def test_points_that_stand_are_on_the_feet_of_the_rig(self):
+    def test_planted_points_are_on_the_feet_of_the_rig(self):
         found, own = (self.of_person(size, plant_feet=True).planted.stances for size in (1.2, 1.0))
         assert len(found) >= 4
         assert max(stance.drift_after for stance in found) < 3.0 * MM
@@ -266,7 +266,7 @@ class TestProportions:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_hinges_without_ends_come_out_no_worse_than_by_frames_alone(seed):
+def test_free_hinges_are_no_worse_than_with_separate_frames(seed):
     """Knees and elbows that may rotate fully, markers with noise and gaps of up to 0.4 s."""
     rng, frames = np.random.default_rng(seed), slice(100, 260)
     targets = walker.true_positions()[frames] + rng.normal(0.0, 1.5 * MM, walker.true_positions()[frames].shape)
@@ -286,13 +286,13 @@ def test_hinges_without_ends_come_out_no_worse_than_by_frames_alone(seed):
     assert np.degrees(beyond.max()) < 20.0
 
 
-def test_it_goes_in_steps():
+def test_it_is_solved_in_steps():
     shares = list(solve_take_steps(make_solver(), walker.true_positions()[:30], TakeSettings(walker.RATE)))
     assert shares == sorted(shares)
     assert all(0.0 < share <= 1.0 for share in shares)
 
 
 @pytest.mark.parametrize("wrong", [{"gaps": "GUESS"}, {"rate": 0.0}, {"rate": np.nan}])
-def test_what_makes_no_sense_is_said(wrong):
+def test_invalid_values_are_reported(wrong):
     with pytest.raises(TakeError, match=str(next(iter(wrong.values())))):
         TakeSettings(**wrong)

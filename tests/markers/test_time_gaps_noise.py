@@ -42,7 +42,7 @@ class TestResample:
         np.testing.assert_array_equal(again.positions[on], clip.positions[np.rint(where[on]).astype(int)])
 
     @given(recordings())
-    def test_doubled_and_halved_again_is_the_same(self, clip: Clip) -> None:
+    def test_doubling_and_halving_the_rate_gives_the_same(self, clip: Clip) -> None:
         np.testing.assert_array_equal(resample(resample(clip, 120.0), 60.0).positions, clip.positions)
 
     @pytest.mark.parametrize("power", [0, 1, 2])
@@ -76,7 +76,7 @@ class TestResample:
 
 class TestShortGaps:
     @given(recordings(), st.integers(0, 10))
-    def test_what_is_filled(self, clip: Clip, longest: int) -> None:
+    def test_which_gaps_are_filled(self, clip: Clip, longest: int) -> None:
         done = bridge(clip.positions, clip.rate, longest)
         np.testing.assert_array_equal(done[clip.seen], clip.positions[clip.seen])
         expected = clip.seen.copy()
@@ -87,7 +87,7 @@ class TestShortGaps:
         np.testing.assert_array_equal(~np.isnan(done).any(axis=-1), expected)
 
     @given(recordings())
-    def test_nothing_is_carried_far(self, clip: Clip) -> None:
+    def test_speeds_at_a_gap_do_not_move_markers_far(self, clip: Clip) -> None:
         """A cubic with equal ends moves at most 4/27 of the distance that its end slopes would cover."""
         done = bridge(clip.positions, clip.rate, clip.frame_count)
         for marker in range(len(clip.names)):
@@ -102,7 +102,7 @@ class TestShortGaps:
                 assert (inside >= ends.min(axis=0) - room).all()
                 assert (inside <= ends.max(axis=0) + room).all()
 
-    def test_a_long_gap_is_not_run_away_with(self) -> None:
+    def test_a_marker_does_not_run_away_in_a_long_gap(self) -> None:
         """A marker that leaves at 3 m/s for two seconds is displaced by at most a quarter of a second's motion."""
         positions = np.zeros((140, 1, 3))
         positions[:10, 0, 0] = np.arange(-9, 1) * 0.05
@@ -125,7 +125,7 @@ class TestShortGaps:
         steps = np.abs(np.diff(done, axis=0)).max(axis=(1, 2))
         assert steps.max() < 1.5 * np.abs(np.diff(positions, axis=0)).max()
 
-    def test_even_motion_goes_on(self) -> None:
+    def test_uniform_motion_continues_through_a_gap(self) -> None:
         positions = np.linspace(0.0, 1.0, 30)[:, None, None] * np.ones((1, 1, 3))
         hidden = positions.copy()
         hidden[4:25] = np.nan
@@ -146,7 +146,7 @@ class TestLowPass:
         np.testing.assert_allclose(smoothed[:, 0, 0], gain * wave, atol=2e-3)
 
     @given(recordings(), st.floats(0.5, 29.0))
-    def test_what_is_not_seen_stays_so(self, clip: Clip, cutoff: float) -> None:
+    def test_missing_samples_stay_missing(self, clip: Clip, cutoff: float) -> None:
         smoothed = low_pass(clip.positions, clip.rate, cutoff)
         np.testing.assert_array_equal(~np.isnan(smoothed).any(axis=-1), clip.seen)
 
@@ -156,7 +156,7 @@ class TestLowPass:
         forth, back = (low_pass(clip.positions[::way], clip.rate, cutoff)[::way] for way in (1, -1))
         np.testing.assert_allclose(back, forth, atol=1e-9)
 
-    def test_even_motion_stays(self) -> None:
+    def test_uniform_motion_does_not_change(self) -> None:
         positions = np.linspace(-1.0, 2.0, 50)[:, None, None] * np.array([[[1.0, -2.0, 0.5]]])
         np.testing.assert_allclose(low_pass(positions, 60.0, 5.0), positions, atol=1e-12)
 
@@ -171,7 +171,7 @@ class TestLowPass:
         before, after = (np.sqrt(np.mean((found[seen] - clean[seen]) ** 2)) for found in (noisy, done))
         assert after < 0.5 * before
 
-    def test_a_long_gap_keeps_its_sides_apart(self) -> None:
+    def test_a_long_gap_separates_its_sides(self) -> None:
         positions = np.zeros((200, 1, 3))
         positions[120:] = 1.0
         positions[80:120] = np.nan
@@ -181,11 +181,11 @@ class TestLowPass:
         assert true_spans(np.isnan(done[:, 0, 0])) == [(80, 120)]
 
     @pytest.mark.parametrize("cutoff", [-1.0, 30.0, 500.0, np.nan, np.inf])
-    def test_cutoffs_that_make_no_sense(self, cutoff: float) -> None:
+    def test_invalid_cutoffs(self, cutoff: float) -> None:
         with pytest.raises(ClipError, match="less than half the rate"):
             low_pass(np.zeros((5, 1, 3)), 60.0, cutoff)
 
-    def test_no_cutoff_no_change(self) -> None:
+    def test_without_a_cutoff_nothing_changes(self) -> None:
         positions = smooth(np.arange(20) / 60.0)
         np.testing.assert_array_equal(low_pass(positions, 60.0, 0.0), positions)
 

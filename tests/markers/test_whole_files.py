@@ -24,7 +24,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_both_take_their_places(old: tuple[Path, Path], tmp_path: Path) -> None:
+def test_both_files_are_replaced(old: tuple[Path, Path], tmp_path: Path) -> None:
     with prepared(*old) as parts:
         for part, text in zip(parts, ("new a", "new b"), strict=True):
             part.write_text(text)
@@ -34,7 +34,7 @@ def test_both_take_their_places(old: tuple[Path, Path], tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.blend", "b.csv"]
 
 
-def test_the_previous_blend_is_kept_beside_it(old: tuple[Path, Path], tmp_path: Path) -> None:
+def test_the_previous_blend_file_is_kept(old: tuple[Path, Path], tmp_path: Path) -> None:
     with prepared(*old, keep_previous=True) as parts:
         for part in parts:
             part.write_text("new")
@@ -57,7 +57,7 @@ def test_an_error_leaves_all_as_it_was(old: tuple[Path, Path], tmp_path: Path, e
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_place_that_cannot_be_taken_gives_the_others_back(old: tuple[Path, Path], tmp_path: Path, order: int) -> None:
+def test_if_one_cannot_be_replaced_all_are_restored(old: tuple[Path, Path], tmp_path: Path, order: int) -> None:
     """If one file can't be replaced, such as by a folder of that name, all others are restored."""
 
     def written() -> None:
@@ -72,7 +72,7 @@ def test_a_place_that_cannot_be_taken_gives_the_others_back(old: tuple[Path, Pat
     assert old[0].read_text() == "old"
 
 
-def test_a_process_that_is_killed_leaves_what_was_there(old: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_killed_process_leaves_the_old_files(old: tuple[Path, Path], tmp_path: Path) -> None:
     code = """
 import os, pathlib, signal, sys
 from fabrik_addon.markers.whole_files import prepared
@@ -96,7 +96,7 @@ def test_a_link_stays_a_link(old: tuple[Path, Path], tmp_path: Path) -> None:
     assert old[0].read_text() == "new"
 
 
-def test_what_a_killed_process_has_left_is_found_by_its_number(tmp_path: Path) -> None:
+def test_files_that_a_killed_process_left_are_found_by_its_number(tmp_path: Path) -> None:
     for number in (7, 8):
         (tmp_path / f".a.blend.{number}.part").touch()
     remove_parts(tmp_path / "a.blend", 7)

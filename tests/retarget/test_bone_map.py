@@ -27,7 +27,7 @@ def test_a_map_is_read_as_it_was_written(tmp_path):
         (f'{{"fabrik_bone_map": 1, "bones": {{"a": {{"source": "b", "share": {"9" * 5000}}}}}}}', "share is inf"),
     ],
 )
-def test_what_makes_no_sense_is_said_in_one_line(tmp_path, text, said):
+def test_invalid_values_are_reported_in_one_line(tmp_path, text, said):
     path = tmp_path / "map.json"
     path.write_text(text)
     with pytest.raises(MapError, match=said) as caught:
@@ -36,6 +36,6 @@ def test_what_makes_no_sense_is_said_in_one_line(tmp_path, text, said):
     assert "\n" not in str(caught.value)
 
 
-def test_bones_that_are_not_there_are_named():
+def test_missing_bones_are_named():
     with pytest.raises(MapError, match=r"unknown bone 'chest'.*unknown bone of the source 'Spine1'"):
         check_bone_map(PAIRS, ["hips"], ["Hips", "Spine2"])

@@ -30,7 +30,7 @@ def test_a_person_without_names_is_known(arms, fingers):
             assert (found.roles[place].part, found.roles[place].side) == (stem, side), name
 
 
-def test_a_motion_without_names_comes_onto_a_named_rig_as_it_is():
+def test_a_motion_without_names_is_retargeted_to_a_named_rig():
     rows, places = unnamed(humans.human(arms=45.0, fingers=False))
     source, target = motions.skeleton_of(rows), motions.skeleton_of(humans.human(arms=45.0, fingers=False))
     rotations, roots = motions.swaying(source)
@@ -43,7 +43,7 @@ def test_a_motion_without_names_comes_onto_a_named_rig_as_it_is():
 @pytest.mark.parametrize(
     "untold", [{"spine": "L5", "chest": "T12", "upper_chest": "T8"}, {"upper_arm.L": "LUArm", "upper_arm.R": "RUArm"}]
 )
-def test_what_some_names_leave_untold_the_tree_tells(untold):
+def test_the_tree_shows_roles_that_names_do_not(untold):
     rows = humans.human(fingers=False)
     whole, part = (
         motions.skeleton_of(rows),
@@ -82,7 +82,7 @@ def dog():
     return found
 
 
-def test_a_body_on_four_legs_does_not_come_onto_one_on_two():
+def test_a_quadruped_is_not_retargeted_to_a_biped():
     rows, _ = unnamed(dog())
     source = motions.skeleton_of(rows)
     assert tree_body(humans.rest_bones(rows)).on_four
@@ -95,7 +95,7 @@ def test_a_body_on_four_legs_does_not_come_onto_one_on_two():
 
 
 @pytest.mark.parametrize("up", [(0, 1, 0), (0, -1, 0), (1, 0, 0)], ids=["Y up", "Y down", "X up"])
-def test_a_body_without_names_that_lies_in_any_way_is_known(up):
+def test_a_body_without_names_is_known_in_any_orientation(up):
     """The body may lie along any axis, as in files with another up axis than Blender's importer assumes."""
     rows, places = unnamed(humans.human(arms=0.0, fingers=False))
     aside = np.roll(np.abs(up), 1)

@@ -51,11 +51,11 @@ def doubts(motion, target=PERSON, **how):
     ],
 )
 @pytest.mark.parametrize("rest", [True, False])
-def test_a_walk_onto_other_people_is_not_doubted(rows, rest):
+def test_a_walk_on_other_people_gives_no_warning(rows, rest):
     assert doubts(source(walked(), rest=rest), motions.skeleton_of(rows, 100.0, motions.about_z(90.0))) == ()
 
 
-def test_limits_that_hold_the_trunk_are_doubted():
+def test_limits_that_hold_the_trunk_give_a_warning():
     motion = source(posed(spine=(0.0, 0.0, 60.0)))
     (doubt,) = doubts(motion, limits={"spine": Fixed()})
     assert doubt.startswith("Far from the source's directions: the ")
@@ -64,13 +64,13 @@ def test_limits_that_hold_the_trunk_are_doubted():
     assert doubts(motion, limits={"spine": Ball(1.2)}) == ()
 
 
-def test_hips_that_are_not_where_the_source_has_them_are_doubted():
+def test_hips_elsewhere_than_the_sources_give_a_warning():
     limits = {f"{part}.{side}": Fixed() for part in ("thigh", "shin") for side in "LR"}
     found = doubts(source(posed(thigh__L=(-80.0, 0.0, 0.0), thigh__R=(-80.0, 0.0, 0.0))), limits=limits)
     assert any(doubt.startswith("Far from their positions in the source: ") and "hips (" in doubt for doubt in found)
 
 
-def test_left_for_right_is_doubted():
+def test_swapped_sides_give_a_warning():
     motion = source(walked())
     sides = str.maketrans("LR", "RL")
     swapped = [
@@ -79,21 +79,21 @@ def test_left_for_right_is_doubted():
     assert any("left and right are not swapped" in doubt for doubt in doubts(motion, pairs=swapped))
 
 
-def test_arms_that_no_bone_of_the_source_is_known_for_are_doubted():
+def test_arms_without_a_source_give_a_warning():
     motion = source(walked())
     pairs = [pair for pair in find_pairs(motion, PERSON) if "arm" not in pair.bone and "hand" not in pair.bone]
     (doubt,) = doubts(motion, pairs=pairs)
     assert doubt.startswith("No bone of the source is known for the left arm and right arm: ")
 
 
-def test_a_body_of_other_proportions_than_its_bones_are_mapped_to_is_doubted():
+def test_other_proportions_than_the_sources_give_a_warning():
     target = motions.skeleton_of(humans.in_proportion(ROWS, 1.0, 0.3))
     (doubt,) = doubts(source(walked()), target)
     sizes = "arms (0.3 times the source's)"
     assert doubt.startswith(f"Compared with the legs, the rig's sizes differ from the source's: {sizes}")
 
 
-def test_a_source_that_never_stands_upright_is_doubted():
+def test_a_source_that_never_stands_upright_gives_a_warning():
     """Its trunk is bent to the ground on all frames, and its rest pose is not a pose of a body."""
     bent = posed(hips=(50.0, 0.0, 0.0), thigh__L=(-50.0, 0.0, 0.0), thigh__R=(-50.0, 0.0, 0.0))
     found = retarget(source(bent, rest=False), PERSON, RetargetSettings())
@@ -127,7 +127,7 @@ def rotations_off(found, local, name):
     return motions.degrees_between(own[:, bone], wanted[:, bone])
 
 
-def test_the_frame_on_which_the_whole_body_stands_is_the_reference_and_is_told():
+def test_the_frame_on_which_the_whole_body_stands_is_the_reported_reference():
     """One frame of a kick is a T pose; others have their thighs and feet nearer to the rig's."""
     local = kicked(standing=23)
     found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0))

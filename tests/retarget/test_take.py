@@ -44,7 +44,7 @@ def differences(source, target, found, names=humans.ours, turn=None, scale=1.0):
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("scheme", ["ours", "mixamo", "unreal"])
-def test_a_copy_that_is_renamed_rolled_rescaled_and_turned_does_the_same(source, scheme, scale):
+def test_a_renamed_rolled_rescaled_and_rotated_copy_moves_the_same(source, scheme, scale):
     names, turn = humans.SCHEMES[scheme], motions.about_z(90.0)
     rows = humans.named(humans.human(arms=45.0, bend=5.0, rolls=37.0), names)
     target = motions.skeleton_of(rows, scale, turn)
@@ -54,7 +54,7 @@ def test_a_copy_that_is_renamed_rolled_rescaled_and_turned_does_the_same(source,
     assert degrees < 0.05
 
 
-def test_limbs_go_the_ways_of_the_source_from_another_rest_pose(source):
+def test_limbs_follow_the_source_from_another_rest_pose(source):
     target = motions.skeleton_of(humans.human(arms=0.0))
     found = retarget(motions.motion_of(*source), target, RetargetSettings(places=0.0))
     assert farthest_way(source, target, found) < 0.1
@@ -85,7 +85,7 @@ def test_rest_pose_units_axes_and_names_of_a_file_change_nothing(arms, scheme, s
 
 
 @pytest.mark.parametrize("arms", [0.0, 60.0])
-def test_a_rest_pose_that_nobody_stands_in_is_replaced_by_a_frame_that_stands(arms):
+def test_a_rest_pose_that_is_no_stance_is_replaced_by_a_frame(arms):
     skeleton = motions.skeleton_of(humans.human(arms=20.0, bend=5.0, fingers=False))
     rotations, roots = motions.swaying(skeleton)
     rotations[7] = (1.0, 0.0, 0.0, 0.0)
@@ -118,7 +118,7 @@ def _units(ways):
     return ways / np.linalg.norm(ways, axis=1, keepdims=True)
 
 
-def test_a_loop_stays_one_and_feet_that_stand_stay_where_they_are():
+def test_a_loop_stays_a_loop_and_planted_feet_stay():
     """A person who sways on the spot, for less than a second, on a rig with shorter legs."""
     rows = humans.human(arms=45.0, bend=5.0)
     skeleton = motions.skeleton_of(rows)
@@ -137,7 +137,7 @@ def test_a_loop_stays_one_and_feet_that_stand_stay_where_they_are():
         assert np.linalg.norm(ball - np.median(ball, axis=0), axis=1).max() < 0.005
 
 
-def test_hands_that_clap_clap_on_longer_arms():
+def test_hands_that_clap_also_clap_on_longer_arms():
     rows = humans.human(arms=45.0, bend=5.0, fingers=False)
     skeleton = motions.skeleton_of(rows)
     near = np.linspace(0.3, 0.04, 12)
@@ -152,7 +152,7 @@ def test_hands_that_clap_clap_on_longer_arms():
     assert np.diff(apart[:, 0]).max() < 0.0, "the hands do not come together steadily"
 
 
-def test_no_side_of_a_foot_and_no_toe_that_bends_little_goes_under_the_floor():
+def test_no_side_of_a_foot_and_no_stiff_toe_is_below_the_floor():
     """A person on the ball of the right foot, whose heel is high and whose outer edge is down."""
     rows = humans.human(arms=45.0, bend=5.0, fingers=False)
     skeleton = motions.skeleton_of(rows)
@@ -173,7 +173,7 @@ def test_no_side_of_a_foot_and_no_toe_that_bends_little_goes_under_the_floor():
     assert max(under.values()) < 0.002, under
 
 
-def test_hands_whose_files_say_no_ends_go_on_as_the_forearms():
+def test_hands_without_ends_in_their_files_continue_the_forearms():
     """Blender's importer makes such bones point along Y."""
     skeleton = motions.skeleton_of(humans.human(arms=45.0, fingers=False))
     rotations, roots = motions.swaying(skeleton)
@@ -200,7 +200,7 @@ def test_binding_shows_every_joint_that_is_at_its_limit():
     assert not found.binding[slack > 1.2e-4].any()
 
 
-def test_a_limb_that_a_hinge_rolls_is_not_told_as_turned_off():
+def test_twist_that_a_hinge_causes_is_not_reported_as_an_error():
     """The elbow folds about X only: the upper arm is twisted for that, and points in the source's direction."""
     rows = humans.human(arms=45.0, fingers=False)
     skeleton = motions.skeleton_of(rows)
@@ -237,7 +237,7 @@ def stepping_on(height):
 
 
 @pytest.mark.parametrize("height", [0.04, 0.1, 0.15, 0.25])
-def test_contacts_add_no_turns_that_the_source_does_not_have(height):
+def test_contacts_add_no_rotations_that_the_source_lacks(height):
     """Feet that were planted on a box were pulled to the floor within a tenth of a second."""
     skeleton, rotations, roots = stepping_on(height)
     found = retarget(motions.motion_of(skeleton, rotations, roots), skeleton_with_shorter_arms(), HOW)
@@ -246,7 +246,7 @@ def test_contacts_add_no_turns_that_the_source_does_not_have(height):
 
 
 @pytest.mark.parametrize("every", [1, 3])
-def test_toes_that_leave_or_reach_the_floor_add_no_turns(every):
+def test_toes_that_leave_or_reach_the_floor_add_no_rotations(every):
     """Toes of the source point through the floor, and its foot rises and lands within few frames."""
     skeleton, rotations, roots = stepping_on(0.0)
     for side in "LR":
@@ -284,7 +284,7 @@ def skeleton_with_shorter_arms():
     return motions.skeleton_of(humans.in_proportion(humans.human(arms=45.0, bend=5.0, fingers=False), 1.0, 0.9))
 
 
-def test_a_foot_that_comes_down_with_its_heel_under_the_floor_rotates_gradually():
+def test_a_foot_that_lands_with_its_heel_below_the_floor_rotates_gradually():
     """The ball sinks by 1 mm a frame; the heel is 4 cm lower than it. Held all at once, the foot rotated by 11°."""
     body = RestBody(rows_of_shorter_arms())
     (foot, sole), *_ = find_soles(body).items()
@@ -299,7 +299,7 @@ def test_a_foot_that_comes_down_with_its_heel_under_the_floor_rotates_gradually(
     assert np.degrees(angle_between(plan.rotations[1:], plan.rotations[:-1])).max() < 3.0
 
 
-def test_toes_stay_above_the_floor_where_no_foot_ever_stands():
+def test_toes_stay_above_the_floor_without_any_contact():
     """A person who runs on the spot on the toes, which point down in the source and would go through the floor."""
     rows = humans.human(arms=45.0, bend=5.0, fingers=False)
     skeleton = motions.skeleton_of(rows)

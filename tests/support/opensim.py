@@ -125,7 +125,7 @@ class Model:
         return (self.points(nudged) - here) / NUDGE
 
     def rig(self, walked):
-        """The model as a rig, its knee centres at their mean over (F, C) coordinates."""
+        """The model as a rig, its knee centers at their mean over (F, C) coordinates."""
         return Rig(self, walked)
 
 

@@ -32,8 +32,8 @@ def is_additive(bone: bpy.types.PoseBone) -> bool:
     """Whether constraints add to a bone's own channels instead of replacing them.
 
     They do for a following tail or a curling finger, and for a control with a custom shape whose parent can be
-    switched. Among the bones that an IK further down moves, they do for the controls that rotate the limb, and not for
-    the bones of the mesh.
+    switched. If IK on a bone below moves the bone, they do for controls that rotate the limb, but not for the bones of
+    the mesh.
     """
     if not bone.constraints and bone.bone.use_deform:
         return False

@@ -41,7 +41,7 @@ from .take import Take, is_animated, tree_of
 
 # Share of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.
 _MISSED: Final = 1e-3
-# Seconds over which a foot eases in and out of its place, unless its next contact is nearer.
+# Seconds over which a foot eases into and out of a contact, unless the next contact is nearer.
 _EASE: Final = 0.5
 
 

@@ -263,7 +263,8 @@ def _new_target(
     empty = bpy.data.objects.new(f"{name} target", None)
     empty.empty_display_type = "SPHERE"
     empty.empty_display_size = _TARGET_SIZE * bone.length * meters_per_unit(rig)
-    empty.show_in_front = True  # otherwise a click on it selects a rig that is drawn in front
+    # Otherwise a click on it would select a rig that is drawn in front.
+    empty.show_in_front = True
     empty.location = rig.matrix_world @ armature_point(bone, point)
     empty.rotation_euler = (rig.matrix_world @ bone.matrix).to_euler()
     targets_collection(context.scene).objects.link(empty)

@@ -146,7 +146,7 @@ class RigProblem:
         )
 
     def edit_model(self, *, separate: bool = False) -> EditModel:
-        """The model of a change over frames; separate: of one that removes self-collisions."""
+        """The model of a change over frames; separate: whether the change removes self-collisions."""
         rig, skeleton = self.rig, self.tree.skeleton
         collision = collision_of(rig, skeleton, always=separate)
         masses = masses_of(rig, skeleton)

@@ -50,7 +50,7 @@ class HingeLimb:
 
 
 def find_hinge_limbs(bodies: Sequence[Body]) -> list[HingeLimb]:
-    """Every ball joint whose only child is a run of hinges; `bodies` are on arrays."""
+    """Every ball joint whose only child is a run of hinges; the backend of `bodies` is `array`."""
     limbs = []
     for ball, body in enumerate(bodies):
         if body.limit is not None and body.limit.freedom < 3:

@@ -28,8 +28,8 @@ _BALANCE_YIELDS = 0.015
 # hand on the floor; with these numbers 1.4 and 5.7 cm.
 _AT_EASE, _EASE_YIELDS, _LOWERED = 0.37, 0.015, 0.1
 # The largest force of each side of the support: balance gives way before goals do, whose caps are 57 for a person. With
-# 0.5, 0.7, 1 and no cap, hips led out of reach stay up to 8, 12, 18 and 41 mm farther from their target than without
-# balance, and a squat of 45 cm tilts the trunk by 12, 18, 18 and 18 degrees.
+# 0.5, 0.7, 1 and no cap, hips dragged out of reach stay up to 8, 12, 18 and 41 mm farther from their target than
+# without balance, and a squat of 45 cm tilts the trunk by 12, 18, 18 and 18 degrees.
 _MOST_FORCE = 0.7
 
 

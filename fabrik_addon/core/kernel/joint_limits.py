@@ -257,7 +257,7 @@ class Hinges:
 
 
 class _Balls:
-    """N ball limits evaluated together: the frames of the array backend are joints here."""
+    """N ball limits, evaluated together by the array backend, with joints in place of its frames."""
 
     def __init__(self, bodies: Bodies, balls: Sequence[tuple[int, Ball]]) -> None:
         self._bodies: IntArray = np.array([body for body, _ in balls], dtype=np.int64)

@@ -16,10 +16,10 @@ from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
 from .bodies import Bodies, Motions, Pose, cross
 
-# Inertia of each joint in addition to its bone's, in squares of the body's size. Of 2e-5 m² (at 1.7 m), 1e-3, 3e-3 and
-# 5e-3 m²: with little, the light wrist rotates to its limits to spare the arm a small movement, and jumps there (13, 3,
-# 0, 0 steps above 8° as a hand moves across); with much, joints share a movement evenly and the hips follow (2.7, 3.2,
-# 3.7, 4.3 cm for a hand 70 cm forward).
+# Inertia of each joint in addition to its bone's, in squares of the body's size. With little, the light wrist rotates
+# to its limits instead of the arm, and jumps there: in 13, 3, 0 and 0 steps by more than 8° as a hand moves across,
+# with 2e-5, 1e-3, 3e-3 and 5e-3 m² for a body of 1.7 m. With much, joints share a movement evenly and the hips follow:
+# by 2.7, 3.2, 3.7 and 4.3 cm for a hand 70 cm forward.
 _LEAST_INERTIA = 3e-3 / 1.7**2
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
@@ -85,7 +85,7 @@ class PostureTerm:
     The masses of limbs without goals count as if the limb were fixed to the body: they follow it and do not hold it
     back.
 
-    Poses may have frames in front: (F, J, 4) and (F, 3).
+    Poses may have a leading axis of frames: (F, J, 4) and (F, 3).
     """
 
     def __init__(

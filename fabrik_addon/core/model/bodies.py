@@ -173,7 +173,7 @@ def carried_turn(body: Body, pose: SweepPose, rotation: Quaternion) -> Quaternio
 
 
 def carried_head(body: Body, pose: SweepPose) -> Vector:
-    """The head of a body (not the root) on its parent."""
+    """The head of a body, from the pose of its parent; not for the root."""
     return pose.heads[body.parent] + pose.orientations[body.parent] @ body.head_offset
 
 

@@ -259,9 +259,9 @@ class LeastSquares:
             held[:, : bodies.turning] = prior.weights[:, turning]
             right[:, : bodies.turning] += held[:, : bodies.turning] * pulls
             squares += held
-        # The scale of a joint is half its own square, and half the mean of all joints that move a goal. With its own
-        # alone, poses far from their targets took 1.8 times the steps; with the mean alone, 1 % of a person's targets
-        # needed a restart.
+        # A joint is scaled by the mean of two squared lengths: that of its own columns, and the mean over all joints
+        # that move a goal. With its own alone, poses far from their targets took 1.8 times the steps; with the mean
+        # alone, 1 % of a person's targets needed a restart.
         even = squares @ self._even
         turning = even[:, : bodies.turning]
         turning += turning.sum(axis=1, keepdims=True) / np.maximum((turning > 0.0).sum(axis=1, keepdims=True), 1)

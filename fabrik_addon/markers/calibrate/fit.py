@@ -94,8 +94,8 @@ class Fit:
     def noise(self) -> float:
         """Assumed error of the marker positions on their bones, the rig's units.
 
-        At least that of skin and cameras. Keypoints have three times as much: with too little noise, the offsets of a
-        toe with gaps were 40 mm wrong.
+        It is at least that of skin and cameras. Keypoints have three times as much; with too little noise, the offsets
+        of a toe with gaps were 40 mm wrong.
         """
         beyond = max(self.off**2 - (_OF_SURFACE * self.skeleton.size) ** 2, 0.0)
         return float(np.hypot(_NOISE * self.skeleton.size, np.sqrt(beyond)))

@@ -116,7 +116,7 @@ def _table(lines: Sequence[_Line]) -> _Table:
 
 
 def _fields(keys: _Line, values: _Line) -> dict[str, str]:
-    """The header's fields: word by word, since writers place tabs freely; by column if one is blank."""
+    """The header's fields, matched by order, since writers place tabs freely; by column if one is blank."""
     pairs = [" ".join(line.cells).split() for line in (keys, values)]
     if len(pairs[0]) != len(pairs[1]):
         pairs = [list(keys.cells), list(values.cells)]

@@ -30,8 +30,9 @@ class Recording:
     """F frames of E markers, and the poses that match them.
 
     Attributes:
-        seen, outliers, close: (F, E) samples that are seen; that are rejected as wrong; that are briefly missing or
-            rejected, and so are bridged.
+        seen: (F, E) whether a sample is seen.
+        outliers: (F, E) whether a sample is rejected as wrong.
+        close: (F, E) whether a sample is briefly missing or rejected, and therefore bridged.
         bridged: (F, E, 3) targets without outliers, with short gaps bridged; NaN where there is none.
         expected: (F, J, 4) local rotations to which undetermined bones are held.
         prior_weights: (F, J) weight of a squared radian away from `expected`.

@@ -84,7 +84,7 @@ _BODY_JOINTS: Final = 22
 _HAND_JOINTS: Final = 15
 # The number of joints between the body's and the hands': none, or SMPL-X's jaw and eyes.
 _BETWEEN: Final = {22: 0, 24: 0, 52: 0, 55: 3}
-# Radians. Joints never turn more than half a turn; degrees are far above.
+# Radians. Joints rotate by at most half a turn, so larger numbers are degrees.
 _MOST_TURNED: Final = 4.0 * np.pi
 # Quaternions that rotate Y up, or Y down, to Z up.
 _Y_UP: Final = np.array([np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0])
@@ -94,8 +94,8 @@ _SAME: Final = np.array([1.0, 0.0, 0.0, 0.0])
 # A trunk points along an axis if it is within 45° of it, on this share of the frames.
 _ALONG: Final = np.sqrt(0.5)
 _MAX: Final = 0.7
-# Meters: feet are planted within this height above the lowest of all frames; a body that moves less while they are
-# planted does not show its size.
+# Meters. Feet count as planted within this height above the lowest of all frames. The size of a body is not measured if
+# it moves by less than this while its feet are planted.
 _PLANTED_HEIGHT: Final = 0.04
 _GOES: Final = 0.5
 # Seconds: the shortest contact that is used, a third of the stance of a fast walk.

@@ -155,7 +155,7 @@ class TestWhatIsKeyed:
         run(rig)
         assert [bone.rotation_mode for bone in rig.pose.bones] == before
 
-    def test_free_root_is_keyed_where_it_goes(self):
+    def test_a_free_root_is_keyed_along_its_motion(self):
         rig, positions = scenes.walking_rig(FRAMES, seed=11, travel=2.0)
         rig.fabrik.root = "FREE"
         result = run(rig)
@@ -163,7 +163,7 @@ class TestWhatIsKeyed:
         moved = np.linalg.norm(result.solutions[0].root_location[-1] - result.solutions[0].root_location[0])
         assert moved == pytest.approx(np.linalg.norm(positions[-1] - positions[0], axis=1).mean(), rel=0.05)
 
-    def test_new_action_keeps_what_is_not_baked_and_the_old_action(self):
+    def test_a_new_action_keeps_curves_that_are_not_baked_and_the_old_action(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=12)
         rig.fabrik.effectors[4].enabled = False
         toe = rig.pose.bones["shin.R"]
@@ -254,7 +254,7 @@ class TestLeftAsBefore:
         run(rig)
         assert np.allclose(shin.rotation_quaternion, (0.8, 0.6, 0.0, 0.0))
 
-    def test_the_present_frame_shows_the_result(self):
+    def test_the_current_frame_shows_the_result(self):
         rig, positions = scenes.walking_rig(FRAMES, seed=17)
         bpy.context.scene.frame_set(7)
         run(rig)
@@ -275,7 +275,7 @@ class TestLeftAsBefore:
 class TestGaps:
     """Bakes with markers that are not seen on some frames."""
 
-    def test_a_hidden_limb_goes_from_the_pose_before_to_the_one_after(self):
+    def test_a_hidden_limb_is_interpolated_between_the_poses_around(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=19, hidden=[(slice(4, 8), 1)])
         (solution,) = run(rig).solutions
         bone = solution.skeleton.index("forearm.L")
@@ -418,7 +418,7 @@ class TestWrongInput:
             run(rig, **options)
         assert scenes.digest() == before
 
-    def test_object_that_is_no_armature(self):
+    def test_an_object_that_is_not_an_armature(self):
         with pytest.raises(FabrikError, match="Select an armature"):
             run(scenes.empty_at((0, 0, 0)))
 
@@ -467,7 +467,7 @@ class TestOperator:
         bpy.ops.fabrik.bake()
         assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == set(range(1, FRAMES + 6))
 
-    def test_keywords_go_first(self):
+    def test_keywords_take_precedence(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
         rig.fabrik.bake.action = "CURRENT"
         scene = bpy.context.scene

@@ -178,7 +178,7 @@ class TestDask:
         time.sleep(5)
         assert len(list((tmp_path / "out").iterdir())) < 2 * TAKES
 
-    def test_nobody_there(self, call, capfd):
+    def test_no_performer(self, call, capfd):
         pytest.importorskip("distributed")
         assert run_command([*call, "--dask", "nonsense"]) == 1
         assert "nonsense: there is no Dask scheduler" in capfd.readouterr().err

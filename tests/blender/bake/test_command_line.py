@@ -434,7 +434,7 @@ class TestNothingIsLost:
         assert not files.report.is_file()
 
     @pytest.mark.parametrize("room", [100, 10_000, 50_000])
-    def test_a_disk_that_is_full_leaves_what_was_there(self, files, room):
+    def test_a_full_disk_leaves_the_old_file(self, files, room):
         """A limit on the size of files simulates a full disk: too small for the report, or for the .blend.
 
         Blender reports success even if it can't write all of a compressed file.
@@ -631,7 +631,7 @@ class TestSeveralTakes:
             (lambda files, takes: files.rig.unlink(), "rig.blend: there is no such file"),
         ],
     )
-    def test_what_cannot_be_written_is_said_at_once(self, files, capfd, change, sentence):
+    def test_files_that_cannot_be_written_are_reported_at_once(self, files, capfd, change, sentence):
         recordings = self.takes(files)
         change(files, recordings)
         assert cli.run_command(self.arguments(files, recordings)) == 1

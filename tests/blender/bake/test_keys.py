@@ -69,7 +69,7 @@ class TestFewerKeys:
         between = np.stack([np.interp(np.arange(frames), kept, column[kept]) for column in values.T], axis=1)
         assert np.linalg.norm(between - values, axis=1).max() <= distance + 1e-9
 
-    def test_what_does_not_move_has_two_keys(self):
+    def test_bones_that_do_not_move_have_two_keys(self):
         assert location_keys(np.ones((50, 3)), 1e-6).tolist() == [0, 49]
 
     def test_zero_keeps_what_bends(self):
@@ -147,7 +147,7 @@ class TestStrips:
         assert (strip.frame_start, strip.frame_end) == (1, FRAMES)
         assert np.abs(all_tails(rig) - wanted).max() < 1e-4
 
-    def test_present_action_becomes_a_strip_below(self):
+    def test_the_current_action_becomes_a_strip_below(self):
         rig = traveller(seed=5)
         rig.pose.bones["head"].keyframe_insert("scale", frame=3)
         old = rig.animation_data.action

@@ -51,7 +51,7 @@ def test_no_joint_jumps(balancing):
         assert steps.max() < 10.0 / 60.0
 
 
-def test_the_saved_file_shows_what_was_solved(balancing):
+def test_the_saved_file_has_the_solved_poses(balancing):
     result, request = balancing
     bpy.ops.wm.open_mainfile(filepath=str(request.output))
     rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
@@ -106,7 +106,7 @@ class TestPresetsOnly:
         assert walking.calibration.scale == pytest.approx(0.97, abs=0.03)
         assert walking.bake.report.status_counts() == {"FITTED": len(walking.bake.frames)}
 
-    def test_feet_stand_on_the_floor(self, walking):
+    def test_feet_are_on_the_floor(self, walking):
         (solution,) = walking.bake.solutions
         assert np.abs(lift_off_floor(solution)).max() < 0.02
 
@@ -117,7 +117,7 @@ class TestPresetsOnly:
         bends = np.linalg.norm(np.diff(solution.tails, 2, axis=0), axis=2)
         assert bends.max() < 0.03
 
-    def test_feet_go_with_the_belt_while_they_stand(self, walking):
+    def test_planted_feet_move_with_the_belt(self, walking):
         """Heels and toes do not move relative to the belt, whose speed is that of the recorded feet."""
         (tree,) = walking.bake.trees
         skeleton, solution = tree.problem.tree.skeleton, tree.solution

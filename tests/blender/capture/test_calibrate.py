@@ -164,7 +164,7 @@ class TestStatic:
         assert found.rms < 0.008
         assert np.median(offsets_off(rig, truth)) < 0.012
 
-    def test_a_static_take_that_fits_worse_than_the_take_alone_is_left_out_and_told(self):
+    def test_a_static_take_that_fits_worse_is_left_out_and_reported(self):
         """Half of its markers have the labels of others."""
         rig, truth = recorded()
         still = scenes.record(rig, list(truth.values()), *(rows[:3] for rows in scenes.smooth_motion(rig, 200, 5)))

@@ -34,7 +34,7 @@ def right_bones(rig):
     return {marker.marker: marker.bone for marker in match_markers(bpy.context, rig).markers}
 
 
-def test_eight_labels_tell_the_rest():
+def test_eight_labels_are_enough_to_find_the_rest():
     rig, told = open_walk()
     assert len(match_markers(bpy.context, rig).markers) == 8
     assert len(guess_markers(bpy.context, rig)) == len(told)

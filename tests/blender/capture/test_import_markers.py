@@ -109,7 +109,7 @@ def test_the_collection_and_the_empties_are_named_and_marked():
     assert [empty.empty_display_size for empty in collection.objects] == pytest.approx([0.02] * 4)
 
 
-def test_empties_stand_where_the_current_frame_has_them():
+def test_empties_are_at_their_positions_on_the_current_frame():
     clip = wandering_clip(gaps=0.0)
     bpy.context.scene.frame_set(11)
 
@@ -192,7 +192,7 @@ def test_the_scene_s_range_is_widened_but_not_narrowed():
         ({"timing": "SOON"}, "The timing is 'SOON': it must be one of"),
     ],
 )
-def test_what_cannot_be_imported_changes_nothing(changes, message):
+def test_files_that_cannot_be_imported_change_nothing(changes, message):
     before = digest()
     arguments = {"clip": wandering_clip(), **changes}
 
@@ -258,7 +258,7 @@ def test_one_of_two_performers_is_chosen():
         ("Cy", "there is no performer 'Cy': choose Anna and Bob"),
     ],
 )
-def test_two_performers_have_to_be_told_apart(name, sentence):
+def test_one_of_two_performers_has_to_be_chosen(name, sentence):
     with pytest.raises(ImportMarkersError, match=sentence):
         choose_performer(two_performers(), name)
 
@@ -308,7 +308,7 @@ def test_nothing_is_left_in_the_scene_but_its_rate_and_range(trc):
     assert list(bpy.context.scene.keys()) == []
 
 
-def test_a_changed_rate_is_told_and_the_take_is_named(trc, capfd):
+def test_a_changed_rate_is_reported_with_the_name_of_the_take(trc, capfd):
     path = trc()
     bpy.context.scene.render.fps = 24
     bpy.ops.fabrik.import_markers(filepath=path)
@@ -362,7 +362,7 @@ def test_real_c3d_files(recording, name, markers):
 
 
 @pytest.mark.parametrize("content", ["", "PathFileType\t4\n", "rubbish"])
-def test_operator_says_what_is_wrong_with_a_file_and_changes_nothing(trc, tmp_path, content):
+def test_the_operator_reports_invalid_files_and_changes_nothing(trc, tmp_path, content):
     good = trc("good.trc")
     (tmp_path / "bad.trc").write_text(content)
     before = digest()

@@ -65,7 +65,7 @@ class TestMatching:
         match_markers(bpy.context, rig)
         assert scenes.digest() == before
 
-    def test_keep_leaves_what_was_put_on_a_bone_by_hand(self):
+    def test_keep_preserves_assignments_by_hand(self):
         rig = person()
         take()
         match_markers(bpy.context, rig)
@@ -177,7 +177,7 @@ class TestMaps:
         assert tuple(markers["LASI"].offset) == pytest.approx((0.1, 0.2, 0.3))
         assert (markers["LASI"].bone, markers["LASI"].weight, markers["RASI"].bone) == ("hips", 2.0, "")
 
-    def test_markers_that_are_not_there_are_added_switched_off(self, tmp_path):
+    def test_missing_markers_are_added_disabled(self, tmp_path):
         rig = person()
         (tmp_path / "map.json").write_text('{"fabrik_marker_map": 1, "markers": {"Nose": "head"}}')
         assert load_map(rig, tmp_path / "map.json") == (0, 1)
@@ -244,7 +244,7 @@ class TestOperators:
             ("worst_frame", "There is no report"),
         ],
     )
-    def test_what_cannot_run_says_why(self, operator, sentence):
+    def test_operators_that_cannot_run_give_the_reason(self, operator, sentence):
         person()
         with pytest.raises(RuntimeError, match=sentence):
             getattr(bpy.ops.fabrik, operator)()

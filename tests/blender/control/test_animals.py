@@ -46,7 +46,7 @@ def assert_held(rig, held):
 
 
 @pytest.mark.parametrize("kind", ANIMALS)
-def test_each_limb_goes_by_its_paw_and_heel_and_keeps_its_length(kind):
+def test_each_limb_is_placed_by_paw_and_heel_and_keeps_its_length(kind):
     kept = open_set_up(f"Animals.{kind}").fabrik.control
     goes_by = {row.goes_by for row in kept.carriers} - {""}
     heels = {name.replace("_ik.", "_heel_ik.") for name in controls_of(kind)}
@@ -74,7 +74,7 @@ def test_pinned_paws_stay_on_ik_while_the_body_or_another_paw_is_dragged(kind, c
 
 
 @pytest.mark.parametrize("kind", ANIMALS)
-def test_all_legs_bend_alike_where_the_torso_goes_down(kind):
+def test_all_legs_bend_equally_as_the_torso_is_lowered(kind):
     rig, _ = pinned(kind)
 
     def legs():

@@ -135,7 +135,7 @@ def test_a_drag_that_comes_back_to_its_start_changes_nothing(human):
     assert channels(human) == before
 
 
-def test_the_pose_does_not_jump_where_limbs_go_from_ik_to_fk(human):
+def test_the_pose_does_not_jump_as_limbs_switch_from_ik_to_fk(human):
     human.fabrik.control.limbs = "FK"
     human.pose.bones["torso"].location = (0.05, 0.0, -0.15)
     bpy.context.view_layer.update()
@@ -169,7 +169,7 @@ def test_auto_keying_keys_controls_and_switches_alone(human, limbs):
 
 
 @pytest.mark.usefixtures("preferences")
-def test_other_frames_stay_as_they_were_where_a_limb_goes_to_fk(human):
+def test_other_frames_do_not_change_if_a_limb_is_switched_to_fk(human):
     human.fabrik.control.limbs = "FK"
     hand = human.pose.bones["hand_ik.L"]
     for frame, place in ((1, (0.0, 0.0, 0.0)), (10, (0.0, -0.2, 0.2)), (40, (0.0, -0.1, 0.1))):
@@ -202,7 +202,7 @@ def test_switches_get_no_keys_where_controls_get_none(human, preferences):
     assert "Only Insert Available" in drag.left_alone[-1]
 
 
-def test_solving_goes_through_controls(human):
+def test_solving_writes_controls(human):
     target = scenes.empty_at((0.6, -0.5, 1.3))
     bpy.ops.fabrik.add_effector(bone="hand_ik.L", target=target.name)
     bpy.ops.fabrik.solve()

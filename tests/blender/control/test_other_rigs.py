@@ -73,7 +73,7 @@ def test_the_whole_body_is_found(rig):
 
 
 @pytest.mark.parametrize("bone", [HAND, HIPS])
-def test_limbs_stay_on_ik_and_the_body_stands_as_on_fk(rig, bone):
+def test_limbs_stay_on_ik_and_the_body_has_the_pose_of_fk(rig, bone):
     shift = (0.0, -0.3, 0.1) if bone is HAND else (0.05, 0.0, -0.2)
     kept = set_up(rig)
     bpy.ops.fabrik.pin(bones=FEET[rig.name])
@@ -138,7 +138,7 @@ def test_limbs_that_a_drag_does_not_lead_are_left_alone(make, bone):
 
 
 @pytest.mark.parametrize("limbs", ["FK", "IK"])
-def test_a_bake_keys_controls_alone_and_the_body_stands_as_it_was_solved(rig, limbs):
+def test_a_bake_keys_controls_alone_and_the_body_has_the_solved_pose(rig, limbs):
     kept = set_up(rig, limbs)
     target = scenes.empty_at((0.6, -0.2, 1.3))
     for frame, place in ((1, (0.6, -0.2, 1.3)), (8, (0.4, -0.5, 1.1))):

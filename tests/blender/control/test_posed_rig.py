@@ -49,7 +49,7 @@ def test_the_kind_of_a_rig_is_found(posed):
     assert type(posed_rig(posed.rig)) is PlainRig
 
 
-def test_what_is_written_is_read(posed):
+def test_written_files_are_read(posed):
     (tree,) = posed.trees()
     rotations, head = turned(tree)
     assert posed.write(bpy.context, tree.skeleton, rotations, head) == []
@@ -63,7 +63,7 @@ def test_what_is_written_is_read(posed):
     assert angle_between(np.array([local[name] for name in tree.skeleton.names]), rotations).max() < TURN
 
 
-def test_a_bone_that_is_turned_leaves_the_others(posed):
+def test_a_rotated_bone_does_not_change_the_others(posed):
     (tree,) = posed.trees()
     bone = tree.skeleton.names[2]
     rotations, _ = turned(tree)

@@ -123,7 +123,7 @@ class TestGeneratedHuman:
         assert kept_rows(set_up()) == rows
         assert human.pose.bones["torso"].lock_location[:] == (True, False, False)
 
-    def test_what_is_chosen_by_hand_stays(self, human):
+    def test_controls_chosen_by_hand_stay(self, human):
         kept = set_up()
         row = next(row for row in kept.carriers if row.control == "neck")
         row.control = "tweak_spine.004"
@@ -144,7 +144,7 @@ class TestGeneratedHuman:
         assert kept_rows(rig.fabrik.control) == rows
 
 
-def test_the_body_stands_as_written_however_each_joint_is_turned():
+def test_the_body_has_the_written_pose_however_each_joint_is_rotated():
     """A bird, whose tail and claws have controls that rotate each other.
 
     Joints that cannot be posed are left out by name.
@@ -200,7 +200,7 @@ def test_a_bone_of_the_body_that_was_renamed_is_named():
     assert "'Rig' no longer has 'head' (was a bone renamed?): press Set Up Control Rig again" in told
 
 
-def test_a_bone_with_a_switch_that_was_renamed_is_named_and_the_rig_set_up_anew():
+def test_a_bone_with_a_renamed_switch_is_named_and_the_rig_is_set_up_again():
     rig = only_ik()
     bpy.ops.fabrik.use_control_rig()
     path = rig.fabrik.control.along[0].name

@@ -109,7 +109,7 @@ def drag_in_steps(rig, control, shift):
 @pytest.mark.parametrize("frame", [20, LAST])
 @pytest.mark.parametrize("auto_key", [True, False])
 @pytest.mark.parametrize("control", list(DRAGS))
-def test_a_drag_moves_what_is_dragged_and_leaves_the_rest(control, auto_key, frame, on_fk):
+def test_a_drag_moves_the_dragged_bone_and_leaves_the_rest(control, auto_key, frame, on_fk):
     rig = keyed_human(on_fk)
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = auto_key
     others = [each for each in (FIRST, LAST) if each != frame]

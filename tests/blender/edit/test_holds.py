@@ -41,7 +41,7 @@ def tails(rig, bone):
     return (posed @ (0.0, rig.pose.bones[bone].length, 0.0, 1.0))[:, :3], posed[:, :3, :3]
 
 
-def test_a_hand_stays_where_it_is_here_and_nothing_changes_beyond(walk):
+def test_a_hand_stays_at_its_current_position_and_nothing_changes_beyond(walk):
     before, turned = tails(walk, "hand.R")
     was = takes.poses(walk, FRAMES)
     hold(bone="hand.R")
@@ -107,7 +107,7 @@ def test_it_stays_with_an_object_that_moves(walk):
     assert np.abs(there[HELD]).max() > 0.01
 
 
-def test_what_can_not_be_kept_is_said(walk, capfd):
+def test_values_that_cannot_be_kept_are_reported(walk, capfd):
     """In the held frames the table moves farther away than the arm can reach."""
     hold(bone="hand.L")
     assert "could not follow" not in capfd.readouterr().out
@@ -238,7 +238,7 @@ def test_holds_over_the_same_frames_are_removed_in_any_order(walk, first):
     assert max(np.abs(now - keys[path]).max() for path, now in after.items()) < 1e-6
 
 
-def test_a_drag_over_a_hold_stays_when_the_hold_goes(walk):
+def test_a_drag_over_a_hold_stays_when_the_hold_is_removed(walk):
     keys = takes.curves(walk)
     bpy.ops.fabrik.drag(bone="head", translation=(0.0, 0.05, 0.0), spread=15)
     dragged = takes.poses(walk, FRAMES)
@@ -270,7 +270,7 @@ def test_a_copy_of_the_rig_removes_its_own_hold(walk):
     assert_same(keys, takes.curves(walk))
 
 
-def test_what_is_held_stays_while_other_bones_are_dragged(walk):
+def test_held_points_stay_while_other_bones_are_dragged(walk):
     hold(bone="hand.R", hold_rotation=False)
     before, _ = tails(walk, "hand.R")
     bpy.ops.fabrik.drag(bone="chest", translation=(0.0, 0.03, 0.0), spread=15)
@@ -278,7 +278,7 @@ def test_what_is_held_stays_while_other_bones_are_dragged(walk):
     assert np.abs(after - before).max() < 1e-4
 
 
-def test_feet_that_stand_become_holds(walk):
+def test_planted_feet_become_holds(walk):
     take = Take(walk, tree_of(walk, "hips"))
     scene = bpy.context.scene
     scene.frame_start, scene.frame_end = 1, 101
@@ -389,7 +389,7 @@ def test_feet_are_held_whatever_else_the_rig_has(walk):
     "options",
     [{"bone": "tail"}, {"bone": "hand.R", "target": "Nowhere"}, {"bone": "hand.R", "first": 60, "last": 40}],
 )
-def test_what_makes_no_sense_changes_nothing(walk, options):
+def test_invalid_values_change_nothing(walk, options):
     before = scenes.digest()
     with pytest.raises(RuntimeError):
         bpy.ops.fabrik.add_hold(**{"first": FIRST, "last": LAST, **options})

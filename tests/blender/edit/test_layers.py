@@ -60,7 +60,7 @@ def test_on_off_and_half(walk):
         assert np.array_equal(now, keys[path])
 
 
-def test_a_second_edit_goes_to_the_same_layer(walk):
+def test_a_second_edit_is_added_to_the_same_layer(walk):
     was, before = world(walk, "hand.R"), takes.poses(walk, FRAMES)
     drag()
     go_to(HERE)

@@ -71,7 +71,7 @@ def test_keys_have_dots_and_other_frames_ticks():
     assert np.abs(middle - paths.tails[20, paths.names.index("hand.R")]).max() < 1e-6
 
 
-def test_what_is_held_is_drawn_on_its_trail(walk):
+def test_held_frames_are_drawn_on_their_trail(walk):
     select(walk, "hand.R")
     walk.fabrik.show_trails = True
     assert HELD not in motion.drawing_of(bpy.context, walk).lines

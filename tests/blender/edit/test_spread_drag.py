@@ -89,7 +89,7 @@ class TestWalk:
         share = np.clip(1.0 - np.abs(FRAMES - HERE) / SPREAD, 0.0, 1.0)
         assert np.abs(moved - (share**3 * (10 - 15 * share + 6 * share**2))[:, None] * (0.0, 0.0, 0.2)).max() < 1e-5
 
-    def test_a_turn_fades_out_as_well(self, walk):
+    def test_a_rotation_fades_out_as_well(self, walk):
         place = walk.pose.bones.find("hand.R")
         before = takes.poses(walk, FRAMES)[:, place, :3, :3]
         drag(bone="hand.R", translation=(0.0, 0.0, 0.0), rotation=(0.0, 0.0, 0.6))
@@ -125,7 +125,7 @@ class TestWalk:
         rig = bpy.data.objects["Rig"]
         assert all(np.array_equal(now, keys[path]) for path, now in takes.curves(rig).items())
 
-    def test_it_says_what_keeps_the_hand_from_the_mouse(self, walk):
+    def test_the_header_shows_why_the_hand_lags_behind_the_mouse(self, walk):
         held = begin_spread(bpy.context, walk, "hand.R", Spread(SPREAD, SPREAD), settings=DragSettings(root="FIXED"))
         assert held.step(held.start + np.array((0.0, 0.0, 0.05))).line == ""
         result = held.step(held.start + np.array((0.0, 0.0, 3.0)))
@@ -167,7 +167,7 @@ def test_limbs_that_come_to_be_straight_make_no_jerk(options, exact):
     assert np.abs(heads - old)[:, places(rig, FEET)].max() < 1e-4
 
 
-def test_a_foot_that_stands_takes_its_contact_along(walk):
+def test_a_planted_foot_takes_its_contact_along(walk):
     """All frames of the contact inside the span move equally; beyond the span nothing changes."""
     foot, other = places(walk, ("foot.R", "foot.L"))
     before, here, spread = takes.poses(walk, FRAMES), 42, 46
@@ -187,7 +187,7 @@ def test_a_foot_that_stands_takes_its_contact_along(walk):
     assert takes.accelerations(heads).max() < 1.5 * takes.accelerations(old).max()
 
 
-def test_a_foot_goes_back_before_the_end_of_a_span_inside_its_contact(walk):
+def test_a_foot_returns_before_a_span_ends_inside_its_contact(walk):
     foot = walk.pose.bones.find("foot.R")
     before = takes.poses(walk, FRAMES)
     spread = begin_spread(bpy.context, walk, "foot.R", Spread(8, 8), point="HEAD")

@@ -97,7 +97,7 @@ def test_an_existing_object_can_be_the_target(rig):
         ),
     ],
 )
-def test_what_cannot_be_added_is_named_and_changes_nothing(rig, options, sentence):
+def test_errors_of_adding_name_the_problem_and_change_nothing(rig, options, sentence):
     scenes.empty_at((0, 0, 0), "Ball")
     before = scenes.digest()
     assert refusal(bpy.ops.fabrik.add_effector, **options) == f"Error: {sentence}"

@@ -61,7 +61,7 @@ def test_what_is_not_known_stays_as_it_is(rig):
     assert priorities(rig) == {"antenna": 7, "forearm.L": 1, "forearm.R": 1, "shin.L": 0, "shin.R": 0}
 
 
-def test_it_says_where_no_name_is_known():
+def test_unknown_names_are_reported():
     rig = scenes.make_rig([("a", "", (0, 0, 0), (0, 0, 1))])
     scenes.make_active(rig)
     assert not bpy.ops.fabrik.order_effectors.poll()

@@ -100,7 +100,7 @@ def test_a_dragged_pin_comes_along(rig):
     assert tuple(rig.fabrik.effectors[0].pin_location) == before
 
 
-def test_a_pin_that_is_off_holds_nothing(rig):
+def test_a_disabled_pin_has_no_effect(rig):
     pin_bones(rig, ["shin.L", "shin.R"])
     rig.fabrik.effectors[0].enabled = False
     assert [pin.bone for pin in pins(rig)] == ["shin.R"]

@@ -60,7 +60,7 @@ def elbow_side(rig, pole):
 
 class TestRotations:
     @pytest.mark.parametrize("turn", [(0.2, 0.1, -0.3), (0.9, -0.4, 0.6)])
-    def test_the_bone_is_turned_as_its_target_is(self, rig, turn):
+    def test_the_bone_is_rotated_like_its_target(self, rig, turn):
         effector = rig.fabrik.effectors[0]
         shown = (rig.matrix_world @ rig.pose.bones[HAND].matrix).to_euler()
         effector.target.rotation_euler = (Euler(turn).to_matrix() @ shown.to_matrix()).to_euler()
@@ -71,7 +71,7 @@ class TestRotations:
         assert gap(rig) < NEAR
         assert turned_apart(rig) < 0.01
 
-    def test_a_new_target_is_turned_as_its_bone_so_that_nothing_jumps(self, rig):
+    def test_a_new_target_is_rotated_like_its_bone_so_that_nothing_jumps(self, rig):
         scenes.pose(rig, scenes.smooth_motion(rig, 1, 3)[0][0])
         rig.fabrik.effectors.clear()
         bpy.ops.fabrik.add_effector(bone=HAND)
@@ -82,7 +82,7 @@ class TestRotations:
         for bone, matrix in zip(rig.pose.bones, before, strict=True):
             assert np.array(bone.matrix) == pytest.approx(np.array(matrix), abs=1e-3)
 
-    def test_live_turns_with_the_target(self, rig):
+    def test_live_rotates_with_the_target(self, rig):
         effector = rig.fabrik.effectors[0]
         effector.target.rotation_euler = (rig.matrix_world @ rig.pose.bones[HAND].matrix).to_euler()
         effector.hold_rotation = True
@@ -93,7 +93,7 @@ class TestRotations:
         assert turned_apart(rig) < 0.01
         rig.fabrik.live = False
 
-    def test_a_bake_turns_with_the_target(self, rig):
+    def test_a_bake_rotates_with_the_target(self, rig):
         ball = rig.fabrik.effectors[0].target
         turn = (rig.matrix_world @ rig.pose.bones[HAND].matrix).to_euler()
         for frame, more in ((1, 0.0), (5, 0.4), (9, -0.2)):

@@ -63,7 +63,7 @@ class TestEveryUse:
         assert self.moved(pose, pinned=True, root="FIXED") == 0.0
 
     @pytest.mark.parametrize("root", ["FREE", "FOLLOW"])
-    def test_free_it_goes_with_nothing_pinned(self, pose, root):
+    def test_a_free_root_moves_if_nothing_is_pinned(self, pose, root):
         assert self.moved(pose, pinned=False, root=root) > 0.1
 
 
@@ -90,7 +90,7 @@ def test_a_pin_that_is_off_does_not_let_the_root_go():
 class TestDraggedRoot:
     @pytest.mark.parametrize("root", [None, "FREE", "FOLLOW"])
     @pytest.mark.parametrize("point", ["HEAD", "TAIL"])
-    def test_the_whole_rig_goes_along(self, point, root):
+    def test_the_whole_rig_follows(self, point, root):
         rig = person(mode="MIXED")
         scenes.pose(rig, scenes.smooth_motion(rig, 1, 4)[0][0])
         bpy.context.view_layer.update()
@@ -100,7 +100,7 @@ class TestDraggedRoot:
             matrix[:3, 3] += shift
             assert np.abs(np.array(rig.pose.bones[name].matrix) - matrix).max() < 1e-4
 
-    def test_pinned_by_the_setting_it_only_turns(self):
+    def test_a_root_pinned_by_the_setting_only_rotates(self):
         rig = person()
         rig.fabrik.root = "FIXED"
         with pytest.raises(RigError, match="let the root bone move"):

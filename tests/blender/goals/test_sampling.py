@@ -170,7 +170,7 @@ KINDS = (
 
 @pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("offset", [0.0, 0.4])
-def test_samples_are_what_blender_evaluates(make, offset):
+def test_samples_agree_with_blender(make, offset):
     target = new_object()
     make(target)
     frames = FRAMES[::3] + offset
@@ -220,7 +220,7 @@ def test_a_bone_of_another_rig_counts_by_its_head():
     assert np.ptp(positions, axis=0).min() > 0.1
 
 
-def test_a_bone_that_is_not_there_is_named():
+def test_a_missing_bone_is_named():
     rig, empty = new_rig(), new_object("Empty")
 
     with pytest.raises(TargetError, match="'Rig' has no bone 'c'"):
@@ -374,7 +374,7 @@ def test_plain_markers_are_read_without_leaving_the_frame():
     assert tuple(other.location) == (7.0, 7.0, 7.0)
 
 
-def test_another_scene_than_the_present_one_is_sampled():
+def test_another_scene_than_the_current_one_is_sampled():
     target, present = new_object(), bpy.context.scene
     make_child(target)
     expected = shown(target, FRAMES)
@@ -387,7 +387,7 @@ def test_another_scene_than_the_present_one_is_sampled():
 
 
 @pytest.mark.parametrize("make", [make_static, make_keyed, make_turned, make_child, make_constrained, make_layered])
-def test_matrices_are_what_blender_evaluates(make):
+def test_matrices_agree_with_blenders(make):
     target = new_object()
     make(target)
 

@@ -100,7 +100,7 @@ def test_an_arm_that_hangs_stays_out_of_the_trunk(human, switch):
         assert during > 0.02
 
 
-def test_without_it_the_hand_goes_through(human):
+def test_without_capsules_the_hand_goes_through(human):
     human.fabrik.bake.self_collision = "OFF"
     assert drag(human, THROUGH)[0] > 0.02
 

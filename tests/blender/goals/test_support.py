@@ -80,7 +80,7 @@ class TestSupport:
         human.fabrik.balance = "OFF"
         assert support_of(human, FEET) is None
 
-    def test_what_is_pinned_as_low_as_the_feet_bears_weight_too(self, human):
+    def test_pins_as_low_as_the_feet_bear_weight_too(self, human):
         """The front paws of an animal, which are named as no human's bones; a human's hand on the floor."""
         assert support_of(human, (*FEET, "hand.L")) is None, "a hand higher up holds the body, which may lean"
         bpy.context.view_layer.objects.active = human
@@ -93,7 +93,7 @@ class TestSupport:
         assert np.linalg.norm(on_three[:, :2] - tail[:2], axis=1).min() < 1e-5
         assert area(on_three) > 1.5 * area(feet)
 
-    def test_any_rig_stands_on_its_pins_where_balance_is_on(self, clean_scene):
+    def test_any_rig_balances_over_its_pins(self, clean_scene):
         posts = [
             (f"post{n}", "", (x, y, 1.0), (x, y, 0.0)) for n, (x, y) in enumerate([(0, 0), (2, 0), (2, 1), (0, 1)])
         ]
@@ -119,7 +119,7 @@ class TestFloor:
         assert floor_of(human) is None
 
     @pytest.mark.parametrize("scale", [1.0, 0.5])
-    def test_a_height_in_the_world_is_where_it_says(self, human, scale):
+    def test_a_height_in_the_world_is_met(self, human, scale):
         human.fabrik.use_floor, human.fabrik.floor_height = True, 0.25
         human.matrix_world = Matrix.LocRotScale((3.0, -2.0, 5.0), Euler((0.4, -0.3, 1.0)), (scale,) * 3)
         bpy.context.view_layer.update()
@@ -135,7 +135,7 @@ class TestFloor:
         places = [human.data.bones[name].matrix_local @ scenes.Vector(place) for name, place in points]
         assert min(place.z for place in places) == pytest.approx(0.0, abs=1e-6)
 
-    def test_what_is_no_human_has_no_points(self, clean_scene):
+    def test_rigs_that_are_not_human_have_no_points(self, clean_scene):
         table = scenes.make_rig([("board", "", (0, 0, 1), (0, 0, 0))], "Table")
         table.fabrik.use_floor = True
         assert floor_of(table).points == ()

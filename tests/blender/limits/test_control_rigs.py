@@ -70,7 +70,7 @@ def test_a_pose_that_is_inside_stays_to_the_bit(human):
     assert [tuple(bone.matrix_basis.col[0]) for bone in human.pose.bones] == before
 
 
-def test_constraints_go_on_controls(human):
+def test_constraints_are_put_on_controls(human):
     write_limit(human.pose.bones[FOREARM], NARROW)
     bpy.ops.fabrik.limits_to_constraints(bones="forearm_fk.L")
     assert not [each for each in human.pose.bones[FOREARM].constraints if each.type == "LIMIT_ROTATION"]
@@ -79,7 +79,7 @@ def test_constraints_go_on_controls(human):
     assert off(human, FOREARM, NARROW) < 0.01
 
 
-def test_a_corner_is_where_the_bone_leans(human):
+def test_a_corner_is_the_swing_of_the_bone(human):
     polygon = Polygon(((0.1, 0.1), (-0.1, 0.1), (-0.1, -0.1), (0.1, -0.1)))
     write_limit(human.pose.bones["ORG-upper_arm.L"], polygon)
     bend_on_fk(human, "upper_arm_fk.L", 0.7)
@@ -109,7 +109,7 @@ def test_an_action_is_checked_and_fixed(human):
     assert {path.split('"')[1] for path, _ in curves(human)} == {"forearm_fk.L"}
 
 
-def test_limits_are_made_of_what_an_action_does(human):
+def test_limits_are_made_from_the_rotations_of_an_action(human):
     keyed(human)
     select(human, ("forearm_fk.L",), "forearm_fk.L")
     bpy.ops.fabrik.limits_from_action(margin=0.0)

@@ -43,7 +43,7 @@ def corners(bone):
 
 class TestPoints:
     @pytest.mark.parametrize("lean", [(0.7, 0.1), (-0.2, -1.5), (0.0, 0.0)])
-    def test_the_lean_of_the_present_pose(self, bone, lean):
+    def test_the_swing_of_the_current_pose(self, bone, lean):
         lean_to(bone, *lean)
         assert current_swing(bone) == pytest.approx(lean, abs=1e-6)
 
@@ -86,7 +86,7 @@ POINTS = st.lists(st.tuples(st.floats(-1.5, 1.5), st.floats(-1.5, 1.5)), min_siz
 class TestHull:
     @given(points=POINTS, margin=st.floats(0.0, 0.5))
     @settings(max_examples=60, deadline=None)
-    def test_every_lean_is_inside_with_its_margin_and_corners_are_few(self, points, margin):
+    def test_every_swing_is_inside_with_its_margin_and_corners_are_few(self, points, margin):
         leans = np.array(points)
         found = window_around(leans, margin)
         Polygon([tuple(point) for point in found])
@@ -117,7 +117,7 @@ class TestFromRotations:
         limit = fitted_limit(turns, margin, shape="POLYGON")
         assert angle_between(turns, legal_rotations(limit, turns)).max() < 1e-6
 
-    def test_a_bone_that_does_not_turn_is_fixed(self):
+    def test_a_bone_that_does_not_rotate_is_fixed(self):
         assert fitted_limit(np.array([[1.0, 0.0, 0.0, 0.0]] * 3), shape="POLYGON") == Fixed()
 
     def test_a_single_pose(self):
@@ -126,7 +126,7 @@ class TestFromRotations:
         assert angle_between(turn, legal_rotations(limit, turn))[0] < 1e-6
         assert limit.twist == pytest.approx((0.0, 0.2))
 
-    def test_an_l_of_leans_has_no_more_than_its_hull(self):
+    def test_an_l_of_swings_has_no_more_than_its_hull(self):
         leg = np.linspace(0.0, 1.0, 20)
         turns = compose_arrays(np.append(leg, 0 * leg), np.append(0 * leg, leg), np.zeros(40))
         limit = fitted_limit(turns, shape="POLYGON")

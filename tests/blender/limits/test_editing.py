@@ -134,7 +134,7 @@ class TestSet:
         bpy.ops.fabrik.set_limit(bones="spine", type="HINGE")
         assert limit_of(rig, "spine") == fresh != limit_of(rig, "head")
 
-    def test_nonsense_on_a_bone_can_be_put_right(self, rig):
+    def test_invalid_values_on_a_bone_can_be_corrected(self, rig):
         bone = rig.pose.bones["head"]
         bone[LIMIT], bone[CONE] = "BALL", [1.0, 2.0]
         bpy.ops.fabrik.set_limit(bones="head", cone=(0.5,) * 4)
@@ -160,7 +160,7 @@ class TestSet:
             ({"window": "0 0 1 x 1 0 0 1"}, "'x' in the outline is not a number"),
         ],
     )
-    def test_what_makes_no_sense_is_refused_and_changes_nothing(self, rig, given, sentence):
+    def test_invalid_values_are_refused_and_change_nothing(self, rig, given, sentence):
         bpy.ops.fabrik.set_limit(bones="spine", type="FIXED")
         before = limited.kept(rig)
         assert sentence in limited.refusal(bpy.ops.fabrik.set_limit, bones="spine,head", **given)
@@ -231,7 +231,7 @@ class TestClearAndCopy:
         bpy.ops.fabrik.copy_limit(source="spine", bones="head")
         assert read_limits(rig) == {}
 
-    def test_copy_of_nonsense_is_refused(self, rig):
+    def test_copying_an_invalid_limit_is_refused(self, rig):
         rig.pose.bones["head"][LIMIT] = "BAL"
         before = limited.kept(rig)
         assert "'head'" in limited.refusal(bpy.ops.fabrik.copy_limit, source="head", bones="spine")

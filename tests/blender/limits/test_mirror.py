@@ -118,7 +118,7 @@ def test_with_both_sides_selected_and_neither_active_it_asks(rig, active):
     assert limited.kept(rig) == before
 
 
-def test_a_roll_that_is_no_mirror_image_is_named(rig):
+def test_a_roll_that_is_not_mirrored_is_named(rig):
     limited.set_rolls(rig, {"forearm.R": 0.8})
     for bone in ("forearm.L", "thigh.L"):
         write_limit(rig.pose.bones[bone], Fixed())
@@ -128,7 +128,7 @@ def test_a_roll_that_is_no_mirror_image_is_named(rig):
     assert read_limits(rig).keys() == {"forearm.L", "thigh.L", "thigh.R"}
 
 
-def test_nonsense_is_named_and_changes_nothing(rig):
+def test_invalid_values_are_named_and_change_nothing(rig):
     write_limit(rig.pose.bones["forearm.L"], Hinge("X", 0.0, 1.0))
     write_limit(rig.pose.bones["thigh.L"], Hinge("X", 0.0, 1.0))
     rig.pose.bones["thigh.L"]["fabrik_hinge"] = [1.0, 0.0]

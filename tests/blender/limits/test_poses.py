@@ -51,7 +51,7 @@ class TestClampPose:
         assert excess(bone) < 0.01
 
     @pytest.mark.parametrize("mode", scenes.MODES)
-    def test_what_is_inside_stays_exactly(self, rig, mode):
+    def test_rotations_inside_stay_exactly(self, rig, mode):
         for seed, (name, limit) in enumerate(LIMITS.items()):
             bone = rig.pose.bones[name]
             bone.rotation_mode = mode
@@ -79,7 +79,7 @@ class TestClampPose:
         assert excess(rig.pose.bones["forearm.L"]) < 0.01
         assert excess(rig.pose.bones["forearm.R"]) == pytest.approx(np.degrees(0.5), abs=0.01)
 
-    def test_angles_go_on_from_what_they_were(self, rig):
+    def test_angles_continue_from_their_former_values(self, rig):
         bone = rig.pose.bones["forearm.L"]
         bone.rotation_mode = "XYZ"
         write_limit(bone, Hinge("X", -0.5, 0.5))
@@ -179,7 +179,7 @@ FRAMES = range(1, 35)
 class TestCheckAction:
     """The check lists the bones and frames that break limits, and changes nothing."""
 
-    def test_it_agrees_with_what_is_played(self, moving_rig):
+    def test_it_agrees_with_playback(self, moving_rig):
         shown = breaks(moving_rig, FRAMES)
         found = {breach.bone: breach for breach in check_action(bpy.context, moving_rig, moving_rig.pose.bones)}
         for name, outside in shown.items():
@@ -316,7 +316,7 @@ class TestMend:
             if frame in {1, 21}:
                 assert tuple(bone.rotation_euler) == pytest.approx((0.1, 0.0, 0.1), abs=1e-5)
 
-    def test_the_frame_and_what_was_posed_by_hand_stay(self, moving_rig):
+    def test_the_frame_and_bones_posed_by_hand_stay(self, moving_rig):
         bpy.context.scene.frame_set(7)
         limited.turn(moving_rig.pose.bones["shin.R"], Quaternion((1, 0, 0), 0.5))
         fix_action(bpy.context, moving_rig, moving_rig.pose.bones)
@@ -362,7 +362,7 @@ class TestAmendedCurves:
         assert keyframes.keys(curve).tolist() == [[2.5, 1], [4, 2]]
         assert (curve.array_index, curve.group.name) == (2, "other")
 
-    def test_handles_go_with_their_key(self, rig, action):
+    def test_handles_move_with_their_key(self, rig, action):
         curve = next(curve for curve in keyframes.curves(rig) if curve.array_index == 0)
         point = curve.keyframe_points[1]
         point.handle_left_type = point.handle_right_type = "FREE"

@@ -112,7 +112,7 @@ def test_every_bone_of_every_scheme_is_limited(scheme, pose):
     assert limits == plain, "what a bone is called changes nothing"
 
 
-def test_the_sample_person_and_hand_get_what_the_table_says():
+def test_the_sample_person_and_hand_get_the_ranges_of_the_table():
     bones, limits, _ = preset(arms=40.0, bend=5.0)
     for side in "LR":
         elbow, knee = limits[f"forearm.{side}"], limits[f"shin.{side}"]
@@ -196,7 +196,7 @@ def test_the_rest_pose_is_inside_and_the_sides_are_mirror_images(arms, bend, see
 @pytest.mark.parametrize("quarter", QUARTERS)
 @settings(max_examples=6)
 @given(off=st.floats(-8, 8))
-def test_legs_go_as_far_as_in_life_and_no_farther(quarter, off):
+def test_legs_reach_as_far_as_real_ones_and_no_farther(quarter, off):
     bones, limits, found = preset(rolls=quarter + off, fingers=False)
     assert not found.turned
     for side in "LR":
@@ -232,7 +232,7 @@ def test_arms_reach_as_in_life_from_any_rest_pose(pose, quarter):
         assert not leans(limits, bones, collar, DOWN, 20)
 
 
-def test_without_a_collar_bone_the_arm_goes_up_by_itself():
+def test_without_a_collar_bone_the_arm_is_raised_by_itself():
     rows = [row for row in humans.human(fingers=False) if not row.name.startswith("shoulder")]
     rows = [
         humans.Row(
@@ -254,7 +254,7 @@ def test_without_a_collar_bone_the_arm_goes_up_by_itself():
 
 @pytest.mark.parametrize("pose", POSES)
 @pytest.mark.parametrize("quarter", QUARTERS)
-def test_hands_go_as_far_as_in_life(pose, quarter):
+def test_hands_reach_as_far_as_real_ones(pose, quarter):
     bones, limits, _ = preset(POSES[pose], rolls=quarter)
     for side in "LR":
         hand = f"hand.{side}"
@@ -339,7 +339,7 @@ def test_several_bones_share_one_range():
 @pytest.mark.parametrize(
     "axes", [np.eye(3)[[0, 2, 1]] * [[1], [1], [-1]], np.eye(3)[[1, 2, 0]], np.diag([-1.0, -1.0, 1.0])]
 )
-def test_how_the_armature_is_turned_changes_nothing(axes):
+def test_the_rotation_of_the_armature_changes_nothing(axes):
     """A rig with Y up or X ahead, as importers leave them, gets the same limits."""
     spin = np.asarray(axes, dtype=float)
     spin *= np.sign(np.linalg.det(spin))
@@ -351,7 +351,7 @@ def test_how_the_armature_is_turned_changes_nothing(axes):
     assert human_limits(moved).limits == limits
 
 
-def test_feet_tell_forward_even_where_they_point_out():
+def test_feet_show_forward_even_if_they_point_out():
     _, limits, _ = preset(fingers=False)
     rows = humans.human(fingers=False)
     ankles = {row.name[-1]: row.head for row in rows if row.name.startswith("foot")}
@@ -371,7 +371,7 @@ def test_feet_tell_forward_even_where_they_point_out():
     }
 
 
-def test_without_feet_the_sides_tell_forward():
+def test_without_feet_the_sides_show_forward():
     _, limits, _ = preset(fingers=False)
     rows = [row for row in humans.human(fingers=False) if row.name.partition(".")[0] not in {"foot", "toe"}]
     found = human_limits(humans.rest_bones(rows))
@@ -403,7 +403,7 @@ def test_a_split_limb_and_the_halves_of_a_pelvis_do_not_bend():
     assert found.limits["lowerarm01.L"] == found.limits["lowerarm01.R"]
 
 
-def test_a_hand_alone_is_told_by_its_fingers():
+def test_a_hand_alone_is_recognized_by_its_fingers():
     """Without a body and without sides in the names; the straight fingers curl to the side of the thumb."""
     rows = [row for row in humans.human(arms=0.0) if row.name.endswith(".L")]
     rows = [row for row in rows if row.name.startswith(("hand", *humans.FINGERS))]
@@ -425,7 +425,7 @@ def test_a_hand_alone_is_told_by_its_fingers():
     }
 
 
-def test_what_is_rolled_far_from_its_joint_is_named():
+def test_bones_rolled_far_from_their_joints_are_named():
     _, _, found = preset(rolls={"forearm.L": 40.0, "thigh.L": 30.0, "thumb_2.L": 40.0}, fingers=True)
     assert found.turned == pytest.approx({"forearm.L": 40, "forearm.R": 40, "thigh.L": 30, "thigh.R": 30}, abs=1.0)
 
@@ -611,7 +611,7 @@ class TestIsItAHuman:
             assert len(some) > 3
             assert not why_not_human(some)
 
-    def test_nothing_is_limited_before_it_is_said_that_it_is_meant(self, metarigs, clean_scene):
+    def test_nothing_is_limited_before_the_dialog_is_confirmed(self, metarigs, clean_scene):
         rows = [
             (name, bone.parent, bone.head, bone.head + bone.length * bone.axes[:, 1])
             for name, bone in metarigs["wolf"].items()

@@ -116,7 +116,7 @@ class TestSolve:
             turns = checker.matrices(limited.quaternion_of(bone)[None])
             assert checker.distances(Hinge("X", *ends), turns)[0].max() < radians(0.01)
 
-    def test_nonsense_is_named_and_changes_nothing(self, rig):
+    def test_invalid_values_are_named_and_change_nothing(self, rig):
         scenes.aim(rig, "forearm.L", scenes.empty_at((0.5, -1.2, 1.3)))
         scenes.make_active(rig)
         rig.pose.bones["spine"]["fabrik_cone"] = [1.0, 2.0, 3.0, 4.0]
@@ -127,7 +127,7 @@ class TestSolve:
             assert "'fabrik_cone'" in sentence
             assert scenes.digest() == before
 
-    def test_nonsense_on_bones_off_the_way_does_not_matter(self, rig):
+    def test_invalid_values_on_other_bones_do_not_matter(self, rig):
         scenes.aim(rig, "forearm.L", scenes.empty_at((0.5, -1.2, 1.3)))
         rig.pose.bones["shin.L"][LIMIT] = "BAL"
         solve_frame(bpy.context, rig)
@@ -174,7 +174,7 @@ class TestBake:
             turns = checker.matrices(limited.quaternion_of(rig.pose.bones["forearm.L"])[None])
             assert checker.distances(wide, turns)[0].max() < radians(0.01)
 
-    def test_animated_limits_are_read_at_the_first_frame_and_said_so(self, rig):
+    def test_animated_limits_are_read_at_the_first_frame_with_a_warning(self, rig):
         bone = rig.pose.bones["forearm.L"]
         for frame, high in ((1, 2.0), (FRAMES, 0.2)):
             bone[HINGE] = (0.0, high)
@@ -190,7 +190,7 @@ class TestBake:
         assert result.trees[0].problem.limits["forearm.L"].high == pytest.approx(2.0)
         assert read_limit(bone).high == pytest.approx(0.2)
 
-    def test_driven_limits_are_said_so(self, rig):
+    def test_driven_limits_are_reported(self, rig):
         rig.pose.bones["forearm.L"].driver_add(f'["{HINGE}"]', 1).driver.expression = "2.0"
         positions = scenes.record(rig, scenes.tail_points(rig), *legal_motion(rig, 3, 8))
         result = bake(bpy.context, aimed(rig, positions), frame_start=1, frame_end=3)

@@ -198,13 +198,13 @@ class TestConstraints:
         assert "it is not in local space" in sentence
         assert read_limits(rig) == {}
 
-    def test_what_excludes_each_other_is_named(self, rig, bone):
+    def test_contradicting_arguments_are_named(self, rig, bone):
         constrain(bone, x=(20, 30))
         constrain(bone, x=(-30, 10))
         assert "no allowed angle" in limited.refusal(bpy.ops.fabrik.limits_from_ik, bones=bone.name)
         assert read_limits(rig) == {}
 
-    def test_our_own_constraint_is_no_source(self, rig, bone):
+    def test_our_own_constraint_is_not_a_source(self, rig, bone):
         write_limit(bone, Ball((0.25, 0.5, 0.25, 0.5), (-0.5, 0.5)))
         bpy.ops.fabrik.limits_to_constraints(bones=bone.name)
         assert "None of these bones" in limited.refusal(bpy.ops.fabrik.limits_from_ik, bones=bone.name)
@@ -234,7 +234,7 @@ class TestFitting:
         if max(np.linalg.norm(checker.lean_and_twist(checker.matrices(rotations))[0], axis=-1)) < 3.0:
             assert checker.distances(limit, checker.matrices(rotations))[0].max() < 2e-4
 
-    def test_where_the_narrowest_cone_would_go_beyond_half_a_turn_it_is_wider_beside(self):
+    def test_if_the_narrowest_cone_would_exceed_180_degrees_it_is_wider_on_the_other_axis(self):
         source = Ball((3.0, 2.0, 0.0, 1.5), (0.0, 0.0))
         rotations = checker.random_rotations_inside(source, np.random.default_rng(2265), 50)
         limit = fitted_limit(rotations)
@@ -342,7 +342,7 @@ class TestAction:
         bpy.context.scene.frame_set(16)
         assert read_limit(bone).high >= bone.rotation_euler.x - 1e-6 > 1.5
 
-    def test_bones_that_the_action_does_not_turn_are_named_and_left(self, rig, capfd):
+    def test_bones_that_the_action_does_not_rotate_are_named_and_left(self, rig, capfd):
         self.key(rig.pose.bones["forearm.L"], quaternions(((1, 0, 0), 0.3), ((1, 0, 0), 1.0)))
         bpy.ops.fabrik.limits_from_action(bones="forearm.L,head")
         assert read_limits(rig).keys() == {"forearm.L"}

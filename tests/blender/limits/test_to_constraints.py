@@ -82,7 +82,7 @@ def test_a_hinge_is_held_exactly(rig, limit, seed):
         (Polygon(((0.5, 0.5), (-0.5, 0.5), (-0.5, -0.2), (0.5, -0.2)), (-0.5, 0.5)), 16.5),
     ],
 )
-def test_a_box_lets_through_what_its_corners_hold_and_no_more(rig, limit, most):
+def test_a_box_allows_the_rotations_of_its_corners_and_no_more(rig, limit, most):
     bone = rig.pose.bones[NAME]
     write_limit(bone, limit)
     bpy.ops.fabrik.limits_to_constraints(bones=NAME)
@@ -158,7 +158,7 @@ class TestAgain:
         assert (own.use_limit_x, own.use_limit_z) == (True, False)
 
 
-def test_nonsense_is_named_and_changes_nothing(rig):
+def test_invalid_values_are_named_and_change_nothing(rig):
     write_limit(rig.pose.bones["head"], Fixed())
     rig.pose.bones[NAME]["fabrik_limit"] = "BAL"
     assert "'upper_arm.L'" in limited.refusal(bpy.ops.fabrik.limits_to_constraints, bones=f"head,{NAME}")

@@ -44,7 +44,7 @@ def past_the_toes(rig):
     return float(support.corners[:, 1].min() - centre_of_mass(rig)[1])
 
 
-def test_the_centre_of_mass_stays_over_the_feet(rig):
+def test_the_center_of_mass_stays_over_the_feet(rig):
     """With a load in the hand, which is dragged forward."""
     bpy.ops.fabrik.set_limit(bones="hand.L", mass=0.6)
     place = np.add(rig.matrix_world @ rig.pose.bones["hand.L"].tail, (-0.4, -0.7, 0.0))
@@ -75,7 +75,7 @@ def test_a_hand_does_not_go_through_the_floor(rig):
     assert lowest(rig) > -0.005
 
 
-def test_a_kept_pose_is_gone_to_by_what_the_goals_leave_open(rig):
+def test_joints_that_goals_leave_open_take_the_stored_pose(rig):
     """The right arm, which has no goal, returns to its stored pose while the left hand is dragged."""
     rig.fabrik.preferred_pose = "REST"
     arm = rig.pose.bones["spine"]
@@ -109,7 +109,7 @@ class TestSolve:
         bpy.ops.fabrik.solve(start=start)
         bpy.context.view_layer.update()
 
-    def test_the_centre_of_mass_stays_over_the_feet(self, rig, hand):
+    def test_the_center_of_mass_stays_over_the_feet(self, rig, hand):
         bpy.ops.fabrik.set_limit(bones="hand.L", mass=0.6)
         hand.location = np.add(hand.location, (-0.4, -0.7, 0.0))
         ahead = []
@@ -164,7 +164,7 @@ class TestFreeLimbs:
         assert turned > 60.0
 
     @pytest.mark.parametrize("how", ["switch", "stiffness", "limit", "lock"])
-    def test_it_rides_where_that_is_wanted(self, rig, how):
+    def test_a_limb_follows_rigidly_if_hanging_is_off(self, rig, how):
         if how == "switch":
             rig.fabrik.free_limbs_hang = False
         elif how == "stiffness":

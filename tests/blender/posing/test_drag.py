@@ -29,7 +29,7 @@ def human():
 
 class TestHuman:
     @pytest.mark.parametrize("direction", DIRECTIONS)
-    def test_hand_goes_30_cm_while_pinned_feet_stay_and_limits_hold(self, human, direction):
+    def test_a_hand_moves_30_cm_while_pinned_feet_stay_and_limits_hold(self, human, direction):
         pin_bones(human, FEET)
         before = [world(human, foot, end) for foot in FEET for end in ("head", "tail")]
         hand = world(human, "hand.L")
@@ -63,7 +63,7 @@ class TestHuman:
             assert tilt < 20.0 if keep else tilt > 35.0
             drag.cancel()
 
-    def test_orientation_can_be_let_go_and_kept_again_in_a_drag(self, human):
+    def test_orientation_can_be_released_and_kept_again_in_a_drag(self, human):
         """The result is the same as with that setting from the start, and a drag that returns ends where it began."""
         before = channels(human)
         pin_bones(human, ("foot.R",))
@@ -95,7 +95,7 @@ class TestHuman:
         for old, new in zip(before[1:], after[1:], strict=True):
             assert np.abs(new - turned @ old).max() < 1e-3
 
-    def test_what_is_out_of_reach_moves_no_pin(self, human):
+    def test_targets_out_of_reach_move_no_pin(self, human):
         pin_bones(human, FEET)
         before = [world(human, foot, end) for foot in FEET for end in ("head", "tail")]
         result = drag_by(human, "hand.L", (0.0, -0.6, 1.5))
@@ -160,7 +160,7 @@ class TestSpaces:
         drag_by(rig, "hand.L", shift)
         return heads(rig)
 
-    def test_scaled_turned_and_parented(self):
+    def test_scaled_rotated_and_parented(self):
         plain = self.dragged(Matrix.Identity(4))
         turned = Matrix.LocRotScale(Vector((3, -2, 1)), Matrix.Rotation(1.1, 3, (1, 2, 3)), None)
         for scale in (0.01, 100.0):
@@ -215,7 +215,7 @@ class TestReach:
 
 
 class TestRoot:
-    def test_free_goes_where_the_rest_is_needed(self):
+    def test_a_free_root_moves_if_the_rest_needs_it(self):
         rig = person()
         shift = np.array((0.0, -1.0, 0.3))
         hips = world(rig, "hips", "head")
@@ -263,21 +263,21 @@ class TestTurning:
         return (wanted.inverted() @ rig.pose.bones[bone].matrix.to_quaternion()).angle
 
     @pytest.mark.parametrize("vector", [(0.5, 0, 0), (0, -0.6, 0), (0, 0, 0.7), (0.3, 0.3, -0.4)])
-    def test_a_bone_turns_about_its_point(self, vector):
+    def test_a_bone_rotates_about_its_point(self, vector):
         rig = scenes.place(person(mode="MIXED"), scale=2.0)
         hand = world(rig, "forearm.L")
         off = self.turned(rig, "forearm.L", vector)
         assert min(off, 2 * np.pi - off) < 5e-3
         assert np.linalg.norm(world(rig, "forearm.L") - hand) < 2e-3
 
-    def test_a_bone_moves_and_turns(self):
+    def test_a_bone_moves_and_rotates(self):
         rig = person()
         hand, shift = world(rig, "forearm.L"), np.array((-0.05, -0.1, 0.05))
         off = self.turned(rig, "forearm.L", (0.0, 0.2, 0.3), shift)
         assert min(off, 2 * np.pi - off) < 5e-3
         assert np.linalg.norm(world(rig, "forearm.L") - hand - shift) < 2e-3
 
-    def test_the_mirrored_bone_turns_the_mirrored_way(self):
+    def test_the_mirrored_bone_rotates_the_mirrored_way(self):
         rig = person()
         rig.pose.use_mirror_x = True
         drag = begin_drag(bpy.context, rig, "forearm.L")
@@ -285,7 +285,7 @@ class TestTurning:
         left, right = world(rig, "forearm.L", "head"), world(rig, "forearm.R", "head")
         assert np.allclose(left * (-1, 1, 1), right, atol=2e-3)
 
-    def test_without_a_turn_it_is_as_at_the_start(self):
+    def test_without_a_rotation_nothing_changes(self):
         rig = person()
         before = channels(rig)
         drag = begin_drag(bpy.context, rig, "forearm.L")
@@ -303,7 +303,7 @@ class TestOthers:
         return {bone: world(rig, bone) - place for bone, place in before.items()}
 
     @pytest.mark.parametrize("pinned", [(), ("hand.R",)])
-    def test_all_selected_bones_go_the_same_way_but_those_that_are_pinned(self, human, pinned):
+    def test_all_selected_bones_move_by_the_same_shift_except_pinned_ones(self, human, pinned):
         pin_bones(human, (*FEET, *pinned))
         limited.select(human, ["hand.L", "hand.R", *FEET], active="hand.L")
         before = {bone: world(human, bone) for bone in ("hand.L", "hand.R", *FEET)}
@@ -341,7 +341,7 @@ class TestOthers:
 
 
 class TestMirror:
-    def test_the_other_side_goes_the_mirrored_way(self, human):
+    def test_the_other_side_moves_the_mirrored_way(self, human):
         human.pose.use_mirror_x = True
         shift = np.array((-0.1, -0.2, 0.15))
         left, right = world(human, "hand.L"), world(human, "hand.R")
@@ -366,7 +366,7 @@ class TestLeftAlone:
         drag.finish(bpy.context)
         return drag.left_alone
 
-    def test_nothing_above_what_a_constraint_moves_follows(self):
+    def test_no_bone_above_a_constrained_one_follows(self):
         rig = person()
         constraint = rig.pose.bones["spine"].constraints.new("COPY_ROTATION")
         constraint.target = scenes.empty_at((0, 0, 0))
@@ -379,7 +379,7 @@ class TestLeftAlone:
         assert changed(rig, before) == {"upper_arm.L", "forearm.L"}
         assert np.linalg.norm(world(rig, "forearm.L") - hand - shift) < 1e-3
 
-    def test_what_a_constraint_moves_is_not_dragged(self):
+    def test_constrained_bones_are_not_dragged(self):
         rig = person()
         constraint = rig.pose.bones["shin.L"].constraints.new("IK")
         constraint.target, constraint.chain_count = scenes.empty_at((0.1, 0, 0.1)), 2
@@ -394,7 +394,7 @@ class TestLeftAlone:
         rig.pose.bones["spine"].constraints.new("LIMIT_ROTATION")
         assert self.drag(rig) == []
 
-    def test_driven_hidden_and_unselectable_bones_ride_along(self):
+    def test_driven_hidden_and_unselectable_bones_follow_rigidly(self):
         rig = person()
         scenes.pose(rig, scenes.smooth_motion(rig, 1, 8)[0][0])
         spine = rig.pose.bones["spine"] if hasattr(rig.pose.bones["spine"], "hide") else rig.data.bones["spine"]
@@ -410,7 +410,7 @@ class TestLeftAlone:
         ]
         assert changed(rig, before) == {"forearm.L"}
 
-    def test_bones_of_hidden_collections_ride_along(self):
+    def test_bones_of_hidden_collections_follow_rigidly(self):
         rig = person()
         rig.fabrik.free_limbs_hang = False
         collection = rig.data.collections.new("Unseen")
@@ -421,7 +421,7 @@ class TestLeftAlone:
         assert changed(rig, before) == {"hips", "spine", "forearm.L"}
         assert np.linalg.norm(world(rig, "forearm.L") - hand - (-0.05, -0.08, 0.05)) < 1e-3
 
-    def test_nothing_left_to_turn(self):
+    def test_no_bone_is_left_to_rotate(self):
         rig = person()
         for bone in rig.pose.bones:
             bone.lock_rotation = (True, True, True)

@@ -66,7 +66,7 @@ def test_no_step_jumps_and_every_goal_is_met(human, bone, shift):
     assert turned[STRAIGHT:].max() < JUMP
 
 
-def test_there_and_back_closes_before_it_is_put_back(human):
+def test_a_drag_there_and_back_ends_near_the_start_before_it_is_restored(human):
     """A tenth of a millimeter from the start, the pose is solved again; it still equals the pose at the start."""
     out = straight(np.array((-0.5, -0.25, 0.1)))
     poses, _ = drag(human, "hand.L", np.concatenate([out, out[-2::-1], [(1e-5, 0.0, 0.0)]]))
@@ -80,7 +80,7 @@ def test_out_of_reach_nothing_flails_and_pins_hold(human):
     assert turns(poses).max() < 15.0
 
 
-def test_beyond_reach_left_and_right_are_alike(human):
+def test_beyond_reach_left_and_right_are_mirrored(human):
     """Straight limbs bend the same way on both sides, whatever the rounding."""
     places, way = {}, straight(np.array((0.9, -0.9, 0.4)))[96:114]
     for side, sign in (("L", 1.0), ("R", -1.0)):
@@ -147,11 +147,11 @@ class TestRelease:
         assert np.linalg.norm(found[2] - found[0], axis=1).max() < 1e-4
         assert np.linalg.norm(found[5] - found[0], axis=1).max() < 1e-4
 
-    def test_what_is_met_stays_met(self, human):
+    def test_met_targets_stay_met(self, human):
         before, after = self.released(human, "hand.L", (-0.3, -0.4, -0.3))
         assert max(before, after) < 1e-4
 
-    def test_what_is_back_at_its_start_is_there_to_the_bit(self, human):
+    def test_a_drag_back_to_the_start_restores_every_bit(self, human):
         before = channels(human)
         session = begin_drag(bpy.context, human, "hand.L")
         for shift in ((-0.2, -0.3, -0.2), (0.0, 0.0, 0.0)):
@@ -166,10 +166,10 @@ class TestRelease:
 
 
 class TestStraightLimbs:
-    """Along a straight limb no small step helps; it bends nevertheless, in the direction that its limit allows."""
+    """No small rotation shortens a straight limb; it bends nevertheless, in the direction that its limit allows."""
 
     @pytest.mark.parametrize("drop", [0.002, 0.01, 0.1])
-    def test_hips_go_down_on_straight_knees(self, human, drop):
+    def test_hips_are_lowered_on_straight_knees(self, human, drop):
         session = begin_drag(bpy.context, human, "hips")
         found = [session.step(session.start - (0.0, 0.0, drop)) for _ in range(4)]
         assert found[-1].error < 1e-4

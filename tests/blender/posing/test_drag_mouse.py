@@ -62,7 +62,7 @@ def test_in_a_plane_the_point_stays_under_the_mouse(axis, one, other):
     assert np.allclose(now.shift(), shift, atol=1e-9)
 
 
-def test_an_axis_along_the_line_of_sight_stands_still():
+def test_an_axis_along_the_line_of_sight_does_not_move():
     now = said()
     now.press_axis("Y", plane=False)
     now.ray = moved(0.5, 0.0, 0.5)
@@ -175,7 +175,7 @@ class TestTurning:
         assert np.allclose(self.turned(radians(13), snap=True).turn(), -radians(15) * AHEAD)
         assert np.allclose(self.turned(radians(13.4), snap=True, fine=True).turn(), -radians(13) * AHEAD)
 
-    def test_moving_and_turning_go_on_from_each_other(self):
+    def test_moving_and_rotating_continue_from_each_other(self):
         now = said()
         now.ray = moved(0.5, 0.0, 0.25)
         assert now.turn() is None

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 class TestLocks:
     @pytest.mark.parametrize("mode", ["XYZ", "ZYX", "QUATERNION", "AXIS_ANGLE"])
     @pytest.mark.parametrize("locks", [(False, True, True), (True, True, False), (False, True, False)])
-    def test_locked_channels_hold_what_they_held(self, mode, locks):
+    def test_locked_channels_keep_their_values(self, mode, locks):
         rig = person(mode=mode)
         bone = rig.pose.bones["forearm.L"]
         bone.lock_rotation, bone.lock_rotations_4d = locks, False
@@ -97,7 +97,7 @@ class TestLive:
         assert (bpy.data.objects["forearm.L target"].location - Vector(wanted)).length < 2e-3
         assert rig.fabrik.live
 
-    def test_it_goes_on_after_a_drag_that_is_cancelled(self):
+    def test_live_continues_after_a_canceled_drag(self):
         rig = self.live_person()
         target = bpy.data.objects["forearm.L target"]
         drag = begin_drag(bpy.context, rig, "forearm.L")
@@ -143,7 +143,7 @@ class TestOperator:
         assert bpy.ops.fabrik.drag(bone="head", translation=(0.05, 0.0, 0.0)) == {"FINISHED"}
         assert rig.mode == "OBJECT"
 
-    def test_what_cannot_be_dragged_is_named_and_changes_nothing(self):
+    def test_errors_of_dragging_name_the_problem_and_change_nothing(self):
         rig = person()
         rig.data.bones.active = None
         before = scenes.digest()
@@ -158,7 +158,7 @@ class TestOperator:
         assert scenes.digest() == before
 
     @pytest.mark.parametrize("how", ["deleted", "undone", "a bone is gone"])
-    def test_what_is_gone_ends_the_drag_and_live_goes_on(self, how):
+    def test_a_removed_rig_ends_the_drag_and_live_continues(self, how):
         other, rig = person(name="Other"), person()
         scenes.aim(other, "forearm.L", scenes.empty_at((0.4, -0.3, 1.2)))
         other.fabrik.live = rig.fabrik.live = True

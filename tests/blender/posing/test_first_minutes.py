@@ -49,7 +49,7 @@ class TestDrag:
         assert farthest_outside(human) < 1e-4
 
     @pytest.mark.parametrize("point", ["HEAD", "TAIL"])
-    def test_hips_that_go_down_are_a_squat(self, human, point):
+    def test_lowered_hips_are_a_squat(self, human, point):
         before, knees = feet(human), [world(human, f"shin.{side}", "head") for side in "LR"]
         drag = begin_drag(bpy.context, human, "hips", point=point)
         for drop in np.arange(0.01, 0.31, 0.01):

@@ -41,7 +41,7 @@ def drag_hands(rig, bones=HANDS, shift=(0.0, -0.25, 0.1)):
 
 
 @pytest.mark.parametrize("pinned", [True, False])
-def test_what_was_dragged_is_still_there_on_another_visit(pinned):
+def test_dragged_poses_stay_when_the_frame_is_visited_again(pinned):
     rig = keyed_person()
     if pinned:
         bpy.ops.fabrik.pin(bones="shin.L,shin.R")
@@ -54,7 +54,7 @@ def test_what_was_dragged_is_still_there_on_another_visit(pinned):
     assert ({"shin.L", "thigh.R"} <= keyed_here(rig)) == pinned
 
 
-def test_what_has_got_its_key_is_not_keyed_again():
+def test_keyed_bones_are_not_keyed_again():
     rig = keyed_person()
     drag_hands(rig, HANDS)
     # Its keys restore its pose, so there is nothing to key.
@@ -74,7 +74,7 @@ def test_what_has_got_its_key_is_not_keyed_again():
     assert "forearm.L" not in keyed_here(rig, 30)
 
 
-def test_what_auto_keying_has_keyed_is_not_keyed_again():
+def test_channels_keyed_by_auto_keying_are_not_keyed_again():
     rig = keyed_person()
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
     drag_hands(rig)

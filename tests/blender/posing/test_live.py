@@ -187,7 +187,7 @@ class TestInfluence:
         update()
         assert tuple(arm.rotation_euler) == pytest.approx((0.0, 0.0, 0.1), abs=1e-5)
 
-    def test_what_starts_inside_a_limit_stays_inside(self, rig):
+    def test_poses_that_start_inside_a_limit_stay_inside(self, rig):
         scenes.reset(rig)
         write_limit(rig.pose.bones[HAND], Hinge("X", -0.1, 2.0))
         switch(rig)
@@ -236,7 +236,7 @@ class TestHandsOff:
         move(rig, 0.5, -0.2, 1.3)
         assert tuple(leg.rotation_quaternion) == pytest.approx((0.9, 0.3, 0.0, 0.1))
 
-    def test_what_keeps_it_from_working_is_said_and_it_goes_on_after(self, rig):
+    def test_the_reason_for_a_pause_is_shown_and_live_continues_after_it(self, rig):
         switch(rig)
         rig.fabrik.effectors[0].bone = "nobody"
         update()
@@ -247,7 +247,7 @@ class TestHandsOff:
         move(rig, 0.5, -0.2, 1.3)
         assert gap(rig) < NEAR
 
-    def test_renders_are_left_alone_and_told_to_bake(self, rig, caplog, tmp_path):
+    def test_renders_do_not_pose_and_suggest_a_bake(self, rig, caplog, tmp_path):
         scene = bpy.context.scene
         ball = target(rig)
         ball.keyframe_insert("location", frame=1)
@@ -284,7 +284,7 @@ class TestHandsOff:
 
 
 class TestSurvival:
-    def test_a_saved_file_goes_on(self, rig, tmp_path):
+    def test_live_continues_in_a_saved_file(self, rig, tmp_path):
         name = rig.name
         switch(rig)
         bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "live.blend"))
@@ -296,7 +296,7 @@ class TestSurvival:
         move(rig, 0.5, -0.2, 1.3)
         assert gap(rig) < NEAR
 
-    def test_the_extension_switched_off_and_on_goes_on(self, rig):
+    def test_the_extension_continues_after_being_switched_off_and_on(self, rig):
         switch(rig)
         fabrik_addon.unregister()
         assert not is_watching()
@@ -358,7 +358,7 @@ def test_any_place_and_scale_with_targets_parented_to_the_armature(scale):
     assert poses[3] == pytest.approx(poses[1], abs=2e-4)
 
 
-def test_an_unforeseen_error_is_told_once_and_stops_the_rig(rig, monkeypatch, caplog):
+def test_an_unexpected_error_is_reported_once_and_stops_the_rig(rig, monkeypatch, caplog):
     """Blender printed its traceback again on each frame."""
 
     def failing(*_arguments):

@@ -92,7 +92,7 @@ def test_in_a_window_knees_come_after_the_hips_and_all_is_there_when_the_target_
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_it_flows_there_and_back(human, name):
+def test_live_is_smooth_there_and_back(human, name):
     bone, shift = PATHS[name]
     switch_on(human)
     before = feet(human)
@@ -215,7 +215,7 @@ def sessions():
     return [thing for thing in gc.get_objects() if isinstance(thing, LiveSession)]
 
 
-def test_it_goes_on_from_its_last_pose_while_the_root_moves(human):
+def test_live_continues_from_its_last_pose_while_the_root_moves(human):
     switch_on(human)
     hips, (session,) = world(human, "hips", "head"), sessions()
     for _ in range(5):

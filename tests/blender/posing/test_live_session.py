@@ -131,7 +131,7 @@ def test_whatever_can_be_set_is_seen(rig, what):
 
 
 @pytest.mark.parametrize("name", PROPERTIES)
-def test_custom_properties_are_seen_though_blender_tells_nobody(rig, name):
+def test_changes_of_custom_properties_are_noticed(rig, name):
     kept, bone = Begun(rig), rig.pose.bones["forearm.L"]
     for value in ("BALL", "X", 0.5, [0.5, 0.9], [0.5, 0.9, 0.1, 0.2, 0.3, 0.4]):
         bone.pop(name, None)
@@ -199,7 +199,7 @@ def test_where_the_root_is_is_seen_once_it_no_longer_moves(rig):
     assert kept.is_right(rig)
 
 
-def test_what_is_posed_changes_nothing_else(rig):
+def test_posing_changes_nothing_else(rig):
     """The session continues."""
     kept = Begun(rig)
     rig.pose.bones["forearm.L"].rotation_euler.x += 0.4

@@ -119,7 +119,7 @@ def test_a_foot_drawn_along_the_floor_bends_the_knee(human, shift):
     assert np.linalg.norm(world(human, "hips", "head") - hips) < 0.1
 
 
-def test_the_body_shifts_over_the_foot_that_stands(human):
+def test_the_body_shifts_over_the_planted_foot(human):
     drag(human, "foot.L", (0.0, 0.0, 0.3), pinned=("foot.R",))
     assert room(human, ("foot.R",)) > -0.015
 
@@ -130,7 +130,7 @@ def test_a_shin_hangs_from_a_raised_knee(human):
     assert from_vertical(human, "shin.L") < 15.0
 
 
-def test_a_shin_hangs_from_a_knee_led_aside(human):
+def test_a_shin_hangs_from_a_knee_dragged_aside(human):
     """Before, the leg was lifted straight."""
     drag(human, "thigh.L", (0.25, 0.0, 0.15), pinned=("foot.R",))
     assert from_vertical(human, "thigh.L") > 40.0
@@ -144,7 +144,7 @@ def test_a_forearm_hangs_from_a_raised_elbow(human):
     assert from_vertical(human, "forearm.L") < start - 15.0
 
 
-def test_level_arms_come_down_as_the_chest_leans_forward(clean_scene):
+def test_level_arms_come_down_as_the_chest_tilts_forward(clean_scene):
     """Arms of a T pose kept level."""
     drag(open_mixamo(), "mixamorig:Spine1", (0.0, -0.3, -0.3), pinned=MIXAMO_FEET)
     assert from_vertical(bpy.context.object, "mixamorig:LeftArm") < 65.0
@@ -153,7 +153,7 @@ def test_level_arms_come_down_as_the_chest_leans_forward(clean_scene):
 @pytest.mark.parametrize(
     ("bone", "shift"), [("head", (0.0, -0.5, -0.3)), ("upper_chest", (0.0, -0.4, -0.3)), ("head", (0.0, -0.3, -0.1))]
 )
-def test_who_bends_forward_bends_at_the_hips_and_looks_ahead(human, bone, shift):
+def test_a_body_that_bends_forward_bends_at_the_hips_and_looks_ahead(human, bone, shift):
     _, result = drag(human, bone, shift)
     assert result.error < 1e-4
     assert tilt(human, "hips") > 0.3 * tilt(human, "upper_chest")
@@ -163,7 +163,7 @@ def test_who_bends_forward_bends_at_the_hips_and_looks_ahead(human, bone, shift)
 
 
 @pytest.mark.parametrize("shift", [(0.0, -0.25, -0.45), (0.0, -0.5, -0.7)])
-def test_who_bends_far_bends_at_the_hips_as_well(human, shift):
+def test_a_body_that_bends_far_also_bends_at_the_hips(human, shift):
     """The head looks ahead until the neck's range ends."""
     _, result = drag(human, "head", shift)
     assert result.error < 1e-4
@@ -172,7 +172,7 @@ def test_who_bends_far_bends_at_the_hips_as_well(human, shift):
     assert room(human) > 0.05
 
 
-def test_who_lowers_the_head_squats(human):
+def test_a_body_whose_head_is_lowered_squats(human):
     """The hips go down and back; before, the body bent over backward."""
     hips = world(human, "hips", "head")
     _, result = drag(human, "head", (0.0, 0.0, -0.35))
@@ -183,7 +183,7 @@ def test_who_lowers_the_head_squats(human):
 
 
 @pytest.mark.parametrize(("bone", "shift"), [("Spine1", (0.0, -0.3, -0.3)), ("Head", (0.0, 0.0, -0.2))])
-def test_who_goes_down_on_straight_legs_does_not_lean_back(clean_scene, bone, shift):
+def test_a_body_lowered_on_straight_legs_does_not_tilt_back(clean_scene, bone, shift):
     """In a T pose, knees straight: the chest leaned back by 36 degrees, and missed its target by 12 cm."""
     rig = open_mixamo()
     _, result = drag(rig, f"mixamorig:{bone}", shift, pinned=MIXAMO_FEET)

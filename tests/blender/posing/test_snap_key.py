@@ -149,7 +149,7 @@ class TestSnap:
         turn = rig.pose.bones[pin.bone].matrix.to_quaternion()
         assert Quaternion(pin.pin_rotation).rotation_difference(turn).angle < 1e-4
 
-    def test_what_cannot_be_moved_stays_and_is_named(self, rig):
+    def test_targets_that_cannot_be_moved_stay_and_are_named(self, rig):
         held = rig.fabrik.effectors[0].target
         held.constraints.new("LIMIT_LOCATION")
         before = held.matrix_world.copy()
@@ -157,14 +157,14 @@ class TestSnap:
         assert (moved, stays) == (4, ["Target 'head target' was not moved: it has constraints"])
         assert held.matrix_world == before
 
-    def test_where_none_can_be_moved_it_says_why(self, rig):
+    def test_if_no_target_can_be_moved_the_reason_is_reported(self, rig):
         marker = scenes.import_positions(np.zeros((3, 1, 3)), ["m"])["m"]
         for effector in rig.fabrik.effectors:
             effector.target = marker
         with pytest.raises(RuntimeError, match="'m' was not moved: it is a recorded marker"):
             bpy.ops.fabrik.snap_targets()
 
-    def test_bend_targets_go_to_the_side_that_bends(self, rig):
+    def test_pole_targets_move_to_the_side_that_bends(self, rig):
         pole = scenes.empty_at((0.3, 4.0, 1.0), "Pole")
         effector = rig.fabrik.effectors[1]
         effector.bend_target = pole
@@ -175,7 +175,7 @@ class TestSnap:
         bpy.ops.fabrik.solve()
         assert apart_deg(rotations(rig), before) < FK_TO_IK_DEG
 
-    def test_live_goes_on_from_the_snapped_pose(self, rig):
+    def test_live_continues_from_the_snapped_pose(self, rig):
         rig.fabrik.live = True
         update()
         before = rotations(rig)
@@ -258,7 +258,7 @@ class TestKeyPose:
         bpy.context.scene.frame_set(1)
         assert apart_deg(rotations(rig), before) < 1e-3
 
-    def test_a_second_key_does_not_turn_the_long_way_round(self, rig):
+    def test_a_second_key_does_not_rotate_the_long_way_around(self, rig):
         bone = rig.pose.bones["hips"]
         bone.rotation_mode = "QUATERNION"
         bone.rotation_quaternion = (1.0, 0.0, 0.0, 0.0)
@@ -268,7 +268,7 @@ class TestKeyPose:
         bpy.ops.fabrik.key_pose()
         assert bone.rotation_quaternion[0] > 0.9
 
-    def test_where_nothing_is_posed_it_says_so(self):
+    def test_if_nothing_is_posed_a_message_says_so(self):
         scenes.make_active(scenes.make_rig())
         with pytest.raises(RuntimeError, match="No bone of 'Rig' was posed since its last key"):
             bpy.ops.fabrik.key_pose()

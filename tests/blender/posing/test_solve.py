@@ -61,7 +61,7 @@ def test_errors_are_world_meters():
     assert result.line == f"0 of 1 targets met, worst {result.errors[0]:.1f} m: out of reach"
 
 
-def test_what_keeps_a_target_from_being_met_is_said_again_and_in_other_units():
+def test_the_reason_for_a_missed_target_is_shown_again_and_in_other_units():
     """Solved again, the pose and the message do not change."""
     rig = scenes.make_rig()
     scenes.aim(rig, "forearm.L", scenes.empty_at((1.0, 0.0, 3.0)))
@@ -74,7 +74,7 @@ def test_what_keeps_a_target_from_being_met_is_said_again_and_in_other_units():
     assert lines[0].endswith("': shin.R is pinned")
 
 
-def test_line_counts_what_is_met_and_what_is_seen():
+def test_the_line_counts_met_and_visible_targets():
     rig = reaching_rig(2)
     assert solve_frame(bpy.context, rig).line.startswith("5 of 5 targets met, worst 0 m")
     hidden = scenes.import_positions(np.full((3, 1, 3), np.nan), ["hidden"])["hidden"]
@@ -164,7 +164,7 @@ def test_a_scaled_bone_that_no_effector_needs_changes_nothing():
     assert distances(rig)[[name != "shin.L" for name in scenes.ENDS]].max() < 1e-3 * scenes.HEIGHT
 
 
-def test_what_cannot_be_solved_is_named_and_changes_nothing():
+def test_errors_of_solving_name_the_problem_and_change_nothing():
     rig = reaching_rig(10)
     rig.pose.bones["shin.L"].scale = (1.0, 2.0, 1.0)
     before = scenes.digest()

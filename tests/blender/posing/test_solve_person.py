@@ -60,7 +60,7 @@ def test_two_hands_out_of_reach_stay_when_solved_again(human):
     assert np.array_equal(poses[0], poses[2])
 
 
-def test_out_of_reach_it_follows_a_target_and_leans_no_farther_for_that(human):
+def test_out_of_reach_it_follows_a_target_without_tilting_farther(human):
     """Of two poses with nearly the same error either is possible; the body should not move."""
     _, first = solve(human, "L", ASIDE)
     _, then = solve(human, "L", (0.0, 0.0, 0.1))
@@ -95,7 +95,7 @@ def test_the_other_side_is_the_mirror_image(human, shift):
 
 @pytest.mark.parametrize("way", [(0.001, 0.0, 0.0), (0.0, -0.001, 0.0), (0.0, 0.0, 0.001)])
 @pytest.mark.parametrize("bone", ["hand.L", "head", "hips"])
-def test_a_millimetre_turns_next_to_nothing(human, bone, way):
+def test_a_millimeter_rotates_bones_by_almost_nothing(human, bone, way):
     """From a crouch, in which no limb is straight; for a millimeter a bone of 10 cm rotates by 0.6°."""
     human.fabrik.effectors.remove(3)
     human.fabrik.effectors.remove(2)

@@ -75,7 +75,7 @@ def test_kept_through_other_poses_files_and_a_new_bone(rig, tmp_path):
     assert np.allclose(abs(rotations[names.index("head")] @ kept.rotations[kept.skeleton.index("head")]), 1.0)
 
 
-def test_kept_anew(rig):
+def test_the_stored_pose_is_replaced(rig):
     pose(rig, 0)
     bpy.ops.fabrik.keep_pose()
     kept = pose(rig, 1)

@@ -25,7 +25,7 @@ def command(addon_folder):
     return run
 
 
-def test_motions_become_files_and_what_fails_is_said_in_a_line(command, recording, tmp_path):
+def test_motions_become_files_and_failures_are_reported_in_one_line(command, recording, tmp_path):
     missing = tmp_path / "missing.bvh"
     done = command(RIG, recording("bvh/dab.bvh"), missing, "--output", tmp_path, "--report", tmp_path, "--range", 1, 20)
     assert done.returncode == 1
@@ -37,7 +37,7 @@ def test_motions_become_files_and_what_fails_is_said_in_a_line(command, recordin
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dab.blend", "dab.csv"]
 
 
-def test_a_single_one_says_all_of_it_and_what_was_written(command, recording, tmp_path):
+def test_a_single_take_reports_its_figures_and_files(command, recording, tmp_path):
     files = tmp_path / "dab.blend", tmp_path / "dab.csv"
     done = command(RIG, recording("bvh/dab.bvh"), "--output", files[0], "--report", files[1], "--range", 1, 20)
     assert done.returncode == 0
@@ -46,7 +46,7 @@ def test_a_single_one_says_all_of_it_and_what_was_written(command, recording, tm
 
 # Blender's BVH importer leaves its file open.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_doubts_are_told_with_the_reference_and_strict_fails(recording, tmp_path, capfd):
+def test_warnings_are_reported_with_the_reference_and_strict_fails(recording, tmp_path, capfd):
     """With a rig whose limits keep trunk and arms from bending."""
     bpy.ops.wm.open_mainfile(filepath=str(RIG))
     rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
@@ -80,7 +80,7 @@ def test_a_reference_outside_the_motion_is_refused(recording, tmp_path, capfd):
     ("motion", "output", "said"),
     [("walk.xyz", "walk.blend", "choose a .bvh"), ("walk.bvh", "walk.txt", "does not end in .blend")],
 )
-def test_a_name_of_another_kind_of_file_is_said(motion, output, said, tmp_path, capfd):
+def test_a_name_of_another_kind_of_file_is_reported(motion, output, said, tmp_path, capfd):
     assert run_command([str(RIG), str(tmp_path / motion), "--output", str(tmp_path / output)], COMMAND) == 1
     assert said in capfd.readouterr().err
     assert not list(tmp_path.iterdir())
@@ -95,7 +95,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("content", BROKEN.values(), ids=[*BROKEN])
-def test_a_broken_file_is_said_in_one_line(command, tmp_path, content):
+def test_a_broken_file_is_reported_in_one_line(command, tmp_path, content):
     """Blender's importer prints a traceback, on both streams."""
     broken = tmp_path / "broken.bvh"
     broken.write_text(content)

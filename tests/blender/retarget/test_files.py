@@ -122,6 +122,6 @@ def test_what_cannot_be_brought_over_changes_neither_scene_nor_rate(exported):
     assert rig.animation_data is None
 
 
-def test_a_bake_sends_here_what_can_be_read_here():
+def test_a_bake_sends_results_that_can_be_read_locally():
     assert all(is_file(f"walk{suffix}") for suffix in ARMATURE_SUFFIXES)
     assert not any(is_file(f"walk{suffix}") for suffix in SUFFIXES if suffix != ".npz"), "an .npz may hold either"

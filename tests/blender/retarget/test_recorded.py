@@ -134,7 +134,7 @@ def test_a_file_as_the_source_leaves_nothing(clean_scene, files, kind):
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04rubbish", b"<mvnx", b"\x80\x04pickle."])
 @pytest.mark.parametrize("kind", ["npz", "mvnx"])
-def test_what_is_wrong_is_said_and_changes_nothing(clean_scene, tmp_path, kind, content):
+def test_errors_are_reported_and_change_nothing(clean_scene, tmp_path, kind, content):
     make_rig(name="Rig")
     path = tmp_path / f"bad.{kind}"
     path.write_bytes(content)
@@ -149,7 +149,7 @@ def test_what_is_wrong_is_said_and_changes_nothing(clean_scene, tmp_path, kind, 
     assert blocks() == before
 
 
-def test_a_file_that_has_both_gives_what_is_asked_for(clean_scene, tmp_path):
+def test_a_file_with_both_gives_the_requested_kind(clean_scene, tmp_path):
     poses, trans = smpl_poses()
     markers = {"marker_data": trans[:, None] + np.random.default_rng(1).normal(size=(1, 12, 3)) * [0.3, 0.3, 0.8]}
     np.savez(

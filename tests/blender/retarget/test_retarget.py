@@ -62,7 +62,7 @@ def test_a_retarget_keeps_to_the_range_that_is_set(moving):
 
 
 def test_a_rig_that_constraints_move_is_to_be_used_as_a_control_rig_first(moving):
-    """The message was to press Retarget, which then failed with an error about a bone."""
+    """Before, the message said to press Retarget, which then failed with an error about a bone."""
     source, rig = moving
     rig.fabrik.retarget.source = source
     assert next_in_motion(bpy.context, rig)[0].startswith("Press Retarget")
@@ -72,7 +72,7 @@ def test_a_rig_that_constraints_move_is_to_be_used_as_a_control_rig_first(moving
     assert "Set Up Control Rig" in drawn(panels.motion.FABRIK_PT_from_armature).texts()
 
 
-def test_what_is_no_source_is_said_and_nothing_changes(moving):
+def test_invalid_sources_are_reported_and_nothing_changes(moving):
     _, rig = moving
     for source, said in (("", "no source"), ("Nobody", "No armature or file is named"), ("Rig", "the rig itself")):
         with pytest.raises(RuntimeError, match=said):
@@ -95,7 +95,7 @@ def test_a_file_is_read_and_leaves_nothing_behind(moving, recording):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("motion", ["", "MOTION\nFrames: 0\nFrame Time: 0.03\n"])
-def test_a_file_that_ends_too_soon_is_said_in_a_line(moving, recording, tmp_path, motion):
+def test_a_truncated_file_is_reported_in_one_line(moving, recording, tmp_path, motion):
     """Blender's importer fails with all of Python's traceback."""
     (tmp_path / "cut.bvh").write_text(recording("bvh/dab.bvh").read_text().partition("MOTION")[0] + motion)
     with pytest.raises(RuntimeError) as refused:
@@ -105,7 +105,7 @@ def test_a_file_that_ends_too_soon_is_said_in_a_line(moving, recording, tmp_path
     )
 
 
-def test_a_source_at_no_place_is_said_with_its_frame(moving):
+def test_a_source_without_a_finite_location_is_reported_with_its_frame(moving):
     source, rig = moving
     curves(source)[0].keyframe_points[1].co.y = np.nan
     with pytest.raises(RuntimeError, match="'Source' has an invalid position on frame 2: fix"):
@@ -113,7 +113,7 @@ def test_a_source_at_no_place_is_said_with_its_frame(moving):
     assert rig.animation_data is None
 
 
-def test_the_list_of_bones_is_found_saved_loaded_and_heeded(moving, tmp_path):
+def test_the_list_of_bones_is_found_saved_loaded_and_used(moving, tmp_path):
     source, rig = moving
     kept = rig_settings(rig).retarget
     kept.source = source
@@ -151,7 +151,7 @@ def test_what_has_nothing_in_common_is_said_and_nothing_changes(moving):
     assert rig.animation_data is None
 
 
-def test_a_source_that_never_moves_is_said(moving):
+def test_a_source_that_never_moves_is_reported(moving):
     source, rig = moving
     source.animation_data_clear()
     with pytest.raises(RuntimeError, match="'Source' has no animation"):
@@ -160,7 +160,7 @@ def test_a_source_that_never_moves_is_said(moving):
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)], ids=["rig", "source"])
-def test_two_bodies_in_one_armature_are_said_and_nothing_changes(clean_scene, first, second):
+def test_two_bodies_in_one_armature_are_reported_and_nothing_changes(clean_scene, first, second):
     """Only a map can say which one is meant."""
     beside = [
         (f"B:{name}", f"B:{parent}" if parent else "", (head[0] + 2, *head[1:]), (tail[0] + 2, *tail[1:]))
@@ -262,7 +262,7 @@ def test_rotations_that_a_limit_keeps_off_are_reported_in_degrees(moving):
     assert "Rotations: " in rig_settings(rig).last_result
 
 
-def test_a_root_bone_that_carries_the_motion_is_counted_and_turns_as_the_source_s(clean_scene):
+def test_a_root_bone_with_the_motion_is_mapped_and_rotates_like_the_sources(clean_scene):
     """As in Unreal and in some of Mixamo's files."""
     rooted = [
         ("root", "", (0, 0, 0), (0, -0.3, 0)),

@@ -112,7 +112,7 @@ def chain():
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_forward_kinematics_of_what_is_read_is_what_blender_shows(seed):
+def test_forward_kinematics_of_a_read_rig_agrees_with_blender(seed):
     rng = np.random.default_rng(seed)
     armature = random_armature(rng)
     pose_randomly(armature, rng)
@@ -251,7 +251,7 @@ def test_channels_that_do_not_count_are_left_alone(chain):
     assert tuple(chain.pose.bones["a"].location) == (0.0, 0.0, 0.0)
 
 
-def test_angles_go_on_from_what_the_channels_hold(chain):
+def test_angles_continue_from_the_values_of_the_channels(chain):
     for name, mode in (("a", "XYZ"), ("b", "AXIS_ANGLE")):
         chain.pose.bones[name].rotation_mode = mode
     chain.pose.bones["a"].rotation_euler = (6.2, -6.3, 12.6)
@@ -280,7 +280,7 @@ def test_a_quaternion_of_zeros_is_read_as_blender_shows_it(chain):
     assert_blender_agrees(chain, tree, tree.rotations, None)
 
 
-def test_keyed_locations_are_those_of_the_present_frame(chain):
+def test_keyed_locations_are_those_of_the_current_frame(chain):
     root = chain.pose.bones["a"]
     for frame, place in ((1, 0.0), (11, 1.0)):
         root.location = (place, 0.0, 0.0)

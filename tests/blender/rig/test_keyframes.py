@@ -196,7 +196,7 @@ def test_an_action_that_others_use_gets_no_extra_user():
     assert not old.use_fake_user
 
 
-def test_a_new_action_like_the_present_one_leaves_that_as_it_is():
+def test_a_new_action_like_the_current_one_does_not_change_that():
     empty = new_empty()
     action = new_action(empty, "Walk")
     write_curves(action, empty, "location", FRAMES, np.ones((20, 3)), "Root")

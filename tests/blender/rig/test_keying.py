@@ -66,7 +66,7 @@ def test_locked_axes_of_a_free_root_get_no_key(rig):
     assert {index for path, index in keyed(rig) if path.endswith("location")} == {0, 2}
 
 
-def test_only_what_is_needed_if_the_preferences_say_so(rig, preferences):
+def test_only_needed_keys_if_the_preferences_say_so(rig, preferences):
     preferences.use_keyframe_insert_needed = True
     by_hand(rig)
     bpy.context.scene.frame_set(9)
@@ -87,7 +87,7 @@ class TestKeyingSets:
         assert {path.rpartition(".")[2] for path, _ in keyed(rig)} == {"location", "rotation_euler", "scale"}
         assert {path.split('"')[1] for path, _ in keyed(rig)} == {"hips", "spine", "upper_arm.L", "forearm.L"}
 
-    def test_auto_keying_goes_by_it_only_if_told_to(self, rig, tools):
+    def test_auto_keying_uses_the_keying_set_only_if_enabled(self, rig, tools):
         self.use("Location")
         automatically(rig)
         assert {path.rpartition(".")[2] for path, _ in keyed(rig)} == {"rotation_euler"}
@@ -105,7 +105,7 @@ class TestKeyingSets:
         assert keyed(rig) == {(f"{ARM}.rotation_euler", 1)}
         assert len(own.paths) == 2
 
-    def test_one_without_these_bones_is_told(self, rig):
+    def test_a_rig_without_these_bones_is_reported(self, rig):
         own = bpy.context.scene.keying_sets.new(idname="own", name="Own")
         own.paths.add(rig, 'pose.bones["thigh.L"].rotation_euler')
         bpy.context.scene.keying_sets.active = own
@@ -140,7 +140,7 @@ class TestNoKeyIsSaid:
         assert not keyed(rig)
         assert any("only replaces keys" in sentence for sentence in dragged.left_alone)
 
-    def test_nothing_is_said_where_keys_were_set(self, rig, tools):
+    def test_no_message_after_keys_were_inserted(self, rig, tools):
         tools.use_keyframe_insert_auto = True
         assert not drag(rig).left_alone
         assert keyed(rig)

@@ -57,7 +57,7 @@ def test_stiffness(rig):
 
 
 @pytest.mark.parametrize("name", ["fabrik_mass", "fabrik_stiffness"])
-def test_nonsense_is_named(rig, name):
+def test_invalid_values_are_named(rig, name):
     rig.pose.bones["head"][name] = "much"
     with pytest.raises(LimitPropertyError, match=f"'head'.*'{name}'"):
         masses(rig)
@@ -79,7 +79,7 @@ class TestCentreOfMass:
         )
         assert np.allclose(centre_of_mass(rig), wanted, atol=1e-6)
 
-    def test_goes_with_the_pose_and_with_a_mass(self, rig):
+    def test_the_center_moves_with_the_pose_and_with_a_mass(self, rig):
         before = centre_of_mass(rig)
         rig.pose.bones["spine"].rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
         bpy.context.view_layer.update()
@@ -89,7 +89,7 @@ class TestCentreOfMass:
         head = np.array(rig.pose.bones["head"].center)
         assert np.linalg.norm(centre_of_mass(rig) - head) < 0.6 * np.linalg.norm(leaned - head)
 
-    def test_a_rig_that_has_grown_is_looked_at_anew(self, rig):
+    def test_a_rig_with_new_bones_is_examined_again(self, rig):
         before = centre_of_mass(rig)
         bpy.ops.object.mode_set(mode="EDIT")
         rig.data.edit_bones["head"].tail.z += 5.0

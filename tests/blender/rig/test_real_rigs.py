@@ -138,7 +138,7 @@ class TestConstraints:
 
 
 class TestOwnedOtherwise:
-    def test_driven_locked_hidden_and_unselectable_bones_ride_along(self, rig):
+    def test_driven_locked_hidden_and_unselectable_bones_follow_rigidly(self, rig):
         bones = rig.pose.bones
         bones["hips"].rotation_mode = bones["spine"].rotation_mode = "XYZ"
         curve = bones["hips"].driver_add("rotation_euler", 0)

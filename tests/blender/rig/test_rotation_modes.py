@@ -74,14 +74,14 @@ def test_euler_angles_are_exact_at_and_near_gimbal_lock(order, first, middle, la
 
 
 @given(order=st.sampled_from(EULER_ORDERS), values=st.tuples(angles, angles, angles))
-def test_euler_channels_mean_what_mathutils_says(order, values):
+def test_euler_channels_agree_with_mathutils(order, values):
     expected = np.array(Euler(values, order).to_quaternion())
 
     assert turn_between(from_channels(order, np.array([values])), expected[None]) < 1e-5
 
 
 @given(angle=angles, axis=st.tuples(components, components, components).filter(lambda a: np.linalg.norm(a) > 0.01))
-def test_axis_angle_channels_mean_what_mathutils_says(angle, axis):
+def test_axis_angle_channels_agree_with_mathutils(angle, axis):
     expected = np.array(Matrix.Rotation(angle, 3, Vector(axis)).to_quaternion())
 
     assert turn_between(from_channels("AXIS_ANGLE", np.array([(angle, *axis)])), expected[None]) < 1e-5
@@ -123,7 +123,7 @@ def test_channels_of_a_smooth_motion_do_not_jump(mode, seed):
 
 
 @pytest.mark.parametrize("order", EULER_ORDERS)
-def test_an_angle_goes_on_through_gimbal_lock(order):
+def test_an_angle_continues_through_gimbal_lock(order):
     frames = np.linspace(0.0, 3.0 * np.pi, 301)  # the right angles are among them
     expected = np.zeros((len(frames), 3))
     expected[:, "XYZ".index(order[1])] = frames

@@ -99,7 +99,7 @@ class TestSolving:
         assert min(arm) >= 1.0
         assert 1.0 < max(arm) <= 1.5
 
-    def test_bones_keep_their_length_for_what_is_in_reach(self, rig):
+    def test_bones_keep_their_length_for_targets_within_reach(self, rig):
         stretch()
         bpy.ops.fabrik.solve()
         assert scales(rig).max() > 1.0
@@ -132,7 +132,7 @@ class TestSolving:
         assert gap(rig) > 0.1
         assert (scales(rig) == 1.0).all()
 
-    def test_what_is_not_solved_keeps_its_present_length(self, rig):
+    def test_bones_that_are_not_solved_keep_their_current_length(self, rig):
         stretch()
         bpy.ops.fabrik.solve()
         scale = rig.pose.bones["upper_arm.L"].scale[1]
@@ -154,7 +154,7 @@ class TestSolving:
             solve_frame(bpy.context, rig)
 
 
-def test_live_stretches_and_goes_back(rig):
+def test_live_stretches_and_returns(rig):
     stretch()
     rig.fabrik.live = True
     update()
@@ -200,7 +200,7 @@ def test_keying_the_pose_keys_the_length(rig):
 
 
 @pytest.mark.parametrize("point", ["TAIL", "HEAD"])
-def test_dragging_keeps_the_present_length(rig, point):
+def test_dragging_keeps_the_current_length(rig, point):
     stretch("upper_arm.L,forearm.L,hand.L", (1.0, 1.3))
     bpy.ops.fabrik.solve()
     update()

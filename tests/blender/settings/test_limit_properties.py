@@ -75,7 +75,7 @@ class TestRoundTrip:
         bone[CONE][0] = 0.25
         assert read_limit(bone).angles == (0.25, 1.0, 1.0, 1.0)
 
-    def test_what_another_type_uses_is_kept(self, bone):
+    def test_values_of_another_type_are_kept(self, bone):
         write_limit(bone, Ball((0.1, 0.2, 0.3, 0.4), (-0.5, 0.6)))
         write_limit(bone, Hinge("Z", 0.1, 2.0))
         assert read_settings(bone) == LimitSettings("HINGE", (0.1, 0.2, 0.3, 0.4), (-0.5, 0.6), "Z", (0.1, 2.0))
@@ -142,7 +142,7 @@ class TestSliders:
         assert bone.is_property_overridable_library(f'["{WINDOW}"]')
         assert bone.id_properties_ui(WINDOW).as_dict()["subtype"] == "ANGLE"
 
-    def test_a_property_of_the_wrong_kind_is_made_anew(self, bone):
+    def test_a_property_of_the_wrong_type_is_replaced(self, bone):
         bone[CONE], bone[LIMIT], bone[HINGE] = "wide", 7, [1, 2]
         write_limit(bone, Ball(0.5))
         assert read_limit(bone) == Ball((0.5,) * 4)
@@ -228,7 +228,7 @@ class TestNonsense:
         bone[name] = value
         assert read_limits(rig, ["head", "spine"]) == {}
 
-    def test_what_the_type_does_not_use_is_not_looked_at(self, bone):
+    def test_fields_that_the_type_does_not_use_are_ignored(self, bone):
         bone[LIMIT], bone[CONE], bone[WINDOW] = "HINGE", "wide", [1.0]
         assert read_limit(bone) is not None
         assert read_settings(bone).cone == (pi,) * 4

@@ -185,7 +185,7 @@ class TestOverride:
         with pytest.raises(LimitPropertyError, match="not editable"):
             write_limit(own.pose.bones["head"], Ball(0.5))
 
-    def test_properties_that_the_library_does_not_let_go_are_refused(self, rig, tmp_path):
+    def test_properties_that_the_library_does_not_release_are_refused(self, rig, tmp_path):
         rig.pose.bones["spine"][LIMIT] = "FIXED"
         bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "source.blend"))
         own = limited.override(tmp_path / "source.blend", "Rig")

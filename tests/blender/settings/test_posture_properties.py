@@ -90,7 +90,7 @@ class TestValues:
             read_mass(bone)
 
     @pytest.mark.parametrize("value", [-0.1, 1.5, nan])
-    def test_nonsense_is_not_written(self, bone, value):
+    def test_invalid_values_are_not_written(self, bone, value):
         write_stiffness(bone, 0.5)
         with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L': The stiffness is"):
             write_stiffness(bone, value)
@@ -177,7 +177,7 @@ class TestSlider:
         limited.select(rig, ("spine",), active="head")
         assert rig.fabrik_stiffness_of_selected == 0.5
 
-    def test_nonsense_and_no_rig_are_0(self, rig, bone):
+    def test_without_a_rig_or_with_invalid_values_the_result_is_0(self, rig, bone):
         limited.select(rig, (bone.name,), active=bone.name)
         bone[STIFFNESS] = 7.0
         assert rig.fabrik_stiffness_of_selected == 1.0

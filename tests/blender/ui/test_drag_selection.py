@@ -50,7 +50,7 @@ def test_so_does_a_bone_that_can_not_be_dragged(rig, press):
     assert chosen(rig) == before
 
 
-def test_a_key_lets_go_of_the_orientation_and_keeps_it_again(rig, press):
+def test_a_key_releases_the_orientation_and_keeps_it_again(rig, press):
     limited.select(rig, ["shin.L"], active="shin.L")
     (drag,) = press()
     for keeps in (False, True):

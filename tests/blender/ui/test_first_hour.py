@@ -36,7 +36,7 @@ def test_the_tools_header_shows_the_rigs_root():
     ("operator", "names"),
     [("retarget", ("source", "action_name")), ("bake", ("action_name",)), ("add_effector", ("bone", "target"))],
 )
-def test_what_was_given_once_is_not_given_the_next_time(operator, names):
+def test_arguments_of_one_call_are_not_reused(operator, names):
     properties = getattr(bpy.ops.fabrik, operator).get_rna_type().properties
     assert all(properties[name].is_skip_save for name in names)
 
@@ -88,7 +88,7 @@ def test_a_pin_of_a_control_has_the_controls_name():
     assert np.array_equal([each.shown_bone for each in rig.fabrik.effectors], ["foot_ik.R", "hand_ik.L"])
 
 
-def test_a_duplicated_rig_gets_targets_of_its_own():
+def test_a_duplicated_rig_gets_its_own_targets():
     rig = person()
     bpy.ops.fabrik.add_effector(bone="forearm.L")
     assert "same targets" not in texts(FABRIK_PT_effectors)

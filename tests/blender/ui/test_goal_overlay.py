@@ -94,7 +94,7 @@ class TestViews:
         bpy.context.scene.unit_settings.system = "IMPERIAL"
         assert goal_overlay.label(view, bpy.context.scene).endswith(("in", '"'))
 
-    def test_a_live_rig_says_what_keeps_it_from_its_target(self, rig):
+    def test_a_live_rig_shows_why_it_misses_its_target(self, rig):
         bpy.context.scene.unit_settings.system = "METRIC"
         rig.fabrik.effectors[0].target.location = (0.0, 0.0, 50.0)
         bpy.context.view_layer.update()
@@ -131,7 +131,7 @@ class TestViews:
         assert bend.place == pytest.approx((1.0, 2.0, 3.0))
         assert goal_overlay.label(pin, bpy.context.scene).startswith("pin ")
 
-    def test_what_makes_no_sense_is_left_out(self, rig):
+    def test_invalid_values_are_left_out(self, rig):
         rig.fabrik.effectors[0].target = None
         assert views(rig) == []
         rig.fabrik.effectors[0].bone = "nobody"
@@ -146,7 +146,7 @@ class TestDrawing:
             assert len(ends) == len(colors) > 0
             assert len(ends) % 2 == 0
 
-    def test_what_is_missed_is_thicker(self, rig):
+    def test_missed_goals_are_thicker(self, rig):
         missed = goal_overlay.drawing(lines(rig))
         rig.fabrik.effectors[0].target.location = rig.matrix_world @ rig.pose.bones["forearm.L"].tail
         met = goal_overlay.drawing(lines(rig))

@@ -129,7 +129,7 @@ def test_a_free_hinge_is_a_whole_circle_and_a_free_ball_nothing():
     assert shapes_of(Ball(), REST, LENGTH) == []
 
 
-def test_a_twist_is_a_fan_square_to_the_bone_as_it_leans():
+def test_a_twist_is_a_fan_perpendicular_to_the_swung_bone():
     limit = Ball(pi, (-0.5, 1.0))
     lean = rotation(0.4, -0.7)
     fan, pointer = shapes_of(limit, rotation(0.4, -0.7, 0.3), LENGTH)
@@ -181,7 +181,7 @@ def test_no_twist_at_all_binds_only_where_the_bone_is_twisted():
     assert any(shape.binds for shape in shapes_of(limit, rotation(0.1, 0.2, 0.1), LENGTH))
 
 
-def test_a_fixed_bone_has_a_lock_and_binds_only_where_it_is_turned():
+def test_a_fixed_bone_has_a_lock_and_is_at_its_limit_only_if_rotated():
     (lock,) = shapes_of(Fixed(), REST, LENGTH)
     assert not lock.binds
     assert np.abs(lock.vertices).max() < 0.2 * LENGTH

@@ -18,7 +18,7 @@ def listed(draw):
     return menu.layout.texts()
 
 
-def test_what_people_search_for_is_in_the_menu():
+def test_operators_can_be_found_in_the_menu():
     rig = scenes.make_rig()
     scenes.make_active(rig)
     assert {"Enter Pose Mode", "Apply Human Limits", "Import Mocap Markers", "Bake to Keyframes"} <= set(

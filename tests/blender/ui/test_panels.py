@@ -126,7 +126,7 @@ class TestPolls:
         assert there() == FIRST
         assert next_in_pose(rig_at_hand(bpy.context)) == "Select an armature"
 
-    def test_what_cannot_be_used_is_not_shown(self, made):
+    def test_controls_that_cannot_be_used_are_not_shown(self, made):
         plain = FIRST | POSING - {"FABRIK_PT_control_rig"}
         assert there() == plain
         bpy.ops.object.mode_set(mode="POSE")
@@ -154,7 +154,7 @@ class TestPolls:
         assert there() == FIRST
         assert next_in_pose(made) == "Leave Edit mode first"
 
-    def test_on_a_linked_armature_they_say_to_override_it(self, made, tmp_path):
+    def test_on_a_linked_armature_panels_tell_to_override_it(self, made, tmp_path):
         bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "source.blend"))
         own = limited.override(tmp_path / "source.blend", "Rig")
         assert there() > FIRST
@@ -272,7 +272,7 @@ class TestWalk:
         bpy.ops.fabrik.retarget(source="Source")
         assert state_of_take(person, bpy.data.collections["walk"]) == "MATCHED"
 
-    def test_a_take_in_which_nobody_moves_is_static_and_not_chosen(self, person):
+    def test_a_take_without_motion_is_static_and_not_chosen(self, person):
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=2)
         still = bpy.data.collections["walk"]
         assert state_of_take(person, still) == "STATIC"

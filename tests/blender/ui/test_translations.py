@@ -34,7 +34,7 @@ def test_every_text_is_translated(part):
     assert not missing, 'add these to each .po file; messages with the line: msgctxt "Message"'
 
 
-def test_nothing_is_translated_that_nobody_sees(part):
+def test_only_visible_texts_are_translated(part):
     texts, known = part
     assert not known - set(texts)
 
@@ -93,13 +93,13 @@ def test_values_stay_in_their_places(language):
         ),
     ],
 )
-def test_a_message_is_told_by_its_pattern_with_its_values_in_it(message, german):
+def test_a_message_is_translated_by_its_pattern_with_its_values(message, german):
     known = LANGUAGES["de"]
     assert translations.translate(message, lambda text, context: known.get((context, text), text)) == german
     assert translations.translate(message, lambda text, _context: text) == message
 
 
-def test_every_message_that_is_told_in_english_is_itself():
+def test_every_message_stays_the_same_in_english():
     """In English, messages with any values stay unchanged, even if one pattern contains another."""
     values = ["'Head'", "walk.trc", "3.5", "", "LASI, RASI and 4 more", "a driver rotates it", "1", "2"]
     for text in all_messages():
@@ -107,7 +107,7 @@ def test_every_message_that_is_told_in_english_is_itself():
         assert translations.translate(message, lambda known, _context: known) == message
 
 
-def test_what_has_no_translation_yet_is_left_in_english():
+def test_texts_without_a_translation_stay_in_english():
     text = (
         'msgid ""\nmsgstr "Language: xx"\n\nmsgid "Drag \\"it\\""\nmsgstr "Zieh \\"es\\""\n\nmsgid "Pin"\nmsgstr ""\n'
     )

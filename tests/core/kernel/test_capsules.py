@@ -41,7 +41,7 @@ points = hnp.arrays(np.float64, (2, 2, 3), elements=st.floats(-1.0, 1.0, width=3
 
 
 def brute_force(first, second, count=201):
-    """The least distance of points on a grid along two segments (2, 3), and how far that can be off."""
+    """The smallest distance between grid points on two segments (2, 3), and the largest error of that distance."""
     shares = np.linspace(0.0, 1.0, count)[:, None]
     one, two = first[0] + shares * (first[1] - first[0]), second[0] + shares * (second[1] - second[0])
     off = max(np.linalg.norm(first[1] - first[0]), np.linalg.norm(second[1] - second[0])) / (count - 1)

@@ -62,7 +62,7 @@ def test_the_fast_path_gives_the_same_result_as_the_general_one(made, options, s
     check_alike(skeleton, options, *both_ways(skeleton, options, target[None], **start))
 
 
-def test_a_target_that_is_met_leaves_the_pose_as_it_is():
+def test_a_met_target_does_not_change_the_pose():
     skeleton = from_joints([("a", -1, (0, 0, 0), (0, 1, 0)), ("b", 0, (0, 1, 0), (1, 1, 0))])
     short, general = both_ways(skeleton, Options(), [[1.0, 1.0, 0.0]])
     check_alike(skeleton, Options(), short, general)

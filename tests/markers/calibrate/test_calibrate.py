@@ -66,11 +66,11 @@ class TestFromAReference:
         assert found.skeleton is walker.skeleton()
         assert (found.bone_factors == 1.0).all()
 
-    def test_a_known_scale_is_taken(self):
+    def test_a_known_scale_is_used(self):
         assert calibrate(walker.skeleton(), guesses(), recorded(2.0), (0, 0), scale=2.0).scale == 2.0
 
-    def test_heads_and_tails_will_do(self):
-        """Joint centres, as markerless systems give them: two or three points a bone, none of them an offset."""
+    def test_markers_on_heads_and_tails_are_enough(self):
+        """Joint centers, as markerless systems give them: two or three points a bone, none of them an offset."""
         skeleton = walker.skeleton()
         names = [name for name in skeleton.names if not name.startswith("toe")]
         mapping = [MappedMarker(f"{name} joint", name, "HEAD") for name in names]
@@ -94,7 +94,7 @@ class TestFromAReference:
         lean = np.arccos(1.0 - 2.0 * (rotation[1] ** 2 + rotation[3] ** 2))
         assert lean <= 0.3 + 1e-6
 
-    def test_markers_of_no_weight_and_unseen_ones(self):
+    def test_markers_without_weight_and_unseen_ones(self):
         mapping = guesses()
         mapping[0] = replace(mapping[0], weight=0.0)
         clip = recorded()
@@ -136,7 +136,7 @@ class TestFromAReference:
 
 
 class TestOverATake:
-    def test_offsets_become_right_as_far_as_motion_tells(self):
+    def test_offsets_become_right_as_far_as_motion_determines_them(self):
         clip = recorded(1.1, noise=0.5 * MM)
         before = calibrate(walker.skeleton(), guesses(0.015), clip, (0, 0))
         after = refined(before, clip)
@@ -177,7 +177,7 @@ def other():
     return factors, Clip(tuple(walker.marker_names()), 10.0, points, "Z")
 
 
-def test_markers_that_wander_stay_where_they_were_guessed():
+def test_markers_that_wander_keep_their_guesses():
     """Keypoints stray slowly by 15 mm, two or three to a bone: counted as exact, their offsets were 27 mm off."""
     ends = {"FHD", "ASI", "SHO", "ELB", "WRA", "KNE", "ANK", "HEE", "TOE", "MT5", "HLX"}
     kept = [place for place, name in enumerate(walker.marker_names()) if name[1:] in ends]
@@ -209,7 +209,7 @@ class TestLimbs:
         solution = found.solver().solve(found.targets(clip))
         assert np.sqrt((solution.errors**2).mean()) < 3 * MM
 
-    def test_joints_bend_as_the_person_s_did_and_better_than_with_one_scale(self, other, limbs):
+    def test_joints_bend_like_the_persons_and_better_than_with_one_scale(self, other, limbs):
         """The default of a bake: of a person of other proportions one scale makes joint angles of the difference."""
         (_, clip), off = other, []
         for found in (limbs, calibrate(walker.skeleton(), guesses(), clip, (0, 39), refine=True)):
@@ -253,13 +253,13 @@ class TestTheDoor:
             ({"mapping": [MappedMarker("nobody", "head")]}, "nobody"),
         ],
     )
-    def test_what_makes_no_sense_is_said(self, arguments, message):
+    def test_invalid_values_are_reported(self, arguments, message):
         given_ = {"mapping": guesses(), "frames": (0, 0), **arguments}
         mapping, frames = given_.pop("mapping"), given_.pop("frames")
         with pytest.raises(CalibrationError, match=message):
             calibrate(walker.skeleton(), mapping, recorded(), frames, **given_)
 
-    def test_a_reference_that_shows_nothing(self):
+    def test_a_reference_without_markers(self):
         clip = recorded()
         positions = np.array(clip.positions)
         positions[3:6] = np.nan

@@ -33,7 +33,7 @@ def standing(seed, frames=6):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_rest_is_told_and_kept(seed):
+def test_rest_is_recognized_and_kept(seed):
     mapping, clip = standing(seed)
     found = calibrate(walker.skeleton(), mapping, clip)
     angles = np.degrees(angle_between(found.rotations, np.tile(REST, (len(found.rotations), 1))))
@@ -42,7 +42,7 @@ def test_rest_is_told_and_kept(seed):
     assert np.percentile(angles, 95) < 6.0
 
 
-def test_someone_in_full_stride_is_not_taken_to_stand():
+def test_someone_in_full_stride_is_not_recognized_as_standing():
     solver = Solver(walker.skeleton(), walker.effectors(), root="FREE")
     bent = solver.solve(walker.true_positions()[:1])
     thigh = walker.skeleton().index("thigh.L")
@@ -85,10 +85,10 @@ def about(axis, degrees):
 
 @pytest.mark.parametrize(("raised", "kind"), [(HANGING, "STANDING"), (LEVEL, "T_POSE")])
 class TestArms:
-    def test_of_someone_who_lies(self, raised, kind):
+    def test_the_pose_of_someone_who_lies(self, raised, kind):
         assert stands(raised, about("X", -90.0)).kind == kind
 
-    def test_of_an_armature_whose_up_is_y(self, raised, kind):
+    def test_an_armature_with_y_up(self, raised, kind):
         upright = about("X", -90.0)
         told = stands(raised, np.eye(3), upright)
         assert told.kind == kind

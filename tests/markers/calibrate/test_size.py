@@ -35,7 +35,7 @@ class TestRigidPairs:
         points = [("shin.L", "HEAD"), ("shin.L", "TAIL"), ("shin.L", "OFFSET")]
         assert pairs_of(*points) == {(0, 1), (0, 2), (1, 2)}
 
-    def test_a_head_is_fixed_on_the_parent(self) -> None:
+    def test_a_head_is_fixed_to_the_parent(self) -> None:
         assert pairs_of(("hips", "OFFSET"), ("thigh.L", "HEAD")) == {(0, 1)}
         assert pairs_of(("hips", "OFFSET"), ("thigh.L", "TAIL")) == set()
         assert pairs_of(("hips", "OFFSET"), ("shin.L", "HEAD")) == set()
@@ -102,7 +102,7 @@ class TestUniformScale:
         assert uniform_scale(SHAPE, ALL_PAIRS, positions) == pytest.approx(scale, rel=1e-9)
 
     @given(seed=st.integers(0, 10_000), share=st.floats(0.0, 0.6))
-    def test_what_is_not_seen_does_not_count(self, seed: int, share: float) -> None:
+    def test_unseen_samples_do_not_count(self, seed: int, share: float) -> None:
         positions = np.array([turned_and_moved(SHAPE, seed + k) / 2.5 for k in range(30)])
         away = np.random.default_rng(seed).uniform(size=positions.shape[:2]) < share
         positions[away] = np.nan
@@ -121,7 +121,7 @@ class TestUniformScale:
         positions += rng.normal(scale=0.005, size=positions.shape)
         assert uniform_scale(SHAPE, ALL_PAIRS, positions) == pytest.approx(1.3, rel=2e-3)
 
-    def test_long_pairs_say_more_than_short_ones(self) -> None:
+    def test_long_pairs_weigh_more_than_short_ones(self) -> None:
         rest = np.array([[0, 0, 0], [1.0, 0, 0], [0, 0.1, 0], [0, 0.2, 0]])
         positions = rest.copy()
         positions[1, 0] = 0.5
@@ -129,7 +129,7 @@ class TestUniformScale:
         pairs = [(0, 1), (0, 2), (2, 3)]
         assert uniform_scale(rest, pairs, positions[None]) == pytest.approx(2.0)
 
-    def test_pairs_at_one_place_are_left_out(self) -> None:
+    def test_pairs_at_one_point_are_left_out(self) -> None:
         rest = np.array([[0, 0, 0], [0, 0, 0], [0, 1.0, 0]])
         positions = np.array([[[0, 0, 0], [0, 0, 0.3], [0, 2.0, 0]]])
         assert uniform_scale(rest, [(0, 1), (0, 2)], positions) == pytest.approx(0.5)
@@ -144,7 +144,7 @@ class TestUniformScale:
         ],
         ids=["no-pairs", "unseen", "no-frames", "one-point"],
     )
-    def test_what_cannot_be_measured(
+    def test_sizes_that_cannot_be_measured(
         self, pairs: tuple[tuple[int, int], ...], positions: np.ndarray, message: str
     ) -> None:
         with pytest.raises(CalibrationError, match=message):

@@ -35,7 +35,7 @@ class TestReadMarkers:
         (tmp_path / name).write_bytes(C3d().bytes())
         assert read_markers(str(tmp_path / name)).names == LABELS
 
-    def test_overrides_are_handed_on(self, tmp_path: Path) -> None:
+    def test_overrides_are_passed_on(self, tmp_path: Path) -> None:
         for name, content in (("a.trc", TRC.encode()), ("a.c3d", C3d().bytes())):
             (tmp_path / name).write_bytes(content)
             plain, told = read_markers(tmp_path / name), read_markers(tmp_path / name, units="cm", up_axis="Y")
@@ -56,7 +56,7 @@ class TestReadMarkers:
         with pytest.raises(MarkerFileError, match=message):
             read_markers(tmp_path / name)
 
-    def test_no_such_file(self, tmp_path: Path) -> None:
+    def test_a_missing_file(self, tmp_path: Path) -> None:
         with pytest.raises(MarkerFileError, match=r"^gone\.c3d: there is no such file"):
             read_markers(tmp_path / "gone.c3d")
 
@@ -82,7 +82,7 @@ class TestPerformers:
         assert performers(clip_of("LASI", "RASI", "L_KNEE", ":X", "Y:")) == ()
 
     @pytest.mark.parametrize("prop", [["Box:corner"], ["Box:back"], [f"Chair:{n}" for n in range(6)]])
-    def test_props_are_nobody(self, prop: list[str]) -> None:
+    def test_props_are_not_performers(self, prop: list[str]) -> None:
         """A performer has labels of a body, about as many as the others."""
         body = [
             "LASI",
@@ -107,7 +107,7 @@ class TestPerformers:
         assert performers(clip_of(*body, *prop)) == ()
         assert performers(clip_of(*(f"Anna:{label}" for label in body), *prop)) == ("Anna",)
 
-    def test_labels_that_nobody_knows(self) -> None:
+    def test_unknown_labels(self) -> None:
         strange = [f"Q{n}Z" for n in range(20)]
         assert performers(clip_of(*strange, "Box:corner")) == ()
         both = [f"{name}:{label}" for name in ("Bob", "Anna") for label in strange]
@@ -127,19 +127,19 @@ class TestPerformers:
         names = [f"{name}:{label}" for name in performers(clip) for label in select_performer(clip, name).names]
         assert sorted(names) == sorted(clip.names)
 
-    def test_underscores_where_the_same_labels_stand_behind_them(self) -> None:
+    def test_prefixes_with_underscores_before_the_same_labels(self) -> None:
         labels = ["LASI", "RASI", "LKNE", "RKNE", "LANK"]
         clip = clip_of(*(f"Anna_{label}" for label in labels), *(f"Bob_{label}" for label in labels), "Chair_1")
         assert performers(clip) == ("Anna", "Bob")
         assert select_performer(clip, "Bob").names == tuple(labels)
 
-    def test_sides_and_parts_are_nobody(self) -> None:
+    def test_sides_and_parts_are_not_performers(self) -> None:
         labels = ["ASIS", "PSIS", "KNEE", "ANKLE", "HEEL", "TOE"]
         assert performers(clip_of(*(f"{side}_{label}" for side in ("Left", "Right") for label in labels))) == ()
         clusters = [f"{part}_{number}" for part in ("Thigh", "Shank") for number in range(6)]
         assert performers(clip_of(*clusters)) == ()
 
-    def test_who_is_not_there(self) -> None:
+    def test_an_unknown_performer(self) -> None:
         with pytest.raises(ClipError, match="no performer 'Carl': choose from Anna, Bob"):
             select_performer(clip_of("Anna:X", "Bob:X"), "Carl")
         with pytest.raises(ClipError, match="no performer 'Carl': choose from labels without one"):

@@ -67,7 +67,7 @@ class TestPlain:
         assert read_markers(str(written(path, PLAIN))).names == LABELS
 
     @pytest.mark.filterwarnings("ignore:No analog data")
-    def test_what_the_package_writes(self, path: Path) -> None:
+    def test_files_written_by_the_package(self, path: Path) -> None:
         clip = read_markers(written(path, by_package(PLAIN.points, LABELS, 120.0)))
         assert clip.names == LABELS
         assert clip.rate == 120.0
@@ -104,7 +104,7 @@ coordinates = st.integers(-32000, 32000).filter(lambda value: value != 0)
     analogs=st.integers(0, 9),
     first=st.integers(1, 60000),
 )
-def test_what_is_written_is_read(
+def test_written_files_are_read(
     tmp_path_factory: pytest.TempPathFactory,
     numbers: np.ndarray,
     hidden: set[tuple[int, int]],
@@ -195,7 +195,7 @@ ODD: dict[str, tuple[C3d, str]] = {
 
 class TestOdd:
     @pytest.mark.parametrize("name", ODD)
-    def test_is_read_all_the_same(self, path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    def test_it_is_read_nevertheless(self, path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
         content, said = ODD[name]
         with caplog.at_level(logging.INFO):
             clip = read_markers(written(path, content))
@@ -207,7 +207,7 @@ class TestOdd:
         assert [record.getMessage() for record in caplog.records] == [f"take.c3d: {note}" for note in clip.notes]
 
     @pytest.mark.parametrize("processor", [INTEL, DEC, MIPS])
-    def test_a_kind_of_numbers_that_is_none(self, path: Path, processor: int) -> None:
+    def test_an_unknown_kind_of_numbers(self, path: Path, processor: int) -> None:
         content = bytearray(replace(PLAIN, processor=processor).bytes())
         content[BLOCK + 3] = 1
         np.testing.assert_allclose(read_markers(written(path, bytes(content))).positions, METERS, rtol=1e-6)
@@ -238,14 +238,14 @@ class TestOdd:
         content = C3d(points, labels=["LASI"], scale=1.0, params=params, header={"last": 70000 - 65536})
         assert read_markers(written(path, content)).frame_count == 70000
 
-    def test_many_frames_that_nobody_counts(self, path: Path) -> None:
+    def test_many_frames_without_a_count(self, path: Path) -> None:
         """Then the file's end decides; padding in its last block is not seen."""
         points = np.tile(standing(100, 1), (700, 1, 1))
         clip = read_markers(written(path, C3d(points, labels=["LASI"], scale=1.0)))
         assert 70000 <= clip.frame_count < 70000 + BLOCK // 8
         np.testing.assert_array_equal(clip.seen[:, 0], np.arange(clip.frame_count) < 70000)
 
-    def test_a_file_that_ends_early_and_does_not_say_where_it_begins(self, path: Path) -> None:
+    def test_a_truncated_file_without_the_position_of_its_points(self, path: Path) -> None:
         whole = C3d(standing(40, 6), header={"start": 0})
         clip = read_markers(written(path, replace(whole, cut=3 * BLOCK)))
         np.testing.assert_allclose(clip.positions, whole.points[: clip.frame_count] / 1000.0, rtol=1e-6)
@@ -269,15 +269,15 @@ class TestLabels:
         names = ("Subject:LASI", "L.ASIS", "*12", "*Unnamed_3", "Fuß")
         assert self.named(path, names) == names
 
-    def test_doubles_are_numbered(self, path: Path) -> None:
+    def test_duplicates_are_numbered(self, path: Path) -> None:
         assert self.named(path, ["LTHI", "LTHI", "LTHI"]) == ("LTHI", "LTHI_2", "LTHI_3")
 
-    def test_doubles_are_told_apart_by_their_descriptions(self, path: Path) -> None:
+    def test_duplicates_get_their_descriptions(self, path: Path) -> None:
         told = text("l.thigh.upper", "l.thigh.front", "right knee")
         names = self.named(path, ["LTHI", "LTHI", "RKNE"], DESCRIPTIONS=told)
         assert names == ("l.thigh.upper", "l.thigh.front", "RKNE")
 
-    def test_descriptions_that_are_equal_tell_nothing(self, path: Path) -> None:
+    def test_equal_descriptions_are_not_used(self, path: Path) -> None:
         names = self.named(path, ["LTHI", "LTHI"], DESCRIPTIONS=text("thigh", "thigh"))
         assert names == ("LTHI", "LTHI_2")
 
@@ -305,7 +305,7 @@ class TestLabels:
 
 
 class TestOutputs:
-    def test_those_that_the_file_lists(self, path: Path) -> None:
+    def test_outputs_that_the_file_lists(self, path: Path) -> None:
         labels = ["LASI", "LHipTurn", "RASI", "Thrust", "Wobble"]
         params = {
             "POINT:ANGLES": text("LHipTurn"),
@@ -322,7 +322,7 @@ class TestOutputs:
         "output",
         ["LHipAngles", "Ann:RKneeAnglesV", "RAnklePower", "LKneeMoment", "RNormalisedGRF", "CentreOfMassFloor"],
     )
-    def test_those_that_only_their_names_tell(self, path: Path, output: str) -> None:
+    def test_outputs_known_by_their_names(self, path: Path, output: str) -> None:
         labels = ["LASI", output, "Force"]
         assert read_markers(written(path, C3d(standing(2, 3), labels=labels))).names == ("LASI", "Force")
 
@@ -367,7 +367,7 @@ class TestAxes:
 
     @pytest.mark.parametrize("across", ["+X", "+Y", "-X"])
     @pytest.mark.parametrize("up", ["+X", "-X", "+Y", "-Y", "-Z"])
-    def test_a_person_who_stands_contradicts_any_header(self, path: Path, across: str, up: str) -> None:
+    def test_a_standing_person_overrides_the_header(self, path: Path, across: str, up: str) -> None:
         """Points that stand along Z, with heads at 1.46 m and feet on the floor, are not rotated."""
         clip = read_markers(written(path, replace(PLAIN, params=screens_of(across, up))))
         assert clip.up_axis == "Z"
@@ -375,7 +375,7 @@ class TestAxes:
         assert f"the file's up axis is {up.removeprefix('+')}, but the markers show Z; used Z" in clip.notes[0]
 
     @pytest.mark.parametrize("up", ["+X", "-X", "+Y", "-Y", "+Z", "-Z"])
-    def test_markers_that_do_not_tell_leave_it_to_the_header(self, path: Path, up: str) -> None:
+    def test_unclear_markers_leave_the_up_axis_to_the_header(self, path: Path, up: str) -> None:
         """Two markers do not show the up axis."""
         few = replace(PLAIN, points=PLAIN.points[:, :2], labels=LABELS[:2], params=screens_of("+X", up))
         clip = read_markers(written(path, few))
@@ -383,23 +383,23 @@ class TestAxes:
         np.testing.assert_allclose(to_z_up(clip).positions[..., 2], sign * METERS[:, :2, pointed], rtol=1e-6)
 
     @pytest.mark.parametrize("missing", [None, text("  "), text("??")])
-    def test_without_screens_the_markers_tell(self, path: Path, missing: Param | None) -> None:
+    def test_without_screens_the_markers_decide(self, path: Path, missing: Param | None) -> None:
         params = {"POINT:X_SCREEN": missing, "POINT:Y_SCREEN": missing}
         assert read_markers(written(path, replace(PLAIN, params=params))).up_axis == "Z"
         lying = replace(PLAIN, points=PLAIN.points[..., [0, 2, 1]] * [1, 1, -1], params=params)
         assert read_markers(written(path, lying)).up_axis == "Y"
 
-    def test_writers_that_were_not_told_are_not_believed(self, path: Path) -> None:
+    def test_default_axes_of_writers_are_ignored(self, path: Path) -> None:
         clip = read_markers(written(path, replace(PLAIN, params=screens_of("+X", "+Y"))))
         assert clip.up_axis == "Z"
         assert "the file's up axis is Y" in clip.notes[0]
 
-    def test_told_up_axis_wins(self, path: Path) -> None:
+    def test_a_given_up_axis_is_used(self, path: Path) -> None:
         assert read_markers(written(path, PLAIN), up_axis="y").up_axis == "Y"
 
 
 class TestMissing:
-    def test_the_exact_origin_and_what_is_no_number(self, path: Path) -> None:
+    def test_the_exact_origin_and_values_that_are_not_numbers(self, path: Path) -> None:
         points = PLAIN.points.copy()
         points[1, 0] = 0.0
         points[2, 1, 2] = np.nan
@@ -449,7 +449,7 @@ class TestRefused:
         assert "\n" not in said
         assert isinstance(caught.value, FabrikError)
 
-    def test_no_such_file(self, path: Path) -> None:
+    def test_a_missing_file(self, path: Path) -> None:
         with pytest.raises(MarkerFileError, match=r"^take\.c3d: there is no such file"):
             read_markers(path)
 
@@ -457,7 +457,7 @@ class TestRefused:
         with pytest.raises(MarkerFileError, match="cannot be read"):
             read_markers(tmp_path)
 
-    def test_an_axis_that_is_none(self, path: Path) -> None:
+    def test_an_unknown_axis(self, path: Path) -> None:
         with pytest.raises(MarkerFileError, match="must be Y or Z, not 'X'"):
             read_markers(written(path, PLAIN), up_axis="X")
 

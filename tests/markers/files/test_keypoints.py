@@ -67,7 +67,7 @@ class TestArrays:
         np.testing.assert_allclose(to_z_up(clip).positions, truth, atol=1e-9)
         assert any("its rate is unknown; assumed 30" in note for note in clip.notes)
 
-    def test_the_rate_units_and_axis_given_count(self, tmp_path):
+    def test_given_rate_units_and_axis_are_used(self, tmp_path):
         truth = array(COCO)
         clip = read_markers(saved(tmp_path / "a.npy", y_up(truth)), units="cm", up_axis="Y", rate=60.0)
         assert (clip.rate, clip.units, clip.up_axis) == (60.0, "cm", "Y")
@@ -76,13 +76,13 @@ class TestArrays:
 
     @pytest.mark.parametrize("order", [COCO, H36M], ids=["coco", "h36m"])
     @given(noise=st.floats(0.0, 0.03), lost=st.floats(0.0, 0.5), seed=st.integers(0, 2**32 - 1))
-    def test_seventeen_points_are_told_apart_by_bones(self, order, noise, lost, seed):
+    def test_seventeen_points_are_distinguished_by_bones(self, order, noise, lost, seed):
         rng = np.random.default_rng(seed)
         points = array(order) + rng.normal(scale=noise, size=(FRAMES, 17, 3))
         points[rng.random((FRAMES, 17)) < lost] = np.nan
         assert names_of(points, None) == tuple(order)
 
-    def test_what_fits_no_layout_is_asked_for_and_taken_when_given(self, tmp_path):
+    def test_points_that_fit_no_layout_need_a_given_one(self, tmp_path):
         points = np.random.default_rng(3).normal(size=(5, 17, 3))
         path = saved(tmp_path / "odd.npy", points)
         with pytest.raises(LayoutError) as caught:
@@ -128,13 +128,13 @@ class TestArrays:
         for points in (truth, truth[0]):
             np.testing.assert_allclose(read_markers(saved(tmp_path / "a.npy", points)).positions, truth)
 
-    def test_what_is_not_a_number_is_not_seen(self, tmp_path):
+    def test_values_that_are_not_numbers_are_not_seen(self, tmp_path):
         points = array(COCO)
         points[3, 4], points[5, 6], points[7, 8, 1] = np.nan, np.inf, np.nan
         seen = read_markers(saved(tmp_path / "a.npy", points)).seen
         assert np.argwhere(~seen).tolist() == [[3, 4], [5, 6], [7, 8]]
 
-    def test_hands_come_along_and_the_face_does_not(self, tmp_path):
+    def test_hands_are_read_and_the_face_is_not(self, tmp_path):
         """FreeMoCap's order: body, right hand, left hand, 478 points of the face."""
         body, joints = array(MEDIAPIPE), person()
         right, left = (

@@ -96,7 +96,7 @@ class TestPlain:
         np.testing.assert_allclose(read_markers(written(path, content)).positions, PLAIN_METERS)
 
     @pytest.mark.parametrize("separator", [" ", "  ", ",", ";"])
-    def test_cells_apart_by_something_else(self, path: Path, separator: str) -> None:
+    def test_cells_with_other_separators(self, path: Path, separator: str) -> None:
         """Without the blank cells that tabs leave, names follow each other."""
         lines = PLAIN.text().splitlines()
         packed = [separator.join(cell for cell in line.split("\t") if cell) for line in lines]
@@ -104,7 +104,7 @@ class TestPlain:
         assert clip.names == ("A", "B")
         np.testing.assert_allclose(clip.positions, PLAIN_METERS)
 
-    def test_rows_apart_by_spaces_under_a_header_with_tabs(self, path: Path) -> None:
+    def test_rows_with_spaces_below_a_header_with_tabs(self, path: Path) -> None:
         lines = PLAIN.text().splitlines()
         rows = [line.replace("\t", " ") if line[:1].isdigit() and "mm" not in line else line for line in lines]
         np.testing.assert_allclose(read_markers(written(path, "\n".join(rows) + "\n")).positions, PLAIN_METERS)
@@ -149,7 +149,7 @@ class TestPlain:
         assert (clip.rate, clip.units, clip.notes) == (100.0, "mm", ())
         np.testing.assert_allclose(clip.positions, PLAIN_METERS)
 
-    def test_someone_who_lies_still_says_nothing_of_up(self, path: Path) -> None:
+    def test_someone_who_lies_still_does_not_show_the_up_axis(self, path: Path) -> None:
         """A note says which axis was used; with a given axis there is no note."""
         lying = [str(value) for place in range(-800, 1000, 300) for value in (place, 80, 80)]
         rows = [(str(frame + 1), f"{frame / 100:.2f}", *lying) for frame in range(3)]
@@ -158,7 +158,7 @@ class TestPlain:
         assert note.startswith("the up axis is unknown; assumed Y: ")
         assert read_markers(path, up_axis="Z").notes == ()
 
-    def test_told_up_axis_wins(self, path: Path) -> None:
+    def test_a_given_up_axis_is_used(self, path: Path) -> None:
         written(path, PLAIN)
         assert read_markers(path).up_axis == "Y"
         assert read_markers(path, up_axis="Z").up_axis == "Z"
@@ -183,7 +183,7 @@ coordinates = st.floats(-5000, 5000, allow_nan=False).filter(lambda value: value
     cut_blanks=st.booleans(),
     final_newline=st.booleans(),
 )  # fmt: skip
-def test_what_is_written_is_read(
+def test_written_files_are_read(
     tmp_path_factory: pytest.TempPathFactory,
     numbers: np.ndarray,
     gaps: set[tuple[int, int]],
@@ -424,7 +424,7 @@ class TestRefused:
         with pytest.raises(MarkerFileError, match="no complete frames"):
             read_markers(written(path, text))
 
-    def test_no_such_file(self, path: Path) -> None:
+    def test_a_missing_file(self, path: Path) -> None:
         with pytest.raises(MarkerFileError, match=r"^take\.trc: there is no such file \(.*take\.trc\)"):
             read_markers(path)
 
@@ -432,11 +432,11 @@ class TestRefused:
         with pytest.raises(MarkerFileError, match="cannot be read"):
             read_markers(tmp_path)
 
-    def test_an_axis_that_is_none(self, path: Path) -> None:
+    def test_an_unknown_axis(self, path: Path) -> None:
         with pytest.raises(MarkerFileError, match="must be Y or Z, not 'X'"):
             read_markers(written(path, PLAIN), up_axis="X")
 
-    def test_override_units_that_are_none(self, path: Path) -> None:
+    def test_unknown_override_units(self, path: Path) -> None:
         with pytest.raises(MarkerFileError, match="'px' are not known"):
             read_markers(written(path, PLAIN), units="px")
 

@@ -17,7 +17,7 @@ def swinging(frames=600):
     return np.stack([np.cos(half), np.sin(half), 0.0 * half, 0.0 * half], axis=2)
 
 
-def test_a_hidden_bone_does_what_it_did_with_the_others_before():
+def test_a_hidden_bone_moves_as_before_with_the_same_motion_of_others():
     rotations, known = swinging(), np.ones((600, 3), dtype=bool)
     known[200:300, 2] = False
     filled = fill_from_motion(rotations, known, 2, RATE)
@@ -25,7 +25,7 @@ def test_a_hidden_bone_does_what_it_did_with_the_others_before():
 
 
 @pytest.mark.parametrize("after", [0, 3, 7])
-def test_others_that_are_away_just_beside_the_gap(after):
+def test_other_bones_missing_next_to_the_gap(after):
     """Their motion is read up to 0.08 s beside the gap: unknown frames there are not used."""
     rotations, known = swinging(), np.ones((600, 3), dtype=bool)
     known[200:300, 2] = False

@@ -86,7 +86,7 @@ def rigidly_off(measured: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 class TestSets:
     @pytest.mark.parametrize("key", SETS)
-    def test_is_recognized_and_known_whole(self, key: str) -> None:
+    def test_a_set_is_recognized_and_completely_known(self, key: str) -> None:
         labels = SETS[key].split()
         assert recognize(labels) == key
         parts, rest = rig()
@@ -97,11 +97,11 @@ class TestSets:
         check_map(matched.markers, labels, rest)
 
     @pytest.mark.parametrize("key", SETS)
-    def test_half_of_it_is_recognized(self, key: str) -> None:
+    def test_half_of_a_set_is_recognized(self, key: str) -> None:
         labels = SETS[key].split()
         assert recognize([*labels[1::2], "*1", "Prop", "Channel12"]) == key
 
-    def test_every_landmark_that_a_set_names_is_there(self) -> None:
+    def test_every_landmark_of_a_set_exists(self) -> None:
         named = {name for preset in PRESETS.values() for name in (*preset.sided.values(), *preset.middle.values())}
         assert named <= set(LANDMARKS)
         assert set(LANDMARKS) - named == set()
@@ -111,11 +111,11 @@ class TestSets:
         assert recognize(labels) is None
         assert match(["Channel1", "*2"], rig()[0]) == ((), ("Channel1", "*2"), None)
 
-    def test_a_set_that_is_none(self) -> None:
+    def test_an_unknown_set(self) -> None:
         with pytest.raises(NamingError, match="no marker set 'MINE'"):
             match(["LASI"], {}, preset="MINE")
 
-    def test_a_set_that_is_told(self) -> None:
+    def test_a_given_set(self) -> None:
         """The same label means the hip's center in one set and the pelvis's front in another."""
         parts, rest = rig()
         keypoint, skin = (match(["L_Hip"], parts, rest, preset=key).markers[0] for key in ("OPENPOSE", "HELEN_HAYES"))
@@ -151,11 +151,11 @@ class TestLabels:
         assert [marker.marker for marker in matched.markers] == ["LASI", "RASI"]
         assert matched.unmatched == ("LASI_2", "Bob:LASI", "L_ASI")
 
-    def test_what_all_other_sets_agree_on_is_taken(self) -> None:
+    def test_labels_on_which_all_other_sets_agree_are_used(self) -> None:
         labels = [*SETS["PLUG_IN_GAIT"].split(), "R.Bicep", "L_Eye", "RLFC"]
         assert match(labels, rig()[0]).unmatched == ()
 
-    def test_what_other_sets_do_not_agree_on_is_left(self) -> None:
+    def test_labels_on_which_other_sets_differ_are_left(self) -> None:
         """A hip is the pelvis's front to some and the joint to others."""
         assert match([*SETS["VICON_41"].split(), "L_Hip"], rig()[0]).unmatched == ("L_Hip",)
 
@@ -196,7 +196,7 @@ class TestParts:
         roles = {"Spine": Role("spine"), "Spine1": Role("spine"), "Spine2": Role("spine")}
         assert parts_of(roles) == {Role("spine"): "Spine", Role("chest"): "Spine2"}
 
-    def test_parts_that_are_not_there(self) -> None:
+    def test_missing_parts(self) -> None:
         """Without feet, hands and collar bones, their markers are assigned to the bones above them if possible."""
         parts, rest = rig()
         few = {
@@ -209,7 +209,7 @@ class TestParts:
         }
         assert matched.unmatched == ("LTOE", "LFIN", "LHEE")
 
-    def test_a_rig_of_nobody(self) -> None:
+    def test_a_rig_that_is_not_a_person(self) -> None:
         assert match(["LASI", "RASI", "LKNE"], {}).unmatched == ("LASI", "RASI", "LKNE")
 
     def test_without_a_rest_pose_markers_are_at_the_ends(self) -> None:
@@ -255,7 +255,7 @@ class TestPlaces:
             np.testing.assert_allclose(found[f"L{name}"], found[f"R{name}"] * [-1, 1, 1], atol=1e-9, err_msg=name)
 
     @given(scale=st.sampled_from([0.01, 1.0, 100.0]), turn=st.floats(-np.pi, np.pi), arms=st.floats(0.0, 85.0))
-    def test_they_turn_and_grow_with_the_rig(self, scale: float, turn: float, arms: float) -> None:
+    def test_offsets_rotate_and_grow_with_the_rig(self, scale: float, turn: float, arms: float) -> None:
         rows = humans.human(arms=arms)
         turned = np.array([[np.cos(turn), -np.sin(turn), 0], [np.sin(turn), np.cos(turn), 0], [0, 0, 1]])
         moved = [
@@ -271,7 +271,7 @@ class TestPlaces:
             np.testing.assert_allclose(both[1][label], scale * turned @ place, atol=1e-7 * scale, err_msg=label)
 
     @pytest.mark.parametrize("arms", [0.0, 45.0, 85.0])
-    def test_where_the_body_has_them(self, arms: float) -> None:
+    def test_offsets_are_at_the_landmarks_of_the_body(self, arms: float) -> None:
         """A person who faces -Y with the left at +X, meters."""
         parts, rest = rig(arms=arms)
         found = places(match([*SETS["PLUG_IN_GAIT"].split(), "LMT5", "Top.Head", "L_index_tip"], parts, rest), rest)
@@ -328,7 +328,7 @@ class TestPlaces:
         parts, rest = rig()
         assert len(match(labels, parts, rest).markers) == share * len(labels)
 
-    def test_on_each_bone_they_lie_as_on_a_person(self) -> None:
+    def test_on_each_bone_landmarks_are_arranged_as_on_a_person(self) -> None:
         """The static trial's markers, each bone's moved onto their guesses as one."""
         path = DATA / "gait2354_subject01_static.trc"
         if not path.is_file():

@@ -32,13 +32,13 @@ def written(path: Path, markers: object, **others: object) -> Path:
 
 
 @given(st.lists(entries, min_size=1, max_size=8, unique_by=lambda entry: entry.marker))
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, wanted: list[MappedMarker]) -> None:
+def test_written_files_are_read(tmp_path_factory: pytest.TempPathFactory, wanted: list[MappedMarker]) -> None:
     path = tmp_path_factory.getbasetemp() / "map.json"
     write_map(path, wanted)
     assert read_map(path) == tuple(wanted)
 
 
-def test_every_way_to_say_it(path: Path) -> None:
+def test_every_form_of_an_entry(path: Path) -> None:
     markers = {
         "LKnee": {"bone": "thigh.L", "point": "TAIL", "weight": 1.0},
         "LFHD": {"bone": "head", "offset": [0.05, 0.1, 0.08]},
@@ -88,7 +88,7 @@ def test_the_file_reads_well(path: Path) -> None:
         ({"bone": "b", "offset": [0, 0, 10**400]}, "offset must be finite"),
     ],
 )
-def test_an_entry_that_makes_no_sense(path: Path, entry: object, message: str) -> None:
+def test_an_invalid_entry(path: Path, entry: object, message: str) -> None:
     with pytest.raises(MapError, match=message) as caught:
         read_map(written(path, {"A": entry}))
     assert str(caught.value).startswith("map.json: marker 'A'")
@@ -114,7 +114,7 @@ def test_an_entry_that_makes_no_sense(path: Path, entry: object, message: str) -
         (f'{{"fabrik_marker_map": {"9" * 5000}}}', "version inf"),
     ],
 )
-def test_a_file_that_is_no_map(path: Path, text: str, message: str) -> None:
+def test_a_file_that_is_not_a_map(path: Path, text: str, message: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(MapError, match=rf"^map\.json: .*{message}"):
         read_map(path)
@@ -132,7 +132,7 @@ def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
         read_map(tmp_path / "latin.json")
 
 
-def test_a_byte_order_mark_is_no_trouble(path: Path) -> None:
+def test_a_byte_order_mark_is_accepted(path: Path) -> None:
     written(path, {"A": "b"})
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert read_map(path) == (MappedMarker("A", "b"),)
@@ -150,7 +150,7 @@ class TestCheck:
         unknown = "unknown markers 'LKnee', 'LAnkle'; unknown bone 'shin.L'"
         assert str(caught.value) == f"the marker map contains {unknown}: choose another map, or fix it"
 
-    def test_a_near_miss_is_hinted_at(self) -> None:
+    def test_a_similar_name_is_suggested(self) -> None:
         with pytest.raises(MapError, match=r"unknown marker 'LKnee' \(did you mean 'Sub:LKnee'\?\)"):
             check_map(self.ENTRIES, ["Sub:LKnee", "LAnkle"], ["thigh.L", "shin.L"])
 

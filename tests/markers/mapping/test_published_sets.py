@@ -36,7 +36,7 @@ class TestPublishedSets:
 
 class TestWhatIsNoMarkerOfABody:
     @pytest.mark.parametrize("label", ["V_Mid_ASIS", "V_R.Knee_JC", "virtual_hip", "Bob:V_Mid_Hip"])
-    def test_points_that_software_worked_out(self, label: str, person) -> None:
+    def test_virtual_points(self, label: str, person) -> None:
         assert match([label, "LASI", "RASI", "LKNE", "RKNE"], *person).unmatched == (label,)
 
     def test_things(self, person) -> None:

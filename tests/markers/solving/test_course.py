@@ -50,7 +50,7 @@ def recorded(skeleton, rotations, noise):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.003])
-def test_undecided_bones_do_not_tremble_and_markers_are_met_as_well(noise):
+def test_undetermined_bones_do_not_jitter_and_markers_are_met_equally_well(noise):
     """Judged by rotations: a twist of two bones against each other moves no bone's end."""
     skeleton = chain()
     solver, targets = recorded(skeleton, swaying(), noise)
@@ -98,7 +98,7 @@ def test_a_rig_without_limits_keeps_its_folds():
     assert angle_between(take.solution.rotations[1:], take.solution.rotations[:-1]).max() < 0.15
 
 
-def test_usual_rotations_leave_out_the_odd_one_and_keep_rest():
+def test_smoothed_rotations_leave_out_an_outlier_and_keep_rest():
     skeleton = chain()
     rotations = np.tile([1.0, 0.0, 0.0, 0.0], (20, 4, 1))
     assert np.allclose(usual_rotations(rotations, 3.0), rotations)
@@ -110,7 +110,7 @@ def test_usual_rotations_leave_out_the_odd_one_and_keep_rest():
     assert len(skeleton) == 4
 
 
-def test_knots_over_a_gap_stay_between_those_beside():
+def test_knots_over_a_gap_stay_between_those_next_to_it():
     """A roll that jitters by 60 degrees beside a gap of twelve knots has no speed to extrapolate."""
     known = np.r_[False, np.ones(6, dtype=bool), np.zeros(12, dtype=bool), np.ones(6, dtype=bool), False]
     angles = np.where(np.arange(len(known)) % 2, 0.5, -0.5) + np.linspace(0.0, 1.0, len(known)) ** 2

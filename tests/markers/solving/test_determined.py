@@ -28,19 +28,19 @@ def solved(skeleton, effectors, limits=None):
     return solver, solver.solve(np.tile(np.array(places)[:, :3], (4, 1, 1)))
 
 
-def test_bones_between_marked_ones_are_unsure():
+def test_bones_between_marked_ones_are_uncertain():
     """And so is the rotation of the bone after them, which is relative to its parent."""
     unsure = uncertainty(*solved(chain(), marked("b0", "b3")))
     assert unsure[0] < 0.3
     assert unsure[1:].min() > 0.5
 
 
-def test_two_markers_and_a_joint_decide_a_bone():
+def test_two_markers_and_a_joint_determine_a_bone():
     effectors = [*marked("b0"), Effector("b1", (0.08, 0.1, 0.0)), Effector("b1", (0.0, 0.15, 0.08))]
     assert uncertainty(*solved(chain(2), effectors)).max() < 0.3
 
 
-def test_what_a_hinge_cannot_do_is_not_unsure():
+def test_the_fixed_axes_of_a_hinge_are_certain():
     skeleton, effectors = chain(2), [*marked("b0"), Effector("b1", (0.0, 0.15, 0.0))]
     free = uncertainty(*solved(skeleton, effectors))[1]
     hinged = uncertainty(*solved(skeleton, effectors, {"b1": Hinge("X", -1.0, 1.0)}))[1]
@@ -48,7 +48,7 @@ def test_what_a_hinge_cannot_do_is_not_unsure():
     assert hinged < 0.3
 
 
-def test_a_bone_without_effectors_below_it_counts_for_nothing():
+def test_a_bone_without_effectors_has_no_uncertainty():
     solver, solution = solved(chain(3), marked("b0"))
     assert (uncertainty(solver, solution)[1:] == 0.0).all()
 
@@ -64,7 +64,7 @@ def test_certainty_is_lost_with_the_markers():
     assert lost[2, walker.skeleton().index("shin.R")] < 0.01
 
 
-def test_lost_certainty_is_what_the_covariances_with_and_without_the_markers_say():
+def test_lost_certainty_is_the_difference_of_the_covariances():
     """With few markers, many, and all; the reference rotates each bone slightly and inverts the whole problem."""
     skeleton, effectors = chain(3), [*marked("b0"), *marked("b1"), *marked("b2")]
     solver, solution = solved(skeleton, effectors)

@@ -14,7 +14,7 @@ from fabrik_addon.markers.take import TakeSettings, solve_take
 FRAMES = slice(100, 160)
 
 
-def test_poses_stay_where_nothing_turns_out_to_be_wrong():
+def test_poses_stay_on_frames_without_outliers():
     """A marker is farther off than usual, but not enough to be left out: its frames do not change."""
     targets = np.array(walker.true_positions()[FRAMES])
     targets[20:30, walker.marker_names().index("LASI")] += [0.0, 0.0, 0.065]
@@ -29,7 +29,7 @@ def test_poses_stay_where_nothing_turns_out_to_be_wrong():
     assert (recording.expected == expected).all()
 
 
-def test_keypoints_that_are_flung_away_for_a_moment():
+def test_keypoints_that_jump_away_for_a_moment():
     """A wrist of an arm with no more than its joints is left out itself, instead of the elbow that it drags along."""
     skeleton, rng = walker.skeleton(), np.random.default_rng(4)
     bones = [bone for bone in skeleton.names if not bone.startswith(("spine", "chest", "neck", "toe"))]
@@ -50,14 +50,14 @@ def test_keypoints_that_are_flung_away_for_a_moment():
 
 
 class TestFlung:
-    def test_what_moves_fast_or_is_swapped_is_not(self):
+    def test_fast_or_swapped_samples_are_plausible(self):
         """A hand that hits at 15 m/s and stops within 40 ms; two markers that are swapped for good."""
         times = np.arange(60) / 100.0
         hand = np.stack((np.clip(15.0 * (times - 0.3), 0.0, 0.9), 0.4 * np.sin(30.0 * times), 0.0 * times), axis=1)
         swapped = np.where(times[:, None] < 0.3, (0.0, 0.0, 0.0), (0.4, 0.0, 0.0))
         assert not implausible_samples(np.stack((hand, swapped), axis=1), 100.0, 2.4).any()
 
-    def test_beside_gaps_and_for_up_to_three_frames(self):
+    def test_next_to_gaps_and_for_up_to_three_frames(self):
         positions = np.zeros((40, 2, 3))
         positions[:10, 0], positions[[20, 21, 22, 30], 1, 2] = np.nan, 0.3
         positions[28, 1] = np.nan

@@ -147,7 +147,7 @@ class TestKeys:
         assert any("its rate is unknown; assumed 30" in note for note in read_recorded(path).notes)
         assert (read_recorded(path, rate=59.94).rate, read_recorded(path, rate=59.94).notes) == (59.94, ())
 
-    def test_without_a_place_the_body_stays(self, npz):
+    def test_without_locations_the_body_does_not_travel(self, npz):
         poses, _ = motion()
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), mocap_framerate=30))
         assert np.ptp(body.root, axis=0).max() == 0.0
