@@ -9,8 +9,8 @@ from support import scenes
 
 from benchmarks.tables import Aim, Part, table
 from fabrik_addon.blender.bake.bake import bake
+from fabrik_addon.blender.limits.action import legal_pose
 from fabrik_addon.blender.rig.armature import read_trees
-from fabrik_addon.blender.rig.legal import legal_pose
 from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core import forward_kinematics
 
@@ -105,7 +105,7 @@ def measure_take():
     aims = (
         Aim.at_most(f"{what}: solve, per frame", 0.5, solving, "ms"),
         Aim.at_most(f"{what}: whole bake, per frame", 1.0, together, "ms"),
-        Aim.at_most(f"{what}: memory besides the result, slope", 0.1, slope, ""),
+        Aim.at_most(f"{what}: memory in addition to the result, slope", 0.1, slope, ""),
     )
     return Part(text, aims)
 

@@ -29,7 +29,7 @@ def measure():
     title = f"Near full extension: chain of {BONES}, medians of {TARGETS} targets, errors as shares of the length"
     aims = [
         Aim.at_most(
-            "Error near full extension, share of the length", TOLERANCE, float(row[2]), "", case=f"reach {row[0]} %",
+            "Error near full extension, relative to the length", TOLERANCE, float(row[2]), "", case=f"reach {row[0]} %",
             other=f"{row[4]} (Blender's IK)",
         )
         for row in rows

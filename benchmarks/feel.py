@@ -61,7 +61,7 @@ class Keeper:
     def __init__(self, rig):
         self._kept = [(bone, bone.rotation_quaternion.copy(), bone.location.copy()) for bone in rig.pose.bones]
 
-    def restore_keys(self):
+    def restore(self):
         for bone, rotation, location in self._kept:
             bone.rotation_quaternion, bone.location = rotation, location
         bpy.context.view_layer.update()
@@ -195,7 +195,7 @@ def measure_self_collision():
                 bpy.context.view_layer.update()
                 error = np.linalg.norm(rig.matrix_world @ rig.pose.bones[bone].tail - Vector(goal))
                 found.append((*_depths(rig, goal, bone[-2:]), error))
-                keeper.restore_keys()
+                keeper.restore()
         depths, goal_depths, errors = np.array(found).T
         outside = goal_depths <= 0.0
         deep = 100.0 * np.mean(depths[outside] > DEPTH)
@@ -239,7 +239,7 @@ def _dragged_to(rig, keeper, grip, way, goal):
     bpy.context.view_layer.update()
     bone, pose = rig.pose.bones[grip.bone], present(rig)
     error = np.linalg.norm(rig.matrix_world @ (bone.head if grip.point == "HEAD" else bone.tail) - Vector(goal))
-    keeper.restore_keys()
+    keeper.restore()
     return pose, error
 
 
@@ -302,7 +302,7 @@ def _key_target(target, seed):
 def _played(rig, keeper, frames):
     """The poses on frames visited in the given order; seconds for each but the first, with which it begins."""
     rig.fabrik.live = False
-    keeper.restore_keys()
+    keeper.restore()
     bpy.context.scene.frame_set(frames[0])
     rig.fabrik.live = True
     poses, seconds = {}, []
@@ -354,7 +354,7 @@ def _one_move(rig, keeper, grip, shift):
     bpy.context.view_layer.update()
     seconds = perf_counter() - began
     drag.cancel()
-    keeper.restore_keys()
+    keeper.restore()
     return seconds
 
 

@@ -104,7 +104,9 @@ def _aims(curves):
     for curve in curves:
         time, memory = curve.slopes(_SLOPE_FROM[curve.what])
         yield Aim.at_most(
-            "Time against size: slope of the logarithms", 1.15, time, "", case=f"{curve.what}, {curve.rig}"
+            "Time against size: slope on logarithmic axes", 1.15, time, "", case=f"{curve.what}, {curve.rig}"
         )
         if curve.what == "frames":
-            yield Aim.at_most("Memory besides the result, against frames: slope of the logarithms", 0.1, memory, "")
+            yield Aim.at_most(
+                "Memory in addition to the result, against frames: slope on logarithmic axes", 0.1, memory, ""
+            )

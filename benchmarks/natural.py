@@ -97,7 +97,7 @@ def _smooth_aims(name, track):
         Aim.at_most("Largest step at a straight limb", STRAIGHT_JUMP, straight.max(initial=0.0), "°", case=name),
         Aim.at_most("Steps that rotate a bone back", 0, track.reversals(), "", case=name),
         Aim.at_most("There and back: difference between the first and last pose", 0.1, track.closing, "°", case=name),
-        Aim.at_most("Distance of a pin from its place", 0.5, 1000.0 * track.pin_errors.max(), "mm", case=name),
+        Aim.at_most("Distance of a pin from its position", 0.5, 1000.0 * track.pin_errors.max(), "mm", case=name),
     ]
 
 
@@ -142,7 +142,7 @@ def measure_sides():
             other = follow(rig, mirrored(path), mirrored(path).out(), make)
             worst.append(_unlike(own, other) / size)
         rows.append((method, len(worst), f"{max(worst):.1e}"))
-    aims.append(Aim.at_most("Left and right mirrored: joints differ, share of size", 1e-4, max(worst), ""))
+    aims.append(Aim.at_most("Left and right mirrored: difference of joints, relative to size", 1e-4, max(worst), ""))
     return Part(table("Natural: left and right", ("solved", "paths", "joints apart, of the size"), rows), tuple(aims))
 
 

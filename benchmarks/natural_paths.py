@@ -226,7 +226,7 @@ def pin_only(rig, path):
     pin_bones(rig, [bone for bone in path.pinned if bone != path.bone])
 
 
-NOW = {"this drag": Dragged, "live": Live}
+NOW = {"drag": Dragged, "live": Live}
 METHODS = {"from the drag's start": DraggedFromStart, **NOW}
 
 

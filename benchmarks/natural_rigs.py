@@ -7,7 +7,7 @@ import bpy
 from mathutils import Vector
 from support import humans
 
-from fabrik_addon.blender.limits.preset import apply_preset
+from fabrik_addon.blender.limits.editing import apply_preset
 
 # Names of the paths' bones on the meta-rig; only those of the left side, since the right ones follow from them.
 METARIG = {"hips": "spine", "upper_chest": "spine.003", "head": "spine.006"}

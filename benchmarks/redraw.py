@@ -21,8 +21,8 @@ from fabrik_addon.blender.settings.limit_properties import write_settings
 from fabrik_addon.blender.settings.limit_values import settings_of
 from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.overlays import goals as goal_overlay
+from fabrik_addon.blender.ui.overlays import goals as marker_overlay
 from fabrik_addon.blender.ui.overlays import limits as overlay
-from fabrik_addon.blender.ui.overlays import markers as marker_overlay
 from fabrik_addon.core import Ball
 
 ROOT = Path(__file__).parents[1]

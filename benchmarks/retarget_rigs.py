@@ -9,7 +9,7 @@ from support.recordings import DATA
 
 from benchmarks.natural_rigs import built, open_metarig
 from fabrik_addon.blender.goals.problem import limits_of
-from fabrik_addon.blender.limits.preset import apply_preset
+from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.retarget.door import imported
 from fabrik_addon.blender.retarget.retarget import sample_source
 from fabrik_addon.blender.rig.armature import read_trees

@@ -9,7 +9,7 @@ import numpy as np
 from support.recordings import DATA
 
 from benchmarks.tables import Aim, Part, table
-from fabrik_addon.blender.limits.preset import read_rest
+from fabrik_addon.blender.limits.editing import read_rest
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core.rotations import angle_between

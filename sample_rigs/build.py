@@ -15,7 +15,7 @@ import bpy
 
 import fabrik_addon
 from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
-from fabrik_addon.blender.limits.preset import apply_preset
+from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.settings.rig import rig_settings
 
@@ -73,7 +73,7 @@ def build(folder: Path) -> None:
 
 
 def limit(rig: bpy.types.Object) -> None:
-    """Give a rig the joint limits of the preset, which asks whether the rig is a control rig."""
+    """Apply the joint limits of the preset, which needs to know whether the rig is a control rig."""
     fabrik_addon.register()
     try:
         apply_preset(rig, list(rig.pose.bones))
@@ -82,7 +82,7 @@ def limit(rig: bpy.types.Object) -> None:
 
 
 def first_pose(rig: bpy.types.Object) -> None:
-    """The person with its feet pinned and a hand at a target, live: the target is selected, to be moved with G."""
+    """The person with pinned feet and a live target for a hand. The target is selected, so that G moves it."""
     bpy.context.view_layer.objects.active = rig
     pin_bones(rig, ["foot.L", "foot.R"])
     hand = add_effector(bpy.context, rig, "hand.L")

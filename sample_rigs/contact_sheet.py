@@ -29,18 +29,18 @@ Picture = NDArray[np.float32]  # rows from the bottom, columns, red green blue a
 
 LENS_MM, SENSOR_MM = 70.0, 24.0
 CAMERA_DOWN = math.radians(16.0)
-MARGIN = 1.16  # how much more than the figure a picture shows
-TITLE_SHARE = 0.11  # a title's height, of a picture's
-TILE, STATURE = 0.5, 1.75  # side of the floor's squares for a person of this height, meters
+MARGIN = 1.16  # width of the picture relative to the figure
+TITLE_SHARE = 0.11  # height of the title relative to a picture
+TILE, STATURE = 0.5, 1.75  # side of the floor tiles for a person of this height, meters
 INK = (0.05, 0.05, 0.06)
 
 
 class SheetError(Exception):
-    """What keeps the pictures from being made, in one sentence."""
+    """Why the pictures can't be made, in one sentence."""
 
 
 class Extent(NamedTuple):
-    """The figure over all frames, in world space."""
+    """The space that the figure needs on all frames, in world space."""
 
     ground: float
     height: float
@@ -49,12 +49,12 @@ class Extent(NamedTuple):
 
     @property
     def size(self) -> float:
-        """What it is measured by, standing or lying."""
+        """The size of the figure, standing or lying."""
         return max(self.height, 0.5 * self.width)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the picture; 0, or 1 with one line on standard error."""
+    """Make the picture; returns 0, or 1 after printing one line to standard error."""
     options = _parse(arguments)
     try:
         make_sheet(options)
@@ -67,17 +67,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="contact_sheet.py", description="Tile evenly spaced frames of a baked rig.")
-    parser.add_argument("blend", type=Path, metavar="BLEND", help="the file with the rig; it is only read")
+    parser.add_argument("blend", type=Path, metavar="BLEND", help="the file with the rig; it is not changed")
     parser.add_argument("picture", type=Path, metavar="OUT.png", help="the picture to write")
     parser.add_argument("--columns", type=_count, default=6)
     parser.add_argument("--rows", type=_count, default=3)
     parser.add_argument("--object", default="Rig", help="the armature (default: %(default)s, or the only one)")
-    parser.add_argument("--size", type=read_size, default=(320, 360), metavar="WIDTHxHEIGHT", help="of one picture")
-    parser.add_argument("--samples", type=_count, default=8, help="light paths a pixel (default: %(default)s)")
+    parser.add_argument(
+        "--size", type=read_size, default=(320, 360), metavar="WIDTHxHEIGHT", help="size of one picture"
+    )
+    parser.add_argument("--samples", type=_count, default=8, help="samples per pixel (default: %(default)s)")
     parser.add_argument("--title", default="", metavar="TEXT", help="a line above the pictures")
     parser.add_argument("--frames", type=int, nargs=2, metavar=("FIRST", "LAST"), help="default: the action's range")
     parser.add_argument("--angle", type=float, default=40.0, help="degrees from the front (default: %(default)s)")
-    parser.add_argument("--targets", action="store_true", help="draw every empty as a little ball")
+    parser.add_argument("--targets", action="store_true", help="draw each empty as a small ball")
     return parser.parse_args(arguments)
 
 
@@ -144,7 +146,7 @@ def _open(path: Path, name: str) -> bpy.types.Object:
 
 
 def _frames(rig: bpy.types.Object, wanted: list[int] | None, count: int) -> list[int]:
-    """Evenly spaced whole frames of the range asked for, of the rig's action, or of the scene."""
+    """Evenly spaced whole frames of the given range, or else of the rig's action or the scene."""
     scene = bpy.context.scene
     if wanted:
         first, last = wanted
@@ -156,7 +158,7 @@ def _frames(rig: bpy.types.Object, wanted: list[int] | None, count: int) -> list
 
 
 def _measure(rig: bpy.types.Object, frames: list[int]) -> Extent:
-    """How much room the figure needs about its root, and which way it mostly faces."""
+    """The space that the figure needs around its root, and the direction that it mostly faces."""
     lowest, highest, width, facing = math.inf, -math.inf, 0.0, Vector()
     for frame in sorted(set(frames)):
         bpy.context.scene.frame_set(frame)
@@ -175,7 +177,7 @@ def _root(rig: bpy.types.Object) -> Vector:
 
 
 def _facing(rig: bpy.types.Object) -> Vector:
-    """Where the root has turned what faces -Y at rest."""
+    """The direction that the figure faces: -Y at rest, rotated with the root."""
     root = rig.pose.bones[0]
     turn = root.matrix.to_quaternion() @ root.bone.matrix_local.to_quaternion().inverted()
     return rig.matrix_world.to_quaternion() @ turn @ Vector((0.0, -1.0, 0.0))
@@ -209,13 +211,13 @@ def _add_sticks(rig: bpy.types.Object) -> None:
     for bone in rig.data.bones:
         stick = _link(mesh, "Stick")
         stick.parent, stick.parent_type, stick.parent_bone = rig, "BONE", bone.name
-        stick.location.y = -bone.length  # a bone's children hang at its tail
+        stick.location.y = -bone.length  # children of a bone are relative to its tail
         stick.scale = (bone.length,) * 3
 
 
 def _add_balls(radius: float) -> None:
     """A ball on every empty."""
-    import bmesh  # noqa: PLC0415  # only there once bpy has started
+    import bmesh  # noqa: PLC0415  # available only after bpy has started
 
     mesh = bpy.data.meshes.new("Ball")
     shape = bmesh.new()
@@ -228,29 +230,29 @@ def _add_balls(radius: float) -> None:
 
 
 def _node_tree(owner: bpy.types.Material | bpy.types.World) -> bpy.types.NodeTree:
-    """The nodes of a new material or world, which Blender 5 makes by itself."""
+    """The nodes of a new material or world; Blender 5 creates them itself."""
     if owner.node_tree is None:
         owner.use_nodes = True
     return owner.node_tree
 
 
-def _painted(name: str, colour: tuple[float, float, float]) -> bpy.types.Material:
+def _painted(name: str, color: tuple[float, float, float]) -> bpy.types.Material:
     material = bpy.data.materials.new(name)
     shader = _node_tree(material).nodes["Principled BSDF"]
-    shader.inputs["Base Color"].default_value = (*colour, 1.0)
+    shader.inputs["Base Color"].default_value = (*color, 1.0)
     shader.inputs["Roughness"].default_value = 0.8
     return material
 
 
 def _add_floor(extent: Extent) -> None:
-    """A wide floor with squares, so that one sees the figure move on."""
+    """A wide floor with tiles, which show how far the figure moves."""
     side = 100.0 * extent.size
     mesh = bpy.data.meshes.new("Floor")
     mesh.from_pydata([(-side, -side, 0), (side, -side, 0), (side, side, 0), (-side, side, 0)], [], [(0, 1, 2, 3)])
     material = _painted("Floor", (0.5, 0.5, 0.5))
     nodes, links = material.node_tree.nodes, material.node_tree.links
     checker, place = nodes.new("ShaderNodeTexChecker"), nodes.new("ShaderNodeMapping")
-    place.inputs["Location"].default_value = (0.0, 0.0, 0.5)  # off the border between two layers of squares
+    place.inputs["Location"].default_value = (0.0, 0.0, 0.5)  # away from the border between two layers of tiles
     checker.inputs["Scale"].default_value = STATURE / (TILE * extent.size)
     checker.inputs["Color1"].default_value = (0.40, 0.43, 0.46, 1.0)
     checker.inputs["Color2"].default_value = (0.28, 0.31, 0.34, 1.0)
@@ -262,7 +264,7 @@ def _add_floor(extent: Extent) -> None:
 
 
 def _add_light(scene: bpy.types.Scene, extent: Extent) -> None:
-    """A broad sun over the viewer's shoulder, and light from everywhere."""
+    """A broad sun behind the viewer, and ambient light."""
     sun = _link(bpy.data.lights.new("Sun", "SUN"), "Sun")
     sun.data.energy, sun.data.angle = 2.6, math.radians(12.0)
     toward_sun = Matrix.Rotation(math.radians(75.0), 3, "Z") @ extent.facing + Vector((0.0, 0.0, 1.5))
@@ -287,7 +289,7 @@ def _add_camera(scene: bpy.types.Scene, extent: Extent, size: tuple[int, int]) -
 
 
 def _aim(camera: bpy.types.Object, rig: bpy.types.Object, extent: Extent, frame: int, angle: float) -> None:
-    """Go to the frame and look at the figure's middle, `angle` from where it mostly faces."""
+    """Go to the frame and aim at the middle of the figure, from `angle` to the side of its main direction."""
     bpy.context.scene.frame_set(frame)
     middle = _root(rig)
     middle.z = extent.ground + 0.5 * extent.height
@@ -298,7 +300,7 @@ def _aim(camera: bpy.types.Object, rig: bpy.types.Object, extent: Extent, frame:
 
 
 def _add_label(camera: bpy.types.Object, size: tuple[int, int]) -> bpy.types.Object:
-    """A number in the lower left corner, close before the camera."""
+    """A number in the lower left corner, close to the camera."""
     half = 0.5 * SENSOR_MM / LENS_MM
     label = _text("", 0.10 * half * 2.0)
     label.parent = camera
@@ -311,7 +313,7 @@ def _add_label(camera: bpy.types.Object, size: tuple[int, int]) -> bpy.types.Obj
 
 
 def _text(words: str, height: float) -> bpy.types.Object:
-    """Letters in ink that light does not change."""
+    """Text in a color that does not depend on the light."""
     curve = bpy.data.curves.new("Text", "FONT")
     curve.body, curve.size = words, height
     material = bpy.data.materials.new("Ink")
@@ -343,7 +345,7 @@ def _prepare_render(scene: bpy.types.Scene, size: tuple[int, int], samples: int)
 
 
 def _render(scene: bpy.types.Scene, size: tuple[int, int]) -> Picture:
-    """One picture of the scene as it stands; by way of a file, for headless Blender keeps no other."""
+    """A picture of the current scene; rendered to a file, because Blender without a window keeps no other."""
     with tempfile.TemporaryDirectory() as folder:
         scene.render.filepath = str(Path(folder) / "picture.png")
         with _quiet():
@@ -357,7 +359,7 @@ def _render(scene: bpy.types.Scene, size: tuple[int, int]) -> Picture:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what Blender itself writes to standard output, a line for every sample, from the terminal."""
+    """Hide Blender's own output, which has a line for each sample, from the terminal."""
     sys.stdout.flush()
     kept = os.dup(1)
     with Path(os.devnull).open("wb") as nowhere:
@@ -370,7 +372,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _title_band(title: str, width: int, picture_height: int) -> Picture:
-    """The title in a strip as wide as the sheet, a scene of its own."""
+    """A strip with the title, as wide as the sheet, rendered in its own scene."""
     scene = bpy.data.scenes.new("Title")
     size = (width, max(24, round(TITLE_SHARE * picture_height)))
     words = _text(title, 0.55)
@@ -387,7 +389,7 @@ def _title_band(title: str, width: int, picture_height: int) -> Picture:
 
 
 def _tiled(pictures: list[Picture], columns: int) -> Picture:
-    """The pictures in rows from the top left, a thin line between them."""
+    """The pictures in rows from the top left, separated by thin lines."""
     framed = [picture.copy() for picture in pictures]
     for picture in framed:
         picture[-1, :, :3] = picture[:, -1, :3] = 1.0

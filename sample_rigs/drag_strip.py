@@ -52,7 +52,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--head", action="store_true", help="drag the bone's head instead of its tail")
     parser.add_argument("--shift", type=float, nargs=3, action="append", required=True, metavar=("X", "Y", "Z"))
     parser.add_argument("--pin", nargs="*", default=["foot.L", "foot.R"])
-    parser.add_argument("--steps", type=int, default=12, help="how many pictures")
+    parser.add_argument("--steps", type=int, default=12, help="number of pictures")
     parser.add_argument("--size", type=contact_sheet.read_size, default=(160, 240), metavar="WIDTHxHEIGHT")
     parser.add_argument("--angles", type=float, nargs="+", default=[20.0, 85.0], help="degrees from the front")
     parser.add_argument("--there-and-back", action="store_true")
@@ -60,7 +60,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _pose(options: argparse.Namespace, path: Path) -> None:
-    """Drag, keep evenly spaced steps as frames from 1 on, and save that as a file."""
+    """Drag, key evenly spaced steps on frames from 1, and save the file."""
     from fabrik_addon.blender.goals.effectors import pin_bones  # noqa: PLC0415
     from fabrik_addon.blender.posing.drag import DragSettings, begin_drag  # noqa: PLC0415
 
@@ -83,7 +83,7 @@ def _pose(options: argparse.Namespace, path: Path) -> None:
 
 
 def _way(options: argparse.Namespace) -> NDArray[np.float64]:
-    """(N, 3) shifts, a step of the mouse apart, the start first."""
+    """(N, 3) shifts, one for each step of the mouse, starting at the start position."""
     corners = np.array([(0.0, 0.0, 0.0), *options.shift])
     legs = [corners[:1]]
     for begin, end in pairwise(corners):
@@ -94,14 +94,14 @@ def _way(options: argparse.Namespace) -> NDArray[np.float64]:
 
 
 def key(rig: bpy.types.Object, frame: int) -> None:
-    """Key the pose as it is."""
+    """Key the current pose."""
     for bone in rig.pose.bones:
         bone.keyframe_insert("rotation_quaternion", frame=frame)
         bone.keyframe_insert("location", frame=frame)
 
 
 def draw(options: argparse.Namespace, posed: Path, folder: Path) -> None:
-    """One strip for each angle, one above the other."""
+    """The strips of all angles, one above the other."""
     strips = []
     for place, angle in enumerate(options.angles):
         strip = folder / f"{place}.png"

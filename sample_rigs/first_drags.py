@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def _pose(path: Path) -> None:
-    """Key the end of each drag on a frame of its own, from 1 on, and save that as a file."""
+    """Key the final pose of each drag on its own frame, from 1, and save the file."""
     from fabrik_addon.blender.goals.effectors import pin_bones  # noqa: PLC0415
     from fabrik_addon.blender.posing.drag import begin_drag  # noqa: PLC0415
 

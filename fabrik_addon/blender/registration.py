@@ -12,8 +12,7 @@ from bpy.props import BoolProperty, PointerProperty
 
 from .posing import live
 from .settings import rig as settings
-from .settings.in_use import noting
-from .settings.overrides import keep_overrides
+from .settings.in_use import keep_overrides, noting
 from .ui import entries, operators, panels, stiffness_slider, translations
 from .ui.overlays import handlers as drawing_handlers
 

@@ -20,7 +20,7 @@ _FAR = 0.1
 # FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs, 31 are left to restarts
 # with three of them, 35 with two, and 82 with one. A person in arrays takes 0.24 ms a frame with three, 1.1 with none.
 _OPENING_SWEEPS = 3
-# Weight of the angle between a limb and its pole: first in balance with the goals, then next to none.
+# Weight of the angle between a limb and its pole: first comparable to that of the goals, then almost zero.
 POLE_WEIGHTS = 1e-2, 1e-6
 
 
@@ -120,12 +120,12 @@ def bend_straight_limbs(
 ) -> FloatArray:
     """(F, B, 4) local rotations with straight limbs bent inside their limits, toward poles (F, E, 3).
 
-    A limb with hinges bends at them, toward the middle of their ranges; any other about its first bone's local X. A
-    straight limb never reaches a target on its axis, and reaches the neighbors of such a target with a jump. weights:
-    (F, E + O) of the goals; without a goal a limb is not bent.
+    A limb with hinges bends at them, toward the middle of their ranges. Any other limb bends about its first bone's
+    local X. A straight limb cannot reach a target on its axis, and jumps if a target is near its axis. weights:
+    (F, E + O) of the goals; a limb without a goal is not bent.
     """
     local = pose.local
-    limbs = {limb.bodies: place for place, limb in enumerate(problem.bend_limbs)} if poles is not None else {}
+    limbs = {limb.bodies: index for index, limb in enumerate(problem.bend_limbs)} if poles is not None else {}
     for run in [*problem.straight_runs, *([limb.ball, *limb.hinges] for limb in problem.hinge_limbs)]:
         offsets = [problem.links[body].attachments[0].offset for body in run]
         arms = times(pose.orientations[:, run], np.array([(each.x, each.y, each.z) for each in offsets], dtype=float))
@@ -142,17 +142,17 @@ def bend_straight_limbs(
         for body in hinges:
             limit = problem.body_limits[body]
             if limit is not None:
-                present = array.quaternion(pose.local[straight, body])
-                local[straight, body] = array.stack([limit.bent_inward(array, present, _BEND)], len(straight))[:, 0]
+                current = array.quaternion(pose.local[straight, body])
+                local[straight, body] = array.stack([limit.bent_inward(array, current, _BEND)], len(straight))[:, 0]
         if hinges:
             continue
         axis = pose.orientations[straight, run[0], :, 0]
-        place = limbs.get(tuple(run))
-        if place is not None and poles is not None:
-            line = problem.poles.axis(place, pose)[0][straight]
-            wish = poles[straight, problem.bend_limbs[place].effector] - pose.heads[straight, run[0]]
-            about = cross(line, wish)
-            clear = lengths(about) > CLEAR * lengths(wish)
+        index = limbs.get(tuple(run))
+        if index is not None and poles is not None:
+            line = problem.poles.axis(index, pose)[0][straight]
+            to_pole = poles[straight, problem.bend_limbs[index].effector] - pose.heads[straight, run[0]]
+            about = cross(line, to_pole)
+            clear = lengths(about) > CLEAR * lengths(to_pole)
             axis = np.where(clear[:, None], about / np.maximum(lengths(about), TINY)[:, None], axis)
         for number, body in enumerate(run):
             angle = _BEND * (1.0 if number == 0 else -2.0 / (len(run) - 1))
@@ -163,20 +163,20 @@ def bend_straight_limbs(
 
 def _aim(problem: Problem, state: State) -> None:
     """Rotate limbs that have poles onto their targets, and their middles toward their poles, in place."""
-    for place, limb in enumerate(problem.bend_limbs):
+    for index, limb in enumerate(problem.bend_limbs):
         pose, seen = state.pose, ~np.isnan(state.bend[:, limb.effector]).any(axis=1)
         if limb.effector not in problem.goals.loops:
-            axis, _ = problem.poles.axis(place, pose)
+            axis, _ = problem.poles.axis(index, pose)
             wanted = state.wanted.points[:, limb.effector] - pose.heads[:, limb.bodies[0]]
             turn = rotation_between(axis, wanted)
             _turn(problem, state, limb, turn, np.flatnonzero(seen & state.wanted.seen[:, limb.effector]))
-        _swivel(problem, state, limb, place)
+        _swivel(problem, state, limb, index)
 
 
-def _swivel(problem: Problem, state: State, limb: BendLimb, place: int) -> None:
+def _swivel(problem: Problem, state: State, limb: BendLimb, index: int) -> None:
     """Rotate a limb about the line from its base to its end, in place."""
-    angle = problem.poles.angle(place, state.pose, state.bend)
-    turn = quaternion_from_rotation_vector(problem.poles.axis(place, state.pose)[0] * angle[:, None])
+    angle = problem.poles.angle(index, state.pose, state.bend)
+    turn = quaternion_from_rotation_vector(problem.poles.axis(index, state.pose)[0] * angle[:, None])
     _turn(problem, state, limb, turn, np.flatnonzero(np.abs(angle) > ROUNDING))
 
 

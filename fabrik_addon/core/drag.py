@@ -55,7 +55,8 @@ Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 
 # The force at which a goal is released, as a share of the body's size; the posture's own force is 1 for each unit of
 # length that the whole mass is moved. Of a hand dragged far out of reach and back, 155, 194 and 207 of 271 steps are
-# met with 10, 30 and 100; with 100 joints rotate twice as far in a step. A higher priority has _FIRM times the cap.
+# met with 10, 30 and 100; with 100 joints rotate twice as far in a step. A higher priority has _PRIORITY_FACTOR times
+# the cap.
 _CAP: Final = 30.0
 _PRIORITY_FACTOR: Final = 100.0
 # Compliances of goals that are met, and of goals that are ignored in a step.
@@ -355,7 +356,7 @@ class DragSolver:
     def blocking_constraint(self) -> Holder | None:
         """The constraint that keeps effectors from their targets most in the last pose; None if all can be met.
 
-        Multipliers are compared as forces. For a joint limit the multiplier is a torque, with a lever of _TURNS of the
+        Multipliers are compared as forces. For a joint limit the multiplier is a torque, with a lever of _RADIAN of the
         body's size.
         """
         let_go = self._compliance[: self.goals.count] > _RIGID

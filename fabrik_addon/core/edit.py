@@ -62,19 +62,19 @@ _COMPLIANCE: Final = 1e-9
 # Radians: the largest rotation of a joint in a step, and a step below which a frame is finished.
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
 # Radians: own poses that exceed a limit by less count as inside.
-_MAX_EXTRAPOLATION: Final = 1e-6
+_LIMIT_TOLERANCE: Final = 1e-6
 # The largest number of steps: from the start, and for a move of the mouse, which continues from the last one.
-_MOST_STEPS, _STEPS_FROM_NEAR = 30, 4
+_MAX_STEPS, _STEPS_FROM_NEAR = 30, 4
 # Frames: the standard deviation of the Gaussian that smooths a change over time. 5 instead of 3 is not smoother.
 _SPREAD: Final = 3.0
 # The smallest share of the mass matrix that is added to make the Hessian positive, and the first damping.
 _MARGIN: Final = 0.2
 # A step that does not reduce the cost is shortened to this share, at most this many times; then damping grows by the
 # same factor.
-_SHORTER, _MOST_SHORTER = 0.4, 4
-# The largest number of steps of a change over time, a rotation below which it is finished, and one by which a limit is
-# exceeded, in radians.
-_MOST_TIMES, _LAST_CHANGE, _STOPPED = 12, 1e-5, 1e-5
+_SHORTER, _MAX_SHORTER = 0.4, 4
+# For a change over time: the largest number of steps, the rotation (radians) below which it is finished, and the
+# rotation beyond a limit from which on the limit stops a joint.
+_MAX_TIMES, _LAST_CHANGE, _STOPPED = 12, 1e-5, 1e-5
 # The cosine above which a limit replaces one that a joint met before.
 _ALIKE: Final = 0.9
 # The share of the size by which an effector may miss its target.
@@ -160,7 +160,7 @@ class EditSolver:
 
         start: nearby poses, such as those of the last move, from which a few steps are enough.
         """
-        steps = _MOST_STEPS if start is None else _STEPS_FROM_NEAR
+        steps = _MAX_STEPS if start is None else _STEPS_FROM_NEAR
         return self._solve(targets, rotations, start or self._own, self._own, steps, cap=1.0)
 
     def smoothed(self, targets: FloatArray, rotations: FloatArray, found: EditPoses) -> EditPoses:
@@ -172,15 +172,15 @@ class EditSolver:
         turns = _mean(rotation_vectors.reshape(len(rotation_vectors), -1)).reshape(rotation_vectors.shape)
         turned = product(quaternion_from_rotation_vector(turns), self._own.rotations)
         smooth = EditPoses(turned, self._own.roots + _mean(found.roots - self._own.roots), found.errors)
-        return self._solve(targets, rotations, smooth, smooth, _MOST_STEPS, cap=_CAP_NEAR)
+        return self._solve(targets, rotations, smooth, smooth, _MAX_STEPS, cap=_CAP_NEAR)
 
     def over_time(self, targets: FloatArray, rotations: FloatArray, frames: FloatArray, ease: float) -> EditPoses:
         """Poses for targets on some of the frames; on the others, the change fades in and out smoothly.
 
-        It takes no account of self-collision, which would need jumps to avoid.
+        Self-collision is ignored, because avoiding it would need jumps.
 
-        targets: (F, E, 3) and rotations: (F, E, 4), armature space; NaN for none. frames: (F,) their times, rising.
-        ease: over how many of these the change fades.
+        targets: (F, E, 3) and rotations: (F, E, 4), armature space; NaN for none. frames: (F,) increasing frame
+        numbers. ease: the number of frames over which the change fades.
         """
         block = self._whole
         found = block.over_time(targets, rotations, frames, ease)
@@ -195,7 +195,7 @@ class EditSolver:
             nearer = np.where(seen, points, targets), np.where(seen[..., :1], turned, rotations)
             found = block.over_time(*nearer, frames, ease)
             found = replace(found, errors=lengths(targets - block.effectors(found)[0]))
-        near = self._solve(targets, rotations, found, found, _MOST_STEPS, cap=_CAP_NEAR)
+        near = self._solve(targets, rotations, found, found, _MAX_STEPS, cap=_CAP_NEAR)
         return _chosen(block.misses(found), near, found)
 
     @cached_property
@@ -290,7 +290,7 @@ class _Block:
             share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, ROUNDING))
             before, before_residual, least = pose, residual, cost + ROUNDING * problem.posture.size**2
             is_better = np.zeros(len(residual), dtype=bool)
-            for _ in range(_MOST_SHORTER):
+            for _ in range(_MAX_SHORTER):
                 step = share[:, None] * found.step
                 trial = self._moved(before, step)
                 # Goals curve away from their tangents: correct the pose to what the step predicted.
@@ -328,7 +328,7 @@ class _Block:
         units = np.where(np.arange(bodies.columns) < bodies.turning, 1.0, posture.size)
         prior = ChangeOverTime(frames, self._shares, ease, mass, rough, units)
         pose, change, stops = own, np.zeros((count, bodies.columns)), _Stops(bodies, LEVER * posture.size)
-        for _ in range(_MOST_TIMES):
+        for _ in range(_MAX_TIMES):
             rows = goals.rows(pose, bodies.motions(pose), wanted).reshape(count, -1, bodies.columns)
             rows[..., : bodies.turning] = rows[..., : bodies.turning] @ bodies.rates(change)
             missing = residual.reshape(count, -1) + times(rows, change)
@@ -336,7 +336,7 @@ class _Block:
             step = stops.least(prior, on, rows[on, used], missing[on, used]) - change
             if np.abs(step[:, : bodies.turning]).max(initial=0.0) < _LAST_CHANGE:
                 break
-            for _ in range(_MOST_SHORTER):
+            for _ in range(_MAX_SHORTER):
                 trial = self._moved(own, change + step)
                 left = goals.residual(trial, wanted)
                 if squares(left).sum() + stops.cost(change + step) <= squares(residual).sum() + stops.cost(change):
@@ -425,7 +425,7 @@ class _Limits:
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
         # A hinge can only rotate about its axis, and other rotations are rounding errors.
         is_hinge = np.array([limit is not None and limit.rotation_axis is not None for limit in limits])
-        away[is_hinge | (lengths(away) < _MAX_EXTRAPOLATION)] = 0.0
+        away[is_hinge | (lengths(away) < _LIMIT_TOLERANCE)] = 0.0
         self._is_beyond = bool(away.any())
         self._beyond = quaternion_from_rotation_vector((1.0 - shares)[:, None, None] * away)
         self._turns = matrix_from_quaternion(self._beyond)
@@ -459,7 +459,7 @@ class _Stops:
 
         Drops limits whose multiplier has the wrong sign.
         """
-        for _ in range(_MOST_SHORTER):
+        for _ in range(_MAX_SHORTER):
             change, forces = prior.least(
                 np.concatenate([on, self._on]),
                 np.concatenate([rows, self._rows]),
@@ -472,7 +472,7 @@ class _Stops:
         return change
 
     def met(self, change: FloatArray, turned: FloatArray) -> FloatArray:
-        """Add the joints that limits stop; returns (F, D) what limits allow of a change: rotation vectors (F, B, 3)."""
+        """Add the joints that limits stop; returns the allowed part (F, D) of a change, rotation vectors (F, B, 3)."""
         bodies = self._bodies
         allowed = change.copy()
         allowed[:, : bodies.turning] = bodies.columns_of(turned)
@@ -529,7 +529,7 @@ def _mean(change: FloatArray) -> FloatArray:
 
 
 def between(found: EditPoses, knots: IntArray, rotations: FloatArray, roots: FloatArray) -> EditPoses:
-    """Poses of all F frames near to those found for K of them: the change is interpolated linearly.
+    """Poses of all F frames from those found for K of them; the change is interpolated linearly.
 
     knots: (K,) increasing frames, with the first and the last among them. rotations: (F, J, 4), roots: (F, 3) before
     the change. The errors are empty.

@@ -23,7 +23,7 @@ class OptionsError(FabrikError):
     """A solver option outside its range."""
 
 
-def first_few(names: Collection[str], most: int = 4) -> str:
+def first_few(names: Collection[str], count: int = 4) -> str:
     """The first few of many names, and the number of the others, for a message."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(list(names)[:most]) + more
+    more = f" and {len(names) - count} more" if len(names) > count else ""
+    return ", ".join(list(names)[:count]) + more

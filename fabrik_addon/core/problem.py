@@ -123,7 +123,7 @@ class Problem:
 
     @cached_property
     def ranks(self) -> FloatArray:
-        """(E + O,) ranks of residuals: 0 is met first, and so on without gaps."""
+        """(E + O,) ranks of residuals: 0 is met first; no rank is skipped."""
         ranks = np.unique([each.priority for each in self.effectors], return_inverse=True)[1].reshape(-1)
         return np.asarray(np.concatenate([ranks, ranks[self.goals.oriented]]), dtype=np.float64)
 
@@ -216,12 +216,12 @@ class Problem:
 
     @cached_property
     def first_poses(self) -> dict[bytes, tuple[Pose, Pose]]:
-        """A cache, by the rotations of all bones: the bodies' start pose, and the same with straight limbs bent."""
+        """A cache of start poses, each also with straight limbs bent; the key is the rotations of all bones."""
         return {}
 
     @cached_property
     def _legal_poses(self) -> dict[bytes, FloatArray]:
-        """A cache of the last pose shared by all frames that was clamped, by its rotations before clamping."""
+        """A cache of one pose that all frames share, clamped to the limits; the key is the pose before clamping."""
         return {}
 
     def legal(self, rotations: FloatArray) -> FloatArray:
@@ -290,18 +290,18 @@ def _spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray
     """(P, J, 4) a fixed sequence of poses that fill the limits; bones without a limit stay at rest."""
     count = len(skeleton)
     poses = np.tile(IDENTITY, (_SPREAD_POSES, count, 1))
-    places = _spread_places(_SPREAD_POSES, 3 * count).reshape(_SPREAD_POSES, count, 3)
+    unit_points = _spread_points(_SPREAD_POSES, 3 * count).reshape(_SPREAD_POSES, count, 3)
     for name, limit in limits.items():
         bone = skeleton.index(name)
-        inside = limit.clamp(array, array.quaternion(limit.sample(places[:, bone])))
+        inside = limit.clamp(array, array.quaternion(limit.sample(unit_points[:, bone])))
         poses[:, bone] = array.stack([inside], _SPREAD_POSES)[:, 0]
     return poses
 
 
-def _spread_places(count: int, dimensions: int) -> FloatArray:
+def _spread_points(count: int, dimensions: int) -> FloatArray:
     """(count, dimensions) a fixed sequence that fills the unit cube evenly.
 
-    Additive recurrence with the powers of the generalised golden ratio (Roberts 2018, the R sequence).
+    Additive recurrence with the powers of the generalized golden ratio (Roberts 2018, the R sequence).
     """
     ratio = 2.0
     for _ in range(64):

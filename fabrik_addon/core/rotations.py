@@ -10,7 +10,7 @@ from .arrays import ROUNDING, SINGLE, FloatArray, lengths
 _FAR_TURNED: Final = -0.9
 IDENTITY: Final = np.eye(4)[0]
 # The contribution of the products of a quaternion's components (w w, w x ... z z) to the entries of a rotation matrix,
-# minus the unit matrix. For 22 bones one product of matrices takes 8 us where the entries one by one took 42.
+# minus the unit matrix. For 22 bones, one product of matrices takes 8 µs; computing each entry separately took 42.
 _FROM_SQUARES: Final = np.zeros((4, 4, 9))
 _FROM_SQUARES[(2, 3, 1, 3, 1, 2), (2, 3, 1, 3, 1, 2), (0, 0, 4, 4, 8, 8)] = -2.0
 _FROM_SQUARES[(1, 1, 2), (2, 3, 3), (1, 2, 5)] = _FROM_SQUARES[(1, 1, 2), (2, 3, 3), (3, 6, 7)] = 2.0
@@ -118,7 +118,8 @@ def slerp(start: FloatArray, end: FloatArray, share: FloatArray) -> FloatArray:
     cosine = np.sum(start * end, axis=-1)
     end = np.where(cosine[:, None] < 0.0, -end, end)
     angle = np.arctan2(np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)) * 2.0
-    small = angle < SINGLE  # linear interpolation is as good: its error is the angle squared
+    # For small angles linear interpolation is as accurate: its error is the angle squared.
+    small = angle < SINGLE
     sine = np.where(small, 1.0, np.sin(angle))
     weights = [np.where(small, straight, np.sin(straight * angle) / sine) for straight in (1.0 - share, share)]
     mixed = weights[0][:, None] * start + weights[1][:, None] * end

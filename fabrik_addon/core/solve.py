@@ -35,8 +35,8 @@ from .strategy.temporal import repair_pops
 
 # A joint is not at rest if it alone could still remove more than this share of the residual.
 _LEFT_TO_DO = 0.05
-# Weight of a priority relative to the one before it: small enough that the first hardly gives way, large enough to be
-# effective.
+# Weight of a priority relative to the previous one: small enough that the previous one hardly gives way, large enough
+# to be effective.
 _GRADE = 1e-4
 
 
@@ -154,12 +154,12 @@ class Solver:
         return solution
 
     def _repair(self, solution: Solution, start: Start, targets: Targets) -> Iterator[bool]:
-        def from_neighbour(frame: int, rotations: FloatArray, root: FloatArray) -> Solution:
+        def from_neighbor(frame: int, rotations: FloatArray, root: FloatArray) -> Solution:
             own = start.part(slice(frame, frame + 1))
             begun = Start(rotations[None], root[None] if self.free_root else own.roots)
             return refine_frame(self.problem, begun, targets.part(slice(frame, frame + 1)))
 
-        return repair_pops(solution, targets.positions, from_neighbour)
+        return repair_pops(solution, targets.positions, from_neighbor)
 
     def _targets(
         self,
@@ -283,7 +283,7 @@ def _slide(problem: Problem, state: State) -> None:
 
 
 def _meet_in_order(problem: Problem, state: State) -> None:
-    """If targets are missed, bring each priority as near to its own as the ones before it allow (the paper's 4.2).
+    """If targets are missed, bring each priority as near to its targets as earlier ones allow (the paper's 4.2).
 
     A second round in reverse order restores targets that earlier priorities have lost.
     """

@@ -48,11 +48,12 @@ _LIMBS: Final = {
     "shin": _Limb(0.031),
     "foot": _Limb(0.021, is_tip=True, percentile=25.0),
 }
-# Factors between which radii from a mesh must be, relative to those from the height; skirts and capes are not.
+# A radius from a mesh must be within these factors of the one from the height: skirts and capes are not the body.
 _THINNEST, _THICKEST = 0.6, 1.6
-# Fewer vertices do not give a radius.
+# A radius is measured from at least this many vertices.
 _ENOUGH: Final = 8
-# Percentiles of distances that serve as an oval's half axes, so that most of its outline is within them.
+# Percentiles of the vertices' distances, to the side, forward and back: the half axes of an oval that contains most of
+# them.
 _ASIDE, _FRONT, _BACK = 80.0, 10.0, 90.0
 # A trunk bone shorter than this share of the height has no capsules.
 _SHORT: Final = 0.02
@@ -80,8 +81,8 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
     body = RestBody(bones)
     if body.axes is None or not all(body.named(part) for part in ("hips", "upper_arm", "forearm", "thigh", "shin")):
         return None
-    ends = [place for name, role in body.roles.items() if role.part in {"head", "foot", "hips"}
-            for place in (bones[name].head, body.end(name))]  # fmt: skip
+    ends = [point for name, role in body.roles.items() if role.part in {"head", "foot", "hips"}
+            for point in (bones[name].head, body.end(name))]  # fmt: skip
     height = float(np.ptp(np.array(ends) @ body.axes.up))
     placed = _trunk(body, body.axes, vertices, height) + _symmetric(
         body, body.axes, _limbs(body, vertices, height), vertices

@@ -17,16 +17,16 @@ from .rest_body import BodyAxes, Palm, RestBody, length, signed_angle, square, u
 
 # If a hinge is bent by fewer degrees at rest, the bend does not show its axis.
 _VISIBLE_BEND: Final = 3.0
-# Least cosine (45 degrees) between a bone's Y axis and its limb.
+# The smallest cosine (45 degrees) between a bone's Y axis and its limb.
 ALONG: Final = 0.7
-# Least sine (12 degrees) between a bone and the direction of its bend; at less, that direction is undefined.
+# The smallest sine (12 degrees) between a bone and the direction of its bend; below it, that direction is undefined.
 _SQUARE: Final = 0.2
 # Degrees: the forearm's largest pronation (AAOS); more at rest means that the palm was not recognized.
-_PRONATED_MOST: Final = 80.0
+_MAX_PRONATION: Final = 80.0
 
 
 class UnplacedError(Exception):
-    """The reason why a bone cannot be limited."""
+    """The directions of a bone's joint are unknown, so it cannot be limited; the message is the reason."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +56,10 @@ class HingeJoint:
     straight: FloatArray | None = None
 
 
-def perpendicular_unit(way: FloatArray, along: FloatArray) -> FloatArray:
+def perpendicular_unit(toward: FloatArray, along: FloatArray) -> FloatArray:
     """A bend direction (3,) projected onto the plane perpendicular to the unit vector `along` (3,)."""
-    aside = square(way, along)
-    if length(aside) < _SQUARE * length(way):
+    aside = square(toward, along)
+    if length(aside) < _SQUARE * length(toward):
         raise UnplacedError("it points in the direction in which it should bend")
     return unit(aside)
 
@@ -140,18 +140,18 @@ def _shin(body: RestBody, name: str, role: Role) -> HingeJoint:
     return _limb_fold(body, name, table.KNEE, body.named("thigh", role.side), -_axes(body).forward)
 
 
-def _limb_fold(body: RestBody, name: str, range_: HingeRange, before: list[str], way: FloatArray) -> HingeJoint:
+def _limb_fold(body: RestBody, name: str, range_: HingeRange, before: list[str], toward: FloatArray) -> HingeJoint:
     """A hinge that bends in the given direction, or in that of its bend at rest if it is visible and similar."""
     along = body.direction(name)
-    way = perpendicular_unit(way, along)
+    toward = perpendicular_unit(toward, along)
     if not before:
-        return HingeJoint(range_, way)
+        return HingeJoint(range_, toward)
     straight = body.direction(before[0])
     bend = square(along, straight)
     if length(bend) > np.sin(np.radians(_VISIBLE_BEND)):
         seen = (straight @ along) * unit(bend) - length(bend) * straight
-        way = seen if seen @ way > 0.5 else way
-    return HingeJoint(range_, way, straight)
+        toward = seen if seen @ toward > 0.5 else toward
+    return HingeJoint(range_, toward, straight)
 
 
 def _hand(body: RestBody, name: str, role: Role) -> BallJoint:
@@ -171,7 +171,7 @@ def _hand(body: RestBody, name: str, role: Role) -> BallJoint:
 def _pronation(elbow: HingeJoint, palm: Palm, side: int) -> float:
     """Degrees of pronation at rest; zero if the palm is perpendicular to the elbow's bend."""
     turned = signed_angle(unit(square(elbow.flexion, palm.along)), palm.normal, side * palm.along)
-    return float(np.clip(turned - 90.0, -_PRONATED_MOST, _PRONATED_MOST))
+    return float(np.clip(turned - 90.0, -_MAX_PRONATION, _MAX_PRONATION))
 
 
 def _palm_bone(body: RestBody, _name: str, role: Role) -> BallJoint | None:

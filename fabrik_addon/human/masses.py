@@ -87,7 +87,7 @@ KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 0
 # A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")
 # No bone weighs less than this share of the heaviest, since a bone without mass would flap.
-_LEAST: Final = 1e-3
+_MIN: Final = 1e-3
 _MIDDLE: Final = 0.5
 
 
@@ -103,7 +103,7 @@ def body_masses(lengths: Mapping[str, float]) -> dict[str, BoneMass]:
         found = _human(lengths, roles)
     else:
         found = {name: BoneMass(length**3, _MIDDLE) for name, length in lengths.items()}
-    least = _LEAST * max((mass.share for mass in found.values()), default=0.0) or 1.0
+    least = _MIN * max((mass.share for mass in found.values()), default=0.0) or 1.0
     raised = {name: max(found[name].share if name in found else 0.0, least) for name in lengths}
     whole = sum(raised.values())
     return {

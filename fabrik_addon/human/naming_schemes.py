@@ -80,7 +80,7 @@ class _Parts(NamedTuple):
 def role_of(bone_name: str) -> Role | None:
     """The role of a bone from its own name; None if unknown.
 
-    Rigify's spine can only be recognized among its neighbours: see `match`.
+    Rigify's spine can only be recognized among its neighbors: see `match`.
     """
     parts = _split_name(bone_name)
     if parts is None or bone_name in _VERTEBRAE:
@@ -97,8 +97,8 @@ def match(bone_names: Iterable[str]) -> dict[str, Role]:
     roles = _match(list(dict.fromkeys(own.values())))
     if not _has_hips(roles):
         bare = _without_shared(own.values())
-        told = _match(list(bare.values()))
-        roles = {name: told[plain] for name, plain in bare.items() if plain in told} if _has_hips(told) else roles
+        known = _match(list(bare.values()))
+        roles = {name: known[plain] for name, plain in bare.items() if plain in known} if _has_hips(known) else roles
     return {name: roles[plain] for name, plain in own.items() if plain in roles}
 
 
@@ -127,13 +127,13 @@ def _without_shared(names: Collection[str]) -> dict[str, str]:
 
 def _named_joints(names: list[str]) -> dict[str, Role]:
     """The limbs of a rig whose bones are named after joints; empty for other rigs."""
-    told = [(name, parts) for name in names if (parts := _split_name(name)) is not None and parts.side]
-    if not {parts.word for _, parts in told} >= _JOINTS_TELL:
+    known = [(name, parts) for name in names if (parts := _split_name(name)) is not None and parts.side]
+    if not {parts.word for _, parts in known} >= _JOINTS_TELL:
         return {}
-    limbs = {name: Role(_JOINT_WORDS[parts.word], parts.side) for name, parts in told if parts.word in _JOINT_WORDS}
+    limbs = {name: Role(_JOINT_WORDS[parts.word], parts.side) for name, parts in known if parts.word in _JOINT_WORDS}
     toes = {name: Role("toe", role.side, number=1) for name, role in limbs.items() if role.part == "toe"}
     # Children of a wrist are the palm.
-    hands = {name: Role("rigid", parts.side) for name, parts in told if parts.word == "hand"}
+    hands = {name: Role("rigid", parts.side) for name, parts in known if parts.word == "hand"}
     return limbs | toes | hands
 
 
@@ -179,15 +179,15 @@ def _finger_role(parts: _Parts) -> Role | None:
             segment = word.removeprefix(prefix + name)
             if word.startswith(prefix + name) and segment in _SEGMENTS:
                 # A thumb's metacarpal is its first movable bone; `match` renumbers the bones that exist.
-                return _finger(side, finger, _SEGMENTS[segment] + (finger == "thumb"), most=4)
+                return _finger(side, finger, _SEGMENTS[segment] + (finger == "thumb"), last_number=4)
     return None
 
 
-def _finger(side: str, finger: str, number: int, most: int = 3) -> Role | None:
+def _finger(side: str, finger: str, number: int, last_number: int = 3) -> Role | None:
     """The role of a finger's bone; None for a bone beyond the last, which marks the tip."""
     if number == 0:
         return Role("palm", side, finger)
-    return Role("finger", side, finger, number) if number <= most else None
+    return Role("finger", side, finger, number) if number <= last_number else None
 
 
 def _named_hips(names: list[str]) -> dict[str, Role]:
@@ -202,6 +202,6 @@ def _number_thumbs(roles: dict[str, Role]) -> dict[str, Role]:
     counted = {}
     for side in ("L", "R", ""):
         thumb = [name for name, role in roles.items() if (role.finger, role.side) == ("thumb", side)]
-        for place, name in enumerate(sorted(thumb, key=lambda name: roles[name].number)):
-            counted[name] = replace(roles[name], number=place + 1)
+        for index, name in enumerate(sorted(thumb, key=lambda name: roles[name].number)):
+            counted[name] = replace(roles[name], number=index + 1)
     return counted

@@ -27,10 +27,10 @@ from .rest_body import RestBody, RestBone, signed_angle
 # A bone's axes may differ from its joint's by this many degrees without a report. Thumbs are excluded, since their rest
 # rotation differs from hand to hand.
 _TURNED: Final = 20.0
-# Least cosine between trunk and legs: 0.995 in Rigify's humans, 0.2 to 0.35 in its animals.
+# The smallest cosine between a human's trunk and legs: 0.995 in Rigify's humans, 0.2 to 0.35 in its animals.
 _UPRIGHT: Final = 0.7
 _TRUNK: Final = frozenset({"hips", "spine", "chest"})
-# A hand has no spine; a shark has several spine bones.
+# A rig with this many trunk bones, but without arms and legs, is an animal's, such as a shark's. A hand's has no trunk.
 _LONG_TRUNK: Final = 3
 _WORDS: Final = (("Forward", "Back"), ("Left", "Right"), ("Up", "Down"))
 _AXES: Final[tuple[Literal["X", "Y", "Z"], ...]] = ("X", "Y", "Z")
@@ -155,14 +155,14 @@ def _hinge(bone: RestBone, along: FloatArray, joint: HingeJoint) -> tuple[Hinge,
     """A hinge limit about that axis of the bone which is nearest to the joint's."""
     ideal = np.cross(along, perpendicular_unit(joint.flexion, along))
     shares = bone.axes.T @ ideal
-    place = int(np.argmax(np.abs(shares)))
-    axis = np.sign(shares[place]) * bone.axes[:, place]
+    index = int(np.argmax(np.abs(shares)))
+    axis = np.sign(shares[index]) * bone.axes[:, index]
     bent = 0.0 if joint.straight is None else signed_angle(joint.straight, along, axis)
     low, high = min(-joint.range.extension - bent, 0.0), max(joint.range.flexion - bent, 0.0)
-    if shares[place] < 0.0:
+    if shares[index] < 0.0:
         low, high = -high, -low
-    off = float(np.degrees(np.arccos(min(abs(shares[place]), 1.0))))
-    return Hinge(_AXES[place], *_range(low, high)), off
+    off = float(np.degrees(np.arccos(min(abs(shares[index]), 1.0))))
+    return Hinge(_AXES[index], *_range(low, high)), off
 
 
 def _range(low: float, high: float) -> tuple[float, float]:

@@ -17,19 +17,19 @@ from .naming_schemes import match
 
 # The fields of a role besides its part.
 _TOLD: Final = ("side", "finger", "number")
-# Meters: shorter vectors have no direction.
+# Meters: the direction of a shorter vector is unknown.
 _SHORT: Final = 1e-6
-# Least cosine between bones and their limbs.
+# The smallest cosine between bones and their limbs.
 _ALONG: Final = 0.7
-# Least cosine between a hand, or a finger's bone without children, and the bone before it. At less, an importer made up
-# the tail: Blender lets bones point along Y if a file does not say where they end.
+# The smallest cosine between a hand, or a finger's bone without children, and the bone before it. Below it, an importer
+# made up the tail: Blender lets bones point along Y if a file does not contain their ends.
 _ON: Final = 0.5
 # A body aligned with the armature's axes to within this angle counts as exactly aligned, since people slouch and feet
 # point out.
 _SNAP: Final = np.cos(np.radians(10.0))
 # If a foot's horizontal part is less than this share of its length, the foot does not show forward.
 _FLAT_FOOT: Final = 0.3
-# The bone at whose head a limb's bone ends.
+# For each bone of a limb, the next one, whose head is its end.
 _NEXT: Final = {"upper_arm": "forearm", "forearm": "hand", "thigh": "shin", "shin": "foot", "foot": "toe"}
 
 

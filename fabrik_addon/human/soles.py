@@ -99,10 +99,10 @@ def _sole(body: RestBody, axes: BodyAxes, foot: str, joints: FloatArray, ground:
     aside = 0.5 * _WIDTH * whole * np.cross(up, forward)
     toes = body.named("toe", body.roles[foot].side, number=1)
     corners = [(foot, ankle - _HEEL * whole * forward), (foot, ball + aside), (foot, ball - aside)]
-    return tuple(_on(body.bones, name, place) for name, place in [*corners, (toes[0] if toes else foot, tip)])
+    return tuple(_on(body.bones, name, point) for name, point in [*corners, (toes[0] if toes else foot, tip)])
 
 
-def _on(bones: Mapping[str, RestBone], name: str, place: FloatArray) -> Point:
+def _on(bones: Mapping[str, RestBone], name: str, point: FloatArray) -> Point:
     """A point in armature space converted to a bone's own frame."""
-    x, y, z = bones[name].axes.T @ (place - bones[name].head)
+    x, y, z = bones[name].axes.T @ (point - bones[name].head)
     return name, (float(x), float(y), float(z))

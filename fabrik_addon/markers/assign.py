@@ -15,7 +15,7 @@ from ..core.limits.base import Limit
 from ..core.model.targets import PosePrior
 from ..core.rotations import IDENTITY
 from ..human.body_parts import Role
-from .calibrate.calibrate import positions_of, spread_places
+from .calibrate.calibrate import evenly_spread, positions_of
 from .calibrate.offsets import bones_of, guessed_offsets, make_effectors, measured_offsets
 from .clip import Clip, FloatArray
 from .mapping.by_motion import ByMotion, bones_by_motion, landmarks_on
@@ -81,7 +81,7 @@ def assign_by_motion(
     # Evenly spread frames, from those on which the most markers are seen.
     counts = (~np.isnan(positions).any(axis=2)).sum(axis=1)
     good = np.flatnonzero(counts >= np.median(counts))
-    frames = good[spread_places(len(good), _FRAMES)]
+    frames = good[evenly_spread(len(good), _FRAMES)]
     targets = positions[frames]
     points = clip.positions[frames][:, [clip.names.index(name) for name in unknown]]
     scale = poses.scale(known, targets)
@@ -115,7 +115,7 @@ class _RoughPoses:
 
     def scale(self, known: Sequence[MappedMarker], positions: FloatArray) -> float:
         """The factor that scales positions (F, M, 3) so that they fit the rig best, with rotations kept near rest."""
-        few = positions[spread_places(len(positions), _SCALED_FRAMES)]
+        few = positions[evenly_spread(len(positions), _SCALED_FRAMES)]
         tried = (_SCALES[:, None, None, None] * few).reshape(-1, *few.shape[1:])
         found = self.solve(known, guessed_offsets(self.skeleton, known), tried)
         angles = 2.0 * np.arccos(np.clip(np.abs(found.rotations[:, 1:, 0]), 0.0, 1.0))

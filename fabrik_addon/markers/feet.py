@@ -102,9 +102,9 @@ def find_stances(
     return [(first, end) for first, end in spans if end - first >= settings.shortest * rate]
 
 
-def drift(place: FloatArray) -> float:
+def drift(positions: FloatArray) -> float:
     """The largest distance of a planted point (N, 3) from its median position."""
-    return float(np.linalg.norm(place - np.median(place, axis=0), axis=1).max())
+    return float(np.linalg.norm(positions - np.median(positions, axis=0), axis=1).max())
 
 
 def faded(span: tuple[int, int], blend: int, count: int) -> tuple[IntArray, FloatArray]:
@@ -127,9 +127,9 @@ def ground_velocity(
     """
     settings = settings or StandingSettings()
     low = []
-    for place in np.moveaxis(points, 1, 0):
-        heights = place[:, up] - np.percentile(place[:, up], _FLOOR_PERCENT)
-        low.append(_velocities(place, rate)[heights <= settings.height])
+    for positions in np.moveaxis(points, 1, 0):
+        heights = positions[:, up] - np.percentile(positions[:, up], _FLOOR_PERCENT)
+        low.append(_velocities(positions, rate)[heights <= settings.height])
     velocities = np.concatenate(low)
     velocities = velocities[:: 1 + len(velocities) // _GROUND_SAMPLES]
     velocities[:, up] = 0.0
@@ -137,7 +137,7 @@ def ground_velocity(
 
 
 def _common(velocities: FloatArray, speed: float) -> FloatArray:
-    """(3,) the velocity that most of velocities (N, 3) share to within `speed`; zero if fewer than that or too few."""
+    """(3,) the velocity on which most of velocities (N, 3) agree to within `speed`; zero if too few agree."""
     if not len(velocities):
         return np.zeros(3)
     near = np.linalg.norm(velocities[:, None] - velocities, axis=2) <= speed
@@ -174,8 +174,8 @@ def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> I
         elif bones:
             # Forward distance of each marker: along the foot, in the floor plane.
             along = np.delete(skeleton.rest[skeleton.index(bones[0]), :3, 1], up)
-            places = [skeleton.rest[skeleton.index(bone)] @ (*offset, 1.0) for bone, offset in marked]
-            order = np.argsort([np.delete(place[:3], up) @ along for place in places])
+            positions = [skeleton.rest[skeleton.index(bone)] @ (*offset, 1.0) for bone, offset in marked]
+            order = np.argsort([np.delete(point[:3], up) @ along for point in positions])
             for end in (order[0], order[-1]):
                 yield FootPoint(*marked[int(end)])
 
@@ -183,8 +183,8 @@ def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> I
 # A foot is on the floor on at least this percentage of a take's frames (60 in a walk, 30 in a run). A sole that is
 # below the floor on fewer frames is only rolling.
 _STANDING: Final = 20.0
-# On stairs, feet are on the lowest step on few frames. If they are lower there by this percentage of the body's size
-# (10 cm on a person), more than any foot rolls, that step is the floor.
+# The lowest step of stairs is touched on few frames. It is the floor if feet are lower there by this percentage of the
+# body's size (10 cm on a person), which is more than any foot rolls.
 _LOWEST: Final = 4.0
 _STEP: Final = 0.04
 # A foot that always stays higher than the other by this share of the body's size (5 cm on a person) is not in contact.
@@ -214,7 +214,7 @@ def lift_off_floor(poses: Solution) -> FloatArray:
 def _heights(skeleton: Skeleton, matrices: FloatArray, sole: tuple[Point, ...], up: FloatArray) -> FloatArray:
     """(F, C) heights of a sole's corners along `up`; matrices: (F, J, 4, 4) of the bones."""
     bones = [skeleton.index(bone) for bone, _ in sole]
-    return np.asarray(points_on(matrices, bones, np.array([place for _, place in sole])) @ up)
+    return np.asarray(points_on(matrices, bones, np.array([point for _, point in sole])) @ up)
 
 
 # Weight of pinned points, and of a squared radian of the legs' bones and of those above them, if the longest bone is 1.
@@ -263,24 +263,24 @@ def plant_feet(
     if not points:
         raise FeetError("There are no feet to plant: name at least one point on a foot")
     pins = [Effector(point.bone, point.offset, _PIN_WEIGHT) for point in points]
-    places = _places(solution, pins)
-    ground = ground_velocity(places, rate, up=up, settings=settings)
-    carried = (np.arange(len(places)) / rate)[:, None, None] * ground
-    places = places - carried
-    found = [find_stances(places[:, i], rate, up=up, settings=settings) for i in range(len(points))]
+    positions = _positions(solution, pins)
+    ground = ground_velocity(positions, rate, up=up, settings=settings)
+    carried = (np.arange(len(positions)) / rate)[:, None, None] * ground
+    positions = positions - carried
+    found = [find_stances(positions[:, i], rate, up=up, settings=settings) for i in range(len(points))]
     blend = round(settings.blend * rate)
-    held = [_pinned(places[:, i], found[i], blend) for i in range(len(points))]
+    held = [_pinned(positions[:, i], found[i], blend) for i in range(len(points))]
     planted = _solved(solution, pins, np.stack(held, axis=1) + carried, limits)
-    after = _places(planted, pins) - carried
+    after = _positions(planted, pins) - carried
     stances = [
-        Stance(point, first, end - 1, drift(places[first:end, i]), drift(after[first:end, i]))
+        Stance(point, first, end - 1, drift(positions[first:end, i]), drift(after[first:end, i]))
         for i, point in enumerate(points)
         for first, end in found[i]
     ]
     return Planted(planted, tuple(sorted(stances, key=lambda stance: stance.first)))
 
 
-def _places(solution: Solution, effectors: Sequence[Effector]) -> FloatArray:
+def _positions(solution: Solution, effectors: Sequence[Effector]) -> FloatArray:
     """(F, E, 3) positions of effectors in the poses, armature space."""
     skeleton = solution.skeleton
     bones = sorted({bone for effector in effectors for bone in skeleton.path(skeleton.index(effector.bone))})
@@ -288,18 +288,18 @@ def _places(solution: Solution, effectors: Sequence[Effector]) -> FloatArray:
     return effector_points(part, effectors, forward_kinematics(part, local, solution.root_location, lengths))
 
 
-def _pinned(place: FloatArray, spans: Sequence[tuple[int, int]], blend: int) -> FloatArray:
+def _pinned(positions: FloatArray, spans: Sequence[tuple[int, int]], blend: int) -> FloatArray:
     """(F, 3) positions at which a point is held; NaN on frames on which it is free."""
-    held = np.full_like(place, np.nan)
-    shift, total = np.zeros_like(place), np.zeros(len(place))
+    held = np.full_like(positions, np.nan)
+    shift, total = np.zeros_like(positions), np.zeros(len(positions))
     for first, end in spans:
-        stand = np.median(place[first:end], axis=0)
-        frames, share = faded((first, end), blend, len(place))
+        stand = np.median(positions[first:end], axis=0)
+        frames, share = faded((first, end), blend, len(positions))
         nearest = np.clip(frames, first, end - 1)
-        shift[frames] += share[:, None] * (stand - place[nearest])
+        shift[frames] += share[:, None] * (stand - positions[nearest])
         total[frames] += share
     free = total == 0.0
-    held[~free] = place[~free] + shift[~free] / np.maximum(total[~free], 1.0)[:, None]
+    held[~free] = positions[~free] + shift[~free] / np.maximum(total[~free], 1.0)[:, None]
     return held
 
 

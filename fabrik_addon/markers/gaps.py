@@ -111,10 +111,10 @@ def _across(values: FloatArray, known: BoolArray, first: int, end: int, rate: fl
 _LONG: Final = CARRIED / 3.0
 # Seconds: poses of the other bones this long before and after describe their motion.
 _LAG: Final = 0.08
-# Seconds on either side of a gap from which motion is learned; more take time and add little. Then the largest number
-# of their frames, and the number of frames next to the gap that are always used.
+# Motion is learned from this many seconds on either side of a gap; more seconds take time and add little. At most the
+# second number of frames are used, always including the third number of frames next to the gap.
 _WITHIN: Final = 4.0
-_MOST_FRAMES: Final = 120
+_MAX_FRAMES: Final = 120
 _ALWAYS: Final = 12
 _NOISE: Final = 1e-4
 # Number of test gaps at other times.
@@ -187,7 +187,7 @@ def _predicted(
     frames = np.flatnonzero(usable)
     beside = (frames >= part.start - _ALWAYS) & (frames < part.stop + _ALWAYS)
     others = frames[~beside]
-    learned = np.union1d(frames[beside], others[:: max(1, -(-len(others) // _MOST_FRAMES))])
+    learned = np.union1d(frames[beside], others[:: max(1, -(-len(others) // _MAX_FRAMES))])
     base = rotations[part.start - 1]
     vectors = rotation_vector_from_quaternion(product(conjugate(base), rotations[learned]))
     middle = vectors.mean(axis=0)

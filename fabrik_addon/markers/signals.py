@@ -35,7 +35,7 @@ def retimed(clip: Clip, frame_rate: float, timing: Timing) -> Clip:
 def resample(clip: Clip, rate: float) -> Clip:
     """The clip at another rate (Hz), from the same start time.
 
-    Between two visible samples positions follow the Catmull-Rom cubic, with slopes from visible neighbours. Between a
+    Between two visible samples positions follow the Catmull-Rom cubic, with slopes from visible neighbors. Between a
     visible and a missing sample the marker stays missing, so that gaps are not filled. Samples at the same time do not
     change; a lower rate does not smooth. Raises ClipError if the rate is not positive and finite.
     """
@@ -55,7 +55,7 @@ def resample(clip: Clip, rate: float) -> Clip:
 def slopes(positions: FloatArray) -> FloatArray:
     """(F, M, 3) movement per frame at each sample of positions (F, M, 3).
 
-    From the neighbours on both sides; from one neighbour and the sample if the other is missing; NaN if both are.
+    From the neighbors on both sides; from one neighbor and the sample if the other is missing; NaN if both are.
     """
     steps = np.diff(positions, axis=0)
     nothing = np.full((1, *positions.shape[1:]), np.nan)
@@ -91,8 +91,8 @@ def hermite(
 def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
     """(F, M, 3) positions with gaps of at most `longest` frames filled; rate: Hz.
 
-    A gap is filled if the marker is seen on both sides. The marker leaves and returns with its visible speeds, which
-    move it off the straight line for a quarter of a second at most.
+    A gap is filled if the marker is seen on both sides. The curve begins and ends with the marker's speeds next to the
+    gap. They move it off the straight line for a quarter of a second at most.
     """
     seen, every = ~np.isnan(positions).any(axis=-1), np.arange(len(positions))[:, None]
     # For each sample, the frames on which its marker was last seen and will next be seen; -1 and F if there is none.
@@ -119,8 +119,9 @@ def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
     for edge in (leaving, coming):
         own = edge + (across - edge) / (steps + 1.0) - bend
         whole, straight = own * steps, end - start
-        # A cubic stays monotone up to three times the straight slope (Fritsch and Carlson, Monotone Piecewise Cubic
-        # Interpolation, 1980). It may exceed that only by its speed over the time above.
+        # A cubic is monotone if its end slopes are at most three times that of the straight line (Fritsch and Carlson,
+        # *Monotone Piecewise Cubic Interpolation*, 1980). A larger slope is limited to the way that the marker would go
+        # at its speed in the time above.
         along = np.where(whole * straight > 0.0, 3.0 * np.abs(straight), 0.0)
         farthest = np.maximum(along, np.abs(own) * (_CARRIED * rate))
         edges.append(np.sign(whole) * np.minimum(np.abs(whole), farthest))

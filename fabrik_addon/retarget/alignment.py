@@ -18,8 +18,9 @@ from .pairs import Pair, above, depth
 
 # Parts whose directions are compared to choose a reference pose, besides the trunk and the line between the shoulders.
 _KEPT: Final = ("chest", "neck", "thigh", "shin", "foot")
-# Weight of arms that are neither straight nor beside the body, as in a T or an A pose. With more, frames were chosen on
-# which hips were 0.3 degrees farther off; with none the twist of upper arms is up to 80 degrees off.
+# Weight of the bend of arms, and of how far they point forward or back: in a T or an A pose both are zero. With a
+# larger weight, frames were chosen on which hips were 0.3 degrees farther off; with none, upper arms are up to 80
+# degrees off.
 _ARMS_COUNT: Final = 0.3
 # A rest pose is used if it is at most this many degrees (RMS) from the rig's: T poses are 3 to 8 off, those with all
 # limbs along one axis 85 to 100.
@@ -104,7 +105,7 @@ class Alignment:
     target_origin: FloatArray
     corrections: dict[str, FloatArray]
 
-    def place(self, points: FloatArray) -> FloatArray:
+    def to_rig(self, points: FloatArray) -> FloatArray:
         """Map points (..., 3) from the source's world space to the rig's armature space."""
         return np.asarray(self.target_origin + self.scale * (points - self.source_origin) @ self.axes.T)
 
@@ -127,7 +128,7 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
             f"{motion.name!r}: its hips, head, or left and right bones are not known, so its up and forward "
             "directions are unknown: map these bones"
         )
-    # The direction of heads on most frames is up, since the source may lie on a single one.
+    # Up is the axis along which bodies point on most frames, because on a single frame the source may be lying.
     up = _nearest_axis(np.sum([axes.up for axes in known.values()], axis=0))
     if frame is None:
         frame = min(known, key=lambda each: _difference(bodies[each], up, wanted))

@@ -2,7 +2,7 @@
 
 Heel and ball of each foot have separate contacts, as with markers. One rotation and one translation of the whole foot
 bring them to their planted positions, and blend in and out. The foot then rotates about its ball until neither side of
-the ball is below the floor, and toes that would still be bend up.
+the ball is below the floor, and toes that would still be below it bend up.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ from ..human.rest_body import BodyAxes, RestBody
 from ..human.soles import soles_of
 from ..markers.feet import FootPoint, Stance, StandingSettings, drift, faded, find_stances
 
-# The uncertainty of a point with a share of 1: almost none.
+# The weight of a point with a share s is s / (1 - s + this), so that a share of 1 gives a large weight, not infinity.
 _CERTAIN: Final = 1e-3
 # Points lower than this share of the contact height are near the ground.
 _NEAR: Final = 0.4
-# A point is pulled to its planted position at about this many times the contact speed. If all of that happened within
-# the transition, thighs rotated in a frame by 1.3 times as much as the source's plus 7.5 degrees.
+# A point is moved to its planted position at about this many times the contact speed. When it was moved within the
+# transition alone, thighs rotated by up to 1.3 times the source's rotation plus 7.5 degrees in a frame.
 _PULLED: Final = 1.5
 # Points planted up to this many times the contact height above the floor are on it.
 _ON_FLOOR: Final = 1.5
@@ -56,7 +56,7 @@ def find_soles(target: RestBody) -> dict[str, Sole]:
     """The soles of a rig's feet, by the names of their bones."""
     found = {}
     for foot, points in soles_of(target).items():
-        heel, left, right, tip = (np.array(place) for _, place in points)
+        heel, left, right, tip = (np.array(point) for _, point in points)
         toe = points[-1][0]
         found[foot] = Sole(heel, 0.5 * (left + right), 0.5 * (left - right), toe if toe != foot else "", tip)
     return found
@@ -83,7 +83,7 @@ class Floor(NamedTuple):
 class FootPlan:
     """The planned motion of one foot over F frames.
 
-    places: (F, 3) of its head; rotations: (F, 4) of its bone; both in armature space. stances: when its points are
+    positions: (F, 3) of its head; rotations: (F, 4) of its bone; both in armature space. stances: when its points are
     planted. standing: (F, 2) how firmly heel and ball are planted or near the ground, 0 to 1.
     """
 
@@ -91,14 +91,14 @@ class FootPlan:
         self,
         name: str,
         sole: Sole,
-        places: FloatArray,
+        positions: FloatArray,
         rotations: FloatArray,
         floor: Floor,
         rate: float,
         standing: StandingSettings,
     ) -> None:
         """places, rotations: of the source's foot. standing: when a point is planted."""
-        self.places, self.rotations, self._sole = places, rotations, sole
+        self.positions, self.rotations, self._sole = positions, rotations, sole
         self.stances: list[Stance] = []
         up = floor.axes.up
         points = self._points()
@@ -120,18 +120,18 @@ class FootPlan:
         self._turn(balls, rotation_between(aside, across[:, None] * flat + level[:, None] * up))
         heights = floor.above(self._points())
         lift = np.maximum(-heights.min(axis=1), 0.0)
-        self.places = self.places + lift[:, None] * up
+        self.positions = self.positions + lift[:, None] * up
         above = (heights + lift[:, None]) / (_NEAR * standing.height)
         self.standing = np.maximum(shares, np.clip(1.0 - above, 0.0, 1.0))
 
     def _points(self) -> FloatArray:
         """(F, 2, 3) positions of heel and ball."""
         turned = matrix_from_quaternion(self.rotations)
-        return np.stack([self.places + turned @ point for point in (self._sole.heel, self._sole.ball)], axis=1)
+        return np.stack([self.positions + turned @ point for point in (self._sole.heel, self._sole.ball)], axis=1)
 
     def _turn(self, about: FloatArray, turn: FloatArray) -> None:
         """Rotate the foot by (F, 4) about points (F, 3)."""
-        self.places = about + times(matrix_from_quaternion(turn), self.places - about)
+        self.positions = about + times(matrix_from_quaternion(turn), self.positions - about)
         self.rotations = product(turn, self.rotations)
 
     def _held(
@@ -141,20 +141,20 @@ class FootPlan:
         shifts, shares = np.zeros(points.shape), np.zeros(points.shape[:2])
         axes = np.stack([floor.axes.forward, floor.axes.left, floor.axes.up])
         seen = points @ axes.T
-        for place, offset in enumerate((self._sole.heel, self._sole.ball)):
+        for index, offset in enumerate((self._sole.heel, self._sole.ball)):
             point = FootPoint(name, (float(offset[0]), float(offset[1]), float(offset[2])))
-            for first, end in find_stances(seen[:, place], rate, settings=standing):
-                self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, place]), np.nan))
-                planted = np.median(seen[first:end, place], axis=0)
+            for first, end in find_stances(seen[:, index], rate, settings=standing):
+                self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, index]), np.nan))
+                planted = np.median(seen[first:end, index], axis=0)
                 # Points planted much higher, on a step or because the recording drifts, stay there.
                 if planted[2] - floor.height <= _ON_FLOOR * standing.height:
                     planted[2] = floor.height
-                pulled = float(np.abs(planted - seen[[first, end - 1], place]).max()) / (_PULLED * standing.speed)
+                pulled = float(np.abs(planted - seen[[first, end - 1], index]).max()) / (_PULLED * standing.speed)
                 frames, share = faded((first, end), round(rate * max(standing.blend, pulled)), len(points))
                 nearest = np.clip(frames, first, end - 1)
-                more = share > shares[frames, place]
-                shifts[frames[more], place] = ((planted - seen[nearest, place]) @ axes)[more]
-                shares[frames[more], place] = share[more]
+                more = share > shares[frames, index]
+                shifts[frames[more], index] = ((planted - seen[nearest, index]) @ axes)[more]
+                shares[frames[more], index] = share[more]
         return shifts, shares
 
     def _move(self, points: FloatArray, shifts: FloatArray, shares: FloatArray) -> None:
@@ -163,13 +163,13 @@ class FootPlan:
         both = (shares[:, 0] * shares[:, 1])[:, None]
         span = points[:, 1] - points[:, 0]
         twist = np.cross(span, shifts[:, 1] - shifts[:, 0]) / np.maximum(squares(span), ROUNDING)[:, None]
-        self._turn(self.places, quaternion_from_rotation_vector(both * twist))
+        self._turn(self.positions, quaternion_from_rotation_vector(both * twist))
         left = shifts + points - self._points()
-        self.places = self.places + (weights[..., None] * left).sum(axis=1) / (1.0 + weights.sum(axis=1))[:, None]
+        self.positions = self.positions + (weights[..., None] * left).sum(axis=1) / (1.0 + weights.sum(axis=1))[:, None]
 
 
 def leading(needed: FloatArray, step: float) -> FloatArray:
-    """(F, ...) the least values that are not below `needed` and change by at most `step` from frame to frame."""
+    """(F, ...) the smallest values that are not below `needed` and change by at most `step` from frame to frame."""
     ramp = (step * np.arange(len(needed))).reshape(-1, *[1] * (needed.ndim - 1))
     after = np.maximum.accumulate(needed + ramp, axis=0) - ramp
     before = np.maximum.accumulate((needed - ramp)[::-1], axis=0)[::-1] + ramp
@@ -179,7 +179,7 @@ def leading(needed: FloatArray, step: float) -> FloatArray:
 class ToeLift:
     """Bends the toes of one foot up on frames on which they would go through the ground, with smooth transitions.
 
-    bone: of the toes. rotations: (F, 4) their rotations without this, in armature space.
+    bone: of the toes. rotations: (F, 4) the rotations of the toes before they are bent, in armature space.
     """
 
     def __init__(self, skeleton: Skeleton, sole: Sole, floor: Floor, frames: int, rate: float) -> None:

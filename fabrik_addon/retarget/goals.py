@@ -110,7 +110,7 @@ class Goals:
     ) -> None:
         self._motion, self._alignment, self._settings = transfer.motion, transfer.alignment, settings
         self._plans: dict[str, FootPlan] = {}
-        # Bones of the source that hands touch, and the rig's.
+        # Pairs of bones that hands may touch: the source's and the rig's.
         self._touched: list[tuple[int, int]] = []
         self._leg = leg_length(target)
         self.floor = Floor.of(target, {end.name: end.sole for end in ends if end.sole is not None})
@@ -121,9 +121,9 @@ class Goals:
         standing = replace(usual, speed=usual.speed * size, height=usual.height * size)
         for end in ends:
             if end.sole is not None:
-                places = self._alignment.place(self._motion.heads[:, end.source])
+                positions = self._alignment.to_rig(self._motion.heads[:, end.source])
                 rotations = transfer.turned(end.limb[-1], slice(None))
-                plan = FootPlan(end.name, end.sole, places, rotations, self.floor, self._motion.rate, standing)
+                plan = FootPlan(end.name, end.sole, positions, rotations, self.floor, self._motion.rate, standing)
                 self._plans[end.name] = plan
                 self.stances += plan.stances
         names = list(self._motion.names)
@@ -138,45 +138,45 @@ class Goals:
         """Whether feet are kept above the floor."""
         return bool(self._plans)
 
-    def place(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
+    def position(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
         """(F, 3) target positions of a limb's end on some frames, armature space.
 
         matrices: (F, J, 4, 4) the transferred poses, armature space.
         """
         carried, heads = matrices[:, end.limb[-1], :3, 3], self._motion.heads[frames]
         plan = self._plans.get(end.name)
-        place = self._alignment.place(heads[:, end.source]) if plan is None else plan.places[frames]
+        position = self._alignment.to_rig(heads[:, end.source]) if plan is None else plan.positions[frames]
         if end.is_hand:
             arm = (heads[:, end.source] - heads[:, end.source_begin]) @ self._alignment.axes.T
             own = matrices[:, end.limb[0], :3, 3] + end.ratio * arm
-            place = own + self._settings.hands_in_world * (place - own)
-        return np.asarray(carried + self._settings.places * (place - carried))
+            position = own + self._settings.hands_in_world * (position - own)
+        return np.asarray(carried + self._settings.places * (position - carried))
 
     def hands(self, hands: Sequence[End], frames: slice, matrices: FloatArray) -> list[FloatArray]:
         """(F, 3) target positions of each hand: as near to the other hand, the head or a hip as the source's.
 
         matrices: (F, J, 4, 4) the transferred poses, armature space.
         """
-        places = [self.place(hand, frames, matrices) for hand in hands]
+        positions = [self.position(hand, frames, matrices) for hand in hands]
         if not self._touched:
-            return places
+            return positions
         heads, result = self._motion.heads[frames], []
-        for hand, place in zip(hands, places, strict=True):
+        for hand, position in zip(hands, positions, strict=True):
             touched = [(heads[:, other], matrices[:, bone, :3, 3], 1.0) for other, bone in self._touched]
             # Each of two hands moves half of the distance.
             touched += [
                 (heads[:, other.source], theirs, 0.5)
-                for other, theirs in zip(hands, places, strict=True)
+                for other, theirs in zip(hands, positions, strict=True)
                 if other is not hand
             ]
-            shift, total = np.zeros(place.shape), np.zeros(len(place))
+            shift, total = np.zeros(position.shape), np.zeros(len(position))
             for source, own, part in touched:
                 apart = self._alignment.scale * (heads[:, hand.source] - source) @ self._alignment.axes.T
                 far = np.clip((lengths(apart) / self._leg - _NEAR) / (_FAR - _NEAR), 0.0, 1.0)
                 share = smoothstep(1.0 - far)
-                shift += (part * share)[:, None] * (own + apart - place)
+                shift += (part * share)[:, None] * (own + apart - position)
                 total += share
-            result.append(place + shift / np.maximum(total, 1.0)[:, None])
+            result.append(position + shift / np.maximum(total, 1.0)[:, None])
         return result
 
     def rotation(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
@@ -196,20 +196,20 @@ class Goals:
 # feet.
 
 # Weight of the source's rotations: a radian counts as much as this share of the limb's length. A leg that kicks beyond
-# its limits keeps its direction rather than its foot's position: with 0.03 it jumps between two poses.
+# its limits keeps its direction rather than the position of its foot; with 0.03 it jumps between two poses.
 _ARM_SHARE: Final = 0.05
 _LEG_SHARE: Final = 0.15
 _HIPS_SHARE: Final = 0.2
 # Targets missed by more than this share of the limb's length are solved for.
 _MISSED: Final = 1e-3
-# In a dance 60 steps bring the hips 1 mm nearer to their target than 20, with feet as near, in twice the time; 12 leave
-# feet up to 1 cm too deep.
+# 20 steps are enough: in a dance, 60 take twice the time and only bring the hips 1 mm nearer to their target. With 12,
+# feet are up to 1 cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
 # Weights of the hips, of a foot in the air, and the factor for a point that is planted or near the ground. Measured on
-# three takes and four rigs: with 0.05 and 1000 hips give way half as much again to a leg that kicks beyond its limits,
-# and are twice as restless; with 1 and 1000 soles are up to 6 mm below the floor, with these 4.3. In between, the
-# logarithm of the weight grows with the share. A linear weight reached nearly its full value at a share of a fiftieth,
-# and shins rotated by 19 degrees in a frame where the source's did by 6.
+# three takes and four rigs: with 0.05 and 1000 the hips give way 1.5 times as far to a leg that kicks beyond its
+# limits, and jitter twice as much; with 1 and 1000 soles are up to 6 mm below the floor, with these 4.3. For shares
+# between 0 and 1 the logarithm of the weight is interpolated. With a linear weight, a share of 0.02 had nearly the full
+# effect, and shins rotated by 19 degrees in a frame in which the source's rotated by 6.
 _HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1
 _STANDING_WEIGHT: Final = 2500.0
@@ -234,14 +234,14 @@ class ArmReach:
         self._length = path_length(skeleton.rest[path[first:], :3, 3])
         self._limited = bool(own)
 
-    def solve(self, local: FloatArray, matrices: FloatArray, places: FloatArray) -> None:
+    def solve(self, local: FloatArray, matrices: FloatArray, positions: FloatArray) -> None:
         """Write the arm's rotations into local ones (F, J, 4) on frames on which limits keep the hand from its target.
 
-        matrices: (F, J, 4, 4) of the bones. places: (F, 3) target positions of the hand's head, armature space.
+        matrices: (F, J, 4, 4) of the bones. positions: (F, 3) target positions of the hand's head, armature space.
         """
         if not self._limited:
             return
-        targets = places
+        targets = positions
         if self._carrier >= 0:
             away = self._rest @ np.linalg.inv(matrices[:, self._carrier])
             targets = times(away[:, :3, :3], targets) + away[:, :3, 3]
@@ -305,8 +305,8 @@ class LegReach:
         heads = matrices[:, hips, :3, 3]
         legal = self._solver.problem.legal(own)
         targets, weights = [heads[:, None]], [np.full((len(heads), 1), _HIPS_WEIGHT)]
-        for points, (places, rotations, standing) in zip(self._points, feet, strict=True):
-            targets.append(places[:, None] + points @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2))
+        for points, (positions, rotations, standing) in zip(self._points, feet, strict=True):
+            targets.append(positions[:, None] + points @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2))
             counted = np.full((len(heads), len(points)), _FOOT_WEIGHT)
             if len(points) > 1:
                 # Each side of the ball counts half as much as the heel.

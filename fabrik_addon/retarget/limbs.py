@@ -25,8 +25,8 @@ from ..core.rotations import (
 from .goals import End
 from .transfer import Transfer
 
-# Weight of the take's usual twist: that of a fold of 27 degrees (its squared sine), since knees appear up to 10 to 15
-# degrees beyond straight.
+# The take's usual twist has the weight of a fold by 27 degrees (its squared sine), because recorded knees are up to 10
+# to 15 degrees beyond straight.
 _USUAL: Final = 0.2
 # Seconds around a frame over which the twist is smoothed; a person's arm does not twist faster.
 _QUICK: Final = 0.08

@@ -11,8 +11,8 @@ from ..core.errors import FabrikError
 from ..core.rotations import matrix_from_quaternion
 from ..human.rest_body import RestBone, bones_of
 
-# A loop has at least this many frames. Its ends differ by at most this share of the body's size, and half of the angle
-# between them, in radians, is at most about as large.
+# A loop has at least this many frames. The locations of its ends differ by at most this share of the body's size, and
+# their rotations by at most about twice this number, in radians.
 _SHORTEST_LOOP: Final = 8
 _SAME: Final = 1e-3
 

@@ -44,7 +44,7 @@ def pair_bodies(source: RestBody, target: RestBody) -> tuple[Pair, ...]:
     ]
     for parts, after in _CHAINS:
         pairs += _pair_chains(source, target, parts, after)
-    order = {name: place for place, name in enumerate(target.bones)}
+    order = {name: index for index, name in enumerate(target.bones)}
     return tuple(sorted(pairs, key=lambda pair: order[pair.bone]))
 
 
@@ -63,10 +63,10 @@ def _pair_chains(source: RestBody, target: RestBody, parts: Iterable[str], after
     names = [base, *other]
     pairs = []
     for bone, end in zip(own, ends, strict=True):
-        place = int(np.clip(np.searchsorted(others, end - _EXACT), 1, len(other)))
-        share = float((end - others[place - 1]) / (others[place] - others[place - 1]))
-        before = names[place - 1]
-        pairs.append(Pair(bone, names[place], before, share) if before and share < 1.0 else Pair(bone, names[place]))
+        index = int(np.clip(np.searchsorted(others, end - _EXACT), 1, len(other)))
+        share = float((end - others[index - 1]) / (others[index] - others[index - 1]))
+        before = names[index - 1]
+        pairs.append(Pair(bone, names[index], before, share) if before and share < 1.0 else Pair(bone, names[index]))
     return pairs
 
 
@@ -135,17 +135,17 @@ def _pairs(bones: object) -> tuple[Pair, ...]:
     return tuple(_pair(bone, told) for bone, told in bones.items())
 
 
-def _pair(bone: str, told: object) -> Pair:
-    if isinstance(told, str):
-        return Pair(bone, told)
-    if not isinstance(told, dict) or not isinstance(told.get("source"), str):
-        raise MapError(f"bone {bone!r}: it must be a bone's name or an object with 'source', not {shown(told)}")
-    before, share = told.get("before", ""), told.get("share", 1.0)
+def _pair(bone: str, value: object) -> Pair:
+    if isinstance(value, str):
+        return Pair(bone, value)
+    if not isinstance(value, dict) or not isinstance(value.get("source"), str):
+        raise MapError(f"bone {bone!r}: it must be a bone's name or an object with 'source', not {shown(value)}")
+    before, share = value.get("before", ""), value.get("share", 1.0)
     if not isinstance(before, str) or isinstance(share, bool) or not isinstance(share, int | float):
         raise MapError(f"bone {bone!r}: 'before' must be a bone's name and 'share' a number")
     if not 0.0 <= share <= 1.0:
         raise MapError(f"bone {bone!r}: the share is {share}: it must be from 0 to 1")
-    return Pair(bone, told["source"], before, float(share))
+    return Pair(bone, value["source"], before, float(share))
 
 
 def _as_json(pair: Pair) -> object:
@@ -164,7 +164,7 @@ _ON_GROUND: Final = 0.15
 # Legs go down by at least this share of their length.
 _DOWN: Final = 0.5
 _UPS: Final = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
-# The bones of limbs from the trunk on, by their number.
+# The parts of a limb's bones, from the trunk outward, by the number of bones.
 _ARMS: Final = {2: ("upper_arm", "forearm"), 3: ("upper_arm", "forearm", "hand")}
 _LONG_ARM: Final = ("shoulder", "upper_arm", "forearm", "hand")
 _LEG: Final = ("thigh", "shin", "foot", "toe")
@@ -216,8 +216,8 @@ class _Tree:
     def pair(self, name: str) -> tuple[str, str] | None:
         """Two children whose chains mirror each other; None if there are none."""
         children = [child for child in self.children[name] if abs(self.tip(child)[0] - self.middle) > self._room]
-        for place, one in enumerate(children):
-            for other in children[place + 1 :]:
+        for index, one in enumerate(children):
+            for other in children[index + 1 :]:
                 own, mirrored = self.tip(one), self.tip(other) * (-1.0, 1.0, 1.0) + (2.0 * self.middle, 0.0, 0.0)
                 if np.abs(own - mirrored).max() <= self._room and len(self.chain(one)) > 1:
                     return one, other

@@ -85,8 +85,8 @@ def retarget_steps(
             path, planted = skeleton.path(skeleton.index(stance.point.bone)), slice(first, last + 1)
             local, root = solution.rotations[planted][:, path], solution.root_location[planted]
             posed = forward_kinematics(skeleton.part(path), local, root)
-            places = points_on(posed, [len(path) - 1], np.array([stance.point.offset]))
-            stances.append(replace(stance, first=first, last=last, drift_after=drift(places[:, 0])))
+            points = points_on(posed, [len(path) - 1], np.array([stance.point.offset]))
+            stances.append(replace(stance, first=first, last=last, drift_after=drift(points[:, 0])))
     off = work.turned_off[beside : beside + len(motion)]
     axes, reference = work.transfer.alignment.axes, work.reference
     doubts = retarget_doubts(motion, work.bodies, reference, skeleton, solution, work.effectors, work.pairs, off, axes)
@@ -116,7 +116,7 @@ class _Work:
         self.transfer = Transfer(motion, reference.body, skeleton, target, self.pairs, alignment)
         ends = find_ends(motion, reference.body, skeleton, target)
         if is_same_body(reference.body, target, self.pairs, alignment):
-            # The source's contacts already fit.
+            # The contacts of the source already fit the rig.
             settings = replace(settings, plant_feet=False)
         hips = skeleton.names[self.transfer.hips]
         self.legal = Solver(skeleton, [Effector(hips)], limits=limits).problem.legal
@@ -148,7 +148,7 @@ class _Work:
             up, downs = self.goals.floor.axes.up, []
             for end, _ in self.feet:
                 hip, foot = matrices[:, end.limb[0], :3, 3], matrices[:, end.limb[-1], :3, 3]
-                reach = self.goals.place(end, frames, matrices) - hip
+                reach = self.goals.position(end, frames, matrices) - hip
                 downs.append(_down(reach, lengths(foot - hip), end.length, up))
             shift = -np.max(downs, axis=0)[:, None] * up
             root = root + shift
@@ -156,25 +156,25 @@ class _Work:
         wanted = {self.effectors[0].bone: matrices[:, self.transfer.hips, :3, 3]}
         goals = []
         for end, limb in self.feet:
-            place, rotation = self.goals.place(end, frames, matrices), self.goals.rotation(end, frames, matrices)
+            position, rotation = self.goals.position(end, frames, matrices), self.goals.rotation(end, frames, matrices)
             if limb is not None:
-                limb.solve(frames, local, matrices, place, rotation)
-            goals.append((place, rotation, self.goals.standing(end, frames, len(local))))
-            wanted[end.name] = place
+                limb.solve(frames, local, matrices, position, rotation)
+            goals.append((position, rotation, self.goals.standing(end, frames, len(local))))
+            wanted[end.name] = position
         self.legs.solve(local, root, matrices, goals)
         matrices = self._posed(local, root)
-        places = self.goals.hands([end for end, *_ in self.hands], frames, matrices)
-        for (end, limb, arm), place in zip(self.hands, places, strict=True):
+        positions = self.goals.hands([end for end, *_ in self.hands], frames, matrices)
+        for (end, limb, arm), position in zip(self.hands, positions, strict=True):
             if limb is not None:
-                limb.solve(frames, local, matrices, place, self.goals.rotation(end, frames, matrices))
-            arm.solve(local, matrices, place)
-            wanted[end.name] = place
+                limb.solve(frames, local, matrices, position, self.goals.rotation(end, frames, matrices))
+            arm.solve(local, matrices, position)
+            wanted[end.name] = position
         solution.rotations[:], solution.root_location[:] = self.legal(local), root
         matrices = self._posed(solution.rotations, root)
         for lift in self.lifts:
             lift.look(frames, matrices)
-        places = np.stack([wanted[effector.bone] for effector in self.effectors], axis=1)
-        self._measure(frames, solution, matrices, places)
+        positions = np.stack([wanted[effector.bone] for effector in self.effectors], axis=1)
+        self._measure(frames, solution, matrices, positions)
 
     def finish(self, frames: slice, solution: Solution) -> None:
         """Bend the toes up on some frames, when all are solved; write which joints are at their limits."""
@@ -208,15 +208,15 @@ class _Work:
         """
         bones = [self.skeleton.index(effector.bone) for effector in self.effectors]
         solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - wanted)
-        for place, pair in enumerate(self.pairs):
+        for index, pair in enumerate(self.pairs):
             bone = self.skeleton.index(pair.bone)
             own, asked = quaternion_from_matrix(matrices[:, bone, :3, :3]), self.transfer.turned(bone, frames)
             if bone in self.twisted:
                 # The angle between the directions of Y, ignoring twist.
                 w, x, y, z = product(conjugate(own), asked).T
-                self.turned_off[frames, place] = 2.0 * np.arctan2(np.hypot(x, z), np.hypot(w, y))
+                self.turned_off[frames, index] = 2.0 * np.arctan2(np.hypot(x, z), np.hypot(w, y))
             else:
-                self.turned_off[frames, place] = angle_between(own, asked)
+                self.turned_off[frames, index] = angle_between(own, asked)
         met = (solution.errors <= _MET * self.skeleton.size).all(axis=1)
         solution.status[:] = np.where(met, Status.SOLVED, Status.LIMITED)
 

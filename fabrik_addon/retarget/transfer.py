@@ -29,7 +29,7 @@ class Transfer:
         alignment: Alignment,
     ) -> None:
         self.skeleton, self.alignment, self.motion = skeleton, alignment, motion
-        places = {name: place for place, name in enumerate(motion.names)}
+        indices = {name: index for index, name in enumerate(motion.names)}
         rest = quaternion_from_matrix(skeleton.rest[:, :3, :3])
         from_carrier = [skeleton.rest_turn(bone) for bone in range(len(skeleton))]
         self._from_carrier = conjugate(quaternion_from_matrix(np.stack(from_carrier)))
@@ -42,13 +42,13 @@ class Transfer:
             self._shares[bone], self._pairs[bone] = pair.share, []
             for name in [pair.before, pair.source] if pair.before else [pair.source]:
                 theirs = product(alignment.turn, quaternion_from_matrix(source.bones[name].axes))
-                self._pairs[bone].append((places[name], product(conjugate(theirs), own)))
+                self._pairs[bone].append((indices[name], product(conjugate(theirs), own)))
         self.hips = skeleton.index(target.named("hips")[0])
         own_joints, joints = (body.named("thigh") or body.named("hips") for body in (target, source))
         hips = skeleton.rest[self.hips]
         middle = np.mean([target.bones[name].head for name in own_joints], axis=0)
         self._middle = hips[:3, :3].T @ (middle - hips[:3, 3])
-        self._joints: IntArray = np.array([places[name] for name in joints])
+        self._joints: IntArray = np.array([indices[name] for name in joints])
 
     def poses(self, frames: slice) -> tuple[FloatArray, FloatArray]:
         """(F, J, 4) local rotations and (F, 3) the root's head, armature space, on some frames."""
@@ -68,7 +68,7 @@ class Transfer:
                 local[:, bone] = IDENTITY
             world.append(turned)
         # The root is placed so that the hip joints coincide with the source's.
-        wanted = self.alignment.place(motion.heads[frames][:, self._joints].mean(axis=1))
+        wanted = self.alignment.to_rig(motion.heads[frames][:, self._joints].mean(axis=1))
         path = skeleton.path(self.hips)
         matrices = forward_kinematics(skeleton.part(path), local[:, path])[:, -1]
         reached = matrices[:, :3, 3] + matrices[:, :3, :3] @ self._middle
@@ -77,5 +77,5 @@ class Transfer:
     def turned(self, bone: int, frames: slice) -> FloatArray:
         """(F, 4) a bone's transferred rotation in armature space."""
         rotations, turn = self.motion.rotations, self.alignment.turn
-        ends = [product(product(turn, rotations[frames, place]), own) for place, own in self._pairs[bone]]
+        ends = [product(product(turn, rotations[frames, index]), own) for index, own in self._pairs[bone]]
         return ends[0] if len(ends) == 1 else slerp(ends[0], ends[1], np.full(len(ends[0]), self._shares[bone]))

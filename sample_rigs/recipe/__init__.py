@@ -1,1 +1,1 @@
-"""What the sample rigs and the sample walk are made of; `../build.py` writes the files."""
+"""The descriptions of the sample rigs and the sample walk; `../build.py` writes the files."""

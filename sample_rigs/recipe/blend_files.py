@@ -1,4 +1,4 @@
-"""From recipes to .blend files, with Blender."""
+"""Turn recipes into .blend files with Blender."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mathutils import Euler, Vector
 from .bones import Bone, FloatArray
 from .skin import Skin
 
-# What is of use with rigs: the others' layouts would make a file twice as large.
+# Workspaces that are useful with rigs. The layouts of the others would double the size of the file.
 WORKSPACES = ("Layout", "Animation")
 # Of the view: how it is turned, and how many times a rig's largest extent it is away. A viewport of 1500 × 900 pixels
 # then shows a person 700 pixels tall.
@@ -22,14 +22,14 @@ _AWAY = 1.5
 
 
 def start_file() -> None:
-    """An empty file with the factory's settings, in meters."""
+    """Start an empty file with factory settings, in meters."""
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     bpy.data.batch_remove([each for each in bpy.data.workspaces if each.name not in WORKSPACES])
     bpy.data.batch_remove([each for each in bpy.data.screens if each.name not in WORKSPACES])
 
 
 def frame(rig: bpy.types.Object) -> None:
-    """Let every viewport show the whole rig, from the front and a little from the side and above."""
+    """Show the whole rig in each viewport, from the front, slightly from the side and from above."""
     corners = [rig.matrix_world @ end for bone in rig.data.bones for end in (bone.head_local, bone.tail_local)]
     low, high = (Vector(map(pick, zip(*corners, strict=True))) for pick in (min, max))
     for screen in bpy.data.screens:
@@ -58,13 +58,13 @@ def show_text(name: str, content: str) -> None:
 
 
 def save_file(path: Path) -> None:
-    """Save compressed, without a backup of what was there."""
+    """Save compressed, without a backup of an older file."""
     bpy.context.preferences.filepaths.save_version = 0
     bpy.ops.wm.save_as_mainfile(filepath=str(path), compress=True, check_existing=False)
 
 
 def add_armature(bones: Iterable[Bone], name: str = "Rig") -> bpy.types.Object:
-    """An armature in Object mode with these bones, parents first, connected where one starts at its parent's tail."""
+    """An armature in Object mode with these bones, parents first, connected if they start at their parent's tail."""
     rig = bpy.data.objects.new(name, bpy.data.armatures.new(name))
     bpy.context.collection.objects.link(rig)
     bpy.context.view_layer.objects.active = rig
@@ -86,7 +86,7 @@ def _add_bone(armature: bpy.types.Armature, bone: Bone) -> None:
 
 
 def add_skin(skin: Skin, rig: bpy.types.Object, name: str = "Human") -> bpy.types.Object:
-    """The mesh, smooth, bound to the rig with vertex groups and an Armature modifier."""
+    """The smooth mesh, bound to the rig with vertex groups and an Armature modifier."""
     mesh = bpy.data.meshes.new(name)
     mesh.from_pydata(skin.points.tolist(), [], skin.quads.tolist())
     mesh.polygons.foreach_set("use_smooth", np.ones(len(skin.quads), dtype=bool))
@@ -108,12 +108,12 @@ def _add_group(person: bpy.types.Object, name: str, weights: FloatArray) -> None
 
 
 def _clay() -> bpy.types.Material:
-    """A warm, dull material, the same in the viewport and in pictures."""
+    """A warm, matte material that looks the same in the viewport and in renders."""
     material = bpy.data.materials.new("Clay")
-    colour = (0.62, 0.36, 0.24, 1.0)
-    material.diffuse_color = colour
+    color = (0.62, 0.36, 0.24, 1.0)
+    material.diffuse_color = color
     material.use_nodes = True
     shader = material.node_tree.nodes["Principled BSDF"]
-    shader.inputs["Base Color"].default_value = colour
+    shader.inputs["Base Color"].default_value = color
     shader.inputs["Roughness"].default_value = 0.6
     return material

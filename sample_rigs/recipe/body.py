@@ -13,8 +13,8 @@ import numpy as np
 from . import human
 from .bones import FloatArray, Point, other_side
 
-TRUNK_DEPTH = 0.70  # of its width
-BLEND = 0.035  # how far around a joint two parts melt together
+TRUNK_DEPTH = 0.70  # relative to its width
+BLEND = 0.035  # distance around a joint in which two parts blend
 _BONES = {bone.name: bone for bone in human.human_bones()}
 
 
@@ -28,7 +28,7 @@ class Part:
 
 
 def cone(start: Point, end: Point, start_radius: float, end_radius: float) -> Callable[[FloatArray], FloatArray]:
-    """Two balls and what lies between them."""
+    """Two balls and the space between them."""
     a, b = np.array(start), np.array(end)
     axis = b - a
     length = float(np.linalg.norm(axis))
@@ -144,13 +144,13 @@ def _to_the_left(points: FloatArray) -> FloatArray:
 
 
 def _melted(a: FloatArray, b: FloatArray, blend: float) -> FloatArray:
-    """The smaller of two distances, rounded where they are closer to each other than `blend`."""
+    """The smaller of two distances, smoothed if they differ by less than `blend`."""
     overlap = np.maximum(blend - np.abs(a - b), 0.0) / blend
     return np.minimum(a, b) - 0.25 * blend * overlap * overlap
 
 
 def nearest_bones(points: FloatArray) -> list[str]:
-    """The bone whose own part is nearest to each of the points (N, 3)."""
+    """For each of the points (N, 3), the bone with the nearest part."""
     folded = _to_the_left(points)
     best = np.argmin([part.distance(folded) for part in PARTS], axis=0)
     left = [PARTS[i].bone for i in best]

@@ -1,4 +1,4 @@
-"""A bone as the recipes write it down: two points and the direction of its local X axis."""
+"""Bones of the recipes: two points and the direction of the local X axis."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Bone:
     Attributes:
         name: the bone's name.
         parent: the parent's name, "" for the root.
-        head: where it starts.
-        tail: where it ends.
-        x_axis: about where its local X axis points; made square to the bone.
+        head: position of its head.
+        tail: position of its tail.
+        x_axis: approximate direction of its local X axis; made perpendicular to the bone.
     """
 
     name: str
@@ -46,9 +46,9 @@ class Bone:
         return np.stack([x, y, np.cross(x, y)], axis=1)
 
     def mirrored(self) -> Bone:
-        """The same bone on the other side of the plane x = 0, turned as Blender's Symmetrize turns it.
+        """The same bone on the other side of the plane x = 0, rotated as by Blender's Symmetrize.
 
-        Reflecting all three axes would leave a left-handed frame, so X points back: a positive turn about X
+        Reflecting all three axes would give a left-handed frame, so X is reversed: a positive rotation about X
         bends both elbows alike.
         """
         return replace(
@@ -62,7 +62,7 @@ class Bone:
 
 
 def other_side(name: str) -> str:
-    """Swap the ending .L and .R; a name without either stays."""
+    """Swap the suffixes .L and .R; other names stay the same."""
     if name.endswith(".L"):
         return name[:-1] + "R"
     return name[:-1] + "L" if name.endswith(".R") else name
@@ -76,7 +76,7 @@ def chain(names: Sequence[str], points: Sequence[Point], parent: str, x_axis: Po
 
 
 def with_mirror(bones: Sequence[Bone]) -> tuple[Bone, ...]:
-    """All bones, and behind them the mirrored copy of every left one."""
+    """All bones, followed by mirrored copies of all left ones."""
     return (*bones, *(bone.mirrored() for bone in bones if bone.name.endswith(".L")))
 
 

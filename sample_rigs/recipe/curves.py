@@ -1,4 +1,4 @@
-"""Smooth curves through a few keys, for movement that repeats every cycle."""
+"""Smooth curves through a few keys, for cyclic motion."""
 
 from __future__ import annotations
 

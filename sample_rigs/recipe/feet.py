@@ -1,8 +1,8 @@
-"""How one foot stands, rolls and swings during a walking cycle, facing -Y.
+"""The motion of one foot in a walking cycle: planted, rolling, swinging. The person faces -Y.
 
-A cycle starts when the heel touches the ground. The foot then rolls over three places that stay put: the heel until
-the sole is flat, the ball joint (the toes lie flat) until the toes rise, and the tip of the toes until it leaves the
-ground. Phases are shares of the cycle, 0 to 1. Pitch is toes up, in radians.
+A cycle starts when the heel touches the ground. The foot then rolls over three fixed points: the heel until the sole
+is flat, the ball joint until the toes rise, and the tip of the toes until it leaves the ground. Phases are shares of
+the cycle, 0 to 1. Pitch is toes up, in radians.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from .bones import FloatArray
 from .curves import bridge, monotone_cycle, smooth_cycle
 from .rotations import about, turned
 
-FLAT = (0.11, 0.32)  # the sole lies on the ground
-TOE_RISE = 0.53  # the toes begin to roll over their tip
+FLAT = (0.11, 0.32)  # the sole is flat on the ground
+TOE_RISE = 0.53  # the toes start to roll over their tip
 TOE_OFF = 0.62
 TOES_RELAXED = 0.74
 TOE_ROLL = np.radians(30.0)
 
-# Points of a flat foot, meters from the place on the ground below its ankle.
+# Points of a flat foot, in meters from the point on the ground below its ankle.
 _BONES = {bone.name: bone for bone in human.human_bones()}
 _UNDER_ANKLE = np.array(_BONES["foot.L"].head) * (1.0, 1.0, 0.0)
 ANKLE = np.array(_BONES["foot.L"].head) - _UNDER_ANKLE

@@ -2,16 +2,16 @@
 
 Segment lengths follow the usual shares of stature (Drillis and Contini): shank and thigh about a quarter each,
 upper arm 0.17, forearm 0.15, foot 0.15, biacromial breadth 0.23. The arms hang 40 degrees below horizontal;
-elbows and knees are bent by 5 degrees the way they bend in life, so an IK solver sees which way that is.
+elbows and knees are bent by 5 degrees in their natural direction, so that an IK solver bends them this way.
 
-Local axes, set on purpose:
+Local axes:
 
 * Y runs along the bone.
-* X is the hinge axis of elbows and knees: a positive turn about X bends them. Both bones beside a hinge have the
-  same X at rest, so a pure bend turns about X alone.
-* Spine, neck and head have X to the person's left: a positive turn about X leans forward.
-* The right side mirrors the left as Blender's Symmetrize does (`Bone.mirrored`): a turn about X is the same movement on
-  both sides, a turn about Y or Z the opposite one.
+* X is the hinge axis of elbows and knees: a positive rotation about X bends them. Both bones of a hinge have the same X
+  at rest, so a pure bend is a rotation about X only.
+* Spine, neck and head have X to the person's left: a positive rotation about X bends forward.
+* The right side mirrors the left as Blender's Symmetrize does (`Bone.mirrored`): a rotation about X is the same
+  movement on both sides, a rotation about Y or Z the opposite one.
 """
 
 from __future__ import annotations

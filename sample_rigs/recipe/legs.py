@@ -1,4 +1,4 @@
-"""From feet that stay where they stand to the turns of thigh, shin, foot and toe."""
+"""Rotations of thigh, shin, foot and toe from planted feet."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .rotations import about, turned, unit
 from .trunk import FIRST_PHASE, START, STRIDE
 
 CROSSING = 0.235  # share of the cycle after heel strike at which the pelvis passes over the foot's ankle
-ANKLE_X = 0.060  # from the line of walking
+ANKLE_X = 0.060  # distance from the line of walking
 TOE_OUT = np.radians(6.0)
 STRIKE_SPEED = 0.1  # share of the speed, relative to the free leg, that the foot has lost when it strikes
-CLEARANCE = 0.010  # meters by which the heel is held clear of the ground before it strikes
-_TICK = 1e-4  # of a cycle, for speeds by difference
+CLEARANCE = 0.010  # meters that the heel stays above the ground before it strikes
+_TICK = 1e-4  # share of a cycle, for speeds by finite differences
 
 HipPath = Callable[[FloatArray], FloatArray]
 
 
 class Leg(NamedTuple):
-    """One leg (F, 3, 3): the axes of thigh and shin as columns, and how foot and toe have turned since rest."""
+    """One leg: the axes of thigh and shin as columns (F, 3, 3), and the rotations of foot and toe from rest."""
 
     thigh: FloatArray
     shin: FloatArray
@@ -67,7 +67,7 @@ def two_bones(hip: FloatArray, ankle: FloatArray, facing: FloatArray) -> tuple[F
 
 
 def _corner(near: float, span: FloatArray, far: float) -> FloatArray:
-    """The triangle's angle between the sides `near` and `span`, opposite `far`."""
+    """The angle of a triangle between the sides `near` and `span`, opposite `far`."""
     return np.arccos(np.clip((near**2 + span**2 - far**2) / (2.0 * near * span), -1.0, 1.0))
 
 
@@ -76,19 +76,19 @@ def _axes(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def ankle_path(phase: FloatArray, sign: float, hip: HipPath) -> FloatArray:
-    """Where the ankle is (F, 3): on its footprint, or on the way from one to the next."""
+    """Position of the ankle (F, 3): above its footprint, or on the path to the next one."""
     cycle = np.floor(phase)
     u = np.clip((phase - cycle - feet.TOE_OFF) / (1.0 - feet.TOE_OFF), 0.0, 1.0)
     start, start_speed = _stray(cycle + feet.TOE_OFF - _TICK, cycle, sign, hip)
     end, end_speed = _stray(cycle + 1.0, cycle + 1.0, sign, hip)
     swing = bridge(u[:, None], start, end, start_speed, STRIKE_SPEED * end_speed) + _free_ankle(phase, sign, hip)
-    swing[:, 2] += CLEARANCE * u**3 * (1.0 - u) * 256.0 / 27.0  # most at three quarters of the swing
+    swing[:, 2] += CLEARANCE * u**3 * (1.0 - u) * 256.0 / 27.0  # the maximum is at three quarters of the swing
     standing = _standing_ankle(phase, cycle, sign)
     return np.where((phase - cycle < feet.TOE_OFF)[:, None], standing, swing)
 
 
 def _stray(phase: FloatArray, cycle: FloatArray, sign: float, hip: HipPath) -> tuple[FloatArray, FloatArray]:
-    """How far the standing ankle is from where normal gait would have it (F, 3), and how fast that grows per swing."""
+    """The offset of the planted ankle from normal gait (F, 3), and its growth per swing."""
     now = _standing_ankle(phase, cycle, sign) - _free_ankle(phase, sign, hip)
     later = _standing_ankle(phase + _TICK, cycle, sign) - _free_ankle(phase + _TICK, sign, hip)
     return now, (later - now) / _TICK * (1.0 - feet.TOE_OFF)
@@ -103,7 +103,7 @@ def _standing_ankle(phase: FloatArray, cycle: FloatArray, sign: float) -> FloatA
 
 
 def _free_ankle(phase: FloatArray, sign: float, hip: HipPath) -> FloatArray:
-    """The ankle (F, 3) that normal gait's leg angles would give, above the line the foot walks on."""
+    """The ankle (F, 3) with the leg angles of normal gait, above the foot's line of walking."""
     ankle = hip(phase) + feet.normal_leg(np.mod(phase, 1.0))
     ankle[:, 0] = sign * ANKLE_X
     return ankle

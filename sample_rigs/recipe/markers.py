@@ -1,4 +1,4 @@
-"""The markers on the person's skin, and the recording of the walk that is made of them: `walk.trc`, `walk_map.json`.
+"""The markers on the person's skin, and the recording of the walk with them: `walk.trc`, `walk_map.json`.
 
 Markers have the names of the usual full-body set. A recording has noise, gaps where cameras lost sight of a marker, one
 marker that is hidden for half a second and a wrist whose two markers are hidden together.
@@ -19,7 +19,7 @@ from .bones import FloatArray, Point, other_side
 
 RATE = 100.0  # Hz
 NOISE = 0.0015  # meters, standard deviation along each axis
-BALL_RADIUS = 0.007  # a marker's middle is this far above the skin
+BALL_RADIUS = 0.007  # distance of a marker's center from the skin
 GAP_SHARE = 0.03
 GAP_FRAMES = (3, 25)
 HIDDEN = (("LTHI", 1.20, 0.50), ("RWRA", 2.10, 0.30), ("RWRB", 2.10, 0.30))  # marker, from, for how long, seconds
@@ -30,7 +30,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Marker:
-    """A marker and the point of its bone that it sticks to, in meters in the bone's rest frame."""
+    """A marker and its point on the bone, in meters in the bone's rest frame."""
 
     name: str
     bone: str
@@ -39,7 +39,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class _Site:
-    """Where to stick a left or middle marker: from inside the body outward along a direction, in armature space."""
+    """Position of a left or middle marker: from inside the body along a direction to the skin, in armature space."""
 
     marker: str
     bone: str
@@ -47,7 +47,7 @@ class _Site:
     outward: Point
 
 
-_OUT_OF_ARM: Point = (0.64, 0.0, 0.77)  # away from the body, square to the hanging arm
+_OUT_OF_ARM: Point = (0.64, 0.0, 0.77)  # away from the body, perpendicular to the hanging arm
 
 _SITES = (
     _Site("LFHD", "head", (0.0, 0.0, 1.690), (0.60, -0.80, 0.0)),
@@ -78,7 +78,7 @@ _SITES = (
 
 @cache
 def markers() -> tuple[Marker, ...]:
-    """All markers, each left one followed by its right one."""
+    """All markers; each left one is followed by the right one."""
     result = []
     for site in _SITES:
         left = Marker(site.marker, site.bone, _offset(site))
@@ -90,38 +90,38 @@ def markers() -> tuple[Marker, ...]:
 
 
 def _offset(site: _Site) -> tuple[float, float, float]:
-    """Where the marker sits, in its bone's rest frame, to a tenth of a millimeter."""
+    """Position of the marker in its bone's rest frame, rounded to 0.1 mm."""
     direction = np.array(site.outward) / np.linalg.norm(site.outward)
     depths = np.arange(0.0, 0.25, 0.0005)
     outside = skin_distance(np.add(site.inside, np.multiply.outer(depths, direction))) > 0.0
     place = np.array(site.inside) + (depths[np.argmax(outside)] + BALL_RADIUS) * direction
     bone = walk.bones()[site.bone]
-    x, y, z = ((bone.rotation.T @ (place - bone.head)).round(4) + 0.0).tolist()  # no minus zero
+    x, y, z = ((bone.rotation.T @ (place - bone.head)).round(4) + 0.0).tolist()  # adding zero removes the sign of zero
     return (x, y, z)
 
 
 def recording_times() -> FloatArray:
-    """When the cameras look (F,), seconds."""
+    """Times of the samples (F,), seconds."""
     return np.arange(round(trunk.DURATION * RATE) + 1) / RATE
 
 
 def true_positions() -> FloatArray:
-    """Where the markers are (F, M, 3), meters, Z up."""
+    """Positions of the markers (F, M, 3), meters, Z up."""
     motion = walk.walk_motion(recording_times())
     return np.stack([motion.point(marker.bone, np.array(marker.offset)) for marker in markers()], axis=1)
 
 
 def recording() -> FloatArray:
-    """What the cameras see (F, M, 3), meters, Z up, NaN where they do not. The same every time."""
+    """The recorded positions (F, M, 3), meters, Z up, NaN for hidden markers. The same in each run."""
     positions = true_positions()
-    chance = np.random.RandomState(_SEED)  # its numbers are the same in every version of numpy
+    chance = np.random.RandomState(_SEED)  # gives the same numbers in every version of numpy
     positions += chance.normal(0.0, NOISE, positions.shape)
     positions[_unseen(positions.shape[:2], chance)] = np.nan
     return positions
 
 
 def _unseen(shape: tuple[int, int], chance: np.random.RandomState) -> Mask:
-    """Which samples (F, M) are missing: what is hidden on purpose, then gaps here and there up to their share."""
+    """The missing samples (F, M): those hidden on purpose, and random gaps up to their share."""
     unseen = np.zeros(shape, dtype=bool)
     names = [marker.name for marker in markers()]
     for name, start, duration in HIDDEN:
@@ -134,7 +134,7 @@ def _unseen(shape: tuple[int, int], chance: np.random.RandomState) -> Mask:
 
 
 def trc_text(positions: FloatArray, name: str) -> str:
-    """A TRC file, millimeters and Y up as most are, of positions (F, M, 3) in meters and Z up."""
+    """A TRC file of positions (F, M, 3) in meters with Z up; like most, the file has millimeters and Y up."""
     names = [marker.name for marker in markers()]
     frames, count = positions.shape[:2]
     y_up = 1000.0 * np.stack([positions[..., 0], positions[..., 2], -positions[..., 1]], axis=-1)

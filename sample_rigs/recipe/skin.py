@@ -11,7 +11,7 @@ from .bones import FloatArray
 from .human import human_bones
 from .surface import IntArray, edges_of, graded, settled, spread, surface_net
 
-_WEIGHT_ROUNDS = 14  # how often weights are averaged with their neighbours: joints bend over some 4 cm to either side
+_WEIGHT_ROUNDS = 14  # how often weights are averaged with their neighbors: joints bend over some 4 cm to either side
 _INFLUENCES = 4
 _LEAST_WEIGHT = 0.02
 _POINT_STEP = 2.0**-14  # meters; coarse numbers compress well

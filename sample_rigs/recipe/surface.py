@@ -68,7 +68,7 @@ def gradient(distance: Distance, points: FloatArray) -> FloatArray:
 
 
 def settled(distance: Distance, points: FloatArray, edges: IntArray, rounds: int) -> FloatArray:
-    """Points (V, 3) spread evenly along the surface: moved toward their neighbours' middle, then put back on it."""
+    """Points (V, 3) spread evenly along the surface: moved toward their neighbors' middle, then put back on it."""
     for _ in range(rounds):
         middle = spread(points, edges)
         normal = gradient(distance, points)
@@ -81,7 +81,7 @@ def settled(distance: Distance, points: FloatArray, edges: IntArray, rounds: int
 
 
 def spread(values: FloatArray, edges: IntArray) -> FloatArray:
-    """Each vertex' neighbours' mean of values (V, N), over edges (E, 2)."""
+    """Each vertex' neighbors' mean of values (V, N), over edges (E, 2)."""
     sums, counts = np.zeros_like(values), np.zeros(len(values))
     for here, there in (edges.T, edges.T[::-1]):
         np.add.at(sums, here, values[there])

@@ -9,9 +9,8 @@ from support import limited, scenes
 from support.layouts import drawn
 
 import fabrik_addon
-from fabrik_addon.blender.settings.in_use import seen
+from fabrik_addon.blender.settings.in_use import keep_overrides, seen
 from fabrik_addon.blender.settings.limit_properties import read_settings, write_settings
-from fabrik_addon.blender.settings.overrides import keep_overrides
 from fabrik_addon.blender.settings.why_not import rig_at_hand, why_no_bake, why_no_mapped, why_no_solve
 from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.overlays import handlers as drawing

@@ -290,7 +290,7 @@ def test_forward_kinematics(arguments):
         (SkeletonError, {"skeleton": "x"}),
     ],
 )
-def test_what_is_of_another_type_is_refused(error, arguments):
+def test_values_of_another_type_are_refused(error, arguments):
     usable = {"skeleton": CHAIN, "effectors": [Effector("b2")], "targets": TARGETS[:1]}
     with pytest.raises(error) as caught:
         solve(**{**usable, **arguments})
@@ -325,7 +325,7 @@ def test_what_is_of_another_type_is_refused(error, arguments):
         (TargetError, lambda: Solver(CHAIN, [Effector("b2")]).solve(TARGETS[:1], prior=NO_TURNS)),
     ],
 )
-def test_nothing_is_made_of_values_of_another_type(error, make):
+def test_objects_with_values_of_another_type_are_refused(error, make):
     with pytest.raises(error) as caught:
         make()
     assert is_one_sentence(str(caught.value))
@@ -353,6 +353,6 @@ def test_numbers_of_numpy_are_numbers():
     assert other.lengths == pytest.approx(plain.lengths)
 
 
-def test_no_frames_are_no_trouble_whatever_comes_with_them():
+def test_zero_frames_are_accepted_with_any_other_arguments():
     solution = Solver(**USABLE[Solver]).solve(**{**USABLE[Solver.solve], "targets": np.empty((0, 2, 3))})
     assert solution.rotations.shape == (0, 3, 4)

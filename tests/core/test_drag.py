@@ -83,14 +83,14 @@ def turns(found):
 
 
 @pytest.mark.parametrize("shift", [(-0.5, -0.4, 0.0), (0.0, 0.1, 0.6), (-0.6, -0.35, -0.7)])
-def test_in_reach_it_is_exact_and_flows(shift):
+def test_within_reach_drags_are_exact_and_smooth(shift):
     solver, rest, points = person()
     found = lead(solver, rest, points, straight(np.array(shift)))
     assert max(each.errors.max() for each in found) < 1e-5
     assert turns(found).max() < 8.0
 
 
-def test_at_once_it_comes_in_one_go_to_where_it_settles_otherwise():
+def test_a_single_step_settles_in_the_same_pose_as_many():
     """A hand that jumps by half a meter is there after one solve, in the pose that many small moves lead to."""
     shift = np.array((-0.5, -0.6, 0.1))
     solver, rest, points = person()
@@ -104,14 +104,14 @@ def test_at_once_it_comes_in_one_go_to_where_it_settles_otherwise():
     assert np.degrees(angle_between(found.rotations, slowly.rotations).max()) < 3.0
 
 
-def test_there_and_back_is_where_it_began():
+def test_a_drag_there_and_back_ends_where_it_began():
     solver, rest, points = person()
     out = straight(np.array((-0.5, -0.4, -0.5)))
     last = lead(solver, rest, points, np.concatenate([out, out[-2::-1], np.zeros((3, 3))]))[-1]
     assert np.degrees(angle_between(last.rotations, rest).max()) < 0.1
 
 
-def test_out_of_reach_the_feet_stay_and_the_body_is_calm():
+def test_out_of_reach_feet_stay_and_the_body_does_not_jerk():
     """Half a meter too far, then on by single centimeters: the first goals are met, and the body moves little."""
     solver, rest, points = person()
     found = lead(solver, rest, points, straight(np.array((1.5, -1.0, 0.3))))
@@ -128,7 +128,7 @@ def farthest_steps(solver, found):
     return np.linalg.norm(np.diff(both, axis=0), axis=2).max(axis=1)
 
 
-def test_eased_no_bone_runs_ahead_of_what_leads_it_and_it_comes_to_the_same():
+def test_eased_no_bone_runs_ahead_of_its_target_and_the_end_is_the_same():
     """When a hand is led out of reach, a nearly stretched body moves farther than the hand."""
     way, found = straight(np.array((0.3, -1.5, 0.3))), {}
     for eased in (False, True):
@@ -140,7 +140,7 @@ def test_eased_no_bone_runs_ahead_of_what_leads_it_and_it_comes_to_the_same():
     assert found[True][-1].errors == pytest.approx(found[False][-1].errors, abs=1e-3)
 
 
-def test_the_nearest_is_where_it_settles():
+def test_it_settles_in_the_nearest_pose():
     """The hand of a stretched body is on the line to a far target; no small rotation of a joint brings it nearer."""
     solver, rest, points = person()
     far = np.concatenate([straight(np.array((1.5, -1.0, 0.3))), np.tile([[1.5, -1.0, 0.3]], (8, 1))])
@@ -157,7 +157,7 @@ def test_the_nearest_is_where_it_settles():
         assert other.errors[HAND] > error - 2e-3
 
 
-def test_a_near_reach_is_made_by_the_arm():
+def test_only_the_arm_moves_for_a_near_target():
     """The arm is light: the hips do not move; with the smallest rotations the body would fall from the ankles."""
     solver, rest, points = person()
     pose = lead(solver, rest, points, straight(np.array((-0.3, -0.3, 0.1))))[-1]
@@ -173,7 +173,7 @@ def test_limits_hold():
     assert (2.0 * np.arctan2(pose.rotations[shins, 1], pose.rotations[shins, 0]) > -0.1 - 1e-9).all()
 
 
-def test_what_is_stiff_turns_less_and_what_is_quite_stiff_not_at_all():
+def test_stiff_bones_rotate_less_and_rigid_ones_not_at_all():
     way, turned = straight(np.array((-0.5, -0.6, 0.0))), []
     for factor in (1.0, 100.0, np.inf):
         solver, rest, points = person({"spine": factor})
@@ -184,7 +184,7 @@ def test_what_is_stiff_turns_less_and_what_is_quite_stiff_not_at_all():
     assert turned[2] == 0.0
 
 
-def test_what_bends_hard_turns_less():
+def test_bones_with_stiff_joints_rotate_less():
     """A stiff bone has the same mass, but rotating it costs more."""
     way, turned = straight(np.array((-0.5, -0.6, 0.0))), []
     for factor in (1.0, 30.0):
@@ -204,7 +204,7 @@ def test_what_bends_hard_turns_less():
 
 
 @pytest.mark.parametrize("shift", [(0.0, 0.15, 0.0), (0.0, -0.15, 0.0), (0.15, 0.0, 0.0)])
-def test_a_leg_that_is_led_away_bends_at_ease(shift):
+def test_a_dragged_leg_bends_like_a_relaxed_one(shift):
     """In proportion to its target's movement, and not at all at the start."""
     bones, bent = skeleton(), []
     eased = np.array([1.5 * name.startswith("shin") for name in bones.names])
@@ -222,7 +222,7 @@ def test_a_leg_that_is_led_away_bends_at_ease(shift):
     assert bent[1] > bent[0] + 10.0
 
 
-def test_a_straight_limb_is_met_and_comes_back():
+def test_a_limb_is_dragged_straight_and_back():
     """A nearly straight arm points at its goal, where the Jacobian shows no way to shorten it."""
     solver, rest, points = person()
     arm = points[HAND] - solver.skeleton.rest[solver.skeleton.index("upper_arm.L"), :3, 3]
@@ -232,7 +232,7 @@ def test_a_straight_limb_is_met_and_comes_back():
     assert np.degrees(angle_between(found[-1].rotations, rest).max()) < 0.1
 
 
-def test_left_and_right_are_alike():
+def test_left_and_right_give_mirrored_poses():
     """The right hand on the mirrored path: the joints are mirrored."""
     shift = np.array((-0.4, -0.5, -0.3))
     solver, rest, points = person()
@@ -259,7 +259,7 @@ def test_a_hand_does_not_go_through_the_floor():
     assert heights[-1] == pytest.approx(0.4, abs=5e-3)
 
 
-def test_balance_keeps_the_centre_of_mass_over_the_feet_as_far_as_goals_allow():
+def test_balance_keeps_the_center_of_mass_over_the_feet_as_far_as_goals_allow():
     """A far reach to the front takes the centre of mass past the toes; with a support it stays over them, goal met."""
     corners = np.array([(-0.15, -0.05, 0.0), (0.15, -0.05, 0.0), (0.15, 0.1, 0.0), (-0.15, 0.1, 0.0)])
     way, ahead = straight(np.array((-0.5, -0.8, -0.3))), []
@@ -273,7 +273,7 @@ def test_balance_keeps_the_centre_of_mass_over_the_feet_as_far_as_goals_allow():
 
 
 @pytest.mark.parametrize("shift", [(1.5, -1.0, 0.3), (-0.5, -2.2, 0.0)])
-def test_balance_gives_way_before_a_goal_does(shift):
+def test_balance_is_lost_before_a_goal_is_missed(shift):
     """Out of reach the hand gets as near as without balance."""
     corners, errors = np.array([(-0.15, -0.05, 0.0), (0.15, -0.05, 0.0), (0.15, 0.1, 0.0), (-0.15, 0.1, 0.0)]), []
     for support in (None, Support(corners, (0.0, 0.0, 1.0))):
@@ -283,7 +283,7 @@ def test_balance_gives_way_before_a_goal_does(shift):
     assert errors[1] < errors[0] + 5e-3
 
 
-def test_who_bends_down_brings_the_hips_back():
+def test_hips_move_back_as_the_body_bends_down():
     """The support is wide enough for a hand before the feet, yet the centre of mass stays nearer to its middle."""
     corners = np.array([(-0.3, -0.5, 0.0), (0.3, -0.5, 0.0), (0.3, 0.3, 0.0), (-0.3, 0.3, 0.0)])
     way, hips, middle = straight(np.array((-0.4, -0.6, -0.9))), [], []
@@ -314,7 +314,7 @@ def test_the_pose_does_not_depend_on_the_path_to_the_goal(shift):
         assert np.degrees(angle_between(other.rotations, found[0].rotations).max()) < 0.1
 
 
-def test_a_goal_out_of_reach_takes_no_other_off_its_target():
+def test_a_goal_out_of_reach_moves_no_other_off_its_target():
     """Two hands of the same priority: one is pulled far out of reach, the other stays at its target."""
     bones = skeleton()
     masses = Masses(np.array(WEIGHTS) / sum(WEIGHTS), np.full(len(bones), 0.5), np.ones(len(bones)))
@@ -327,7 +327,7 @@ def test_a_goal_out_of_reach_takes_no_other_off_its_target():
     assert found.errors[1:].max() < 1e-4
 
 
-def test_a_lock_holds_and_other_joints_make_up_for_it():
+def test_a_lock_holds_and_other_joints_compensate():
     """The spine may rotate about one axis alone; the hand still reaches its target."""
     bones = skeleton()
     spine = bones.index("spine")
@@ -381,7 +381,7 @@ class TestHolding:
         masses = Masses(np.array(WEIGHTS) / sum(WEIGHTS), np.full(len(bones), 0.5), np.ones(len(bones)))
         return DragSolver(bones, [Effector("forearm.L")], masses, **options)
 
-    def test_nothing_holds_what_is_in_reach(self):
+    def test_no_constraint_blocks_targets_within_reach(self):
         blocking, error = self.held((0.1, -0.2, 0.1))
         assert error < 1e-4
         assert blocking() is None
@@ -392,7 +392,7 @@ class TestHolding:
         assert blocking().kind == "GOAL"
         assert blocking().bone in {"shin.L", "shin.R"}
 
-    def test_without_a_limit_that_holds_it_the_hand_gets_nearer(self):
+    def test_without_the_blocking_limit_the_hand_gets_nearer(self):
         limits = {"spine": Ball(0.05), "upper_arm.L": Ball(0.1), "forearm.L": Hinge("X", -0.05, 0.05)}
         solver = self.arm(limits=limits, still=["hips"])
         error = solver.solve([[0.3, -0.4, 1.4]], settled=True).errors[0]

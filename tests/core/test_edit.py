@@ -60,7 +60,7 @@ def no_turns(solver):
     return np.full(solver.own_rotations.shape, np.nan)
 
 
-def test_goals_that_stay_leave_every_pose_as_it_is():
+def test_unchanged_goals_change_no_pose():
     rotations, roots = take()
     effectors = [Effector("hand.R", priority=1), Effector("foot.L")]
     solver = EditSolver(model_of(effectors, free_root=True), rotations, roots)
@@ -70,7 +70,7 @@ def test_goals_that_stay_leave_every_pose_as_it_is():
 
 
 @pytest.mark.parametrize("limits", [{}, LIMITS], ids=["free", "limited"])
-def test_a_hand_goes_along_its_new_path_and_feet_stay(limits):
+def test_a_hand_follows_its_new_path_and_feet_stay(limits):
     rotations, roots = take()
     rotations = legal(rotations, limits)
     feet = [Effector(foot, (0, 0, 0), rotation_weight=1.0) for foot in FEET]
@@ -96,7 +96,7 @@ def test_a_hand_goes_along_its_new_path_and_feet_stay(limits):
     assert rough < 1.5 * was
 
 
-def test_only_what_may_turn_does():
+def test_only_bones_that_may_rotate_do():
     rotations, roots = take()
     solver = EditSolver(model_of([Effector("hand.R")], turning=("upper_arm.R", "forearm.R")), rotations, roots)
     targets = solver.own_points + np.array((0.0, 0.0, 0.03))
@@ -106,7 +106,7 @@ def test_only_what_may_turn_does():
     assert found.errors.max() < 1e-5
 
 
-def test_what_is_out_of_reach_moves_nothing_that_is_held():
+def test_targets_out_of_reach_do_not_move_held_points():
     rotations, roots = take()
     effectors = [Effector("hand.R", priority=1), *(Effector(foot, (0, 0, 0)) for foot in FEET)]
     solver = EditSolver(model_of(effectors, free_root=True), rotations, roots)
@@ -130,7 +130,7 @@ def test_a_bone_that_does_not_inherit_rotation():
     assert np.abs((posed[:, 2] @ (0.0, 1.0, 0.0, 1.0))[:, :3] - targets[:, 0]).max() < 1e-5
 
 
-def test_a_frame_that_went_another_way_is_brought_back():
+def test_a_frame_that_bends_another_way_is_smoothed():
     rotations, roots = take()
     solver = EditSolver(model_of([Effector("hand.R", priority=1)]), rotations, roots)
     targets = solver.own_points.copy()
@@ -144,7 +144,7 @@ def test_a_frame_that_went_another_way_is_brought_back():
     assert np.abs(calm.rotations - rotations)[[0, -1]].max() < 1e-9
 
 
-def test_a_limb_that_becomes_straight_makes_no_jerk():
+def test_a_limb_that_becomes_straight_does_not_jerk():
     """A target moves out of an arm's reach and back; without caps the arm's speed changes by 15 degrees a frame."""
     skeleton = Skeleton(["upper", "lower"], [-1, 0], straight_chain(2), np.ones(2))
     bend = np.array([(np.cos(0.4), np.sin(0.4), 0.0, 0.0), (np.cos(-0.8), np.sin(-0.8), 0.0, 0.0)])
@@ -163,7 +163,7 @@ def test_a_limb_that_becomes_straight_makes_no_jerk():
 
 
 @pytest.mark.parametrize("angle", [0.5, 2.0])
-def test_a_root_that_nothing_holds_goes_as_far_as_it_is_asked_to(angle):
+def test_a_free_root_moves_all_the_way_to_its_target(angle):
     rotations, roots = take()
     root = Effector(walker.skeleton().names[0], (0.0, 0.0, 0.0), rotation_weight=1.0, priority=1)
     solver = EditSolver(model_of([root], free_root=True), rotations, roots)
@@ -223,7 +223,7 @@ def test_the_heavier_of_two_goals_that_contradict_each_other_is_met():
         assert np.abs(light - 0.1).max() < 1e-3
 
 
-def test_over_time_a_hand_is_held_and_other_frames_lead_to_it():
+def test_a_change_over_time_holds_a_hand_and_fades_on_other_frames():
     """The path of the hand has no corner where the hold begins and ends, and hips hardly move."""
     rotations, roots = take()
     count, hand = len(rotations), Effector("hand.R")

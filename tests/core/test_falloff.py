@@ -6,7 +6,7 @@ import pytest
 from fabrik_addon.core.falloff import falloff
 
 
-def test_all_of_it_here_nothing_from_the_ends_on():
+def test_the_share_is_one_at_the_frame_and_zero_beyond_the_ends():
     frames = np.arange(0.0, 101.0)
     shares = falloff(frames, 40.0, 40.0, 10.0, 30.0)
     assert shares[40] == 1.0
@@ -29,11 +29,11 @@ def test_it_has_the_least_jerks_acceleration():
     assert np.abs(acceleration).max() == pytest.approx(10.0 / np.sqrt(3.0), rel=1e-3)
 
 
-def test_a_span_that_ends_here_is_this_frame_only():
+def test_a_span_of_one_frame_changes_only_that_frame():
     assert falloff(np.array([4.0, 5.0, 6.0]), 5.0, 5.0, 0.0, 0.0).tolist() == [0.0, 1.0, 0.0]
 
 
-def test_all_of_it_from_the_first_frame_to_the_last():
+def test_the_share_is_one_from_the_first_frame_to_the_last():
     shares = falloff(np.arange(0.0, 101.0), 40.0, 60.0, 10.0, 30.0)
     assert (shares[40:61] == 1.0).all()
     assert shares[30] == shares[90] == 0.0

@@ -42,26 +42,26 @@ def solve_reachable(family, effectors, *, turning=False):
 
 
 @pytest.mark.parametrize("hinges", [4, 5])
-def test_a_robot_with_fewer_hinges_than_numbers_asked_for_is_not_left_in_a_fold(hinges):
+def test_a_robot_with_fewer_hinges_than_target_numbers_does_not_stay_folded(hinges):
     """A position and a rotation are six numbers: the error may be due to targets, but here it is due to the start."""
     family = robot(hinges)
     effectors = [Effector(family.skeleton.names[-1], rotation_weight=1.0)]
     assert (solve_reachable(family, effectors, turning=True).status == Status.SOLVED).mean() >= 0.99
 
 
-def test_two_places_asked_of_five_hinges_are_met():
+def test_two_positions_for_five_hinges_are_met():
     family = robot(5)
     names = family.skeleton.names
     assert (solve_reachable(family, [Effector(names[2]), Effector(names[4])]).status == Status.SOLVED).all()
 
 
-def test_a_person_is_met_by_more_exact_points_than_joints_have_freedoms():
+def test_more_exact_points_than_degrees_of_freedom_are_met():
     family = FAMILIES["human, 5 goals"]
     effectors = [Effector(name) for name in family.skeleton.names]
     assert (solve_reachable(family, effectors).status == Status.SOLVED).all()
 
 
-def test_bones_that_ride_along_are_brought_into_their_limits_by_one_pose_as_by_many():
+def test_bones_without_effectors_are_clamped_in_one_pose_as_in_many():
     skeleton = from_joints(
         [("a", -1, (0, 0, 0), (0, 1, 0)), ("b", 0, (0, 1, 0), (0, 2, 0)), ("c", 1, (0, 2, 0), (0, 3, 0))]
     )
@@ -72,7 +72,7 @@ def test_bones_that_ride_along_are_brought_into_their_limits_by_one_pose_as_by_m
     assert one.rotations[2] == pytest.approx(many.rotations[0, 2], abs=1e-6)
 
 
-def test_a_bend_target_where_there_is_no_limb_changes_nothing():
+def test_a_bend_target_without_a_limb_changes_nothing():
     skeleton = straight_chain(1, 0.5)
     target, toward = np.array([[0.3, 0.4, 0.0]]), np.array([[1.0, 0.0, 0.0]])
     bent = solve(skeleton, [Effector("b0")], target, bend_targets=toward)
@@ -80,7 +80,7 @@ def test_a_bend_target_where_there_is_no_limb_changes_nothing():
     assert bent.tails == pytest.approx(solve(skeleton, [Effector("b0")], target).tails, abs=1e-6)
 
 
-def test_the_error_of_a_target_that_counts_nothing_is_told():
+def test_the_error_of_a_target_without_weight_is_reported():
     skeleton = chain((0.3, 0.3))
     names = skeleton.names
     targets = np.array([[0.1, 0.45, 0.1], [5.0, 0.0, 0.0]])
@@ -90,7 +90,7 @@ def test_the_error_of_a_target_that_counts_nothing_is_told():
     assert solution.errors[1] > 4.0
 
 
-def test_a_rotation_of_a_root_without_length_is_met_or_told():
+def test_a_rotation_of_a_root_without_length_is_met_or_reported():
     skeleton = from_joints([("a", -1, (0, 0, 0), (0, 0, 0)), ("b", 0, (0, 0, 0), (0, 1, 0))])
     turn = np.array([[np.cos(np.pi / 3), np.sin(np.pi / 3), 0.0, 0.0]])
     for limits in ({}, {"a": hinge("X", -10, 10)}):
@@ -116,7 +116,7 @@ def test_far_from_the_origin_one_pose_is_as_exact_as_near_it(root):
         assert solution.heads == pytest.approx(heads, abs=1e-9)
 
 
-def test_solving_again_from_the_answer_leaves_the_pose():
+def test_solving_again_from_the_solution_keeps_the_pose():
     family = FAMILIES["human, 5 goals"]
     targets = family.targets(np.random.default_rng(8), 30)
     first = solve(family.skeleton, family.effectors, targets, limits=family.limits)

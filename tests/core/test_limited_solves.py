@@ -56,7 +56,7 @@ def reachable_and_not(tree, rng):
 
 @given(tree=limited_trees(), seed=st.integers(0, 2**32 - 1), free=st.booleans())
 @settings(max_examples=40)
-def test_whatever_is_asked_the_limits_hold_and_the_status_is_true(tree, seed, free):
+def test_limits_hold_and_the_status_is_true_for_any_targets(tree, seed, free):
     skeleton, limits, effectors = tree
     rng = np.random.default_rng(seed)
     targets = reachable_and_not(tree, rng)
@@ -123,7 +123,7 @@ def reach(skeleton, effector):
     return far, max(far, skeleton.lengths[0])
 
 
-def test_only_limits_in_the_way_is_said_with_the_bones_that_bind():
+def test_the_status_limited_comes_with_the_bones_at_their_limits():
     family = limb((0.1, 0.1, 0.1), ball(20), hinge("X", 0, 30), hinge("X", 0, 30))
     target = np.array([[[0.15, -0.1, 0.05]]])
     solution = solve(family.skeleton, family.effectors, target, limits=family.limits)
@@ -133,7 +133,7 @@ def test_only_limits_in_the_way_is_said_with_the_bones_that_bind():
     assert solve(family.skeleton, family.effectors, target).status[0] == Status.SOLVED
 
 
-def test_a_limit_that_is_not_touched_does_not_bind():
+def test_a_limit_that_is_not_reached_is_not_active():
     family = limb((0.1, 0.1, 0.1), ball(100), hinge("X", -150, 150), ball(100))
     target = np.array([[[0.02, 0.25, 0.05]]])
     solution = solve(family.skeleton, family.effectors, target, limits=family.limits)
@@ -148,7 +148,7 @@ def test_beyond_the_lengths_is_unreachable_and_not_limited():
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_bones_that_cannot_turn_at_all_stay_and_say_so(count):
+def test_fixed_bones_stay_and_are_reported(count):
     family = limb((0.3, 0.25), Fixed(), Fixed())
     targets = np.tile([0.1, 0.3, 0.2], (2, count, 1))
     effectors = [Effector(name) for name in family.skeleton.names[:count]]
@@ -167,7 +167,7 @@ def test_rest_outside_a_limit_starts_from_the_legal_pose_nearest_to_it():
     assert solution.rotations[0] == pytest.approx(np.array([[1, 0, 0, 0], [np.cos(half), np.sin(half), 0, 0]]))
 
 
-def test_bones_off_the_way_are_brought_into_their_limits_too():
+def test_bones_off_the_paths_are_clamped_to_their_limits_too():
     family = FAMILIES["human, ankles"]
     start = random_rotations(np.random.default_rng(3), (len(family.skeleton),), 2.0)
     target = np.array([[[0.3, -0.3, 1.2]]])
@@ -177,7 +177,7 @@ def test_bones_off_the_way_are_brought_into_their_limits_too():
 
 
 @pytest.mark.parametrize("bend", [hinge("X", 0, 150), hinge("X", -150, 0), hinge("Z", 0, 150), hinge("Z", -150, -5)])
-def test_a_straight_limb_bends_the_way_its_hinge_goes(bend):
+def test_a_straight_limb_bends_in_the_direction_of_its_hinge(bend):
     """The target is on the limb's axis: only a bend in the hinge's own range reaches it."""
     family = limb((0.3, 0.3), ball(100), bend)
     solution = solve(family.skeleton, family.effectors, np.array([[[0.0, 0.5, 0.0]]]), limits=family.limits)
@@ -187,7 +187,7 @@ def test_a_straight_limb_bends_the_way_its_hinge_goes(bend):
     assert abs(angle) > 0.5
 
 
-def test_hinges_never_turn_about_anything_else():
+def test_hinges_never_rotate_about_other_axes():
     family = FAMILIES["alternating"]
     targets = family.targets(np.random.default_rng(5), 50) * 1.3
     solution = solve(family.skeleton, family.effectors, targets, limits=family.limits)
@@ -195,7 +195,7 @@ def test_hinges_never_turn_about_anything_else():
     assert np.abs(solution.rotations[:, hinges, 2:]).max() < 1e-12
 
 
-def test_a_chain_in_windows_stands_in_their_corners_when_pulled_away():
+def test_a_chain_pulled_away_ends_in_the_corners_of_its_outlines():
     """Two edges of each window bind at once, and the pose is still the best one."""
     square = [(-20, -20), (20, -20), (20, 20), (-20, 20)]
     family = limb((0.1,) * 4, *[window(square, (-10, 10))] * 4)
@@ -205,7 +205,7 @@ def test_a_chain_in_windows_stands_in_their_corners_when_pulled_away():
     assert checker.steepest(family.skeleton, family.limits, family.effectors, solution, target)[0] < 0.02
 
 
-def test_frames_with_limits_do_not_know_of_each_other():
+def test_frames_with_limits_do_not_depend_on_each_other():
     family = FAMILIES["hand, 5 goals"]
     targets = family.targets(np.random.default_rng(11), 40)
     together = solve(family.skeleton, family.effectors, targets, limits=family.limits)
@@ -225,7 +225,7 @@ def test_size_does_not_matter(scale):
     assert np.abs(solution.tails / scale - expected.tails).max() < 1e-4
 
 
-def test_solved_poses_are_what_forward_kinematics_makes_of_them():
+def test_solved_poses_agree_with_forward_kinematics():
     family = FAMILIES["human, 5 goals"]
     targets = family.targets(np.random.default_rng(13), 20)
     solution = solve(family.skeleton, family.effectors, targets, limits=family.limits)
@@ -233,7 +233,7 @@ def test_solved_poses_are_what_forward_kinematics_makes_of_them():
 
 
 @pytest.mark.parametrize("targets", [[(0.2, 0.7, 0.0), (-0.2, 0.6, 0.1)], [(0.3, 0.5, 0.1), (0.0, 0.9, 0.0)]])
-def test_a_joint_that_cannot_turn_is_not_a_limit_that_keeps_a_target_away(targets):
+def test_a_fixed_joint_does_not_count_as_a_limit_that_blocks_several_targets(targets):
     """Two targets for nearly one point of a chain disagree, whether one of its seven joints is fixed or not."""
     family = limb([0.2] * 7, *[ball(179)] * 7)
     effectors = [Effector("b6"), Effector("b6", (0.02, 0.2, 0.0))]
@@ -243,7 +243,7 @@ def test_a_joint_that_cannot_turn_is_not_a_limit_that_keeps_a_target_away(target
     assert fixed.binding[0, 1]
 
 
-def test_a_fixed_joint_that_keeps_a_single_target_away_is_a_limit():
+def test_a_fixed_joint_that_blocks_a_single_target_counts_as_a_limit():
     """Two bones that cannot fold up between them leave a hole that their lengths alone would not."""
     family = limb((0.3, 0.3, 0.1, 0.1), ball(179), Fixed(), ball(179), ball(179))
     solution = solve(family.skeleton, family.effectors, [[(0.1, 0.1, 0.0)]], limits=family.limits)
@@ -251,7 +251,7 @@ def test_a_fixed_joint_that_keeps_a_single_target_away_is_a_limit():
 
 
 @pytest.mark.parametrize("cone", [(180, 2, 10, 180), (180, 2, 180, 2), (180, 180, 180, 180)])
-def test_a_bone_that_is_turned_round_keeps_to_its_twist(cone):
+def test_a_bone_swung_by_180_degrees_keeps_its_twist(cone):
     """At a swing of 180° azimuth and twist are arbitrary: due to rounding the twist was 180° outside its range."""
     family = limb((0.3, 0.25), ball(cone, (-30, 30)), ball(cone, (-30, 30)))
     rng = np.random.default_rng(0)

@@ -26,7 +26,7 @@ def bone():
 @pytest.mark.one_pose
 @pytest.mark.parametrize("weight", [0.01, 0.3, 1.0, 20.0])
 @pytest.mark.parametrize("frames", [None, 3])
-def test_one_bone_ends_where_both_costs_together_are_least(weight, frames):
+def test_one_bone_ends_at_the_minimum_of_both_costs(weight, frames):
     solver, tip = bone()
     targets = tip[None] if frames is None else np.tile(tip, (frames, 1, 1))
     found = solver.solve(targets, prior=PosePrior(REST[None], np.array([weight])))
@@ -36,7 +36,7 @@ def test_one_bone_ends_where_both_costs_together_are_least(weight, frames):
     assert angle == pytest.approx(angles[np.argmin(cost)], abs=2e-3)
 
 
-def test_what_targets_leave_open_is_as_expected():
+def test_rotations_that_targets_do_not_determine_are_the_expected_ones():
     """With three bones, many poses reach a target; the one nearest to the expected pose is found."""
     skeleton = limb([0.4, 0.3, 0.2], None, None, None).skeleton
     solver = Solver(skeleton, [Effector(skeleton.names[-1])], options=Options(tolerance=1e-6))
@@ -50,7 +50,7 @@ def test_what_targets_leave_open_is_as_expected():
     assert 2.0 * np.arccos(np.abs((found.rotations * pose).sum(axis=-1)).clip(0, 1)).max() < 0.15
 
 
-def test_no_weight_no_change():
+def test_a_prior_without_weight_changes_nothing():
     solver, tip = bone()
     targets = np.tile(tip, (4, 1, 1))
     plain, held = solver.solve(targets), solver.solve(targets, prior=PosePrior(REST[None], np.zeros(1)))
@@ -58,7 +58,7 @@ def test_no_weight_no_change():
 
 
 @pytest.mark.parametrize("weights", [[-1.0], [np.nan], [1.0, 1.0]])
-def test_weights_that_make_no_sense(weights):
+def test_invalid_weights_are_refused(weights):
     solver, tip = bone()
     with pytest.raises(TargetError, match="prior's weights"):
         solver.solve(tip[None], prior=PosePrior(REST[None], np.array(weights)))

@@ -29,7 +29,7 @@ def is_leg(name):
     return name.split(".")[0] in {"thigh", "shin", "foot", "toe"}
 
 
-def test_what_has_no_bone_is_carried_by_its_neighbour():
+def test_what_has_no_bone_is_carried_by_its_neighbor():
     """A rig without a spine, a neck and hands weighs as much as a whole one."""
     lengths = lengths_of(humans.human(fingers=False))
     whole = body_masses(lengths)

@@ -155,7 +155,7 @@ class TestSpans:
         spans = true_spans(np.array(unseen, dtype=bool))
         covered = [frame for first, end in spans for frame in range(first, end)]
         assert covered == [frame for frame, away in enumerate(unseen) if away]
-        assert all(end < after for (_, end), (after, _) in pairwise(spans)), "neighbouring spans must be one"
+        assert all(end < after for (_, end), (after, _) in pairwise(spans)), "neighboring spans must be one"
 
     def test_example(self) -> None:
         assert true_spans(np.array([True, False, True, True, False])) == [(0, 1), (2, 4)]

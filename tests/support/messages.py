@@ -7,7 +7,7 @@ from pathlib import Path
 
 ADDON = Path(__file__).parents[2] / "fabrik_addon"
 # Notes inside a sentence, such as why a bone is left out; these are not errors for the user.
-NOTES = {"UnplacedError", "BakeStoppedError"}
+NOTES = {"UnplacedError"}
 # Errors that only scripts can cause, and texts of the command line.
 BY_SCRIPTS = re.compile(
     r"core/(model|fabrik|least_squares|strategy|posture|backend)|command_line|bake/(file|batch)\.py"

@@ -69,12 +69,14 @@ def drawn():
             if isinstance(node, ast.FunctionDef) and node.name in _SENTENCES:
                 for each in ast.walk(node):
                     if isinstance(each, ast.Return) and each.value is not None:
-                        yield from ((f"{path.name}:{each.lineno}", text) for text in fixed(each.value))
+                        yield from (
+                            (f"{path.name}:{each.lineno}", text) for text in fixed(each.value) if "fabrik." not in text
+                        )
 
 
 def fixed(node):
-    """The fixed texts that an expression may have as values, without parts of joined texts."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+    """The fixed texts that an expression may have as values, without parts of joined texts and idnames of operators."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and not node.value.startswith("fabrik."):
         yield node.value
     if isinstance(node, ast.Tuple):
         yield from (text for each in node.elts for text in fixed(each))

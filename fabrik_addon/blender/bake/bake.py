@@ -15,7 +15,6 @@ import numpy as np
 from ...core import Effector, Solution
 from ...core.arrays import BoolArray, FloatArray, lengths, times
 from ...core.edit import EditSolver
-from ...core.errors import FabrikError
 from ...core.model.bodies import effector_offset
 from ...human.naming_schemes import match
 from ...markers.gaps import fill_points, fill_rotations
@@ -24,10 +23,10 @@ from ...markers.take import TakeSettings, solve_take_steps
 from ..capture.takes import take_name
 from ..goals.body import collision_of
 from ..goals.effectors import check_followed, follows_markers
+from ..limits.action import legal_pose
 from ..posing import live
 from ..rig.armature import check_editable, check_rig
 from ..rig.keyframes import check_action, check_not_shared
-from ..rig.legal import legal_pose
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.selection import selected_bones
@@ -115,7 +114,7 @@ _LEAST: Final = 1e-4
 
 
 def without_self_collisions(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
-    """The tree with self-collisions of a person's body removed; unchanged if there are none, and for other rigs.
+    """The tree with self-collisions of a person's body removed. Trees without self-collisions and other rigs stay.
 
     Feet keep their position and rotation. Hands and head keep theirs up to the surface of the body. Changes are
     smoothed over time.
@@ -153,15 +152,9 @@ def without_self_collisions(armature: bpy.types.Object, tree: BakedTree) -> Bake
     return replace(tree, solution=solution, notes=(*tree.notes, note))
 
 
-Progress = Callable[[float], bool]
-
 # The shares of the total time after which stages end, for the progress bar.
 _SAMPLING_ENDS: Final = 0.33
 _SOLVING_ENDS: Final = 0.9
-
-
-class BakeStoppedError(FabrikError):
-    """A bake that was stopped before it wrote anything."""
 
 
 Steps = Generator[float, None, BakeResult]
@@ -171,39 +164,13 @@ Find = Callable[[bpy.types.Context, bpy.types.Object, BakeSettings, dict[str, fl
 
 
 def bake(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
-    *,
-    frame_start: int,
-    frame_end: int,
-    progress: Progress | None = None,
-    **choices: Any,
+    context: bpy.types.Context, armature: bpy.types.Object, *, frame_start: int, frame_end: int, **choices: Any
 ) -> BakeResult:
     """Key the armature's bones so that its effectors follow their targets; the keywords are those of BakeSettings.
 
-    progress: called with the share done, 0 to 1; the bake continues while it returns True.
-    Raises a FabrikError if something can't be baked, and BakeStoppedError if `progress` returns False. The scene is
-    then as before.
+    Raises a FabrikError if something can't be baked. The scene is then as before.
     """
-    settings = BakeSettings(frame_start, frame_end, **choices)
-    return run_bake(context, armature, settings, progress)
-
-
-def run_bake(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
-    settings: BakeSettings,
-    progress: Progress | None = None,
-) -> BakeResult:
-    """Bake with the given settings."""
-    steps = bake_steps(context, armature, settings)
-
-    def go_on(share: float) -> None:
-        if progress is not None and not progress(share):
-            steps.close()
-            raise BakeStoppedError("The bake was stopped; nothing has changed")
-
-    return finish(steps, go_on)
+    return finish(bake_steps(context, armature, BakeSettings(frame_start, frame_end, **choices)))
 
 
 def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings) -> Steps:

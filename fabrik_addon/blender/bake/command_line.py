@@ -313,9 +313,10 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
         text = f"{words['description'][0].lower()}{words['description'][1:]} (default: %(default)s)"
         if "items" in words:
             choices = [_word(identifier) for identifier, *_ in words["items"]]
-            # The labels in Blender, where they say more than the words of the command line.
-            labels = [f"{_word(identifier)} is {label}" for identifier, label, _ in words["items"] if " " in label]
-            text = text.replace(" (default", f"; {', '.join(labels)} (default") if labels else text
+            # Explain items whose words say less than their labels.
+            unclear = [(_word(key), about) for key, label, about in words["items"] if " " in label]
+            explained = "".join(f"; {word}: {about[0].lower()}{about[1:]}" for word, about in unclear)
+            text = text.replace(" (default", f"{explained} (default")
             if "on" in choices:
                 text = text.replace("%(default)s", "auto")
                 group.add_argument(flag, dest=name, action=argparse.BooleanOptionalAction, default=None, help=text)

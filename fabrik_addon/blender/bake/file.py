@@ -24,6 +24,7 @@ from ...markers.mapping.labels import Matched
 from ...markers.mapping.marker_map import MappedMarker, check_map, read_map
 from ...markers.report.text import csv_text
 from ...markers.signals import retimed
+from ...markers.steps import finish
 from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
@@ -34,7 +35,7 @@ from ..rig.locks import constrained_bones
 from ..settings.control import may_be_control_rig
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import rig_settings
-from .bake import run_bake
+from .bake import bake_steps
 from .batch import INTERRUPTED, Take, identity, modified
 from .jobs import BakeSettings
 from .report import BakeResult
@@ -165,7 +166,7 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     count = retimed(clip, scene_rate(context.scene), request.timing).frame_count
     first, last = request.frame_range or (request.start_frame, request.start_frame + count - 1)
     settings = BakeSettings(first, last, action_name=request.action_name, source="MARKERS", **request.options)
-    result = run_bake(context, rig, settings)
+    result = finish(bake_steps(context, rig, settings))
     result = replace(result, timings=calibrating | result.timings, warnings=(*notes, *result.warnings))
     show_range(context.scene, first, last)
     write_files(result, Take(request.markers, request.output, request.report, request.previous))

@@ -14,7 +14,7 @@ from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...core.limits.base import Limit
 from ...human.naming_schemes import match as match_bones
-from ...markers.calibrate.calibrate import MEASURED, Calibration, Scale, calibrate_steps, refined_steps, spread_places
+from ...markers.calibrate.calibrate import MEASURED, Calibration, Scale, calibrate_steps, evenly_spread, refined_steps
 from ...markers.calibrate.expected_pose import Kind
 from ...markers.calibrate.offsets import guessed_offsets
 from ...markers.clip import Clip
@@ -25,7 +25,7 @@ from ...markers.report.doubts import calibration_doubts
 from ...markers.steps import at_once, within
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_followed
-from ..limits.preset import read_rest
+from ..limits.editing import read_rest
 from ..rig.armature import RigError, Tree, check_editable, check_rig, meters_per_unit
 from ..rig.pose_writer import PoseKeeper, in_object_mode
 from ..settings.limit_properties import read_limits
@@ -290,7 +290,7 @@ def _calibrated(
 def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) -> float:
     """The median error of a take's markers with a calibration, in the rig's units."""
     targets = found.targets(take)
-    targets = targets[spread_places(len(targets), _TRIED)]
+    targets = targets[evenly_spread(len(targets), _TRIED)]
     solution = found.solver(limits, Options(restarts=0)).solve(targets)
     return float(np.nanmedian(solution.errors))
 

@@ -22,7 +22,7 @@ from ...markers.steps import finish
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import Target
 from ..goals.places import has_other_drivers, sample_steps
-from ..limits.preset import read_rest
+from ..limits.editing import read_rest
 from ..rig import keyframes
 from ..rig.armature import check_editable, check_rig, meters_per_unit, world_to_armature
 from ..rig.keyframes import bone_path

@@ -32,8 +32,8 @@ _PLACED: Final = 4e-5
 _FAR: Final = 0.03
 # A step is poor if it leaves more than this share of the error.
 _GOOD_STEP: Final = 0.5
-# The number of poor steps after which the effects of channels are measured again. That takes one evaluation per
-# channel, while each step improves the known effects without it.
+# The number of poor steps after which the effects of channels are measured again. A measurement takes one evaluation
+# per channel; each step also updates the known effects, without an evaluation.
 _POOR_STEPS: Final = 2
 # Effects below this share of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3
@@ -351,7 +351,7 @@ def place_limbs_directly(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequ
         update()
         worse = [held for limb, each, angle, held in turning if abs(limb.plane_angle(each)) >= abs(angle)]
         for held in worse:
-            held.restore_keys()
+            held.restore()
         if worse:
             update()
             break
@@ -377,7 +377,7 @@ def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> 
                 # The limb's end does not follow its control, so place both relative to each other as at rest.
                 torn.add(id(limb))
             if left >= error:
-                held.restore_keys()
+                held.restore()
                 undone = True
         if undone:
             update()
@@ -393,7 +393,7 @@ def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
         if abs(limb.plane_angle(wanted)) < _FOLLOWS * abs(angle):
             limb.pole = name
             break
-        held.restore_keys()
+        held.restore()
         update()
 
 
@@ -459,7 +459,7 @@ class _Search:
         self.went_back = size >= self._best
         if self.went_back:
             self._share *= _SHORTER
-            self._held.restore_keys()
+            self._held.restore()
         else:
             self._held, self._best, self._off, self._share = (
                 HeldChannels(self.limb.rig, self.limb.controls),
@@ -497,7 +497,7 @@ def try_channels(update: Update, limbs: Sequence[LimbOnIk], columns: Sequence[Se
         update()
         for row, column in trying:
             limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].current_matrices(), here[row])
-            held[row].restore_keys()
+            held[row].restore()
     for limb in limbs:
         # Ignore channels that detach a limb from its control.
         limb.jacobian[:, np.abs(limb.jacobian[:3]).max(axis=0) > _SAME * limb.units[0]] = 0.0

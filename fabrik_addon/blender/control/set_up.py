@@ -162,7 +162,7 @@ def _effective_controls(
             limb = tried[path]
             if limb.error(limb.differences(limb.current_matrices(), here[path])) > _NOTHING * limb.units[0]:
                 found.add(name)
-        held.restore_keys()
+        held.restore()
     return found
 
 
@@ -382,7 +382,7 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
     """Find the bones of a rig's body and their controls, and store them on the armature.
 
     Controls that were chosen by hand are kept. Pose, keys and properties of the rig are restored. Returns a line to
-    show, and a warning on bones that no control moves, or moves correctly.
+    show, and a warning on bones that no control moves correctly.
 
     Raises RigError, with nothing changed, if the rig has no bones that constraints move, or no control.
     """

@@ -110,7 +110,7 @@ def try_controls(
             turn = np.where(free_channels(bone), (0.0, 0.0, 0.0, *TRIED_AXIS), 0.0)
             add_to_channels(bone, _TURN * turn / np.linalg.norm(turn))
         posed = _matrices(context, rig)
-        before.restore_keys()
+        before.restore()
         vectors = rotation_vector_from_matrix(posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2))
         for name in batch:
             row, column = controls.index(name), bones.index(name)

@@ -168,7 +168,7 @@ class ControlWriter:
         left = []
         for path in [path for path in self.limbs if path in off]:
             if self._kept.limbs == "AUTO" and not self._kept.switches[path].only_ik:
-                self._held[-1].restore_keys(self.limbs.pop(path).controls)
+                self._held[-1].restore(self.limbs.pop(path).controls)
                 self.switch([path], to_ik=False)
                 left.append(
                     f"The limb of {off[path].bone!r} was switched to FK: with IK it would be off by {_apart(off[path])}"
@@ -183,7 +183,7 @@ class ControlWriter:
     def take_back(self) -> None:
         """Restore the controls' channels."""
         for each in self._held:
-            each.restore_keys()
+            each.restore()
 
     def deviations(self) -> list[Deviation]:
         """The bones that miss their written pose.

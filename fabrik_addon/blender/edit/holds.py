@@ -23,13 +23,21 @@ from ..goals.effectors import why_no_target
 from ..goals.places import sample_steps
 from ..posing.drag import DragSettings, DragSetup
 from ..rig.armature import RigError, bone_offset, check_bones, check_editable, check_rig, meters_per_unit
-from ..rig.keyframes import check_action, check_not_shared
+from ..rig.keyframes import check_action, check_not_shared, every_curve
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
-from .keys import Change, changes_of, complete_record, new_channels, restore_keys, start_record, write_changes
+from .keys import (
+    Change,
+    changed_channels,
+    changes_of,
+    complete_record,
+    restore_keys,
+    start_record,
+    write_changes,
+)
 from .span import Contact, Extent, PointContact, Span, check_on_fk, find_contacts, span_over
-from .take import Take, every_curve, is_animated, tree_of
+from .take import Take, is_animated, tree_of
 
 # Share of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.
 _MISSED: Final = 1e-3
@@ -251,5 +259,5 @@ def _held_changes(
             turned /= np.cbrt(np.linalg.det(turned))[:, None, None]
             rotations[rows, place] = quaternion_from_matrix(turned)
     found = solver.over_time(targets, rotations, frames, settings.ease)
-    new = new_channels(armature, span.take, span.motion, found.rotations, found.roots)
-    return changes_of(span.take, span.motion, new), float(np.nanmax(found.errors[:, : len(held)]))
+    changed, _ = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
+    return changes_of(span.take, frames, changed), float(np.nanmax(found.errors[:, : len(held)]))

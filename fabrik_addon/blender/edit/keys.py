@@ -21,11 +21,20 @@ from ..control.posed_rig import posed_rig
 from ..control.switches import bone_in_path
 from ..rig import keyframes
 from ..rig.armature import RigError
-from ..rig.keyframes import add_strip, bone_path, channels_of, new_strip_action, write_curves
+from ..rig.keyframes import (
+    SAME_FRAME,
+    add_strip,
+    bone_path,
+    channels_of,
+    cycle_of,
+    in_cycle,
+    new_strip_action,
+    write_curves,
+)
 from ..rig.locks import unlocked_location, unlocked_rotation
-from ..rig.rotation_modes import property_name, to_channels
+from ..rig.rotation_modes import from_channels, to_channels
 from ..settings.rig import rig_settings
-from .take import SAME_FRAME, Take, cycle_of, in_cycle
+from .take import Take
 
 # A curve is identified by its data path and its index.
 Curves: TypeAlias = Mapping[tuple[str, int], bpy.types.FCurve]
@@ -71,7 +80,7 @@ def later_records(
 
     Changes of the curves must be made in these records too, with `shift_records`.
     """
-    curves, found = _own(keyframes.curves(armature)), []
+    curves, found = keyframes.curves_by_key(keyframes.curves(armature)), []
     for hold in rig_settings(armature).holds:
         record = hold.replaced
         moved = None if record is None or record == but else moved_in_time(record, curves)
@@ -215,29 +224,25 @@ def _copy(curves: Iterable[bpy.types.FCurve], record: bpy.types.Action, slot: st
 def _candidates(armature: bpy.types.Object) -> Iterator[tuple[Curves, bool]]:
     """Sets of curves that may contain the written keys, and whether each is the armature's current one."""
     animation = armature.animation_data
-    yield _own(keyframes.curves(armature)), True
+    yield keyframes.curves_by_key(keyframes.curves(armature)), True
     for track in animation.nla_tracks if animation is not None else ():
         for strip in track.strips:
-            yield _own(keyframes.curves_of(strip.action, strip.action_slot)), False
+            yield keyframes.curves_by_key(keyframes.curves_of(strip.action, strip.action_slot)), False
     for action in bpy.data.actions:
         if not action.name.startswith(".") and action.library is None:
             for slot in action.slots:
-                yield _own(keyframes.curves_of(action, slot)), False
+                yield keyframes.curves_by_key(keyframes.curves_of(action, slot)), False
 
 
 def _of(record: bpy.types.Action, slot: str) -> dict[tuple[str, int], bpy.types.FCurve]:
     """The curves of a slot of a record."""
-    return _own(_bag(record, slot).fcurves)
+    return keyframes.curves_by_key(_bag(record, slot).fcurves)
 
 
 def _bag(record: bpy.types.Action, slot: str) -> Any:
     """The channel bag of a slot of a record."""
     strip: Any = record.layers[0].strips[0]
     return strip.channelbag(next(each for each in record.slots if each.name_display == slot))
-
-
-def _own(curves: Iterable[bpy.types.FCurve]) -> dict[tuple[str, int], bpy.types.FCurve]:
-    return {(curve.data_path, curve.array_index): curve for curve in curves}
 
 
 def _has(frames: FloatArray, frame: float) -> bool:
@@ -257,41 +262,38 @@ _BLEND: Final = "COMBINE"
 
 
 @dataclass(frozen=True)
-class Turned:
-    """A bone with keys whose rotation changes: (F, 4) before and after, and its channel's values (F, 3 or 4)."""
+class Changed:
+    """A channel of a bone that changes: (F, n) values before and after."""
 
     bone: bpy.types.PoseBone
+    channel: str
     before: FloatArray
     after: FloatArray
-    channel: FloatArray
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """The indices of the unlocked components."""
+        return (unlocked_location if self.channel == "location" else unlocked_rotation)(self.bone)
 
 
-@dataclass(frozen=True)
-class NewChannels:
-    """Changes over F frames: the bones that rotate, and the root's old and new location (F, 3); None if unchanged.
-
-    unkeyed: the names of controls that are not changed because they have no keys.
-    """
-
-    turned: list[Turned]
-    place: bpy.types.PoseBone | None
-    moved: FloatArray
-    unkeyed: tuple[str, ...] = ()
-
-
-def new_channels(
+def changed_channels(
     armature: bpy.types.Object, take: Take, old: Motion, rotations: FloatArray, roots: FloatArray
-) -> NewChannels:
-    """The changes of a motion's channels for new local rotations (F, J, 4) and roots (F, 3)."""
-    bones = armature.pose.bones
+) -> tuple[list[Changed], tuple[str, ...]]:
+    """The channels of a motion that change for new local rotations (F, J, 4) and roots (F, 3).
+
+    Also returns the names of controls that are not changed because they have no keys.
+    """
+    bones, found = armature.pose.bones, list[Changed]()
     after, shift, unkeyed = posed_rig(armature).channels_for_edit(old, (rotations, roots))
-    found = [
-        Turned(bones[name], old.own[name], turned, old.channels[name])
-        for name, turned in after.items()
-        if angle_between(old.own[name], turned).max() > LEAST_TURN
-    ]
-    stays = not shift.size or np.abs(shift).max() <= LEAST_MOVE
-    return NewChannels(found, None if stays else bones[take.place], old.location + shift, unkeyed)
+    if shift.size and np.abs(shift).max() > LEAST_MOVE:
+        found.append(Changed(bones[take.place], "location", old.location, old.location + shift))
+    for name, turned in after.items():
+        before, is_turned = old.channels[name], angle_between(old.own[name], turned)[:, None] > LEAST_TURN
+        if is_turned.any():
+            # All frames at once: each new value depends only on the old value of its own frame.
+            channel, values = to_channels(bones[name].rotation_mode, turned[None], previous=before)
+            found.append(Changed(bones[name], channel, before, np.where(is_turned, values[0], before)))
+    return found, unkeyed
 
 
 @dataclass(frozen=True)
@@ -304,26 +306,14 @@ class Change:
     before: FloatArray
 
 
-def changes_of(take: Take, old: Motion, new: NewChannels) -> list[Change]:
-    """The changes of a motion's curves for new channels."""
-    found: list[Change] = []
-    if new.place is not None:
-        for curve in take.curves(new.place.name, "location"):
-            if not (new.place.lock_location[curve.array_index] or keyframes.is_locked(curve)):
-                before = old.location[:, curve.array_index]
-                found.append(Change(curve, old.frames, new.moved[:, curve.array_index], before))
-    for turned in new.turned:
-        bone, before = turned.bone, turned.channel
-        # All frames at once: each new value depends only on the old value of its own frame.
-        values = to_channels(bone.rotation_mode, turned.after[None], previous=before)[1][0]
-        values = np.where(angle_between(turned.before, turned.after)[:, None] > LEAST_TURN, values, before)
-        free = unlocked_rotation(bone)
-        found += [
-            Change(curve, old.frames, values[:, curve.array_index], before[:, curve.array_index])
-            for curve in take.rotation_curves(bone.name)
-            if curve.array_index in free and not keyframes.is_locked(curve)
-        ]
-    return found
+def changes_of(take: Take, frames: FloatArray, changed: Sequence[Changed]) -> list[Change]:
+    """The changes of a motion's curves on (F,) frames for its changed channels."""
+    return [
+        Change(curve, frames, each.after[:, curve.array_index], each.before[:, curve.array_index])
+        for each in changed
+        for curve in take.curves(each.bone.name, each.channel)
+        if curve.array_index in each.free and not keyframes.is_locked(curve)
+    ]
 
 
 def write_changes(
@@ -391,28 +381,27 @@ def _index_of(points: Any, frame: float) -> int:
     return bisect_left(points, frame - SAME_FRAME, key=lambda point: point.co[0])
 
 
-def write_layer(armature: bpy.types.Object, old: Motion, new: NewChannels) -> int:
-    """Add the changes of a motion to the layer of earlier edits; returns the number of changed bones.
+def write_layer(armature: bpy.types.Object, frames: FloatArray, changed: Sequence[Changed]) -> None:
+    """Add the changes of a motion on (F,) frames to the layer of earlier edits.
 
     This layer is the topmost NLA track, if `write_layer` made it and nothing has changed it since. Otherwise a new
     track is added above all others, and the current action becomes a strip below it.
 
     Raises RigError, with nothing changed, for a bone whose rotation cannot be layered.
     """
-    layers = list(_layers(old, new))
+    layers = list(_layers(changed))
     strip = _own_layer(armature)
     if strip is not None:
-        _add_to_layer(armature, strip, old.frames, {path: row for path, *row in layers})
+        _add_to_layer(armature, strip, frames, {path: row for path, *row in layers})
     else:
         action = new_strip_action(armature, _layer_name(armature))
         for path, bone, values, free in layers:
-            write_curves(action, armature, path, old.frames, values, bone, components=free)
+            write_curves(action, armature, path, frames, values, bone, components=free)
         strip = add_strip(armature, action)
         strip.blend_type, strip.extrapolation = _BLEND, "NOTHING"
         # A strip uses its own influence only if the influence is animated. A single key is enough.
         strip.influence = 1.0
         strip.use_animated_influence = True
-    return len({bone for _, bone, _, _ in layers})
 
 
 def _layer_name(armature: bpy.types.Object) -> str:
@@ -474,21 +463,17 @@ def _add_to_layer(
     strip.frame_start_raw, strip.frame_end_raw = ends
 
 
-def _layers(old: Motion, new: NewChannels) -> Iterator[tuple[str, str, FloatArray, tuple[int, ...]]]:
+def _layers(changed: Sequence[Changed]) -> Iterator[tuple[str, str, FloatArray, tuple[int, ...]]]:
     """The curves of the layer: data path, bone, (F, n) values, and the indices of the unlocked components."""
-    if new.place is not None:
-        free = unlocked_location(new.place)
-        yield bone_path(new.place.name, "location"), new.place.name, new.moved - old.location, free
-    for bone, before, after, channel in ((each.bone, each.before, each.after, each.channel) for each in new.turned):
-        mode = bone.rotation_mode
-        if mode == "AXIS_ANGLE":
+    for each in changed:
+        if each.channel == "rotation_axis_angle":
             raise RigError(
-                f"Bone {bone.name!r} uses the axis angle rotation mode, which layers can't blend: set it "
+                f"Bone {each.bone.name!r} uses the axis angle rotation mode, which layers can't blend: set it "
                 "to quaternion or Euler"
             )
-        if mode == "QUATERNION":
+        values = each.after - each.before
+        if each.channel == "rotation_quaternion":
+            before, after = (from_channels("QUATERNION", channels) for channels in (each.before, each.after))
             values = product(conjugate(before), after)
             values = np.where(values[:, :1] < 0.0, -values, values)
-        else:
-            values = to_channels(mode, after[None], previous=channel)[1][0] - channel
-        yield bone_path(bone.name, property_name(mode)), bone.name, values, unlocked_rotation(bone)
+        yield bone_path(each.bone.name, each.channel), each.bone.name, values, each.free

@@ -25,10 +25,11 @@ from ..goals.effectors import core_effector, pins
 from ..goals.problem import rig_problem, root_mode
 from ..posing.drag import DragSetup
 from ..rig.armature import BONE_HEAD, RigError, Tree, bone_offset, check_unscaled
+from ..rig.keyframes import SAME_FRAME
 from ..rig.locks import OTHERWISE
 from ..settings.control import control_rig
 from ..settings.rig import rig_settings
-from .take import SAME_FRAME, Take, tree_of
+from .take import Take, tree_of
 
 # Meters. A contact ends if a point of the foot is higher or lower than in the middle of its contact by more than
 # this. The noise of markers is 1 to 2 mm. The heel of the sample walk rises by 5 mm within three frames
@@ -124,7 +125,7 @@ def contacts_near(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take
 def _contact(
     foot: str, point_contacts: list[PointContact], frames: FloatArray, heights: Mapping[tuple[str, str], FloatArray]
 ) -> Contact:
-    """Combine contacts of a foot's points into one, with those of its ankle and its ball.
+    """The contact of a foot, from the contacts of its points; it includes those of its ankle and its ball.
 
     heights: (F,) height of each point, by bone and end.
     """

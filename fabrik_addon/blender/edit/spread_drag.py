@@ -21,14 +21,14 @@ from ..goals.body import floor_of
 from ..goals.effectors import move_pins_with
 from ..posing.drag import SHOWN, Drag, DragSettings, DragSetup, StepResult, begin_drag
 from ..rig.armature import RigError, check_bones, check_editable, check_rig, object_scale
-from ..rig.keyframes import check_action, check_not_shared
+from ..rig.keyframes import SAME_FRAME, check_action, check_not_shared
 from ..rig.keying import is_auto_keying
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import rig_settings
-from .keys import changes_of, new_channels, write_changes, write_layer
+from .keys import changed_channels, changes_of, write_changes, write_layer
 from .span import Spread, above_the_floor, make_span, room_above
-from .take import SAME_FRAME, is_animated
+from .take import is_animated
 
 # The number of frames that are solved while the mouse moves, including the current one.
 _KNOTS: Final = 16
@@ -143,12 +143,14 @@ class SpreadDrag:
     def _write(self, found: EditPoses) -> int:
         """Write the poses to the existing keys or to a new layer; returns the number of changed bones."""
         span, armature = self._span, self._armature
-        new = new_channels(armature, span.take, span.motion, found.rotations, found.roots)
-        self.left_alone += [f"Control {name!r} has no keys and was not changed: key it first" for name in new.unkeyed]
+        changed, unkeyed = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
+        self.left_alone += [f"Control {name!r} has no keys and was not changed: key it first" for name in unkeyed]
         if self._layer or span.take.is_layered:
-            return write_layer(armature, span.motion, new)
-        write_changes(armature, changes_of(span.take, span.motion, new), (span.frame,), span.ends)
-        return len(new.turned)
+            write_layer(armature, span.motion.frames, changed)
+        else:
+            changes = changes_of(span.take, span.motion.frames, changed)
+            write_changes(armature, changes, (span.frame,), span.ends)
+        return len({each.bone.name for each in changed})
 
     def cancel(self) -> None:
         """Restore everything exactly."""

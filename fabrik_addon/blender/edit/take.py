@@ -1,9 +1,9 @@
 """Reads the motion of a rig from its action's curves: poses, frames with keys, and paths of bones for trails."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import bpy
 import numpy as np
@@ -15,14 +15,9 @@ from ..control.model import Motion
 from ..control.posed_rig import posed_rig
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, root_place
-from ..rig.keyframes import active_strips, bone_path, is_layered
+from ..rig.keyframes import SAME_FRAME, bone_path, curves_by_path, cycle_of, every_curve, is_layered, key_times
 from ..rig.pose_writer import PoseKeeper, read_channel
 from ..rig.rotation_modes import from_channels, property_name
-
-# Frames that differ by less than this are equal.
-SAME_FRAME = 1e-3
-# The modes of the Cycles modifier that repeat a curve beyond its keys.
-_ROUND = {"REPEAT", "REPEAT_OFFSET"}
 
 
 class Take:
@@ -39,7 +34,7 @@ class Take:
         self._armature, self.posed, self.tree, self.skeleton = armature, posed_rig(armature), tree, tree.skeleton
         self.is_layered = is_layered(armature)
         self.place = self.posed.place(tree.skeleton.names[0])
-        self._curves = keyframes.curves_by_path(every_curve(armature))
+        self._curves = curves_by_path(every_curve(armature))
         animation = armature.animation_data
         if animation is None:
             return
@@ -71,7 +66,7 @@ class Take:
         """
         found = [curve for bone in bones for curve in self.rotation_curves(self.posed.holder(bone))]
         found += self.curves(self.place, "location") if root else []
-        times = [_times(curve, within) for curve in found]
+        times = [key_times(curve, within) for curve in found]
         return np.unique(np.concatenate(times)) if times else np.zeros(0)
 
     def round_length(self, bones: Sequence[str]) -> float:
@@ -153,43 +148,6 @@ def is_animated(armature: bpy.types.Object) -> bool:
     return any(curve.data_path.startswith("pose.bones[") for curve in every_curve(armature))
 
 
-def every_curve(armature: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
-    """The curves of an armature's action; without an action, those of the active strips."""
-    if not is_layered(armature):
-        yield from keyframes.curves(armature)
-        return
-    for strip in active_strips(armature):
-        yield from keyframes.curves_of(strip.action, strip.action_slot)
-
-
-def cycle_of(curve: bpy.types.FCurve) -> tuple[float, float] | None:
-    """The first and the last frame of the cycle of a curve; None if it is not cyclic."""
-    modifiers: Any = curve.modifiers
-    for modifier in modifiers:
-        if modifier.type == "CYCLES" and not modifier.mute and _ROUND & {modifier.mode_before, modifier.mode_after}:
-            times = keyframes.keys(curve)[:, 0]
-            return (float(times[0]), float(times[-1])) if len(times) > 1 else None
-    return None
-
-
-def in_cycle(cycle: tuple[float, float], frames: FloatArray) -> FloatArray:
-    """Map frames (F,) into the cycle that has the keys; its last frame becomes its first."""
-    first, last = cycle
-    places = np.mod(frames - first, last - first)
-    return np.asarray(first + np.where(places > last - first - SAME_FRAME, 0.0, places))
-
-
-def _times(curve: bpy.types.FCurve, within: tuple[float, float] | None) -> FloatArray:
-    """(K,) frames of a curve's keys, including repeated ones."""
-    times, cycle = keyframes.keys(curve)[:, 0], cycle_of(curve)
-    if cycle is None or within is None:
-        return times
-    length = cycle[1] - cycle[0]
-    rounds = np.arange(np.floor((within[0] - cycle[0]) / length), np.ceil((within[1] - cycle[0]) / length) + 1.0)
-    again = (times[:-1] + length * rounds[:, None]).ravel()
-    return np.asarray(again[(again >= within[0]) & (again <= within[1])])
-
-
 # The maximum number of frames before and after the current one. If fewer than the margin are left, update the paths.
 _MOST: Final = 500
 _NEAR_THE_END: Final = 250
@@ -260,7 +218,7 @@ class PathKeeper:
         During playback keys rarely change, and checking 400 frames of 91 curves takes 2 ms. Rigs in different files
         have different session IDs, even if their names are equal.
         """
-        curves, own = list(every_curve(rig)), (rig.session_uid, self._played)
+        curves, own = every_curve(rig), (rig.session_uid, self._played)
         chosen = range(len(curves))
         if frame != self._frame and len(curves) == len(self._keys) and self._state[:2] == own:
             self._turn = (self._turn + 1) % _TURNS

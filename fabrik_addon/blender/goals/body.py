@@ -19,7 +19,7 @@ from ...human.masses import KEEPS_ORIENTATION, body_masses
 from ...human.naming_schemes import match
 from ...human.preset import why_not_human
 from ...human.soles import Point, convex_hull, floor_points, soles
-from ..limits.preset import RestKey, rest_key, rest_of
+from ..limits.editing import RestKey, rest_key, rest_of
 from ..rig.armature import armature_point, as_array
 from ..settings.control import control_rig, solved_parents
 from ..settings.limit_properties import read_extra_field

@@ -45,7 +45,7 @@ def partner_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> Pa
         return Partner(carrier, BONE_HEAD)
     animation = holder.animation_data
     is_animated = animation is not None and bool(
-        animation.nla_tracks or len(animation.drivers) or next(keyframes.curves(holder), None)
+        animation.nla_tracks or len(animation.drivers) or keyframes.curves(holder)
     )
     if bone or holder.constraints or rig.data.bones[carrier].use_relative_parent or is_animated:
         return None

@@ -12,7 +12,6 @@ from mathutils import Matrix, Quaternion, Vector
 from ...core import Solution, Solver
 from ...core.arrays import BoolArray, FloatArray, times
 from ...core.errors import TargetError
-from ...markers.steps import finish
 from ..rig import keyframes
 from ..rig.armature import as_array
 from ..rig.keyframes import bone_path
@@ -37,28 +36,6 @@ _RECORDED_STEP: Final = 1.5
 _TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
 
 
-def sample_targets(
-    scene: bpy.types.Scene, targets: Sequence[Target], frames: npt.ArrayLike, *, recorded: bool = False
-) -> FloatArray:
-    """(F, E, 3) world positions of E targets on F frames, NaN if a recorded marker is not visible.
-
-    Plain animated empties are read from their curves. For others (with parents, constraints, drivers, or bones), the
-    scene is evaluated on each frame, and its frame is restored.
-
-    Args:
-        scene: the scene that the targets are in.
-        targets: E objects, each with the name of one of its bones, whose head is used, or "" for its own origin.
-        frames: (F,) frames or subframes.
-        recorded: the targets are markers, perhaps imported by other add-ons. A marker with keys on nearly every frame
-            is not visible on frames without a key.
-
-    Raises:
-        TargetError: for a target whose bone does not exist, or that is not part of the evaluated scene.
-    """
-    positions, _ = finish(sample_steps(scene, targets, (), frames, recorded=recorded))
-    return positions
-
-
 def sample_steps(
     scene: bpy.types.Scene,
     targets: Sequence[Target],
@@ -67,10 +44,22 @@ def sample_steps(
     *,
     recorded: bool = False,
 ) -> Generator[float, None, tuple[FloatArray, FloatArray]]:
-    """(F, E, 3) positions like `sample_targets`, and (F, M, 4, 4) world matrices of `turning`; yields the share done.
+    """(F, E, 3) world positions of E targets, and (F, M, 4, 4) world matrices of M `turning`; yields the share done.
 
-    The scene is evaluated at most once on each frame, and is on its own frame at each yield. Raises TargetError
-    like `sample_targets`.
+    A position is NaN if a recorded marker is not visible. Plain animated empties are read from their curves. For others
+    (with parents, constraints, drivers, or bones), the scene is evaluated, at most once on each frame. The scene is on
+    its own frame at each yield.
+
+    Args:
+        scene: the scene that the targets are in.
+        targets: E objects, each with the name of one of its bones, whose head is used, or "" for its own origin.
+        turning: M objects and names of bones.
+        frames: (F,) frames or subframes.
+        recorded: the targets are markers, perhaps imported by other add-ons. A marker with keys on nearly every frame
+            is not visible on frames without a key.
+
+    Raises:
+        TargetError: for a target whose bone does not exist, or that is not part of the evaluated scene.
     """
     times = np.asarray(frames, dtype=np.float64)
     for target in (*targets, *turning):
@@ -132,7 +121,7 @@ def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Co
 
 
 def _is_there(target: Target, keyed: Iterable[FloatArray], frames: FloatArray) -> BoolArray:
-    """(F,) whether a target is visible on frames (F,), by the rules of `sample_targets`.
+    """(F,) whether a target is visible on frames (F,), by the rules of `sample_steps`.
 
     keyed: the keys (K, 2) of each curve of its location.
     """
@@ -313,7 +302,7 @@ def sampled_steps(
     """The targets of each tree on F frames, in small steps; yields the share done.
 
     smooth: a filter for the world positions (F, E, 3), before they are converted to the trees' spaces. recorded: the
-    goals are markers, see `sample_targets`. Returns for each tree its targets and its matrices (F, 4, 4) to world
+    goals are markers, see `sample_steps`. Returns for each tree its targets and its matrices (F, 4, 4) to world
     space, and (F, 4, 4) world matrices of the rig. Raises TargetError for a target that is not in the evaluated scene.
     """
     wanted = [goal for tree in problems for goal in (*tree.targets, *tree.bends)]

@@ -1,4 +1,4 @@
-"""Clamps poses to limits, finds and fixes frames on which an action exceeds them, and sets limits from an action.
+"""Clamps rotations and poses to limits, fixes frames on which an action exceeds them, and sets limits from an action.
 
 A limit from an action contains all rotations. It is a hinge if the bone rotates about one axis only, else a ball, or
 optionally a polygon.
@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple, cast
 
 import bpy
 import numpy as np
+import numpy.typing as npt
 
-from ...core import Ball, Fixed, Hinge, Polygon
+from ...core import Ball, Fixed, Hinge, Polygon, Skeleton
 from ...core.arrays import ROUNDING, FloatArray, IntArray
 from ...core.backend import array as many
 from ...core.limits.base import Limit
@@ -33,12 +34,38 @@ from ..rig.keyframes import (
     set_curve_keys,
 )
 from ..rig.keying import key_channels
-from ..rig.legal import excess, legal_rotations
 from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import channel_count, from_channels, property_name, to_channels
 from ..settings.limit_properties import read_limit, read_settings
 from ..settings.limit_values import ALL_ROUND, AXES, Range, settings_of
 from .editing import write_all
+
+# Radians. Smaller changes by a clamp are rounding errors.
+_ROUNDING: Final = 1e-9
+
+
+def legal_rotations(limit: Limit, rotations: npt.ArrayLike) -> FloatArray:
+    """(F, 4) rotations within a limit nearest to `rotations` (F, 4), w x y z; rotations inside don't change."""
+    given = np.asarray(rotations, dtype=np.float64)
+    if not len(given):
+        return given
+    clamped = many.stack([limit.clamp(many, many.quaternion(given))], len(given))[:, 0]
+    return np.where((angle_between(given, clamped) > _ROUNDING)[:, None], clamped, given)
+
+
+def excess(limit: Limit, rotations: FloatArray) -> FloatArray:
+    """(F,) radians by which rotations (F, 4) are outside a limit."""
+    return angle_between(rotations, legal_rotations(limit, rotations))
+
+
+def legal_pose(skeleton: Skeleton, limits: Mapping[str, Limit], rotations: FloatArray) -> FloatArray:
+    """Clamp the limited bones of poses (F, J, 4) to their limits; returns (F, J, 4)."""
+    legal = np.array(rotations)
+    for name, limit in limits.items():
+        bone = skeleton.index(name)
+        legal[:, bone] = legal_rotations(limit, legal[:, bone])
+    return legal
+
 
 # Radians. A bone that rotates by less over an action is considered still, because matrices have single precision.
 _STILL = 1e-4

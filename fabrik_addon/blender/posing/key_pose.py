@@ -77,7 +77,7 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object, bones: str = "PO
         chosen = list(dict.fromkeys([*_posed_by_effectors(context, rig), *_posed_since_last_key(rig, frame)]))
     if not chosen:
         raise RigError(
-            f"No bone of {rig.name!r} was posed since its last key: drag one, or set Key Bones to Whole Body"
+            f"No bone of {rig.name!r} was posed since its last key: drag one, or set Bones to Key to Whole Body"
         )
     for bone in dict.fromkeys(bone for bone, channel in chosen if channel not in ("location", "scale")):
         _bring_beside_keys(rig, rig.pose.bones[bone], frame)

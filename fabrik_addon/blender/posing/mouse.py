@@ -59,7 +59,8 @@ class Lock:
     def __str__(self) -> str:
         if not self.axis:
             return ""
-        return f"{'local' if self.is_local else 'global'} {'plane across' if self.is_plane else 'along'} {self.axis}"
+        space = "local" if self.is_local else "global"
+        return f"locking {space} {self.axis}" if self.is_plane else f"along {space} {self.axis}"
 
 
 @dataclass
@@ -212,7 +213,7 @@ class DragInput:
             parts = [f"{_AXES[each]} {own[each]:.4f}" for each in self.lock.fields]
             amount = f"Move {'  '.join(parts)}  ({np.linalg.norm(own):.4f} m)"
         marks = [str(self.lock), f"[{typed}]" if typed is not None else ""]
-        return " ".join(filter(None, [amount, *marks]))
+        return ", ".join(filter(None, [amount, *marks]))
 
 
 def turned_on(first: FloatArray, second: FloatArray) -> FloatArray:

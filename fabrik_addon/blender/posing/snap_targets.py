@@ -12,9 +12,8 @@ from ...core.errors import first_few
 from ..goals.effectors import check_effectors, set_pin
 from ..goals.places import current_targets, tree_space
 from ..goals.problem import find_problems
-from ..limits.action import clamp_pose
+from ..limits.action import clamp_pose, excess
 from ..rig.armature import RigError, armature_point, check_editable
-from ..rig.legal import excess
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors

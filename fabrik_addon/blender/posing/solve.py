@@ -25,6 +25,7 @@ from ..goals.body import masses_of
 from ..goals.effectors import check_effectors
 from ..goals.places import SampledTargets, current_targets, tree_space
 from ..goals.problem import RigProblem, find_problems
+from ..limits.action import legal_pose, legal_rotations
 from ..rig.armature import (
     Tree,
     check_editable,
@@ -35,7 +36,6 @@ from ..rig.armature import (
     object_scale,
     write_stretches,
 )
-from ..rig.legal import legal_pose, legal_rotations
 from ..rig.locks import WithLocks
 from ..rig.pose_writer import PoseWriter, read_channel
 from ..settings.rig import rig_settings

@@ -52,7 +52,6 @@ def add_recorded(
     armature = bpy.data.armatures.new(name)
     rig = bpy.data.objects.new(name, armature)
     context.scene.collection.objects.link(rig)
-    selected = list(context.selected_objects)
     with in_object_mode(context):
         context.view_layer.objects.active = rig
         bpy.ops.object.mode_set(mode="EDIT")
@@ -62,8 +61,6 @@ def add_recorded(
             if body.parents[place] >= 0:
                 bone.parent = armature.edit_bones[body.names[body.parents[place]]]
         bpy.ops.object.mode_set(mode="OBJECT")
-    for thing in context.view_layer.objects:
-        thing.select_set(thing in selected)
     action = new_action(rig, name)
     for place, bone_name in enumerate(body.names):
         # The bone's axes at rest.
@@ -136,12 +133,12 @@ def imported(
 
     On success the scene keeps the file's rate. Raises RetargetError if there is no armature.
     """
-    render, before = context.scene.render, set(bpy.data.user_map())
-    scene_rate = render.fps, render.fps_base
+    scene, render, before = context.scene, context.scene.render, set(bpy.data.user_map())
+    scene_rate, span = (render.fps, render.fps_base), (scene.frame_start, scene.frame_end)
     brought: set[bpy.types.ID] = set()
     try:
         try:
-            with _as_it_was(context):
+            with in_object_mode(context):
                 if is_recorded(path):
                     body = read_recorded(path, up_axis, rate)
                     for note in body.notes:
@@ -150,6 +147,7 @@ def imported(
                 else:
                     _import(path)
         finally:
+            scene.frame_start, scene.frame_end = span
             brought = set(bpy.data.user_map()) - before
         yield _armature_of(brought, path)
     except BaseException:
@@ -157,20 +155,6 @@ def imported(
         raise
     finally:
         bpy.data.batch_remove(brought)
-
-
-@contextmanager
-def _as_it_was(context: bpy.types.Context) -> Iterator[None]:
-    """Switch to Object mode; afterwards restore mode, selection, active object and the scene's range."""
-    scene, selected = context.scene, list(context.selected_objects)
-    span = scene.frame_start, scene.frame_end
-    with in_object_mode(context):
-        try:
-            yield
-        finally:
-            for thing in context.view_layer.objects:
-                thing.select_set(thing in selected)
-            scene.frame_start, scene.frame_end = span
 
 
 def _import(path: Path) -> None:
@@ -200,7 +184,7 @@ def _armature_of(brought: Iterable[bpy.types.ID], path: Path) -> bpy.types.Objec
     things = [thing for thing in things if len(thing.data.bones)]
     if not things:
         raise RetargetError(f"{path.name}: no armature with bones found: choose another file")
-    armature = min(things, key=lambda thing: (next(curves(thing), None) is None, thing.name))
+    armature = min(things, key=lambda thing: (not curves(thing), thing.name))
     armature.name = path.stem
     return armature
 

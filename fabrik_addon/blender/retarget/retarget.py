@@ -26,9 +26,9 @@ from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
 from ..goals.places import is_simple, is_still
 from ..goals.problem import RigProblem, rig_problem, root_mode
+from ..limits.action import legal_pose
 from ..rig.armature import Tree, check_unscaled, nearest_rotations, object_scale
 from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path
-from ..rig.legal import legal_pose
 from ..rig.rotation_modes import from_channels, property_name
 from ..settings.rig import rig_settings
 
@@ -60,7 +60,7 @@ class PlainPoses:
             for bone in source.data.bones
         ):
             return None
-        every = list(curves(source))
+        every = curves(source)
         if not all(is_simple(curve) and not curve.data_path.endswith(".rotation_mode") for curve in every):
             return None
         by_path = curves_by_path(every)

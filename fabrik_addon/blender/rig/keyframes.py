@@ -5,7 +5,7 @@ the slot's channel bag, on the only strip of the only layer.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from math import inf
 from typing import Any, Final, TypeAlias
 
@@ -194,8 +194,10 @@ def active_strips(armature: bpy.types.Object) -> list[bpy.types.NlaStrip]:
 
 _ListOfKeys: TypeAlias = "bpy.types.FCurveKeyframePoints"
 
-# Frames. Two keys that are closer to each other than this are on the same frame.
-_SAME_FRAME: Final = 1e-3
+# Frames that differ by less than this are equal.
+SAME_FRAME: Final = 1e-3
+# The modes of the Cycles modifier that repeat a curve beyond its keys.
+_ROUND: Final = {"REPEAT", "REPEAT_OFFSET"}
 # Evaluating a curve takes as long as reading this many of its keys.
 _FEW_FRAMES: Final = 20
 # With these handles, a curve is smooth if it is later switched to Bézier interpolation.
@@ -300,18 +302,28 @@ def set_curve_keys(
     curve.update()
 
 
-def curves(owner: bpy.types.Object) -> Iterator[bpy.types.FCurve]:
+def curves(owner: bpy.types.Object) -> list[bpy.types.FCurve]:
     """The curves of the current action for `owner`; empty without an action, or without a slot in it."""
     animation = owner.animation_data
-    if animation is not None:
-        yield from curves_of(animation.action, animation.action_slot)
+    return [] if animation is None else curves_of(animation.action, animation.action_slot)
 
 
-def curves_of(action: bpy.types.Action | None, slot: bpy.types.ActionSlot | None) -> Iterator[bpy.types.FCurve]:
+def curves_of(action: bpy.types.Action | None, slot: bpy.types.ActionSlot | None) -> list[bpy.types.FCurve]:
     """The curves of an action for a slot; empty without an action or a slot."""
     channels = anim_utils.action_get_channelbag_for_slot(action, slot)
-    if channels is not None:
-        yield from channels.fcurves
+    return [] if channels is None else list(channels.fcurves)
+
+
+def every_curve(armature: bpy.types.Object) -> list[bpy.types.FCurve]:
+    """The curves of an armature's action; without an action, those of the active strips."""
+    if not is_layered(armature):
+        return curves(armature)
+    return [curve for each in active_strips(armature) for curve in curves_of(each.action, each.action_slot)]
+
+
+def curves_by_key(every: Iterable[bpy.types.FCurve]) -> dict[tuple[str, int], bpy.types.FCurve]:
+    """The curves by data path and index."""
+    return {(curve.data_path, curve.array_index): curve for curve in every}
 
 
 def curves_by_path(every: Iterable[bpy.types.FCurve]) -> dict[str, list[bpy.types.FCurve]]:
@@ -326,6 +338,34 @@ def curves_by_path(every: Iterable[bpy.types.FCurve]) -> dict[str, list[bpy.type
 def keys(curve: bpy.types.FCurve) -> FloatArray:
     """(K, 2) frames and values of a curve's keys, in order of time."""
     return _get(curve.keyframe_points, "co", 2, np.float32).astype(np.float64)
+
+
+def cycle_of(curve: bpy.types.FCurve) -> tuple[float, float] | None:
+    """The first and the last frame of the cycle of a curve; None if it is not cyclic."""
+    modifiers: Any = curve.modifiers
+    for modifier in modifiers:
+        if modifier.type == "CYCLES" and not modifier.mute and _ROUND & {modifier.mode_before, modifier.mode_after}:
+            times = keys(curve)[:, 0]
+            return (float(times[0]), float(times[-1])) if len(times) > 1 else None
+    return None
+
+
+def in_cycle(cycle: tuple[float, float], frames: FloatArray) -> FloatArray:
+    """Map frames (F,) into the cycle that has the keys; its last frame becomes its first."""
+    first, last = cycle
+    places = np.mod(frames - first, last - first)
+    return np.asarray(first + np.where(places > last - first - SAME_FRAME, 0.0, places))
+
+
+def key_times(curve: bpy.types.FCurve, within: tuple[float, float] | None) -> FloatArray:
+    """(K,) frames of a curve's keys; with `within`, keys of a cyclic curve are repeated between these frames."""
+    times, cycle = keys(curve)[:, 0], cycle_of(curve)
+    if cycle is None or within is None:
+        return times
+    length = cycle[1] - cycle[0]
+    rounds = np.arange(np.floor((within[0] - cycle[0]) / length), np.ceil((within[1] - cycle[0]) / length) + 1.0)
+    again = (times[:-1] + length * rounds[:, None]).ravel()
+    return np.asarray(again[(again >= within[0]) & (again <= within[1])])
 
 
 def values_at(curve: bpy.types.FCurve, frames: FloatArray | IntArray, known: FloatArray | None = None) -> FloatArray:
@@ -361,6 +401,14 @@ def keys_beside(curve: bpy.types.FCurve, frame: float) -> tuple[float, float]:
     points: Any = curve.keyframe_points
     place = bisect_left(points, frame, key=lambda point: point.co[0])
     return points[place - 1].co[0] if place else -inf, points[place].co[0] if place < len(points) else inf
+
+
+def frames_beside(armature: bpy.types.Object, frame: float) -> list[float]:
+    """The nearest frames before and after a frame on which an armature has keys."""
+    every = curves(armature)
+    last = max((keys_beside(curve, frame - SAME_FRAME)[0] for curve in every), default=-inf)
+    following = min((keys_beside(curve, frame + SAME_FRAME)[1] for curve in every), default=inf)
+    return [each for each in (last, following) if abs(each) < inf]
 
 
 def scale_values(curve: bpy.types.FCurve, factor: float, shift: float | FloatArray) -> None:
@@ -417,8 +465,8 @@ def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArra
     """Replace all keys from the first to the last of the frames (F,) by values (F,); `update` must sort them then."""
     points = curve.keyframe_points
     was_empty = not len(points)
-    first = frames[0] - _SAME_FRAME
-    last = frames[-1] + _SAME_FRAME
+    first = frames[0] - SAME_FRAME
+    last = frames[-1] + SAME_FRAME
     count = len(frames)
     times = _get(points, "co", 2, np.float32)[:, 0]
     inside = np.flatnonzero((times >= first) & (times <= last))

@@ -1,17 +1,23 @@
 """Keys posed bones like Blender's own tools: by preferences, keying set and locks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import inf
 from types import MappingProxyType
 from typing import Any, Final
 
 import bpy
 
-from .keyframes import KeyframeError, bone_path, check_action, curves, keys_beside, make_steps
+from .keyframes import (
+    KeyframeError,
+    bone_path,
+    check_action,
+    curves,
+    curves_by_key,
+    frames_beside,
+    make_steps,
+)
 from .locks import unlocked_location, unlocked_rotation
 
-# Frames, or values, that differ by less than this are the same; the differences are rounding errors.
-_SAME_FRAME: Final = 1e-3
+# Values that differ by less than this are the same; the differences are rounding errors.
 _ROUNDING: Final = 1e-7
 
 
@@ -63,26 +69,13 @@ def key_channels(
                 keyed[bone] = None
         except (RuntimeError, TypeError) as error:
             raise KeyframeError(f"Bone {bone!r} can't be keyed: {error}") from None
-    by_path = _by_path(armature)
+    by_path = curves_by_key(curves(armature))
     for key, values in held:
         for each, value in zip(beside, values, strict=True):
             curve = by_path.get(key)
             if curve is not None and abs(curve.evaluate(each) - value) > _ROUNDING:
                 curve.keyframe_points.insert(each, value)
     return list(keyed)
-
-
-def frames_beside(armature: bpy.types.Object, frame: float) -> list[float]:
-    """The nearest frames before and after a frame on which an armature has keys."""
-    every = list(curves(armature))
-    last = max((keys_beside(curve, frame - _SAME_FRAME)[0] for curve in every), default=-inf)
-    following = min((keys_beside(curve, frame + _SAME_FRAME)[1] for curve in every), default=inf)
-    return [each for each in (last, following) if abs(each) < inf]
-
-
-def _by_path(armature: bpy.types.Object) -> dict[tuple[str, int], bpy.types.FCurve]:
-    """An armature's curves by data path and index."""
-    return {(curve.data_path, curve.array_index): curve for curve in curves(armature)}
 
 
 def _values_on(
@@ -92,7 +85,7 @@ def _values_on(
     before: Mapping[tuple[str, str], Sequence[float]],
 ) -> Iterator[tuple[tuple[str, int], list[float]]]:
     """The values of properties on frames, by data path and index, from their curves or else the former values."""
-    by_path = _by_path(armature)
+    by_path = curves_by_key(curves(armature))
     for bone, path, index in found:
         held = before.get((bone, path.rpartition(".")[2]))
         for number in range(len(held or "wxyz")) if index < 0 else (index,):
@@ -108,10 +101,10 @@ def key_in_steps(armature: bpy.types.Object, path: str, frame: float, before: fl
 
     The nearest keyed frames of the armature keep their value. before: this value, if the number has no curve.
     """
-    beside, curve = frames_beside(armature, frame), _by_path(armature).get((path, 0))
+    beside, curve = frames_beside(armature, frame), curves_by_key(curves(armature)).get((path, 0))
     held = [before if curve is None else curve.evaluate(each) for each in beside]
     armature.keyframe_insert(path, frame=frame)
-    curve = _by_path(armature)[path, 0]
+    curve = curves_by_key(curves(armature))[path, 0]
     make_steps(curve)
     for each, value in zip(beside, held, strict=True):
         if value is not None and curve.evaluate(each) != value:

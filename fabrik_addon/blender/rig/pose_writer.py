@@ -64,15 +64,17 @@ class PoseKeeper:
 
 @contextmanager
 def in_object_mode(context: bpy.types.Context) -> Iterator[None]:
-    """Switch to Object mode for the block; afterwards restore the active object and its mode."""
+    """Switch to Object mode for the block; afterwards restore the selection, the active object and its mode."""
     objects = context.view_layer.objects
-    active = objects.active
+    active, selected = objects.active, set(context.selected_objects)
     mode = "OBJECT" if active is None else active.mode
     _set_mode(context, "OBJECT")
     try:
         yield
     finally:
         _set_mode(context, "OBJECT")
+        for thing in objects:
+            thing.select_set(thing in selected)
         objects.active = active
         _set_mode(context, mode)
 
@@ -198,7 +200,7 @@ class HeldChannels:
             for channel in ("location", property_name(armature.pose.bones[name].rotation_mode))
         }
 
-    def restore_keys(self, names: Collection[str] | None = None) -> None:
+    def restore(self, names: Collection[str] | None = None) -> None:
         """Restore the channels of all bones, or of some."""
         for (name, channel), values in self._held.items():
             if names is None or name in names:

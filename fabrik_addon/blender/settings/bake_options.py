@@ -15,8 +15,7 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
-from .in_use import Moment, update_live_pose
-from .overrides import overridable
+from .in_use import Moment, overridable, update_live_pose
 
 ACTIONS = (
     (
@@ -51,9 +50,9 @@ PLANTING = (
 )
 # After a bake, moving hands, arms and legs out of the body takes about 20 ms a frame.
 SELF_COLLISION = (
-    ("AUTO", "Auto", "Keep them apart while the rig is posed. Baking and retargeting ignore it"),
-    ("ON", "On", "Keep them apart also when baking and retargeting; feet stay in place"),
-    ("OFF", "Off", "Do not keep them apart"),
+    ("AUTO", "Auto", "Keep body parts apart while posing, but not when baking or retargeting"),
+    ("ON", "On", "Keep body parts apart when posing, baking and retargeting. Feet stay in place"),
+    ("OFF", "Off", "Do not keep body parts apart"),
 )
 GAPS = (
     ("SOLVE", "Solve Through", "Solve bones from the remaining markers, their limits, and the frames around the gap"),
@@ -75,8 +74,8 @@ class KeyOptions:
     )
     key_angle: FloatProperty(
         name="Simplify",
-        description="Remove keys while rotations change by no more than this angle. Locations may change by "
-        "the same angle times the bone's length. 0 keeps a key on every frame",
+        description="Remove keys, as long as rotations change by no more than this angle, and locations by no "
+        "more than this angle times the bone's length. 0 keeps a key on every frame",
         subtype="ANGLE",
         default=0.0,
         min=0.0,

@@ -15,8 +15,7 @@ from bpy.props import (
 )
 from bpy.types import Context, PropertyGroup
 
-from .in_use import Stored, seen
-from .overrides import overridable
+from .in_use import Stored, overridable, seen
 
 # Constraints that only restrict poses.
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")

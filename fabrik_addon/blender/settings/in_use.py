@@ -1,13 +1,17 @@
 """Reads settings without creating them, tracks features that need handlers, and declares data that is not a setting.
 
 Some features need Blender handlers or draw callbacks. These are added at the first use, and stay until another file is
-opened, because undo can restore a feature that was switched off.
+opened, because undo can restore a feature that was switched off. Settings can be changed on library overrides, and are
+kept when the file is saved.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, Generic, Literal, TypeVar
 
 import bpy
+from bpy.app.handlers import persistent
+from bpy.props import CollectionProperty
 from bpy.types import PropertyGroup
 
 
@@ -156,3 +160,59 @@ def values_of(item: Any) -> dict[str, Any]:
     names = [each.identifier for each in item.bl_rna.properties if not each.is_readonly]
     stored = [name for name, value in vars(type(item)).items() if isinstance(value, Stored)]
     return {name: getattr(item, name) for name in (*names, *stored)}
+
+
+# Owners that have settings only while a file is saved, each with the name of the property.
+_LENT: Final[list[tuple[Any, str]]] = []
+_SAVED: Final = ("save_post", "save_post_fail")
+_Group = TypeVar("_Group", bound=type)
+
+
+def overridable(group: _Group) -> _Group:
+    """Make all properties of a property group overridable, and let overrides add items to lists; returns the class."""
+    for declared in group.__annotations__.values():
+        more = {"USE_INSERTION"} if declared.function is CollectionProperty else set()
+        declared.keywords["override"] = {"LIBRARY_OVERRIDABLE"} | more
+    return group
+
+
+@persistent  # type: ignore[untyped-decorator]
+def keep_overrides(*_arguments: object) -> None:
+    """Create empty settings on the linked originals of overridden rigs that have settings, while a file is saved.
+
+    Blender 5.0 compares an override with its original property by property only if the original has the property group.
+    Otherwise it records that the whole group is replaced, and fails to replace it when the file is opened.
+    """
+    _forget_lent()
+    for rig in bpy.data.objects:
+        if rig.type != "ARMATURE" or rig.override_library is None or not rig.is_property_set("fabrik"):
+            continue
+        original: Any = rig.override_library.reference
+        if original is not None:
+            _lend(original, "fabrik")
+    if _LENT:
+        listen(_forget_lent, *_SAVED, on=True)
+
+
+def _forget_lent(*_arguments: object) -> None:
+    """Restore linked originals after the file was saved."""
+    listen(_forget_lent, *_SAVED, on=False)
+    while _LENT:
+        with suppress(ReferenceError):
+            holder, name = _LENT.pop()
+            holder.property_unset(name)
+
+
+def _lend(holder: Any, name: str, *, is_new: bool = False) -> None:
+    """Create a property group and the groups in it; Blender creates each when it is first accessed.
+
+    is_new: whether the owner was created here too, so that the group is removed with it.
+    """
+    if not (is_new or holder.is_property_set(name)):
+        is_new = True
+        _LENT.append((holder, name))
+    group = getattr(holder, name)
+    for inner in group.bl_rna.properties:
+        is_group = inner.type == "POINTER" and inner.identifier != "rna_type"
+        if is_group and isinstance(getattr(group, inner.identifier), bpy.types.PropertyGroup):
+            _lend(group, inner.identifier, is_new=is_new)

@@ -23,8 +23,7 @@ from bpy.types import PropertyGroup
 
 from ...markers.files.suffixes import LAYOUTS
 from .bake_options import MarkerOptions
-from .in_use import Moment, Stored, noting
-from .overrides import overridable
+from .in_use import Moment, Stored, noting, overridable
 
 # The ID property of a take on a rig that stores the values of `OfATake` while the rig follows another take.
 KEPT: Final = "kept"
@@ -45,7 +44,7 @@ BAD: Final = 0.05
 POINTS: Final = (
     ("TAIL", "Tail", "The marker is at the bone's tail"),
     ("HEAD", "Head", "The marker is at the bone's head"),
-    ("OFFSET", "Offset", "The marker is at a point fixed on the bone"),
+    ("OFFSET", "Offset", "The marker is at a fixed point on the bone"),
 )
 PROPORTIONS: Final = (
     ("LIMBS", "Per Limb", "Solve the motion with the recorded length of each limb"),

@@ -19,10 +19,9 @@ from bpy.types import PropertyGroup
 from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
-from .in_use import Moment, Stored, noting, update_live_pose
+from .in_use import Moment, Stored, noting, overridable, update_live_pose
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture
-from .overrides import overridable
 
 _Group = TypeVar("_Group", bound=type)
 
@@ -228,7 +227,12 @@ ROOTS = (
     ("AUTO", "Automatic", "The root bone moves if anything is pinned, or when it is dragged itself", 2),
     ("FIXED", "Pinned", "The root bone rotates, but its head stays in place", 0),
     ("FREE", "Free", "The root bone moves and rotates, so the whole rig follows the targets", 1),
-    ("FOLLOW", "Follow", "Like Free, but while nothing is pinned, a dragged bone pulls the rig along like a rope", 3),
+    (
+        "FOLLOW",
+        "Follow",
+        ("Like Free, but while nothing is pinned, a dragged bone pulls the rig along as if on a rope"),
+        3,
+    ),
 )
 KEY_BONES = (
     ("POSED", "Posed", "Bones that were dragged since their last key, and bones posed by targets"),
@@ -295,7 +299,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
     """All data of the add-on on one armature object."""
 
     effectors: CollectionProperty(name="Effectors", description="The targets and pins of this rig", type=FabrikEffector)
-    active_effector: IntProperty(name="Active Effector", description="The target or pin whose settings are shown")
+    active_effector: IntProperty(name="Active Target or Pin", description="The target or pin whose settings are shown")
     root: EnumProperty(
         name="Root",
         description="How the root bone moves when bones are dragged, solved or baked",

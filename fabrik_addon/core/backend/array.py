@@ -25,7 +25,7 @@ square = np.square
 logical_and = np.logical_and
 logical_or = np.logical_or
 logical_not = np.logical_not
-# The piecewise linear function through (places, values), constant beyond its ends.
+# The piecewise linear function through (knots, values), constant beyond its ends.
 interpolate = np.interp
 maximum = np.maximum
 minimum = np.minimum
@@ -162,7 +162,7 @@ def select(condition: Condition, chosen: Any, otherwise: Any) -> Any:
 
 def any_of(condition: Condition) -> bool:
     """Whether the condition holds on at least one frame."""
-    return np.count_nonzero(condition) > 0  # half the time of `any`
+    return np.count_nonzero(condition) > 0  # takes half the time of `any`
 
 
 def rotation_between(start: protocol.Vector, end: protocol.Vector) -> Quaternion:
@@ -204,7 +204,7 @@ def point_on_line(anchor: protocol.Vector, point: protocol.Vector, distance: Sca
     square = x * x
     square += y * y
     square += z * z
-    if np.minimum.reduce(square, axis=None, initial=1.0) <= TINY:  # half the time of `min`
+    if np.minimum.reduce(square, axis=None, initial=1.0) <= TINY:  # takes half the time of `min`
         x = np.where(square > TINY, x, 1.0)
         square = np.where(square > TINY, square, 1.0)
     ratio = distance / np.sqrt(square)
@@ -253,9 +253,9 @@ def quaternion(array: FloatArray) -> Quaternion:
     return Quaternion(_columns(array))
 
 
-def quaternions(array: FloatArray, places: Sequence[int]) -> list[protocol.Quaternion]:
+def quaternions(array: FloatArray, indices: Sequence[int]) -> list[protocol.Quaternion]:
     """Quaternions at some indices of (F, N, 4)."""
-    return [quaternion(array[:, place]) for place in places]
+    return [quaternion(array[:, index]) for index in indices]
 
 
 def _columns(array: FloatArray) -> list[Scalar]:
@@ -273,11 +273,11 @@ def stack(values: Sequence[protocol.Vector] | Sequence[protocol.Quaternion], fra
     return stacked
 
 
-def write(values: Sequence[Any], rows: FloatArray, places: Sequence[int]) -> None:
+def write(values: Sequence[Any], rows: FloatArray, indices: Sequence[int]) -> None:
     """Write N vectors or quaternions into rows (F, M, 3 or 4) at N indices."""
-    for place, value in zip(places, values, strict=True):
+    for index, value in zip(indices, values, strict=True):
         for column, part in enumerate(value.__slots__):
-            rows[:, place, column] = getattr(value, part)
+            rows[:, index, column] = getattr(value, part)
 
 
 def row(values: Sequence[Scalar], frames: int) -> FloatArray:
@@ -321,7 +321,7 @@ def _differs(value: Scalar) -> bool:
 
 
 def count(condition: Condition) -> int:
-    """The number of frames in a condition."""
+    """The number of frames for which a condition has values."""
     return int(np.size(condition))
 
 

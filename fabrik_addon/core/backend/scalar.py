@@ -86,12 +86,12 @@ def scalar(array: FloatArray) -> float:
     return float(array[0])
 
 
-def interpolate(value: float, places: FloatArray, values: FloatArray) -> float:
-    """The piecewise linear function through (places, values), constant beyond its ends."""
-    after = int(places.searchsorted(value))
-    if after == 0 or after == len(places):
+def interpolate(value: float, knots: FloatArray, values: FloatArray) -> float:
+    """The piecewise linear function through (knots, values), constant beyond its ends."""
+    after = int(knots.searchsorted(value))
+    if after == 0 or after == len(knots):
         return float(values[min(after, len(values) - 1)])
-    (start, end), (low, high) = places[after - 1 : after + 1].tolist(), values[after - 1 : after + 1].tolist()
+    (start, end), (low, high) = knots[after - 1 : after + 1].tolist(), values[after - 1 : after + 1].tolist()
     return float(low + (value - start) * ((high - low) / (end - start)))
 
 
@@ -105,10 +105,10 @@ def quaternion(array: FloatArray) -> Quaternion:
     return Quaternion(np.ravel(array).tolist())
 
 
-def quaternions(array: FloatArray, places: Sequence[int]) -> list[Quaternion]:
+def quaternions(array: FloatArray, indices: Sequence[int]) -> list[Quaternion]:
     """Quaternions at some indices of (1, N, 4)."""
     rotations = array[0].tolist()
-    return [Quaternion(rotations[place]) for place in places]
+    return [Quaternion(rotations[index]) for index in indices]
 
 
 def stack(values: Sequence[Any], _frames: int = 1) -> FloatArray:
@@ -116,9 +116,9 @@ def stack(values: Sequence[Any], _frames: int = 1) -> FloatArray:
     return np.array([[value[:] for value in values]], dtype=np.float64)
 
 
-def write(values: Sequence[Any], rows: FloatArray, places: Sequence[int]) -> None:
+def write(values: Sequence[Any], rows: FloatArray, indices: Sequence[int]) -> None:
     """Write N vectors or quaternions into rows (1, M, 3 or 4) at N indices."""
-    rows[:, places] = stack(values)
+    rows[:, indices] = stack(values)
 
 
 def row(values: Sequence[float], _frames: int = 1) -> FloatArray:
@@ -137,7 +137,7 @@ def put(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
 
 
 def count(_condition: bool) -> int:
-    """The number of frames in a condition: one."""
+    """The number of frames: one."""
     return 1
 
 

@@ -19,9 +19,9 @@ NO_CHANGE = 0.01
 
 # Accuracy of a span, as a share of the chain's length: that of single precision.
 _EXACT = 1e-7
-_MOST_STEPS = 8
-# |u - c|² is 4 for a bone that points back along the chord; it would have no direction halfway.
-_MOST_BENT = 4.0 - ROUNDING
+_MAX_STEPS = 8
+# |u - c|² is 4 for a bone that points back along the chord; halfway to the chord, its vector would be zero.
+_MAX_BENT = 4.0 - ROUNDING
 
 
 @dataclass
@@ -134,13 +134,13 @@ def reach_directly(backend: Backend, chain: Chain, target: Vector) -> Condition:
 
 
 def reach_by_sweeps(
-    backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, most: int, open_frames: IntArray
+    backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, max_sweeps: int, open_frames: IntArray
 ) -> None:
-    """Run Algorithm 1 until the tip is within `tolerance`, the tip stops moving, or `most` sweeps are done.
+    """Run Algorithm 1 until the tip is within `tolerance`, the tip stops moving, or `max_sweeps` sweeps are done.
 
     open_frames: (N,) the frames that are solved.
     """
-    for _ in range(most):
+    for _ in range(max_sweeps):
         if not len(open_frames):
             return
         part, wanted = chain.part(backend, open_frames), backend.take(target, open_frames)
@@ -248,15 +248,15 @@ def curl(backend: Backend, points: list[Vector], distances: Sequence[float], tar
 def joint_between(
     backend: Backend, first: Vector, second: Vector, to_first: Scalar, to_second: Scalar, previous: Vector
 ) -> Vector:
-    """The position of a joint between two known neighbours, nearest to where it was before (the paper, section 4).
+    """The position of a joint between two known neighbors, nearest to where it was before (the paper, section 4).
 
-    The spheres about the neighbours, with the bone lengths as radii, intersect in a circle; the joint is its point
-    nearest to `previous`. If they do not intersect, the joint is on the line through the neighbours, at its distance
+    The spheres about the neighbors, with the bone lengths as radii, intersect in a circle; the joint is its point
+    nearest to `previous`. If they do not intersect, the joint is on the line through the neighbors, at its distance
     from the first, on the side that comes nearest to its distance from the second.
 
     Args:
         backend: array or scalar.
-        first: a neighbour.
+        first: a neighbor.
         second: the other one.
         to_first: the length of the bone to the first.
         to_second: the length of the bone to the second.
@@ -286,7 +286,7 @@ def scale_to_chord(
 ) -> tuple[list[Vector], Scalar]:
     """Bring the tip of a chain exactly onto a target that its lengths can reach.
 
-    Every bone direction u is scaled toward the chord c from root to tip, u → normalise(c + s (u − c)), and the s is
+    Every bone direction u is scaled toward the chord c from root to tip, u → normalize(c + s (u − c)), and the s is
     found whose span equals the target's distance (safeguarded Newton on s²; at s = 0 the chain is straight, at s = 1
     unchanged, beyond it folds more). The whole chain is then rotated about the root.
 
@@ -298,7 +298,7 @@ def scale_to_chord(
     chord = first_direction(backend, span, points[1] - root, points[1] - root)
     bends = [(b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)]
     wanted = (target - root).length
-    squares = [backend.minimum(bend.length_squared, _MOST_BENT) for bend in bends]
+    squares = [backend.minimum(bend.length_squared, _MAX_BENT) for bend in bends]
     search = _Search(chord, bends, squares, wanted, wanted * 0.0 + 1.0, wanted * 0.0, wanted * 0.0 + math.inf)
     square, steps = _find_bend(backend, search, span, distances)
     arms = _arms(backend, chord, bends, distances, square)
@@ -390,7 +390,7 @@ def _find_bend(backend: Backend, search: _Search, span: Vector, distances: Seque
     frames = backend.frames_where(search.wanted >= 0.0)
     count = len(frames)
     tip, slope = search.unbent(span, distances)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         missed = backend.absolute(tip.length - search.wanted) > near
         left = backend.frames_where(missed)
         if not len(left):

@@ -66,9 +66,9 @@ def find_hinge_limbs(bodies: Sequence[Body]) -> list[HingeLimb]:
 
 
 def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
-    """The only child of a body if it is a hinge.
+    """The only child of a body if it is a hinge; None otherwise.
 
-    Not if it is a pivot about the bone itself, which does not change the length.
+    A pivot about the bone's own axis does not count, because it does not change the length of the limb.
     """
     child = only_child(bodies[index])
     if child is None or not bodies[child].inherits_rotation:

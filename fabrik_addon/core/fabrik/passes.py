@@ -126,7 +126,7 @@ class Passes:
         return result
 
     def _aim(self, attachment: Attachment, pose: SweepPose, targets: SweepTargets) -> Aim:
-        """The weighted centroid of the targets of its effectors and child bodies (section 4.1's sub-base)."""
+        """The aim of an attachment: the weighted centroid of the targets of its effectors and child bodies (4.1)."""
         children, effectors = attachment.children, attachment.effectors
         if len(children) == 1 and not effectors:
             return Aim(attachment, pose.heads[children[0]], targets.pulls[children[0]])
@@ -179,11 +179,11 @@ class Passes:
     def _translated(self, aims: list[Aim], head: Vector, frame: Quaternion) -> Vector:
         """The head of a body moved to its aims without rotation."""
         if len(aims) == 1:
-            place = aims[0].point - frame @ aims[0].attachment.offset
-            return self.backend.select(aims[0].weight > 0, place, head)
+            position = aims[0].point - frame @ aims[0].attachment.offset
+            return self.backend.select(aims[0].weight > 0, position, head)
         total = _total(aims)
-        place = sum_vectors([(aim.point - frame @ aim.attachment.offset) * aim.weight for aim in aims])
-        return self.backend.select(total > 0, place * (1.0 / self.backend.maximum(total, TINY)), head)
+        position = sum_vectors([(aim.point - frame @ aim.attachment.offset) * aim.weight for aim in aims])
+        return self.backend.select(total > 0, position * (1.0 / self.backend.maximum(total, TINY)), head)
 
     def _fit(self, aims: list[Aim], head: Vector, frame: Quaternion) -> tuple[Vector, Quaternion]:
         """The weighted best rigid fit of a body to its aims.
@@ -207,8 +207,8 @@ class Passes:
             arms = [(frame @ offset, wanted, weight) for offset, wanted, weight in pairs]
             torque = sum_vectors([arm.cross(wanted) * weight for arm, wanted, weight in arms])
             grip = sum(arm.dot(wanted) * weight for arm, wanted, weight in arms)
-            # torque / |grip| instead of the angle, which is unbounded where the grip vanishes: 92 pops on a line of 160
-            # steps instead of 24.
+            # Use the angle. The simpler torque / |grip| is unbounded as the grip vanishes: a line of 160 steps had 92
+            # pops with it, and has 24 now.
             size = torque.length
             angle = self.backend.atan2(size, grip)
             frame = (self.backend.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()
@@ -302,7 +302,8 @@ class Passes:
         for _ in range(2):
             aimed = (backend.rotation_between(frame @ span, line) @ frame).normalized()
             frame, local = self._clamped(index, carried, aimed, bound)
-            if frame is aimed:  # not changed by the limit
+            # The limit did not change the frame.
+            if frame is aimed:
                 break
         for hinge, bend in zip(limb.hinges, bends, strict=True):
             rotations[hinge] = backend.select(seen, bend, rotations[hinge])
@@ -342,7 +343,7 @@ def rotation_vector(backend: Backend, rotation: Quaternion) -> Vector:
     return axis * backend.select(rotation.w < 0, -scale, scale)
 
 
-def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, most: int, at_once: int = 1) -> None:
+def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, max_sweeps: int, at_once: int = 1) -> None:
     """Sweep F frames in place until each is solved, stops moving, or reaches the largest number of sweeps.
 
     at_once: the number of sweeps between two checks.
@@ -351,14 +352,14 @@ def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, mos
     rest = state.pose.local.copy()
     bound = np.zeros(rest.shape[:2], dtype=bool)
     times = 1 if goals.loops else at_once
-    for done in range(0, most, times):
+    for done in range(0, max_sweeps, times):
         pose, before = _after_sweeps(passes, bodies, goals, part, rest[frames], bound, times), part.residual
         residual = goals.residual(pose, part.wanted)
         part = replace(part, pose=pose, residual=residual, iterations=part.iterations + times)
         moved = lengths(residual - before) > NO_CHANGE * part.tolerances
         part.stationary = ~(moved & (part.weights > 0.0)).any(axis=1)
         is_going = part.unmet() & ~part.stationary
-        if not is_going.all() and done + times < most:
+        if not is_going.all() and done + times < max_sweeps:
             going = np.flatnonzero(is_going)
             state.put(frames, part)
             frames, part, bound = frames[going], part.part(going), bound[going]
@@ -403,8 +404,8 @@ def _targets(passes: Passes, goals: Goals, state: State) -> SweepTargets:
     if len(oriented):
         shares = np.where(state.weights[:, count:] > 0.0, goals.shares, 0.0)
         wanted = quaternion_from_matrix(state.wanted.frames)
-        for place, holder in enumerate(goals.on[oriented].tolist()):
-            orientations[holder] = backend.quaternion(wanted[:, place]), backend.scalar(shares[:, place])
+        for index, holder in enumerate(goals.on[oriented].tolist()):
+            orientations[holder] = backend.quaternion(wanted[:, index]), backend.scalar(shares[:, index])
     positions: list[Vector] = [backend.vector(points[:, end]) for end in range(points.shape[1])]
     pulls: list[Scalar] = [backend.scalar(weights[:, end]) for end in range(points.shape[1])]
     return sweep_targets(backend, passes.bodies, positions, pulls, orientations)

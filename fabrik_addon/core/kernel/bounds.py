@@ -21,11 +21,11 @@ _LEAST_CORNERS = 3
 _NO_ROOM = 1e-9
 # Compliance of the support per force of 1, the unit of the posture term: balance is kept within 1.5 cm.
 _BALANCE_YIELDS = 0.015
-# The share of the distance to the support's edge within which the center of mass moves freely; beyond it the hips move
-# back, as people's do. The second number is the compliance of that; the third, how much of that distance counts for a
-# meter that the center is lowered, since bending down moves the hips farther back than reaching out. With 0.3 and 0.05
-# hips move 2.3 cm for a hand 70 cm forward and the center of mass 5.4 cm for a hand on the floor; with these 1.4 and
-# 5.7 cm.
+# The center of mass moves freely within the first number, as a share of the distance to the support's edge. Beyond it,
+# the hips move back, as people's do, with the second number as compliance. The third number is by how many meters this
+# region becomes narrower for each meter that the center is lowered, because bending down moves the hips farther back
+# than reaching out. With 0.3 and 0.05 hips move 2.3 cm for a hand 70 cm forward and the center of mass 5.4 cm for a
+# hand on the floor; with these numbers 1.4 and 5.7 cm.
 _AT_EASE, _EASE_YIELDS, _LOWERED = 0.37, 0.015, 0.1
 # The largest force of each side of the support: balance gives way before goals do, whose caps are 57 for a person. With
 # 0.5, 0.7, 1 and no cap, hips led out of reach stay up to 8, 12, 18 and 41 mm farther from their target than without

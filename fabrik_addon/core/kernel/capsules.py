@@ -93,7 +93,7 @@ class Contacts(NamedTuple):
 
     @classmethod
     def joined(cls, found: Sequence["Contacts"]) -> "Contacts":
-        """The points of several."""
+        """The points of several sets."""
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def forces(self, pushes: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
@@ -104,7 +104,7 @@ class Contacts(NamedTuple):
 
 
 class Capsules:
-    """The capsules of one body, for one pose or with frames in front.
+    """The capsules of one body, for one pose or for poses with a leading axis of frames.
 
     Attributes:
         contacts: the contact points of the last rows of one pose.

@@ -87,7 +87,7 @@ class ConstraintRows(NamedTuple):
 
     @classmethod
     def joined(cls, found: Sequence["ConstraintRows"]) -> "ConstraintRows":
-        """The rows of several."""
+        """The rows of several sets."""
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def curvature(self, pushes: FloatArray) -> FloatArray:
@@ -129,7 +129,7 @@ class Sides(NamedTuple):
         return places
 
     def rows(self, bodies: Bodies, frames: int) -> tuple[FloatArray, FloatArray]:
-        """(F, W, D) rows and (F, W) gaps, each at its place; zero and infinite where a frame has fewer than W sides."""
+        """(F, W, D) rows and (F, W) gaps; zero and infinite where a frame has fewer than W sides."""
         where, places, first = self.frames, self.places(), bodies.first[self.bodies]
         most = int(places.max(initial=-1)) + 1
         rows, gaps = np.zeros((frames, most, bodies.columns)), np.full((frames, most), np.inf)
@@ -200,7 +200,7 @@ class JointLimits:
     def sides(self, local: FloatArray, within: float) -> Sides:
         """The sides that a rotation by `within` radians could violate, for F poses (F, B, 4).
 
-        For a curved outline, only the nearest.
+        A curved outline gives only its nearest side.
         """
         found = [kind.sides(local, within) for kind in self._kinds]
         return Sides(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
@@ -451,7 +451,7 @@ class _Polygons:
         return self._placed(local, within)[0]
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
-        # Copied, because one row that is broadcast stands for all frames, as plain numbers.
+        # Copy the row, because the backend would read a broadcast one as plain numbers that hold for all frames.
         (_, bodies, normals, gaps), places = self._placed(local[None].copy(), within)
         rows = np.zeros((len(gaps), self._width))
         rows[np.arange(len(gaps))[:, None], self._first[bodies, None] + np.arange(3)] = normals

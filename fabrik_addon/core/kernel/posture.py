@@ -206,7 +206,7 @@ class PostureTerm:
     def _dense(
         self, centres: FloatArray, forces: FloatArray, pose: Pose, motions: Motions
     ) -> tuple[FloatArray, FloatArray]:
-        """The first part, mass by mass, for any tree."""
+        """Matrix and gradient of the first part, summed over masses; unlike composite inertia, for any tree."""
         shifts = self.bodies.shifts(pose, motions, centres, self.carrier)
         shifts = np.swapaxes(shifts.reshape(*shifts.shape[:-3], -1, self.bodies.columns), -1, -2)
         weighed = np.swapaxes(shifts * np.repeat(self.masses, 3), -1, -2)

@@ -69,10 +69,10 @@ class Ball(Limit):
             backend, x, z, backend.select(x >= 0, right, left), backend.select(z >= 0, front, back)
         )
 
-    def sample(self, places: FloatArray) -> FloatArray:
-        """(..., 4) swings spread evenly over the ellipse, and twists over the range; places: (..., 3) from 0 to 1."""
-        swings = outline(self.angles, FULL_TURN * places[..., 0]) * np.sqrt(places[..., 1, None])
-        return compose_arrays(swings[..., 0], swings[..., 1], spread(self.twist, places[..., 2]))
+    def sample(self, unit_points: FloatArray) -> FloatArray:
+        """(..., 4) swings spread evenly over the ellipse, and twists over the range, from `unit_points` (..., 3)."""
+        swings = outline(self.angles, FULL_TURN * unit_points[..., 0]) * np.sqrt(unit_points[..., 1, None])
+        return compose_arrays(swings[..., 0], swings[..., 1], spread(self.twist, unit_points[..., 2]))
 
     def outline(self, count: int) -> FloatArray:
         """(count, 2) swings in radians along the edge of the cone, from +X toward +Z."""

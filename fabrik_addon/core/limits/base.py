@@ -38,15 +38,15 @@ class Limit(ABC):
         """The rotation if it is inside, else the nearest one inside."""
 
     @abstractmethod
-    def sample(self, places: FloatArray) -> FloatArray:
-        """(..., 4) valid rotations spread over the limit, from points (..., 3) of the unit cube."""
+    def sample(self, unit_points: FloatArray) -> FloatArray:
+        """(..., 4) valid rotations spread over the limit, from `unit_points` (..., 3) of the unit cube."""
 
     def at_range_share(self, backend: Backend, share: Scalar) -> Quaternion:
         """The rotation at a share of the range of a limit with one axis; if the range is free, from -π to π."""
         raise NotImplementedError
 
-    def bent_inward(self, backend: Backend, rotation: Quaternion, most: Scalar) -> Quaternion:
-        """A rotation bent by at most `most` radians toward the middle of the range."""
+    def bent_inward(self, backend: Backend, rotation: Quaternion, max_angle: Scalar) -> Quaternion:
+        """A rotation bent by at most `max_angle` radians toward the middle of the range."""
         raise NotImplementedError
 
 
@@ -60,9 +60,9 @@ class Fixed(Limit):
         """The identity."""
         return backend.select(rotation.w > inf, rotation, backend.Quaternion((1.0, 0.0, 0.0, 0.0)))
 
-    def sample(self, places: FloatArray) -> FloatArray:
-        """(..., 4) the identity for each point of `places` (..., 3)."""
-        return np.broadcast_to(IDENTITY, (*places.shape[:-1], 4))
+    def sample(self, unit_points: FloatArray) -> FloatArray:
+        """(..., 4) the identity for each point of `unit_points` (..., 3)."""
+        return np.broadcast_to(IDENTITY, (*unit_points.shape[:-1], 4))
 
 
 def check_range(what: str, ends: Range) -> None:

@@ -59,7 +59,7 @@ class Hinge(Limit):
         return 0.5 * (self.low + self.high)
 
     def angle(self, backend: Backend, rotation: Quaternion) -> Scalar:
-        """The angle of the rotation about the axis that is nearest to a rotation, nearest to the range's middle."""
+        """The angle of a rotation about the axis, in radians, plus full turns to bring it nearest to the middle."""
         x, y, z = self.rotation_axis
         about = rotation.x * x + rotation.y * y + rotation.z * z
         return nearest_angle(backend, 2.0 * backend.atan2(about, rotation.w), self.middle)
@@ -74,16 +74,16 @@ class Hinge(Limit):
         low, high = self.ends if self.bounded else (-pi, pi)
         return self.turned(backend, low + (high - low) * share)
 
-    def bent_inward(self, backend: Backend, rotation: Quaternion, most: Scalar) -> Quaternion:
-        """The rotation, moved toward the middle of the range."""
+    def bent_inward(self, backend: Backend, rotation: Quaternion, max_angle: Scalar) -> Quaternion:
+        """The rotation, bent toward the middle of the range by at most `max_angle` radians."""
         angle = self.angle(backend, rotation)
-        return self.turned(backend, angle + backend.clamp(self.middle - angle, -most, most))
+        return self.turned(backend, angle + backend.clamp(self.middle - angle, -max_angle, max_angle))
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """The component about the axis, clamped to the range."""
         return self.turned(backend, backend.clamp(self.angle(backend, rotation), *self.ends))
 
-    def sample(self, places: FloatArray) -> FloatArray:
-        """(..., 4) rotations by angles spread over the range; places: (..., 3), from 0 to 1; only the first is used."""
-        half = 0.5 * spread((self.low, self.high), places[..., 0])
+    def sample(self, unit_points: FloatArray) -> FloatArray:
+        """(..., 4) rotations spread over the range, from the first of the coordinates of `unit_points` (..., 3)."""
+        half = 0.5 * spread((self.low, self.high), unit_points[..., 0])
         return np.stack([np.cos(half), *(np.sin(half) * part for part in self.rotation_axis)], axis=-1)

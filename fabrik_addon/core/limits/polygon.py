@@ -56,10 +56,10 @@ class Polygon(Limit):
         """Move the swing to the nearest point inside the outline, and the twist to the nearer end of its range."""
         return clamped(backend, rotation, self.shape.nearest, self.between)
 
-    def sample(self, places: FloatArray) -> FloatArray:
-        """(..., 4) swings spread over the outline, and twists over the range; places: (..., 3) from 0 to 1."""
-        x, z = self.shape.sample(places[..., 0], places[..., 1])
-        return compose_arrays(x, z, spread(self.twist, places[..., 2]))
+    def sample(self, unit_points: FloatArray) -> FloatArray:
+        """(..., 4) swings spread over the outline, and twists over the range, from `unit_points` (..., 3)."""
+        x, z = self.shape.sample(unit_points[..., 0], unit_points[..., 1])
+        return compose_arrays(x, z, spread(self.twist, unit_points[..., 2]))
 
     def outline(self, count: int) -> FloatArray:
         """(N, 2) swings in radians along the outline's edges, the same number on each, at least `count` in all."""
@@ -166,7 +166,7 @@ class _Side:
 
     @classmethod
     def between(cls, before: Edge, edge: Edge, after: Edge, outward: float) -> "_Side":
-        """The side for an edge, from its neighbours and the winding of the outline."""
+        """The side for an edge, from its neighbors and the winding of the outline."""
         (ax, az), (bx, bz) = edge
         length = hypot(bx - ax, bz - az)
         normal = (outward * (bz - az) / length, -outward * (bx - ax) / length)

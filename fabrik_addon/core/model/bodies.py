@@ -1,5 +1,6 @@
 """The rigid bodies of a solve: each bone between the root and an effector, with its attachments."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -91,11 +92,11 @@ class Reaches:
 def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
     """The reach of every effector; infinite for an effector that closes a loop."""
     # Distances from joint to joint, from the root's head to the effector.
-    steps = [float(np.linalg.norm(skeleton.head_offset(bone))) for bone in range(len(skeleton))]
+    steps = [math.hypot(*skeleton.head_offset(bone)) for bone in range(len(skeleton))]
     links = []
     for effector in effectors:
         path = skeleton.path(skeleton.index(effector.bone))
-        links.append([*(steps[bone] for bone in path[1:]), float(np.linalg.norm(effector_offset(skeleton, effector)))])
+        links.append([*(steps[bone] for bone in path[1:]), math.hypot(*effector_offset(skeleton, effector))])
     far = np.array([sum(link) for link in links])
     near = np.array([max(0.0, 2.0 * max(link) - sum(link)) for link in links])
     closed = np.array([effector.target_bone is not None for effector in effectors])
@@ -110,23 +111,24 @@ def build_bodies(
 ) -> list[Body]:
     """The bodies of a solve, with their constants as values of the backend."""
     bones = participants(skeleton, effectors)
-    place = {bone: index for index, bone in enumerate(bones)}
+    index_of = {bone: index for index, bone in enumerate(bones)}
+    rest_turns = quaternion_from_matrix(np.stack([skeleton.rest_turn(bone) for bone in bones])).tolist()
     return [
         Body(
             bone=bone,
-            parent=place.get(int(skeleton.parents[bone]), -1),
+            parent=index_of.get(int(skeleton.parents[bone]), -1),
             inherits_rotation=bool(skeleton.inherits_rotation[bone]),
             head_offset=backend.Vector(skeleton.head_offset(bone).tolist()),
-            rest_turn=backend.Quaternion(quaternion_from_matrix(skeleton.rest_turn(bone)).tolist()),
-            attachments=_attachments(skeleton, effectors, bone, place, backend),
+            rest_turn=backend.Quaternion(rest_turns[index]),
+            attachments=_attachments(skeleton, effectors, bone, index_of, backend),
             limit=limits.get(skeleton.names[bone]),
         )
-        for bone in bones
+        for index, bone in enumerate(bones)
     ]
 
 
 def _attachments(
-    skeleton: Skeleton, effectors: Sequence[Effector], bone: int, place: dict[int, int], backend: Backend
+    skeleton: Skeleton, effectors: Sequence[Effector], bone: int, index_of: dict[int, int], backend: Backend
 ) -> tuple[Attachment, ...]:
     """The attachments of a bone; points that coincide are one (the paper's sub-base)."""
     points: list[tuple[FloatArray, list[int], list[int]]] = []
@@ -138,14 +140,14 @@ def _attachments(
         points.append((offset, [], []))
         return points[-1][1], points[-1][2]
 
-    for child, index in place.items():
+    for child, index in index_of.items():
         if skeleton.parents[child] == bone:
             members(skeleton.head_offset(child))[0].append(index)
     for index, effector in enumerate(effectors):
         if skeleton.index(effector.bone) == bone:
             members(effector_offset(skeleton, effector))[1].append(index)
     return tuple(
-        Attachment(backend.Vector(offset.tolist()), float(np.linalg.norm(offset)), tuple(children), tuple(ends))
+        Attachment(backend.Vector(offset.tolist()), math.hypot(*offset), tuple(children), tuple(ends))
         for offset, children, ends in points
     )
 

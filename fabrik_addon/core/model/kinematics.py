@@ -12,7 +12,7 @@ from ..rotations import matrix_from_quaternion
 from .skeleton import Skeleton
 
 # Components of unit quaternions are at most 1. This allows rounding errors, but not quaternions that would scale bones.
-_MOST_OF_A_QUATERNION = 2.0
+_MAX_COMPONENT = 2.0
 
 
 def forward_kinematics(
@@ -41,7 +41,7 @@ def forward_kinematics(
     if not isinstance(skeleton, Skeleton):
         raise SkeletonError(f"The skeleton is {shown(skeleton)}: give a Skeleton")
     count = len(skeleton)
-    local = _given("Rotations have", rotations, (-1, count, 4), _MOST_OF_A_QUATERNION)
+    local = _given("Rotations have", rotations, (-1, count, 4), _MAX_COMPONENT)
     frames = local.shape[0] if local.ndim == 3 else 1
     root = skeleton.rest[0, :3, 3]
     if root_location is not None:
@@ -84,16 +84,16 @@ def tails(skeleton: Skeleton, matrices: FloatArray, lengths: FloatArray | None =
     return matrices[..., :3, 3] + matrices[..., :3, 1] * length[..., None]
 
 
-def _given(what: str, values: object, shape: tuple[int, ...], most: float = LARGEST) -> FloatArray:
-    """An array with a shape, or with that shape without its first axis (-1: of any size); NaN is allowed."""
+def _given(what: str, values: object, shape: tuple[int, ...], largest: float = LARGEST) -> FloatArray:
+    """Values as an array of a shape, or of that shape without its first axis (-1: any size); NaN is allowed."""
     array = numbers(values)
     if array is None:
         raise SkeletonError(f"{what} {shown(values)}: numbers are needed")
     several = array.ndim == len(shape) and array.shape[shape[0] == -1 :] == shape[shape[0] == -1 :]
     if not several and array.shape != shape[1:]:
         raise SkeletonError(f"{what} shape {array.shape}, it must be ([F,] {', '.join(map(str, shape[1:]))})")
-    if (np.abs(array) > most).any():
-        raise SkeletonError(f"{what} a number that is infinite or too large: it must be at most {most:g}")
+    if (np.abs(array) > largest).any():
+        raise SkeletonError(f"{what} a number that is infinite or too large: it must be at most {largest:g}")
     return array
 
 

@@ -24,7 +24,7 @@ class Options:
         restarts: the number of further start poses inside the limits that are tried if limits seem to keep a target
             away. With 16 a hand with five goals missed 1 of 150 targets within its limits, and a robot of five hinges 2
             of 120.
-        repair_pops: over frames, solve jumps and failures again, starting from neighbouring frames. A frame's pose then
+        repair_pops: over frames, solve jumps and failures again, starting from neighboring frames. A frame's pose then
             depends on those frames.
         chunk: the number of frames solved at once, so that memory does not grow with the take.
 

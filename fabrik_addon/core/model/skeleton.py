@@ -100,11 +100,11 @@ class Skeleton:
         """The skeleton of some of the bones, parents first; rest: (len(bones), 4, 4), None for the bones' own."""
         members = np.asarray(bones, dtype=np.int64)
         # The last entry is for a root's parent, -1, and for bones left out.
-        places = np.full(len(self) + 1, -1)
-        places[members] = np.arange(len(members))
+        indices = np.full(len(self) + 1, -1)
+        indices[members] = np.arange(len(members))
         return Skeleton(
             [self.names[bone] for bone in members],
-            places[self.parents[members]],
+            indices[self.parents[members]],
             self.rest[members] if rest is None else rest,
             self.lengths[members],
             self.inherits_rotation[members],

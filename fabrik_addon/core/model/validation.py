@@ -86,11 +86,11 @@ def _check_loop(what: str, effector: Effector, skeleton: Skeleton) -> None:
 
 def _read(offset: object) -> tuple[float, float, float] | None:
     """Three finite numbers; None for anything else."""
-    array = numbers(offset)
-    if array is None or array.shape != (3,) or not (np.abs(array) <= LARGEST).all():
-        return None
-    x, y, z = array.tolist()
-    return x, y, z
+    if not isinstance(offset, tuple):
+        array = numbers(offset)
+        offset = () if array is None or array.shape != (3,) else tuple(array.tolist())
+    found = [number(each) for each in offset]
+    return (found[0], found[1], found[2]) if len(found) == 3 and all(abs(each) <= LARGEST for each in found) else None
 
 
 def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:

@@ -18,11 +18,11 @@ from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
 from .poles import Poles
 
-# The first, the smallest and the largest damping. Columns have a length of about one, so damping is a
-# pure number: with the first one, a step is almost undamped. With a tenth of it a fallen marker displaced a joint by
-# 12 mm, and with a third 0.6 % of poses end elsewhere in single precision (0.1 %). At the largest damping a step is a
-# millionth of the gradient.
-_FIRST, _LEAST, _MOST_DAMPING = 1e-3, 1e-9, 1.0 / SINGLE
+# The first, the smallest and the largest damping. Columns have a length of about one, so damping is a pure number: with
+# the first one, a step is almost undamped. With a tenth of it a fallen marker displaced a joint by 12 mm. With a third
+# of it, 0.6 % of poses differ in single precision, instead of 0.1 %. At the largest damping a step is a millionth of
+# the gradient.
+_FIRST, _MIN, _MAX_DAMPING = 1e-3, 1e-9, 1.0 / SINGLE
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after bad ones, which itself
 # doubles.
 _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
@@ -42,7 +42,7 @@ _NEAR_END = 0.1
 _LONGEST_TURN = 0.7
 # Radians: a joint is at its limit, and a limb points at its pole, within half a hundredth of a degree.
 CLOSE = 1e-4
-_MOST_ROUNDS = 6
+_MAX_ROUNDS = 6
 # Numbers in a block of frames whose matrices fit into the processor's cache together.
 _BLOCK_NUMBERS = 250_000
 # Goals are kept as rows if there are fewer of them than this share of the columns.
@@ -110,10 +110,10 @@ class LeastSquares:
             at_rest = (gain <= _SMALL_GAIN * cost) & (step.optimality <= _OPTIMAL)
             newton = (damping <= _FIRST) & (np.abs(gained - step.predicted) <= _AS_PREDICTED * gained)
             at_rest |= newton & (gain <= _NEWTON_GAIN * cost) & (step.optimality <= _NEARLY_OPTIMAL)
-            part.stationary |= (better & at_rest) | (step.optimality <= SINGLE) | (damping > _MOST_DAMPING)
+            part.stationary |= (better & at_rest) | (step.optimality <= SINGLE) | (damping > _MAX_DAMPING)
             part.iterations += 1
             ratio = gained / np.maximum(step.predicted, TINY)
-            eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), _LEAST)
+            eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), _MIN)
             damping = np.where(better, eased, damping * growth)
             curved = better & (gained <= _NEAR_END * cost)
             growth = np.where(better, _TIGHTEN, 2.0 * growth)
@@ -178,7 +178,7 @@ class LeastSquares:
         active = sides.push(bodies.vectors(gradient)) > ROUNDING * np.sqrt(cost)[sides.frames]
         active &= sides.gaps <= CLOSE
         change, pushes = self._constrained_step(system, damping, sides, active)
-        for _ in range(_MOST_ROUNDS if len(sides.gaps) else 0):
+        for _ in range(_MAX_ROUNDS if len(sides.gaps) else 0):
             now = sides.push(bodies.vectors(change * system.scale)) - sides.gaps > CLOSE
             now[active] = pushes > 0.0
             changed = np.zeros(len(cost), dtype=bool)

@@ -29,7 +29,7 @@ _SLACK: Final = 1e-6
 
 
 # The number of rows that are solved at once (the time grows with its cube), and of frames that the next part continues.
-_MOST_ROWS: Final = 900
+_MAX_ROWS: Final = 900
 _KNOWN: Final = 3
 
 
@@ -39,7 +39,7 @@ class ChangeOverTime:
     def __init__(
         self, frames: FloatArray, window: FloatArray, ease: float, mass: FloatArray, rough: float, units: FloatArray
     ) -> None:
-        """Prepare frames (F,), in rising order.
+        """Prepare frames (F,), in increasing order.
 
         window: (F,) factors on the changes, such as 0 where nothing may change. ease: frames over which a change fades
         in. mass: (D, D) the mass matrix. rough: the rough part's share of the variance. units: (D,) the amounts of
@@ -57,7 +57,7 @@ class ChangeOverTime:
         far as it is long. A hold of 100 frames in two parts differs by 0.5 mm from one that is solved at once.
         """
         count, columns = len(self._frames), rows.shape[1]
-        part = count if len(on) <= _MOST_ROWS else max(_MOST_ROWS * count // (2 * len(on)), 4 * _KNOWN)
+        part = count if len(on) <= _MAX_ROWS else max(_MAX_ROWS * count // (2 * len(on)), 4 * _KNOWN)
         change, forces = np.zeros((count, columns)), np.zeros(len(on))
         # Values of the continued frames count as much as those of a point of the body.
         units = 1.0 / np.sqrt(np.diag(self._light))

@@ -33,22 +33,22 @@ class Poles:
 
     def residual(self, pose: Pose, poles: FloatArray) -> FloatArray:
         """(F, P) angles times sizes, for poles (F, E, 3); zero without a pole."""
-        angles = [self.angle(place, pose, poles) for place in range(len(self.limbs))]
+        angles = [self.angle(index, pose, poles) for index in range(len(self.limbs))]
         return np.stack(angles, axis=1) * self.sizes if angles else np.zeros((len(pose.root), 0))
 
-    def angle(self, place: int, pose: Pose, poles: FloatArray) -> FloatArray:
+    def angle(self, index: int, pose: Pose, poles: FloatArray) -> FloatArray:
         """(F,) radians from a limb's middle to its pole, about its line.
 
         The angle is reduced to zero where middle or pole are almost on the line, since it would jump there.
         """
-        axis, length, side, wish = self._frame(place, pose, poles)
-        angle = np.arctan2((axis * cross(side, wish)).sum(axis=-1), (side * wish).sum(axis=-1))
-        clear = np.minimum(lengths(side), lengths(wish)) / np.maximum(length * CLEAR, TINY)
+        axis, length, side, to_pole = self._frame(index, pose, poles)
+        angle = np.arctan2((axis * cross(side, to_pole)).sum(axis=-1), (side * to_pole).sum(axis=-1))
+        clear = np.minimum(lengths(side), lengths(to_pole)) / np.maximum(length * CLEAR, TINY)
         return np.where(np.isnan(angle) | (length <= TINY), 0.0, angle * np.minimum(clear, 1.0))
 
-    def axis(self, place: int, pose: Pose) -> tuple[FloatArray, FloatArray]:
+    def axis(self, index: int, pose: Pose) -> tuple[FloatArray, FloatArray]:
         """(F, 3) unit vectors from a limb's base to its end, and (F,) the distances."""
-        limb = self.limbs[place]
+        limb = self.limbs[index]
         line = pose.points(np.array(limb.bodies[-1:]), limb.end[None])[:, 0] - pose.heads[:, limb.bodies[0]]
         length = lengths(line)
         return line / np.maximum(length, TINY)[:, None], length
@@ -56,23 +56,23 @@ class Poles:
     def rows(self, pose: Pose, motions: Motions, poles: FloatArray) -> FloatArray:
         """(F, P, D) how much the columns reduce the residual while the limb's line is fixed."""
         rows = np.zeros((len(pose.root), len(self.limbs), self._bodies.columns))
-        for place, limb in enumerate(self.limbs):
-            axis, _, side, wish = self._frame(place, pose, poles)
+        for index, limb in enumerate(self.limbs):
+            axis, _, side, to_pole = self._frame(index, pose, poles)
             middle = np.array(limb.middle)
             shifts = self._bodies.shifts(pose, motions, pose.heads[:, middle], middle)
             base = np.array(limb.bodies[:1])
             moved = (shifts - self._bodies.shifts(pose, motions, pose.heads[:, base], base)).sum(axis=1)
             about = cross(axis, side) / np.maximum((side * side).sum(axis=-1), TINY)[:, None]
-            seen = ~np.isnan(wish).any(axis=-1) & (lengths(side) > TINY)
-            rows[:, place] = np.where(seen[:, None], (about[:, None] @ moved)[:, 0], 0.0)
+            seen = ~np.isnan(to_pole).any(axis=-1) & (lengths(side) > TINY)
+            rows[:, index] = np.where(seen[:, None], (about[:, None] @ moved)[:, 0], 0.0)
         return rows * self.sizes[:, None]
 
     def _frame(
-        self, place: int, pose: Pose, poles: FloatArray
+        self, index: int, pose: Pose, poles: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """(F, 3) a limb's line, (F,) its length, and (F, 3) vectors to its middle and pole, perpendicular to it."""
-        limb = self.limbs[place]
-        base, (axis, length) = pose.heads[:, limb.bodies[0]], self.axis(place, pose)
+        limb = self.limbs[index]
+        base, (axis, length) = pose.heads[:, limb.bodies[0]], self.axis(index, pose)
         side = (pose.heads[:, list(limb.middle)] - base[:, None]).sum(axis=1)
-        wish = poles[:, limb.effector] - base
-        return axis, length, *(arm - axis * (arm * axis).sum(axis=-1, keepdims=True) for arm in (side, wish))
+        to_pole = poles[:, limb.effector] - base
+        return axis, length, *(arm - axis * (arm * axis).sum(axis=-1, keepdims=True) for arm in (side, to_pole))

@@ -28,18 +28,18 @@ import numpy as np
 
 from ..arrays import TINY, BoolArray, FloatArray, lengths, times
 
-# Added compliance of inequalities, as a share of what a unit push moves them, since several may be equal.
-_LEAST_COMPLIANCE: Final = 1e-8
+# Compliance added to inequalities, since several may be equal: a share of the distance that a unit push moves them.
+_MIN_COMPLIANCE: Final = 1e-8
 # Pushes and gaps of the wrong sign are ignored below this share of the largest movement; both are in units of √energy.
 _ACCURACY: Final = 1e-9
 # The largest number of rounds, in case rounding errors cause a cycle.
-_MOST_ROUNDS: Final = 200
+_MAX_ROUNDS: Final = 200
 # The cosine above which inequalities are nearly parallel.
 _PARALLEL: Final = 0.5
 # A capped force is found to this share of its cap, in at most this many Newton steps; goals that contradict each other
 # take 5 to 12, others 3.
 _CAP_ACCURACY: Final = 1e-4
-_MOST_CAP_STEPS: Final = 20
+_MAX_CAP_STEPS: Final = 20
 
 
 class QpStep(NamedTuple):
@@ -79,7 +79,7 @@ class QuadraticProgram:
         self._square: FloatArray = both @ self._by_multipliers
         own = np.einsum("fii->fi", self._square)
         self._units: FloatArray = np.sqrt(np.where(own > TINY, own, 1.0))
-        self._least: FloatArray = np.where(np.arange(own.shape[1]) < self._count, 0.0, _LEAST_COMPLIANCE * own)
+        self._least: FloatArray = np.where(np.arange(own.shape[1]) < self._count, 0.0, _MIN_COMPLIANCE * own)
 
     def solve(
         self,
@@ -104,7 +104,7 @@ class QuadraticProgram:
         used = np.ones(target.shape, dtype=bool)
         used[:, self._count :] = False if active is None else active
         multipliers = self._complementary(target, yielding, used)
-        for _ in range(_MOST_CAP_STEPS):
+        for _ in range(_MAX_CAP_STEPS):
             if caps is None or not self._capped(multipliers, yielding, compliance, caps, used):
                 break
             multipliers = self._complementary(target, yielding, used)
@@ -134,7 +134,7 @@ class QuadraticProgram:
         least = np.maximum(least, _ACCURACY * np.abs(target[:, :first] / units[:, :first]).max(axis=1, initial=0.0))
         result = np.zeros(target.shape)
         frames = np.arange(len(target))
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             some = slice(None) if len(frames) == len(target) else frames
             square, now = self._square[some], used[some]
             found = _multipliers(square, target[some], yielding[some], now)

@@ -109,7 +109,8 @@ class ChainSolver:
         if target is None or target.shape != (1, 3):
             return None
         place = target[0].tolist()
-        if not all(abs(part) <= LARGEST for part in place):  # NaN is not
+        # This comparison is false for NaN, too.
+        if not all(abs(part) <= LARGEST for part in place):
             return None
         starts, location = self._rest, problem.skeleton.rest[0, :3, 3]
         if start is not None:
@@ -163,7 +164,7 @@ class ChainSolver:
     def _improved(
         self, starts: _StartPoses, goal: Vector, count: int, counts: Condition, pole: Vector | None = None
     ) -> _Found:
-        """Poses that are no farther from their targets than the start, and bend toward the pole `pole` (NaN: none)."""
+        """Poses that are no farther from their targets than the start, and bend toward `pole` (NaN: none)."""
         backend = self._backend
         before = (starts.points[-1] - goal).length
         unmet = before > self._tolerance

@@ -8,14 +8,14 @@ from ..model.targets import Start
 from ..problem import Problem
 from ..state import State
 
-# A few poses help nearly all frames that can be helped (in the benchmarks' families), the others are tried afterwards.
+# A few poses help nearly all frames that can be helped (in the benchmarks' families); the others are tried afterwards.
 _FEW = 4
 # After this many steps a restart shows whether it is successful; the best one is then completed.
 _STEPS = 25
 # With more than this many target numbers per degree of freedom no other pose fits: for a walk with 31 skin markers on
 # 19 degrees of freedom restarts took six times as long without any gain. A person with 22 exact points has a ratio of
 # 1.2, a robot's hand of 4 hinges 1.5.
-_MOST_ASKED = 2.0
+_MAX_TRIED = 2.0
 # Another pose than the start's is only worth a jump if it is clearly nearer: 5 % in Σ weight · distance².
 _CLEAR_GAIN = 0.95
 
@@ -49,8 +49,8 @@ def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, b
     count = len(frames)
     part = state.part(np.tile(frames, len(batch)))
     spread, nearest = problem.spread_poses[0], _nearest_poses(problem, start, state, frames)
-    places = nearest[:, np.minimum(batch, len(spread) - 1)].T.ravel()
-    local = spread[places][:, problem.bones]
+    rows = nearest[:, np.minimum(batch, len(spread) - 1)].T.ravel()
+    local = spread[rows][:, problem.bones]
     part.pose = problem.bodies.pose(local, part.pose.root, part.pose.factors)
     part.residual = problem.goals.residual(part.pose, part.wanted)
     part.iterations[:] = 0
@@ -70,7 +70,7 @@ def _stuck(problem: Problem, start: Start, state: State) -> IntArray:
         return frames[:0]
     weights = state.weights[frames]
     beyond = problem.is_beyond_lengths(state.wanted.points[frames], weights, start.roots[frames])
-    return frames[~beyond & problem.fits_freedom(weights, _MOST_ASKED)]
+    return frames[~beyond & problem.fits_freedom(weights, _MAX_TRIED)]
 
 
 def _nearest_poses(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
@@ -79,7 +79,8 @@ def _nearest_poses(problem: Problem, start: Start, state: State, frames: IntArra
     aims = state.wanted.points[frames] - start.roots[frames, None]
     shares, turning = np.split(state.weights[frames], [goals.count], axis=1)
     shares = shares * ~np.isin(np.arange(goals.count), goals.loops)
-    # Σ w |p - a|² without Σ w |a|², and for a squared angle 4 sin² of its half: 3 minus the trace of one to the other.
+    # Σ w |p - a|² without the constant Σ w |a|². A squared angle is approximated by 4 sin² of its half, which is 3
+    # minus the trace of the rotation from one to the other.
     pulled = (aims * shares[..., None]).reshape(len(frames), -1)
     costs = shares @ squares(points).T - 2.0 * pulled @ points.reshape(len(points), -1).T
     wanted = state.wanted.frames[frames] * (turning * goals.arms**2)[..., None, None]

@@ -2,7 +2,7 @@
 
 Frames that are solved separately are not coordinated, so a limb that can meet its target in two ways may change from
 one to the other between two frames. From both sides of such a change the pose is continued, each frame from its
-neighbour, until it meets the frames as they were solved; the smoother of the two is kept. A change that remains is
+neighbor, until it meets the frames as they were solved; the smoother of the two is kept. A change that remains is
 spread over the frames around it.
 """
 
@@ -45,7 +45,7 @@ def repair_pops(solution: Solution, targets: FloatArray, solve_from: Continue) -
     Args:
         solution: F frames.
         targets: (F, E, 3), armature space.
-        solve_from: solves one frame from a neighbour's (J, 4) rotations and (3,) root head.
+        solve_from: solves one frame from a neighbor's (J, 4) rotations and (3,) root head.
 
     Yields:
         After each pop, whether something was replaced.
@@ -80,12 +80,12 @@ class _Repair:
 
     def at(self, frame: int) -> bool:
         """Repair the change between the previous frame and this one from whichever side is better."""
-        present = self._jump_around(frame, frame)
-        if present <= FARTHER and not _failed(self.solution.status[frame]):
+        current = self._jump_around(frame, frame)
+        if current <= FARTHER and not _failed(self.solution.status[frame]):
             return False
         frames = len(self.solution.status)
         ways = (range(frame, min(frame + LONGEST_SPAN, frames)), range(frame - 1, max(frame - LONGEST_SPAN, -1), -1))
-        found = [(poses, left) for poses, left in map(self._continued_to_join, ways) if poses and left <= present]
+        found = [(poses, left) for poses, left in map(self._continued_to_join, ways) if poses and left <= current]
         best = min(found, key=lambda found: (max(found[1], FARTHER), len(found[0])), default=({}, 0.0))[0]
         self._put(best)
         return bool(best)
@@ -93,7 +93,7 @@ class _Repair:
     def spread(self, frame: int) -> bool:
         """Spread the change between the previous frame and this one over the frames around them.
 
-        There the poses continued from either side are blended, with smoothly changing shares.
+        Over these frames, the poses continued from either side are blended with smoothly changing shares.
         """
         ahead = dict(self._continued(range(frame, min(frame + _SPREAD, len(self.solution.status) - 1))))
         back = dict(self._continued(range(frame - 1, max(frame - _SPREAD, 1) - 1, -1)))
@@ -102,11 +102,11 @@ class _Repair:
         later = self._own(span[len(back) :]) | back
         shares = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, len(span) + 2)[1:-1])
         mixed = {
-            place: self.solve_from(place, *_interpolated(earlier[place], later[place], share))
-            for place, share in zip(span, shares, strict=True)
+            index: self.solve_from(index, *_interpolated(earlier[index], later[index], share))
+            for index, share in zip(span, shares, strict=True)
         }
         before, own = self._jump_around(span.start, span.stop), self._own(span)
-        worse = not all(self._no_worse(place, one) for place, one in mixed.items())
+        worse = not all(self._no_worse(index, one) for index, one in mixed.items())
         self._put(mixed)
         if worse or self._jump_around(span.start, span.stop) >= before:
             self._put(own)
@@ -137,8 +137,8 @@ class _Repair:
         return poses, left
 
     def _no_worse(self, frame: int, one: Solution) -> bool:
-        missed, present = np.nansum(one.errors), np.nansum(self.solution.errors[frame])
-        return bool(one.status == Status.SOLVED or missed <= present * _NO_WORSE + _ROUNDING)
+        missed, current = np.nansum(one.errors), np.nansum(self.solution.errors[frame])
+        return bool(one.status == Status.SOLVED or missed <= current * _NO_WORSE + _ROUNDING)
 
     def _jump(self, solution: Solution, targets: FloatArray) -> float:
         return float(jumps(solution, targets).max(initial=0.0))

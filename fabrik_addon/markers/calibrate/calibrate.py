@@ -38,7 +38,7 @@ _NEARLY_ALL = 0.9
 # That is so on all frames of three walks, on 78 % of a sports take, and never in the crouch before a jump.
 _UPRIGHT_SHARE = 0.92
 _TALLEST_PERCENT = 95.0
-# The share of the work that measures the reference, if the take then refines it.
+# The share of the work in measuring the reference, if the offsets are then refined over the take.
 MEASURED = 0.3
 
 
@@ -188,20 +188,21 @@ def positions_of(clip: Clip, mapping: Sequence[MappedMarker]) -> FloatArray:
     return np.array(clip.positions[:, [clip.names.index(entry.marker) for entry in mapping]])
 
 
-def spread_places(count: int, most: int) -> IntArray:
-    """At most `most` indices into a list of `count` items, evenly spread."""
-    return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(np.int64))
+def evenly_spread(count: int, max_count: int) -> IntArray:
+    """At most `max_count` indices into a list of `count` items, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(max_count, count)).round().astype(np.int64))
 
 
 def _used(mapping: Sequence[MappedMarker], clip: Clip) -> tuple[MappedMarker, ...]:
     """The entries that have a weight; raises CalibrationError if there are none or if one is not in the clip."""
     used = tuple(entry for entry in mapping if entry.weight > 0.0)
     if not used:
-        raise CalibrationError("No mapped marker has a weight: map markers to bones first")
+        raise CalibrationError("No matched marker has a weight: match markers to bones first")
     for entry in used:
         if entry.marker not in clip.names:
             raise CalibrationError(
-                f"Marker {entry.marker!r} is mapped but not in {clip.source or 'the recording'}: leave it out"
+                f"Marker {entry.marker!r} is in the map but not in {clip.source or 'the recording'}: remove it "
+                "from the map"
             )
     return used
 
@@ -247,12 +248,12 @@ def _reference(positions: FloatArray, frames: tuple[int, int] | None, statures: 
     return _spread(positions[np.sort(still)], _REFERENCE_FRAMES)
 
 
-def _spread(positions: FloatArray, most: int) -> FloatArray:
-    """At most `most` of the frames on which at least one marker is seen, evenly spread."""
+def _spread(positions: FloatArray, max_count: int) -> FloatArray:
+    """At most `max_count` of the frames on which at least one marker is seen, evenly spread."""
     seen = np.flatnonzero(~np.isnan(positions).any(axis=2).all(axis=1))
     if not len(seen):
-        raise CalibrationError("None of the mapped markers is seen on the frames to calibrate with: choose others")
-    return np.asarray(positions[seen[spread_places(len(seen), most)]])
+        raise CalibrationError("None of the matched markers is seen on the frames to calibrate from: choose others")
+    return np.asarray(positions[seen[evenly_spread(len(seen), max_count)]])
 
 
 def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArray) -> Calibration:

@@ -30,7 +30,7 @@ _STILL_LIMB: Final = 8.0
 # less than the chest: with 15 for both, keypoints had it at its limits on 60 % of the frames; now on 28 %.
 _MOVING: Final = {"spine": 12.0, "chest": 15.0, "neck": 20.0, "head": 20.0, "shoulder": 12.0, "foot": 20.0, "toe": 15.0}
 _MOVING_LIMB: Final = 60.0
-# Radians: so large that it hardly counts, about 2 % of a marker 10 cm from the joint.
+# Radians: so large that the prior hardly has weight, about 2 % of that of a marker 10 cm from the joint.
 _ANY: Final = np.pi
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "thigh", "shin"})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -105,7 +105,8 @@ class Fit:
         """The prior on the pose, for markers with this noise."""
         return self.expected.prior(self.noise)
 
-    def _solver(self, options: Options) -> Solver:
+    def solver(self, options: Options = _NEARBY) -> Solver:
+        """A solver for the markers, with a free root."""
         return Solver(self.skeleton, self._effectors, limits=self.limits, root="FREE", options=options)
 
     def solve(
@@ -117,11 +118,9 @@ class Fit:
         """
         targets = positions * self.scale
         if start is None:
-            return self._solver(_OPTIONS).solve(targets, weights=weights, prior=self.prior)
+            return self.solver(_OPTIONS).solve(targets, weights=weights, prior=self.prior)
         rotations, roots = start.rotations, start.root_location
-        return self._solver(_NEARBY).solve(
-            targets, weights=weights, start=rotations, start_location=roots, prior=self.prior
-        )
+        return self.solver().solve(targets, weights=weights, start=rotations, start_location=roots, prior=self.prior)
 
     def points(self, solution: Solution) -> FloatArray:
         """(F, M, 3) marker positions in the poses."""
@@ -161,13 +160,13 @@ class Fit:
         rotations[:, self.bodies] = product(quaternion_from_rotation_vector(local), rotations[:, self.bodies])
         return rotations
 
-    def open_directions(self, solution: Solution, push: FloatArray) -> FloatArray:
+    def open_directions(self, solution: Solution, push: FloatArray, legal: Legal) -> FloatArray:
         """(F, B, 3, 3) projectors onto the rotations that limits allow for bodies that are pushed along (F, B, 3).
 
         The part of a small rotation along the push that the limits remove is the normal of the active limit. A second
         round finds the other limit at a corner.
         """
-        carried, legal = self.carried(solution), self._solver(_NEARBY).problem.legal
+        carried = self.carried(solution)
         tangents = np.broadcast_to(np.eye(3), (*push.shape, 3)).copy()
         for _ in range(2):
             along = times(tangents, push)
@@ -197,7 +196,7 @@ _LONGEST: Final = 2.5
 
 
 class Shared(Protocol):
-    """One kind of shared parameters; P of them."""
+    """A kind of parameters that all poses of a recording share: P numbers."""
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
         """(P,) weights of the prior, and (P,) differences from the current values to its mean.
@@ -215,18 +214,18 @@ class Shared(Protocol):
 class Scale:
     """The size of the rig in the recording's units.
 
-    grows: offsets belong to the rig, so they are scaled too. first: the scale found from the reference.
+    grows: whether offsets are scaled too, because they belong to the rig. first: the scale found from the reference.
     """
 
     grows: bool = False
     first: float | None = None
 
     def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """(F, M, 3, 1): one factor for all lengths."""
+        """(F, M, 3, 1) derivatives of the marker positions by the logarithm of the scale."""
         return np.asarray(_length_columns(fit, solution, grows=self.grows).sum(axis=-1, keepdims=True))
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
-        """Keeps the scale near that of the reference."""
+        """Weight (1,) and difference (1,) that keep the scale near that of the reference."""
         if self.first is None:
             return np.zeros(1), np.zeros(1)
         weight = sample_weight * len(fit.mapping) / FRAMES_WORTH * (fit.noise / _SCALE_SHARE) ** 2
@@ -241,17 +240,17 @@ class Scale:
 
 @dataclass(frozen=True)
 class Limbs:
-    """One length factor for each bone. grows: offsets are guesses that are scaled with their bones."""
+    """One length factor for each bone. grows: whether offsets are scaled with their bones, because they are guesses."""
 
     grows: bool = False
     frames_worth: float = FRAMES_WORTH
 
     def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """(F, M, 3, J): one column for each bone length."""
+        """(F, M, 3, J) derivatives of the marker positions by the logarithms of the bone lengths."""
         return _length_columns(fit, solution, grows=self.grows)
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
-        """Keeps bone lengths near the rig's; a difference of a fifth is rare."""
+        """Weights (J,) and differences (J,) that keep bone lengths near the rig's; a difference of a fifth is rare."""
         weight = sample_weight / self.frames_worth * (fit.noise / _LENGTH_SHARE) ** 2
         return np.full(len(fit.skeleton), weight), 1.0 / fit.factors - 1.0
 
@@ -277,7 +276,7 @@ class Offsets:
     frames_worth: float = FRAMES_WORTH
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
-        """Keeps markers within a few centimeters of their first offsets."""
+        """Weights (3 M,) and differences (3 M,) that keep markers within a few centimeters of their first offsets."""
         shares = [_OFFSET_SHARE if entry.point == "OFFSET" else _JOINT_SHARE for entry in fit.mapping]
         spread = np.array(shares) * fit.skeleton.size
         growth = 1.0 if self.factors is None else (fit.factors / self.factors)[fit.bones, None]
@@ -323,6 +322,8 @@ _DAMPING: Final = 1e-6
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.01
 
+# Local rotations (F, J, 4) inside the limits that are nearest to given ones.
+Legal: TypeAlias = Callable[[FloatArray], FloatArray]
 # A search in small steps: yields an upper bound of the share done, and returns a fit with its poses.
 Search: TypeAlias = Generator[float, None, tuple[Fit, Solution]]
 
@@ -343,7 +344,7 @@ def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
 
 
 def over_reference(fit: Fit, positions: FloatArray, poses: Solution, *, resize: bool, limbs: bool) -> Search:
-    """The fit with offsets, and optionally scale or limbs, from a pose that is held: positions (F, M, 3).
+    """The fit with offsets, and optionally scale or limbs, from positions (F, M, 3) of a person who holds a pose.
 
     poses: a first approximation.
     """
@@ -366,12 +367,12 @@ def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Search:
 def _search(
     fit: Fit, positions: FloatArray, shared: Sequence[Shared], poses: Solution | None = None, *, robust: bool = False
 ) -> Search:
-    """The fit after as many rounds as improve it; yields the share of the rounds done.
+    """Improve the fit in rounds, until a round gains too little; yields the share of the rounds done.
 
     poses: to start from; None: rest. robust: give outliers almost no weight and estimate the noise from the data.
     """
     weights = np.where(np.isnan(positions).any(axis=2), 0.0, fit.weights)
-    solution = fit.solve(positions, weights, poses)
+    solution, legal = fit.solve(positions, weights, poses), fit.solver().problem.legal
     for done in range(_ROUNDS):
         yield done / _ROUNDS
         if robust:
@@ -382,7 +383,7 @@ def _search(
             fit = replace(fit, off=float(np.sqrt(np.nanmean(usual**2))) / MEDIAN_DISTANCE)
         yield (done + 0.5) / _ROUNDS
         before = _objective(fit, solution, positions, weights, shared)
-        step, joints = _step(fit, solution, positions, weights, shared)
+        step, joints = _step(fit, solution, positions, weights, shared, legal)
         for share in (1.0, 0.4):
             trial = _changed(fit, shared, share * step)
             start = replace(
@@ -429,7 +430,7 @@ def _changed(fit: Fit, shared: Sequence[Shared], step: FloatArray) -> Fit:
 
 
 def _step(
-    fit: Fit, solution: Solution, positions: FloatArray, weights: FloatArray, shared: Sequence[Shared]
+    fit: Fit, solution: Solution, positions: FloatArray, weights: FloatArray, shared: Sequence[Shared], legal: Legal
 ) -> tuple[FloatArray, FloatArray]:
     """(P,) step of the shared parameters; (F, B + 1, 3) rotation vectors of the bodies and the root's translation."""
     frames, markers = weights.shape
@@ -442,7 +443,7 @@ def _step(
     to_expected[:, :-1] = times(fit.carried(solution), fit.from_expected(solution)[:, fit.bodies])
     pulls = (weights[..., None] * residuals).reshape(frames, 1, -1)
     push = (pulls @ joints.reshape(frames, 3 * markers, -1)).reshape(held.shape) + held * to_expected
-    tangents = fit.open_directions(solution, push[:, :-1])
+    tangents = fit.open_directions(solution, push[:, :-1], legal)
     joints[:, :, :-1] = np.swapaxes(np.swapaxes(joints[:, :, :-1], 1, 2) @ tangents, 1, 2)
     to_expected[:, :-1] = times(tangents, to_expected[:, :-1])
     held, to_expected = held.reshape(frames, -1), to_expected.reshape(frames, -1)

@@ -19,11 +19,11 @@ _OUTLYING = 3.0
 def guessed_offsets(skeleton: Skeleton, mapping: Sequence[MappedMarker]) -> FloatArray:
     """(M, 3) mapped points in their bones' frames."""
     offsets = np.zeros((len(mapping), 3))
-    for place, entry in enumerate(mapping):
+    for index, entry in enumerate(mapping):
         if entry.offset is not None:
-            offsets[place] = entry.offset
+            offsets[index] = entry.offset
         elif entry.point == "TAIL":
-            offsets[place, 1] = skeleton.lengths[skeleton.index(entry.bone)]
+            offsets[index, 1] = skeleton.lengths[skeleton.index(entry.bone)]
     return offsets
 
 
@@ -34,8 +34,8 @@ def bones_of(skeleton: Skeleton, mapping: Sequence[MappedMarker]) -> list[int]:
 
 def make_effectors(mapping: Sequence[MappedMarker], offsets: FloatArray) -> tuple[Effector, ...]:
     """One effector for each marker, at offsets (M, 3) in their bones' frames."""
-    places = [(float(x), float(y), float(z)) for x, y, z in offsets]
-    return tuple(Effector(entry.bone, place, entry.weight) for entry, place in zip(mapping, places, strict=True))
+    points = [(float(x), float(y), float(z)) for x, y, z in offsets]
+    return tuple(Effector(entry.bone, point, entry.weight) for entry, point in zip(mapping, points, strict=True))
 
 
 def points_on(matrices: FloatArray, bones: Sequence[int], offsets: FloatArray) -> FloatArray:
@@ -66,7 +66,7 @@ def joint_columns(
     hinge can only rotate about its axis.
     """
     bodies = participants(skeleton, effectors)
-    column, heads = {bone: place for place, bone in enumerate(bodies)}, matrices[..., :3, 3]
+    column, heads = {bone: index for index, bone in enumerate(bodies)}, matrices[..., :3, 3]
     arms = np.zeros((*points.shape[:2], len(bodies), 3))
     for marker, effector in enumerate(effectors):
         end = points[:, marker]
@@ -81,13 +81,13 @@ def joint_columns(
     columns[:, :, 1, :-1, 0], columns[:, :, 1, :-1, 2] = -z, x
     columns[:, :, 2, :-1, 0], columns[:, :, 2, :-1, 1] = y, -x
     columns[..., -1, :] = np.eye(3)
-    for place, bone in enumerate(bodies):
+    for index, bone in enumerate(bodies):
         limit = limits.get(skeleton.names[bone])
         if limit is not None and limit.freedom < 3:
             # Rotation about the axis does not move the axis, so it can be read from the posed bone.
             axis = matrices[:, bone, :3, :3] @ np.array(limit.rotation_axis or (0.0, 0.0, 0.0))
-            own = columns[..., place, :]
-            columns[..., place, :] = (own @ axis[:, None, :, None]) * axis[:, None, None, :]
+            own = columns[..., index, :]
+            columns[..., index, :] = (own @ axis[:, None, :, None]) * axis[:, None, None, :]
     return columns.reshape(*points.shape, -1)
 
 

@@ -98,7 +98,9 @@ def first_scale(
         parts = points[seen[frame]], positions[frame][seen[frame]]
         spreads = [float(np.linalg.norm(np.std(part, axis=0))) if len(part) > 1 else 0.0 for part in parts]
         if min(spreads) <= 0.0:
-            raise CalibrationError("All visible markers are at one point: map more markers, on several bones") from None
+            raise CalibrationError(
+                "All visible markers are at one point: match more markers, on several bones"
+            ) from None
         return spreads[0] / spreads[1]
 
 
@@ -115,8 +117,8 @@ def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], pos
     usable = [(pair, length) for pair, length in zip(pairs, lengths, strict=True) if length > shortest]
     if not usable:
         raise CalibrationError(
-            "no two mapped markers keep their distance: map at least two markers to one bone, or "
-            "to both ends of it, so that the sizes of rig and recording can be compared"
+            "no two matched markers keep their distance: match at least two markers to one bone, or to both "
+            "ends of it, so that the sizes of rig and recording can be compared"
         )
     ratios = []
     for (i, j), length in usable:
@@ -125,7 +127,7 @@ def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], pos
         if len(distances) and np.median(distances) > 0.0:
             ratios.append((length / float(np.median(distances)), length))
     if not ratios:
-        raise CalibrationError("no two markers on one bone are ever seen on the same frame: map more of them")
+        raise CalibrationError("no two markers on one bone are ever seen on the same frame: match more of them")
     # Weighted median; on a tie, the mean of the two middle values.
     values = np.array(sorted(ratios, key=lambda ratio: ratio[0]))
     heights = np.cumsum(values[:, 1])

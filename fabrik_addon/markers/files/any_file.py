@@ -30,7 +30,7 @@ _SIDES: Final = frozenset({"l", "r", "left", "right"})
 # Prefixes without a colon name performers if they share this many labels.
 _SHARED_LABELS: Final = 5
 # A performer has at least this share of the body labels that any other performer has.
-_LEAST_SHARE: Final = 0.25
+_MIN_SHARE: Final = 0.25
 
 
 def read_markers(
@@ -90,7 +90,7 @@ def performers(clip: Clip) -> tuple[str, ...]:
     counts = {prefix: body_labels(own) for prefix, own in labels.items()}
     if not any(counts.values()):
         counts = {prefix: len(own) for prefix, own in labels.items()}
-    least = _LEAST_SHARE * max(counts.values(), default=0)
+    least = _MIN_SHARE * max(counts.values(), default=0)
     return tuple(prefix for prefix, count in counts.items() if prefix and count >= least)
 
 

@@ -300,7 +300,7 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
     if not layouts or not layouts[0].points:
         raise MarkerFileError("no markers: choose a file with points")
     exact = [layout for layout in layouts if layout.frames and 0 <= size - layout.end < BLOCK]
-    # Otherwise as many frames as the file announces, but no more than fit into it.
+    # Otherwise read as many frames as the file announces, but no more than fit into it.
     most = max(size - layouts[0].start, 0) // layouts[0].frame_bytes
     chosen = exact[0] if exact else replace(layouts[0], frames=min(layouts[0].frames or most, most))
     if chosen.frames < 1:

@@ -95,7 +95,7 @@ def parse_npy(
         flat = "points in two dimensions" if array.ndim == 3 and array.shape[2] == 2 else f"an array of shape {shape}"
         raise MarkerFileError(f"it holds {flat}: export frames of 3D points, (F, N, 3)")
     points = np.asarray(array[:, :, :3], dtype=np.float64)
-    # Points that were not found have no confidence; their coordinates say nothing.
+    # Points that were not found have no confidence; their coordinates are meaningless.
     found = array[:, :, 3:] > 0.0
     if array.shape[2] > 3 and found.any():
         points = np.where(found, points, np.nan)

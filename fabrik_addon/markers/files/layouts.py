@@ -93,8 +93,9 @@ def _variants() -> dict[str, tuple[list[str], ...]]:
 
 _LAYOUTS: Final = MappingProxyType(_variants())
 
-# A layout fits if, within these shares, its limbs have equal lengths on both sides and on all frames, and the two bones
-# of a limb similar ones. COCO's points read as Human3.6M's, or the reverse, differ by 100 % and more.
+# A layout fits if limbs are as long on the left as on the right and on all frames, and if both bones of a limb are
+# similarly long, each to within one of these shares. COCO's points read as Human3.6M's, or the reverse, differ by 100 %
+# and more.
 _SIDES_DIFFER: Final = 0.35
 _FRAMES_DIFFER: Final = 0.5
 _HALVES_DIFFER: Final = 1.0

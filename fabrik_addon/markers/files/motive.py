@@ -27,7 +27,7 @@ from .reading import METERS, CsvRows, in_place, rate_in_cell, rate_of_times, to_
 START: Final = b"format version"
 _TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})
 _KINDS: Final = frozenset({"position", "rotation"})
-# Of solved and measured markers with the same name, the first of these kinds is used.
+# If a solved and a measured marker have the same name, the first of these kinds is used.
 _MEASURED_FIRST: Final = ("marker", "rigidbodymarker", "bonemarker")
 # Meters from a rigid body's pivot to the points on its axes.
 _ARM: Final = 0.05
@@ -41,7 +41,7 @@ class _Column:
     name: str
     told: str
     axis: str
-    place: int
+    index: int
 
 
 def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
@@ -56,12 +56,12 @@ def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> C
     fields = {_plain(key): value for key, value in pairwise(first)}
     columns, timed = _columns(rows)
     unit = unit_name(fields.get("lengthunits", "") if units is None else units)
-    wanted = [column.place for column in columns]
+    wanted = [column.index for column in columns]
     numbers = rows.columns([0, timed or 0, *wanted])
     numbers, notes = in_place(numbers[:, 0], numbers[:, 1:])
     of_owner: dict[tuple[str, str], dict[tuple[str, str], FloatArray]] = {}
-    for place, column in enumerate(columns):
-        of_owner.setdefault((column.kind, column.name), {})[column.told, column.axis] = numbers[:, 1 + place]
+    for index, column in enumerate(columns):
+        of_owner.setdefault((column.kind, column.name), {})[column.told, column.axis] = numbers[:, 1 + index]
     markers = _markers(of_owner, METERS[unit])
     bones = [name for kind, name in of_owner if kind == "bone"]
     points = np.stack(list(markers.values()), axis=1) if markers else np.empty((len(numbers), 0, 3))
@@ -95,15 +95,15 @@ def _columns(rows: CsvRows) -> tuple[list[_Column], int | None]:
     told = next((row for row in reversed(above) if _KINDS & {cell.lower() for cell in row}), None)
     if row is None or kinds is None or told is None:
         raise MarkerFileError("the header is truncated: lines of types, names and axes are needed: export it again")
-    names = above[next(place for place, other in enumerate(above) if other is kinds) + 1]
+    names = above[next(index for index, other in enumerate(above) if other is kinds) + 1]
     columns = [
-        _Column(_plain(kind), name.strip('"'), what.lower(), axis.lower(), place)
-        for place, (kind, name, what, axis) in enumerate(zip(kinds, names, told, row, strict=False))
+        _Column(_plain(kind), name.strip('"'), what.lower(), axis.lower(), index)
+        for index, (kind, name, what, axis) in enumerate(zip(kinds, names, told, row, strict=False))
         if _plain(kind) in _TYPES and what.lower() in _KINDS
     ]
     if not columns:
         raise MarkerFileError("it has neither markers nor rigid bodies: export them with positions")
-    timed = next((place for place, cell in enumerate(row) if cell.lower().startswith("time")), None)
+    timed = next((index for index, cell in enumerate(row) if cell.lower().startswith("time")), None)
     return columns, timed
 
 
@@ -131,8 +131,8 @@ def _markers(
         quaternion = [channels.get(("rotation", axis)) for axis in "wxyz"]
         if all(part is not None for part in quaternion):
             axes = _axes(np.stack([part for part in quaternion if part is not None], axis=1))
-            for place in range(3):
-                found[_of_body(body, str(place + 2))] = meter * pivot + _ARM * axes[:, :, place]
+            for index in range(3):
+                found[_of_body(body, str(index + 2))] = meter * pivot + _ARM * axes[:, :, index]
     return found
 
 

@@ -33,7 +33,7 @@ _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0
 _USUAL_RATE: Final = 30.0
 # Plausible rates in Hz; times with a step of exactly 1 s or 1 ms count frames instead.
 _SLOWEST, _FASTEST = 1.0, 1000.0
-# Frame numbers may leave out at most this many times as many frames as there are.
+# For each frame in a file, its frame numbers may skip at most this many frames on average.
 _MOST_LEFT_OUT: Final = 100
 _LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
     {"millimeter": "mm", "centimeter": "cm", "meter": "m", "inch": "in", "inche": "in", "foot": "ft", "feet": "ft"}
@@ -242,7 +242,7 @@ class CsvRows:
         text = decoded(self.content)
         self.cut = not text.endswith(("\n", "\r"))
         start = text.split("\n", _FIRST_LINES)[:_FIRST_LINES]
-        # On the most lines; of several the first, since a comma may be a decimal point.
+        # The one on the most lines. If several are, the first, because a comma may be a decimal point.
         separator = max("\t;,", key=lambda mark: sum(mark in line for line in start))
         self._reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
 

@@ -169,7 +169,7 @@ def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
         last = rows.pop()
         rows += [_Line(last.number, last.cells[:-1])] if len(last.cells) > _COLUMNS_BEFORE + 3 else []
     if not rows:
-        raise MarkerFileError("there are no whole frames after the header: export it again")
+        raise MarkerFileError("there are no complete frames after the header: export it again")
     numbers = np.full((len(rows), width), np.nan)
     for row, line in enumerate(rows):
         values = _numbers(line)[:width]

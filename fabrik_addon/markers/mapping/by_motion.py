@@ -15,8 +15,9 @@ from ...human.body_parts import Role
 from ..clip import FloatArray
 from .landmarks import LANDMARKS, RestBone, RigBody, carrier
 
-# Meters: this motion relative to a bone is as unlikely as that distance from its nearest landmark. Skin moves by 5 to
-# 10 mm on thighs and upper arms, and markers are some centimeters off the landmarks of an average body.
+# Meters: the motion of a marker relative to its bone, and its distance from the bone's nearest landmark, that are
+# equally unlikely. Skin moves by 5 to 10 mm on thighs and upper arms, and markers are some centimeters off the
+# landmarks of an average body.
 _MOTION: Final = 0.006
 _PLACE: Final = 0.04
 # A marker is not on a bone if it is farther than this from the bone's nearest landmark, meters.
@@ -74,7 +75,7 @@ def bones_by_motion(
     (K, 3) for each candidate, in its frame. loosest: meters; a marker that moves more relative to a bone is not on it.
     meter: armature units in a meter; points and matrices are in armature units and space.
     """
-    usual, residuals = usual_places(points, matrices)
+    usual, residuals = usual_positions(points, matrices)
     away = np.stack(
         [np.linalg.norm(usual[:, bone, None] - places, axis=-1).min(axis=1) for bone, places in enumerate(landmarks)], 1
     )
@@ -92,7 +93,7 @@ def bones_by_motion(
     return ByMotion(np.where(found, best, -1), residuals[rows, best] * meter, margins, usual[rows, best])
 
 
-def usual_places(points: FloatArray, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+def usual_positions(points: FloatArray, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(M, B, 3) usual marker positions in bones' frames, (M, B) median distances from them; NaN if unseen.
 
     points: (F, M, 3). matrices: (F, B, 4, 4). Both in armature space.

@@ -14,7 +14,7 @@ from .marker_map import MappedMarker
 from .marker_sets import PRESETS, Preset
 from .words import meaning_of_words
 
-__all__ = ["PRESETS", "Matched", "NamingError", "is_unlabelled", "is_virtual", "match", "parts_of", "recognise"]
+__all__ = ["PRESETS", "Matched", "NamingError", "is_unlabelled", "is_virtual", "match", "parts_of", "recognize"]
 
 _TOKEN: Final = re.compile(r"3[dD]\b|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 # Japanese and Chinese labels; long words before words that they contain.
@@ -47,7 +47,7 @@ _CLUSTER_WEIGHT: Final = 0.3
 _UNLABELLED: Final = re.compile(r"\*.*|unlabel+ed.*|unnamed.*|u_?\d+", re.IGNORECASE)
 # Some programs cut labels to this many letters.
 _CUT: Final = 4
-# A marker set is recognised if at least this many labels are known.
+# A marker set is recognized if at least this many labels are known.
 _FEWEST: Final = 3
 
 
@@ -81,7 +81,7 @@ class _Sign(NamedTuple):
 
 
 class _Reader:
-    """The labels of one file, interpreted together: words that all share, and sides in pairs."""
+    """Interprets the labels of one file together: words that all share mean nothing, and sides come in pairs."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         tokens = {label: _tokens(label) for label in labels if is_named(label)}
@@ -132,16 +132,16 @@ def is_named(label: str) -> bool:
     return not is_unlabelled(label) and not is_virtual(label)
 
 
-def recognise(labels: Iterable[str]) -> str | None:
+def recognize(labels: Iterable[str]) -> str | None:
     """The key of the preset that contains most of the labels; None if none contains three.
 
     On a tie, the preset of which a larger share is used.
     """
     names = list(labels)
-    return _recognised(_Reader(names), names)
+    return _recognized(_Reader(names), names)
 
 
-def _recognised(reader: _Reader, labels: Sequence[str]) -> str | None:
+def _recognized(reader: _Reader, labels: Sequence[str]) -> str | None:
     known = {
         key: len({reader.in_preset(label, preset) for label in labels} - {None}) for key, preset in PRESETS.items()
     }
@@ -157,7 +157,7 @@ def body_labels(labels: Sequence[str]) -> int:
 def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
     """The side ("L", "R" or "") and landmark of each label of one person that names one."""
     reader = _Reader(labels)
-    key = _recognised(reader, labels)
+    key = _recognized(reader, labels)
     found = {label: reader.meaning(label, PRESETS[key] if key else None) for label in labels}
     return {label: meaning[:2] for label, meaning in found.items() if meaning is not None}
 
@@ -188,7 +188,7 @@ def match(
 
     labels: as in the file, with or without a performer's prefix. parts: the bone of each role, from ``parts_of``. rest:
     the bones at rest in armature space. With them each marker gets the offset that it would have on an average body of
-    the rig's size, in armature units; without, the nearest end of its bone. preset: a key of PRESETS; None: recognised.
+    the rig's size, in armature units; without, the nearest end of its bone. preset: a key of PRESETS; None: recognized.
     A label that is not in the preset is also used if all other presets agree on it, or if its words name a landmark. If
     several labels mean the same landmark, the first one counts; numbered ones on a part of the body form a cluster.
     Raises NamingError for an unknown preset.
@@ -196,7 +196,7 @@ def match(
     if preset is not None and preset not in PRESETS:
         raise NamingError(f"there is no marker set {preset!r}: choose from {', '.join(PRESETS)}")
     reader = _Reader(labels)
-    key = preset or _recognised(reader, labels)
+    key = preset or _recognized(reader, labels)
     body = None if rest is None else RigBody(parts, rest)
     markers: list[MappedMarker] = []
     taken: set[_Meaning] = set()
@@ -295,9 +295,9 @@ def _own_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
     if not stem:
         return
     yield _Sign("", stem)
-    sides = [place for place, token in enumerate(tokens) if token in _SIDES]
+    sides = [index for index, token in enumerate(tokens) if token in _SIDES]
     if len(sides) == 1:
-        rest = [token for place, token in enumerate(tokens) if place != sides[0]]
+        rest = [token for index, token in enumerate(tokens) if index != sides[0]]
         yield _Sign(_SIDES[tokens[sides[0]]], "".join(rest))
     elif stem[:1] in _SIDES and len(stem) > 1:
         yield _Sign(_SIDES[stem[0]], stem[1:])

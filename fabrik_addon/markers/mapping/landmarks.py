@@ -36,7 +36,7 @@ _LEG_SHARE: Final = 0.485
 _ARM_SHARE: Final = 0.332
 # Meters: shorter vectors have no direction.
 _SHORT: Final = 1e-9
-# Points closer to the head or tail than this share of the bone's length are at it.
+# A point closer to the head or tail than this share of the bone's length counts as the head or tail.
 _AT_END: Final = 1e-3
 
 
@@ -92,7 +92,7 @@ class Spot(NamedTuple):
     offset: tuple[float, float, float] | None
 
 
-# The bones at whose ends the joints are; the first one that a rig has is used.
+# For each joint, the bone ends that can be at it; the first one that a rig has is used.
 _JOINTS: Final[Mapping[str, tuple[BoneEnd, ...]]] = MappingProxyType(
     {
         "hip": (BoneEnd("thigh"), BoneEnd("hips")),
@@ -109,7 +109,7 @@ _JOINTS: Final[Mapping[str, tuple[BoneEnd, ...]]] = MappingProxyType(
     | {f"{finger} {number}": (BoneEnd("finger", "HEAD", finger, number),) for finger in FINGERS for number in (1, 2, 3)}
     | {f"{finger} tip": (BoneEnd("finger", "TAIL", finger, 3),) for finger in FINGERS}
 )
-# Joints in the middle between both sides of a pair.
+# Joints midway between the left and the right joint of a pair.
 _PAIRS: Final[Mapping[str, str]] = MappingProxyType({"mid hip": "hip", "mid shoulder": "shoulder"})
 
 _ON_THE_BODY: Final[Mapping[str, Landmark]] = MappingProxyType(

@@ -145,7 +145,7 @@ def _parse(text: str) -> tuple[MappedMarker, ...]:
     markers = content.get("markers")
     if not isinstance(markers, dict) or not markers:
         raise MapError("the map has no markers: add some")
-    return tuple(_entry(marker, told) for marker, told in markers.items())
+    return tuple(_entry(marker, raw_value) for marker, raw_value in markers.items())
 
 
 def json_map(text: str, key: str, version: int, what: str) -> dict[str, object]:
@@ -174,57 +174,57 @@ def _pairs_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return dict(pairs)
 
 
-def _entry(marker: str, told: object) -> MappedMarker:
+def _entry(marker: str, raw_value: object) -> MappedMarker:
     """One entry from its JSON: a bone's name, or an object."""
-    if isinstance(told, str):
-        return MappedMarker(marker, told)
-    if not isinstance(told, dict):
-        raise MapError(f"marker {marker!r}: it must be a bone's name or an object, not {shown(told)}")
-    strange = sorted(set(told) - _ENTRY_KEYS)
+    if isinstance(raw_value, str):
+        return MappedMarker(marker, raw_value)
+    if not isinstance(raw_value, dict):
+        raise MapError(f"marker {marker!r}: it must be a bone's name or an object, not {shown(raw_value)}")
+    strange = sorted(set(raw_value) - _ENTRY_KEYS)
     if strange:
         raise MapError(f"marker {marker!r}: {strange[0]!r} must be one of {sorted(_ENTRY_KEYS)}")
-    bone = told.get("bone")
+    bone = raw_value.get("bone")
     if not isinstance(bone, str):
         raise MapError(f"marker {marker!r}: 'bone' must be a bone's name, not {shown(bone)}")
-    offset = _offset(marker, told.get("offset"))
-    point = _point(marker, told.get("point", "TAIL" if offset is None else "OFFSET"))
-    return MappedMarker(marker, bone, point, offset, _real(marker, "weight", told.get("weight", 1.0)))
+    offset = _offset(marker, raw_value.get("offset"))
+    point = _point(marker, raw_value.get("point", "TAIL" if offset is None else "OFFSET"))
+    return MappedMarker(marker, bone, point, offset, _real(marker, "weight", raw_value.get("weight", 1.0)))
 
 
-def _point(marker: str, told: object) -> Point:
+def _point(marker: str, raw_value: object) -> Point:
     """The point's name, in upper or lower case."""
     for point in ("HEAD", "TAIL", "OFFSET"):
-        if isinstance(told, str) and told.upper() == point:
+        if isinstance(raw_value, str) and raw_value.upper() == point:
             return point
-    raise MapError(f"marker {marker!r}: the point must be HEAD, TAIL or OFFSET, not {shown(told)}")
+    raise MapError(f"marker {marker!r}: the point must be HEAD, TAIL or OFFSET, not {shown(raw_value)}")
 
 
-def _offset(marker: str, told: object) -> tuple[float, float, float] | None:
+def _offset(marker: str, raw_value: object) -> tuple[float, float, float] | None:
     """Three numbers, or None if there are none."""
-    if told is None:
+    if raw_value is None:
         return None
-    if not isinstance(told, list) or len(told) != 3:
-        raise MapError(f"marker {marker!r}: the offset must be three numbers, not {shown(told)}")
-    x, y, z = (_real(marker, "offset", value) for value in told)
+    if not isinstance(raw_value, list) or len(raw_value) != 3:
+        raise MapError(f"marker {marker!r}: the offset must be three numbers, not {shown(raw_value)}")
+    x, y, z = (_real(marker, "offset", value) for value in raw_value)
     return x, y, z
 
 
-def _real(marker: str, what: str, told: object) -> float:
+def _real(marker: str, what: str, raw_value: object) -> float:
     """A number that is not a boolean."""
-    if isinstance(told, bool) or not isinstance(told, int | float):
-        raise MapError(f"marker {marker!r}: the {what} must be numbers, not {shown(told)}")
-    return float(told)
+    if isinstance(raw_value, bool) or not isinstance(raw_value, int | float):
+        raise MapError(f"marker {marker!r}: the {what} must be numbers, not {shown(raw_value)}")
+    return float(raw_value)
 
 
 def _as_json(entry: MappedMarker) -> object:
     """The shortest JSON that ``_entry`` reads back."""
     if entry.point == "TAIL" and entry.weight == 1.0:
         return entry.bone
-    told: dict[str, object] = {"bone": entry.bone}
+    raw_value: dict[str, object] = {"bone": entry.bone}
     if entry.offset is not None:
-        told["offset"] = list(entry.offset)
+        raw_value["offset"] = list(entry.offset)
     else:
-        told["point"] = entry.point
+        raw_value["point"] = entry.point
     if entry.weight != 1.0:
-        told["weight"] = entry.weight
-    return told
+        raw_value["weight"] = entry.weight
+    return raw_value

@@ -147,7 +147,7 @@ class _Word(NamedTuple):
 
 @cache
 def _lexicon() -> dict[str, _Word]:
-    """Every word and its meaning; long words also cut, if no other is cut to the same letters."""
+    """Every word with its meaning; also the beginnings of long words that no other word shares."""
     whole: dict[str, _Word] = {}
     for kind, table in (("number", _ORDINALS), ("where", _WHERE), ("weak", _WEAK), ("place", _PLACES)):
         for value, words in table.items():
@@ -184,7 +184,7 @@ def _readings(stem: str) -> Iterator[list[_Word]]:
 
 
 def _combined_meaning(words: list[_Word], *, sided: bool) -> WordMeaning | None:
-    """The meaning of words together."""
+    """The meaning of several words together; None if they have none."""
     place = _most_specific([word for word in words if word.kind in ("place", "weak")])
     where = {word.value for word in words if word.kind == "where"} - {""}
     numbers = [word.value for word in words if word.kind == "number"]
@@ -211,7 +211,7 @@ def _most_specific(places: list[_Word]) -> _Word | None:
 
 
 def _rank(word: _Word) -> int:
-    """How specific a word is, 0 the most."""
+    """The rank of a word by how specific it is; 0 is the most specific."""
     if word.kind == "weak":
         return 2
     return 3 if word.value in _PARTS else 1 if word.value in _JOINTS else 0

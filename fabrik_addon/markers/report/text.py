@@ -40,7 +40,7 @@ _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t")
 _TABLE_HEAD: Final = ("marker", "mean mm", "rms mm", "max mm", "worst frame", "seen %")
 # The table lists gaps of at least this many frames, and at most this many of them.
 _LONG_SPAN: Final = 10
-_MOST_SPANS: Final = 5
+_MAX_SPANS: Final = 5
 
 
 def csv_text(report: Report) -> str:
@@ -114,7 +114,7 @@ def _closing_line(report: Report) -> str:
     if not spans:
         return line
     named = [f"{span.marker} {span.first} to {span.last}" for span in spans]
-    return f"{line} Long unseen: {first_few(named, _MOST_SPANS)}."
+    return f"{line} Long unseen: {first_few(named, _MAX_SPANS)}."
 
 
 def _counts(report: Report) -> str:

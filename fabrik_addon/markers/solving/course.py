@@ -1,4 +1,4 @@
-"""Solves all frames of a take: how certain its poses are, a course through some of them, and fills for hidden bones."""
+"""Solves all frames of a take, estimates how certain poses are, and fills bones that hidden markers leave unknown."""
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ from ..steps import within
 from .recording import Recording, parts, with_options
 
 # A bone's rotation is lost if hidden markers make it less certain by this much (radians). With half of that, or 0.1,
-# the bone's remaining markers knew more than distant frames: feet and arms jumped by up to 132 degrees a frame in takes
-# with random gaps. With 1.0, completely hidden limbs were not lost.
+# the bone's remaining markers determined it better than distant frames: feet and arms jumped by up to 132 degrees a
+# frame in takes with random gaps. With 1.0, completely hidden limbs did not count as lost.
 LOST: Final = 0.6
 # Accuracy of a marker's position, as a share of the skeleton's size.
 _NOISE_SHARE: Final = 0.005
@@ -252,8 +252,8 @@ def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: boo
 def interpolate_gaps(values: FloatArray, known: BoolArray, *, unit: bool = False) -> FloatArray:
     """(K, J, C) values of knots, interpolated where they are not known, and constant at both ends.
 
-    known: (K,). unit: normalize the values. Linear: with the speeds next to a gap, the roll of a straight leg without
-    limits went 150 degrees astray.
+    known: (K,). unit: normalize the values. The interpolation is linear: with the speeds next to a gap, the roll of a
+    straight leg without limits was up to 150 degrees off.
     """
     places = np.flatnonzero(known)
     if not len(places):

@@ -31,11 +31,12 @@ class _Round(NamedTuple):
 _ROUNDS: Final = (_Round(4.0, 0.05, 0.15), _Round(16.0, 0.05, 0.15), _Round(64.0, 0.1, 0.3))
 # Frames a second for which the jumps above hold; at lower rates people rotate more in a frame.
 _USUAL_RATE: Final = 60.0
-# Largest factor on a frame's RMS, relative to its former RMS, the take's median and the usual noise. Without a bound a
-# kick of 110° at 2,100° a second was reduced by 14°, with this by 4°; with 1.5 a dancer who exceeds the rig's limits
-# kept rotating a foot by 65° in a frame.
+# A jump counts as real, and is not smoothed, if smoothing multiplies the frame's RMS by more than this. The take's
+# median RMS and the usual noise are lower bounds of the former RMS. Without a bound a kick of 110° at 2,100° a second
+# was reduced by 14°, with this by 4°; with 1.5 a dancer who exceeds the rig's limits kept rotating a foot by 65° in a
+# frame.
 _FARTHER: Final = 2.0
-# Frames within this many standard deviations of the mean around a jump are used.
+# The mean around a jump uses the frames within this many standard deviations.
 _BESIDE: Final = 2.0
 
 
@@ -71,7 +72,7 @@ def smooth_jumps(recording: Recording) -> None:
             recording.solve_bridged(part)
         real[frames[_frame_rms(recording, frames) > allowed[frames]]] = True
         real = near_flagged(real, near)
-        recording.restore_keys(frames, before, real[frames])
+        recording.restore(frames, before, real[frames])
 
 
 def _frame_rms(recording: Recording, frames: IntArray) -> FloatArray:
@@ -92,17 +93,18 @@ def near_jumps(jumping: BoolArray, near: int) -> BoolArray:
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.015
 _NEVER_SHARE: Final = 0.05
-# The tolerance is wide at first, so that one bad marker does not make its neighbors look bad. A step between the two
-# found no more of 140 displaced samples.
+# The tolerance is wide at first, so that one bad marker does not make its neighbors look bad. With a third tolerance
+# between the two, no more of 140 displaced samples were found.
 _TOLERANCES: Final = (4.0, 1.0)
 # An outlier is this many times farther off than allowed once the good samples determine the pose.
 _OUTLYING: Final = 2.0
 # Weight of the course on frames with such samples: enough to keep bones from folding.
 _EXPECTED: Final = 0.05
 # If fewer than this share of a frame's markers would remain, all of them are used.
-_LEAST_INLIERS: Final = 0.5
-# A sample is flung if, for up to this many frames, it is farther from the median of the seven frames around it than
-# this share of the size (10 cm on a person), and farther than a striking hand moves (400 m/s² for a person's size).
+_MIN_INLIERS: Final = 0.5
+# A sample is implausible if, for up to this many frames, it is farther from the median of the seven frames around it
+# than this share of the size (10 cm on a person), and farther than a striking hand moves (400 m/s² for a person's
+# size).
 _REACH: Final = 3
 _FLUNG_SHARE: Final = 0.04
 _FASTEST: Final = 170.0
@@ -126,9 +128,9 @@ def implausible_samples(targets: FloatArray, rate: float, size: float) -> BoolAr
 
 
 def reject_implausible_samples(recording: Recording) -> None:
-    """Reject flung samples before anything is solved.
+    """Reject implausible samples before anything is solved.
 
-    If others on the same bone, its parent or a child are flung with them, the limb itself moves: a kick.
+    If samples on the same bone, its parent or a child are implausible too, the limb itself moves fast, as in a kick.
     """
     skeleton, bones = recording.solver.skeleton, np.array(recording.bones)
     child = skeleton.parents[bones][:, None] == bones
@@ -142,13 +144,13 @@ def reject_implausible_samples(recording: Recording) -> None:
 def reject_outliers(recording: Recording) -> None:
     """Find samples that cannot be right, and solve their frames without them.
 
-    Over short spans the poses, which such samples displaced, are first filled from the neighboring frames. The weight
-    of samples that are far off is then reduced step by step (Geman and McClure's weights, graduated).
+    Such samples have displaced the poses. Over short spans, poses are therefore first filled from neighboring frames.
+    The weight of samples that are far off is then reduced step by step (Geman and McClure's weights, graduated).
     """
     distances, size = recording.distances(), recording.solver.skeleton.size
     usual = _USUAL_TIMES * np.nan_to_num(usual_distances(distances))
     allowed = np.clip(usual, _ALWAYS_SHARE * size, _NEVER_SHARE * size)
-    # The same samples also shaped the course there, up to its next knot.
+    # These samples also affected the course, up to its next knot.
     near = round(SPACING * recording.rate)
     frames = np.flatnonzero(near_flagged((distances > allowed).any(axis=1), near))
     if not len(frames):
@@ -167,17 +169,18 @@ def reject_outliers(recording: Recording) -> None:
         solution.root_location[filled] = fill_points(solution.root_location, good, recording.rate)[filled]
     for factor in _TOLERANCES:
         weights = outlier_weights(recording.distances(frames), factor * allowed) * recording.weights
-        recording.solve_again(frames, weights, recording.targets[frames], far=True)
+        recording.solve_again(frames, weights, recording.targets[frames], is_far=True)
     wrong = recording.distances(frames) > _OUTLYING * allowed
     left = (recording.seen[frames] & ~wrong).sum(axis=1)
-    enough = left >= _LEAST_INLIERS * recording.seen[frames].sum(axis=1)
+    enough = left >= _MIN_INLIERS * recording.seen[frames].sum(axis=1)
     recording.outliers[frames] = wrong & enough[:, None]
     changed = near_flagged(recording.outliers.any(axis=1), near)[frames]
-    # With so little weight on the course, keypoints on a rig without limits folded by 107 degrees a frame.
-    recording.restore_keys(frames, trusted, ~changed)
+    # Other frames keep their poses: with so little weight on the course, keypoints on a rig without limits would fold
+    # by up to 107 degrees a frame.
+    recording.restore(frames, trusted, ~changed)
     before = recording.bridged
     recording.bridge()
     beside = np.flatnonzero((np.nan_to_num(before) != np.nan_to_num(recording.bridged)).any(axis=(1, 2)))
     frames = np.union1d(frames[changed], beside)
     recording.expected[frames] = recording.solution.rotations[frames]
-    recording.solve_bridged(frames, far=True)
+    recording.solve_bridged(frames, is_far=True)

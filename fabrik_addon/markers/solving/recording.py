@@ -66,37 +66,37 @@ class Recording:
         """(N, E) weights of the bridged targets on some frames."""
         return np.asarray(self.weights * np.where(self.close[frames], _BRIDGED_WEIGHT, 1.0))
 
-    def solve_bridged(self, frames: Any, *, far: bool = False) -> None:
+    def solve_bridged(self, frames: Any, *, is_far: bool = False) -> None:
         """Solve some frames again from their current poses, with all visible or bridged samples.
 
-        far: see `solve_again`.
+        is_far: see `solve_again`.
         """
-        self.solve_again(frames, self.sample_weights(frames), self.bridged[frames], far=far)
+        self.solve_again(frames, self.sample_weights(frames), self.bridged[frames], is_far=is_far)
 
-    def solve_again(self, frames: Any, weights: FloatArray, targets: FloatArray, *, far: bool = False) -> None:
+    def solve_again(self, frames: Any, weights: FloatArray, targets: FloatArray, *, is_far: bool = False) -> None:
         """Solve some frames again from their current poses.
 
-        weights: (N, E). targets: (N, E, 3). far: the new poses may be far from the current ones.
+        weights: (N, E). targets: (N, E, 3). is_far: the new poses may be far from the current ones.
         """
         at_rest = self.rest_weights[frames]
         counts = self.prior_weights[frames] + at_rest
-        # The weighted mean of the expected rotation and no rotation.
+        # The weighted mean of the expected rotation and the rest rotation.
         share = (at_rest / np.maximum(counts, TINY))[..., None]
         expected = self.expected[frames]
         expected = np.where(expected[..., :1] < 0.0, -expected, expected) * (1.0 - share)
         expected[..., :1] += share
         expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
-        solver = self._solve_by_passes if far else self._nearby
+        solver = self._solve_by_passes if is_far else self._nearby
         start, heads = self.solution.rotations[frames], self.solution.root_location[frames]
         prior = PosePrior(expected, counts)
         found = solver.solve(targets, start=start, start_location=heads, weights=weights, prior=prior)
         self.solution.put(frames, found)
 
     def state(self, frames: IntArray) -> tuple[Solution, FloatArray, FloatArray]:
-        """Poses, expected poses and their weights on some frames, `frames` (N,), for `restore_keys`."""
+        """Poses, expected poses and their weights on some frames, `frames` (N,), for `restore`."""
         return self.solution.part(frames), self.expected[frames], self.prior_weights[frames]
 
-    def restore_keys(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
+    def restore(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
         """Undo changes since `state` was called on the same frames; which: (N,) frames to undo."""
         solution, expected, prior_weights = state
         self.solution.put(frames[which], solution.part(np.flatnonzero(which)))

@@ -133,7 +133,7 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     labels = list(document.segments)
     orientations, positions = (_of_frames(document, channel, len(labels), width) for channel, width in _CHANNELS)
     order, parents, heads, tails = _rest(document, labels)
-    names = [labels[place] for place in order]
+    names = [labels[segment] for segment in order]
     orientations, positions = orientations[:, order], positions[:, order]
     frames, notes = whole_frames(orientations, positions[:, 0])
     props = [label for label in labels if label not in names]
@@ -152,7 +152,7 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
 def _of_frames(document: _Document, channel: str, count: int, width: int) -> FloatArray:
     """(F, N, n) a channel of all frames; raises RetargetError if a frame has another number of values."""
     rows = [frame.get(channel, np.empty(0)) for frame in document.frames]
-    odd = next((place for place, row in enumerate(rows) if len(row) != count * width), None)
+    odd = next((index for index, row in enumerate(rows) if len(row) != count * width), None)
     if odd is not None:
         raise RetargetError(
             f"frame {odd} has {len(rows[odd])} numbers as its {channel}, but {count} segments need {count * width}: "
@@ -172,34 +172,34 @@ def _rest(document: _Document, labels: list[str]) -> tuple[list[int], IntArray, 
             (end.partition("/")[0], end.partition("/")[2]) for end in [*joint, "", ""][:2]
         )
         if first in labels and second in labels and first != second:
-            offset = _place(document, first, point) - _place(document, second, other)
+            offset = _position(document, first, point) - _position(document, second, other)
             joined[labels.index(second)] = labels.index(first), offset
-    trees = [[place] for place in range(len(labels)) if place not in joined]
+    trees = [[segment] for segment in range(len(labels)) if segment not in joined]
     for tree in trees:
-        for place in tree:
-            tree.extend(child for child, (parent, _) in joined.items() if parent == place)
+        for segment in tree:
+            tree.extend(child for child, (parent, _) in joined.items() if parent == segment)
     order = max(trees, key=len, default=[])
     if len(order) < 2:
         raise RetargetError("its joints form a loop, or connect no segments: export it again")
-    parents = np.array([order.index(joined[place][0]) if place in joined else -1 for place in order])
+    parents = np.array([order.index(joined[segment][0]) if segment in joined else -1 for segment in order])
     heads = np.zeros((len(order), 3))
-    for row, place in enumerate(order[1:], start=1):
-        heads[row] = heads[parents[row]] + joined[place][1]
+    for row, segment in enumerate(order[1:], start=1):
+        heads[row] = heads[parents[row]] + joined[segment][1]
     tails = heads.copy()
     low = heads[:, 2].min()
-    for row, place in enumerate(order):
-        points = document.segments[labels[place]]
+    for row, segment in enumerate(order):
+        points = document.segments[labels[segment]]
         ends = [heads[child] for child in np.flatnonzero(parents == row)[:1]]
-        ends += [heads[row] + _place(document, labels[place], point) for point in _ENDS if point in points]
+        ends += [heads[row] + _position(document, labels[segment], point) for point in _ENDS if point in points]
         way = ends[0] - heads[row] if ends else np.zeros(3)
         if np.linalg.norm(way) < _NO_LENGTH:
             way = np.array([0.0, 0.0, _SHORT])
         tails[row] += way
-        low = min([low, *(heads[row, 2] + _place(document, labels[place], point)[2] for point in points)])
+        low = min([low, *(heads[row, 2] + _position(document, labels[segment], point)[2] for point in points)])
     return order, parents, heads - [0.0, 0.0, low], tails - [0.0, 0.0, low]
 
 
-def _place(document: _Document, label: str, point: str) -> FloatArray:
+def _position(document: _Document, label: str, point: str) -> FloatArray:
     """(3,) the position of a point on its segment; the segment's origin if unknown."""
-    place = document.segments[label].get(point)
-    return place if place is not None and place.shape == (3,) and np.isfinite(place).all() else np.zeros(3)
+    position = document.segments[label].get(point)
+    return position if position is not None and position.shape == (3,) and np.isfinite(position).all() else np.zeros(3)

@@ -61,13 +61,13 @@ class Recorded:
     def positions(self) -> FloatArray:
         """(F, N, 3) the bones' heads, meters, Z up."""
         heads, world = np.empty((len(self.frames), len(self.names), 3)), np.empty(self.rotations.shape)
-        for place, parent in enumerate(self.parents.tolist()):
+        for index, parent in enumerate(self.parents.tolist()):
             if parent < 0:
-                world[:, place], heads[:, place] = self.rotations[:, place], self.root
+                world[:, index], heads[:, index] = self.rotations[:, index], self.root
                 continue
-            world[:, place] = product(world[:, parent], self.rotations[:, place])
-            offset = matrix_from_quaternion(world[:, parent]) @ (self.heads[place] - self.heads[parent])
-            heads[:, place] = heads[:, parent] + offset
+            world[:, index] = product(world[:, parent], self.rotations[:, index])
+            offset = matrix_from_quaternion(world[:, parent]) @ (self.heads[index] - self.heads[parent])
+            heads[:, index] = heads[:, parent] + offset
         return heads
 
 
@@ -104,9 +104,9 @@ def whole_frames(*arrays: FloatArray) -> tuple[IntArray, tuple[str, ...]]:
 def local_rotations(world: FloatArray, parents: IntArray) -> FloatArray:
     """(F, N, 4) rotations relative to the parents, from (F, N, 4) world rotations; parents: (N,) indices."""
     local = world.copy()
-    for place, parent in enumerate(parents.tolist()):
+    for index, parent in enumerate(parents.tolist()):
         if parent >= 0:
-            local[:, place] = product(conjugate(world[:, parent]), world[:, place])
+            local[:, index] = product(conjugate(world[:, parent]), world[:, index])
     return local
 
 

@@ -93,7 +93,7 @@ _Z_DOWN: Final = np.array([0.0, 1.0, 0.0, 0.0])
 _SAME: Final = np.array([1.0, 0.0, 0.0, 0.0])
 # A trunk points along an axis if it is within 45° of it, on this share of the frames.
 _ALONG: Final = np.sqrt(0.5)
-_MOST: Final = 0.7
+_MAX: Final = 0.7
 # Meters: feet are planted within this height above the lowest of all frames; a body that moves less while they are
 # planted does not show its size.
 _PLANTED_HEIGHT: Final = 0.04
@@ -247,7 +247,7 @@ def _upright(rotations: FloatArray, up_axis: str | None) -> tuple[FloatArray, tu
         return {("Y", True): _Y_UP, ("Y", False): _Y_DOWN, ("Z", True): _SAME, ("Z", False): _Z_DOWN}[up_axis, up], ()
     shares = {(axis, sign): float(np.mean(sign * trunks[:, axis] >= _ALONG)) for axis in (1, 2) for sign in (1.0, -1.0)}
     axis, sign = max(shares, key=lambda key: shares[key])
-    if shares[axis, sign] < _MOST:
+    if shares[axis, sign] < _MAX:
         note = "the up axis is unknown; assumed Z: choose the other one if the person is not upright"
         return _SAME, (note,)
     if axis == 2:

@@ -6,7 +6,7 @@ import pytest
 from mathutils import Matrix, Vector
 from support import scenes
 
-from fabrik_addon.blender.bake.bake import BakeStoppedError, bake, bake_steps, run_bake
+from fabrik_addon.blender.bake.bake import bake, bake_steps
 from fabrik_addon.blender.bake.jobs import BakeError, BakeSettings
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.core import Status
@@ -173,7 +173,7 @@ class TestWhatIsKeyed:
             rig.pose.bones["head"].keyframe_insert("rotation_quaternion", frame=frame + 50)
         old = rig.animation_data.action
         before = scenes.digest()["actions"][old.name]
-        run_bake(bpy.context, rig, BakeSettings(1, FRAMES, action_name="Walk"))
+        run(rig, action_name="Walk")
         assert rig.animation_data.action.name == "Walk"
         after = scenes.digest()["actions"]["Walk"]
         path = 'pose.bones["shin.R"].rotation_quaternion'
@@ -302,32 +302,24 @@ class TestStopping:
     """Esc at any moment leaves everything as it was."""
 
     @pytest.mark.parametrize("after", range(1, 4))
-    def test_stopped_by_progress(self, after):
+    def test_stopped_between_steps(self, after):
         rig, _ = scenes.walking_rig(FRAMES, seed=21)
         rig.keyframe_insert("location", frame=1)
         bpy.context.scene.frame_set(5)
         rig.pose.bones["head"].rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
         before = scenes.digest()
-        calls = []
-        with pytest.raises(BakeStoppedError):
-            run(rig, progress=lambda share: calls.append(share) or len(calls) < min(after, 2))
+        steps = bake_steps(bpy.context, rig, BakeSettings(1, FRAMES))
+        for _ in range(after):
+            next(steps)
+        steps.close()
         assert scenes.digest() == before
 
     def test_progress_rises_to_the_end(self):
         rig, _ = scenes.walking_rig(50, seed=21)
-        shares = []
-        run(rig, last=50, progress=lambda share: shares.append(share) or True)
+        shares = list(bake_steps(bpy.context, rig, BakeSettings(1, 50)))
         assert shares == sorted(shares)
         assert 0.0 < shares[0] <= shares[-1] <= 1.0
         assert len(shares) >= 3
-
-    def test_closed_generator(self):
-        rig, _ = scenes.walking_rig(FRAMES, seed=21)
-        before = scenes.digest()
-        steps = bake_steps(bpy.context, rig, BakeSettings(1, FRAMES))
-        next(steps)
-        steps.close()
-        assert scenes.digest() == before
 
 
 def without_effectors(rig):

@@ -681,6 +681,16 @@ class TestChoices:
             places.append(rig.matrix_world.translation.copy())
         assert (places[1] - places[0]).length > 0.3
 
+    def test_the_groups_of_the_help_have_titles(self, capsys):
+        assert cli.run_command(["--help"]) == 0
+        titles = re.findall(r"^(\S.*):$", capsys.readouterr().out, re.MULTILINE)
+        assert titles[-4:] == [
+            "Markers and their bones",
+            "Frames and frame rates",
+            "Positions in the file",
+            "Poses and keys",
+        ]
+
     def test_samples_gaps_and_smoothing(self, tmp_path, capfd):
         files = make_files(tmp_path, hidden=[(slice(3, 10), 6), (slice(3, 10), 7)])
         more = ("--samples", "2", "11", "--gaps", "unkeyed", "--low-pass", "20")

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import scenes
 
-from fabrik_addon.blender.bake.bake import bake, run_bake
-from fabrik_addon.blender.bake.jobs import BakeError, BakeSettings
+from fabrik_addon.blender.bake.bake import bake
+from fabrik_addon.blender.bake.jobs import BakeError
 from fabrik_addon.blender.bake.keys import location_keys, rotation_keys
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.keyframes import KeyframeError
@@ -139,7 +139,7 @@ class TestStrips:
         run(rig)
         wanted = all_tails(rig)
         rig.animation_data_clear()
-        run_bake(bpy.context, rig, BakeSettings(1, FRAMES, action="NLA", action_name="Take 1"))
+        run(rig, action="NLA", action_name="Take 1")
         assert rig.animation_data.action is None
         (track,) = rig.animation_data.nla_tracks
         (strip,) = track.strips

@@ -10,7 +10,7 @@ from support import scenes
 
 from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.ui.overlays.markers import error_lines
+from fabrik_addon.blender.ui.overlays.goals import error_lines
 from fabrik_addon.core.errors import FabrikError
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

@@ -9,7 +9,7 @@ import pytest
 from mathutils import Matrix
 
 from fabrik_addon.blender.capture.import_markers import import_clip
-from fabrik_addon.blender.goals.places import is_seen, sample_steps, sample_targets
+from fabrik_addon.blender.goals.places import is_seen, sample_steps
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.settings.markers import MARKER_NAME
 from fabrik_addon.core.errors import TargetError
@@ -38,6 +38,11 @@ def animate(target, path="location", frames=FRAMES, values=None, seed=0):
 def matrices_of(target, frames):
     """(F, 4, 4) world matrices of an object."""
     return finish(sample_steps(bpy.context.scene, (), [(target, "")], frames))[1][:, 0]
+
+
+def sample_targets(scene, targets, frames, *, recorded=False):
+    """(F, E, 3) world positions of targets."""
+    return finish(sample_steps(scene, targets, (), frames, recorded=recorded))[0]
 
 
 def shown(target, frames):
@@ -87,18 +92,18 @@ def make_one_axis(target):
 def make_muted(target):
     target.location = (1.0, 2.0, 3.0)
     animate(target)
-    next(keyframes.curves(target)).mute = True
+    keyframes.curves(target)[0].mute = True
 
 
 def make_muted_group(target):
     target.location = (1.0, 2.0, 3.0)
     animate(target)
-    next(keyframes.curves(target)).group.mute = True
+    keyframes.curves(target)[0].group.mute = True
 
 
 def make_modified(target):
     animate(target)
-    next(keyframes.curves(target)).modifiers.new("NOISE").strength = 2.0
+    keyframes.curves(target)[0].modifiers.new("NOISE").strength = 2.0
 
 
 def make_delta(target):

@@ -73,9 +73,9 @@ def test_the_same_key_goes_from_the_worlds_axis_to_the_bones_to_none():
     now = said()
     now.ray = moved(0.5, 0.0, 0.25)
     now.press_axis("Y", plane=False)
-    assert str(now.lock) == "global along Y"
+    assert str(now.lock) == "along global Y"
     now.press_axis("Y", plane=False)
-    assert str(now.lock) == "local along Y"
+    assert str(now.lock) == "along local Y"
     # The bone's Y is the world's -X.
     assert np.allclose(now.shift(), (0.5, 0.0, 0.0))
     now.press_axis("Y", plane=False)
@@ -216,6 +216,6 @@ def test_what_is_shown():
     assert str(now) == "Move X 0.5000  Y 0.0000  Z 0.0000  (0.5000 m)"
     now.press_axis("X", plane=False)
     now.typing.type("7")
-    assert str(now) == "Move X 7.0000  (7.0000 m) global along X [7]"
+    assert str(now) == "Move X 7.0000  (7.0000 m), along global X, [7]"
     now.rotate(True)
     assert str(now) == "Rotate 0.0°"

@@ -366,7 +366,7 @@ def test_an_unforeseen_error_is_told_once_and_stops_the_rig(rig, monkeypatch, ca
 
     rig.fabrik.live = True
     with monkeypatch.context() as patched:
-        patched.setattr("fabrik_addon.blender.posing.solve.present_places", failing)
+        patched.setattr("fabrik_addon.blender.posing.solve.current_targets", failing)
         for frame in range(2, 6):
             bpy.context.scene.frame_set(frame)
     (record,) = [each for each in caplog.records if each.exc_info]

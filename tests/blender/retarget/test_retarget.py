@@ -107,7 +107,7 @@ def test_a_file_that_ends_too_soon_is_said_in_a_line(moving, recording, tmp_path
 
 def test_a_source_at_no_place_is_said_with_its_frame(moving):
     source, rig = moving
-    next(iter(curves(source))).keyframe_points[1].co.y = np.nan
+    curves(source)[0].keyframe_points[1].co.y = np.nan
     with pytest.raises(RuntimeError, match="'Source' has an invalid position on frame 2: fix"):
         bpy.ops.fabrik.retarget(source="Source")
     assert rig.animation_data is None

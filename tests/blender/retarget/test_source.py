@@ -47,11 +47,11 @@ def growing(source):
 
 
 def muted(source):
-    next(iter(curves(source))).mute = True
+    curves(source)[0].mute = True
 
 
 def wavy(source):
-    next(iter(curves(source))).modifiers.new("NOISE")
+    curves(source)[0].modifiers.new("NOISE")
 
 
 def turned_free(source):

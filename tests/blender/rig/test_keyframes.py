@@ -244,7 +244,7 @@ def test_the_current_action_is_used():
 def test_the_slot_of_another_object_is_left_alone():
     empty, other = new_empty(), new_empty("Other")
     bezier_curve(other)
-    theirs = key_state(next(curves(other)), -1, 60)
+    theirs = key_state(curves(other)[0], -1, 60)
     empty.animation_data_create().action = other.animation_data.action
     empty.animation_data.action_slot = None
 

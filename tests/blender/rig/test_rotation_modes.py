@@ -143,7 +143,7 @@ def test_turning_through_zero_keeps_the_axis():
     np.testing.assert_allclose(again, values, atol=1e-12)
 
 
-def test_no_rotation_has_the_axis_of_its_neighbours():
+def test_no_rotation_has_the_axis_of_its_neighbors():
     still = np.tile((1.0, 0.0, 0.0, 0.0), (3, 1))
     turned = from_channels("AXIS_ANGLE", np.array([[0.5, 0.0, 0.0, 1.0]]))
 

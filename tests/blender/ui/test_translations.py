@@ -68,6 +68,7 @@ def test_values_stay_in_their_places(language):
             "36 markers of 'walk' calibrated: RMS 2.2 mm, worst C7 3.4 mm, scaled by 1.2",
             "36 Marker von 'walk' kalibriert: RMS 2.2 mm, maximal C7 3.4 mm, skaliert mit 1.2",
         ),
+        ("Move X 7  (7.0000 m), along global X, [7]", "Bewegen X 7  (7.0000 m), entlang global X, [7]"),
         (
             "take.c3d: Head is not known: what nobody has translated",
             "take.c3d: Head is not known: what nobody has translated",

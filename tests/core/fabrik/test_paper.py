@@ -97,7 +97,7 @@ def test_a_pulled_chain_with_limits_follows_inside_them():
             assert np.degrees(checker.distances(limit, turns[bone])[0]) < 0.01
 
 
-def test_an_effector_amid_a_chain_lets_what_is_beyond_ride_along():
+def test_bones_beyond_an_effector_amid_a_chain_follow_rigidly():
     rotations = random_rotations(np.random.default_rng(2), (20, 10), 0.5)
     middle = [Effector("b5")]
     targets = points_of(CHAIN, forward_kinematics(CHAIN, rotations), middle)
@@ -145,7 +145,7 @@ def test_sub_bases_below_sub_bases(options):
 
 
 @pytest.mark.parametrize("options", [Options(), Options(finish=False, tolerance=1e-3)])
-def test_the_root_goes_to_a_place_of_its_own(options):
+def test_a_target_for_the_root_is_met(options):
     """The paper's backward pass, with the desired root in place of the initial one."""
     skeleton = paper_y()
     effectors = [Effector("stem0", (0.0, 0.0, 0.0)), Effector("left2"), Effector("right2")]
@@ -158,7 +158,7 @@ def test_the_root_goes_to_a_place_of_its_own(options):
 
 
 @pytest.mark.one_pose
-def test_the_hips_of_a_person_go_where_they_are_wanted_and_the_feet_stay():
+def test_hips_of_a_person_meet_their_target_and_feet_stay():
     skeleton = person()
     effectors = [Effector("hips", (0.0, 0.0, 0.0)), Effector("foot.L"), Effector("foot.R")]
     targets = points_of(skeleton, skeleton.rest, effectors)
@@ -195,7 +195,7 @@ def test_a_target_behind_the_root(limited):
 
 @pytest.mark.one_pose
 @pytest.mark.parametrize("limited", [False, True])
-def test_out_of_reach_the_chain_keeps_pointing_without_shaking(limited):
+def test_out_of_reach_the_chain_points_at_the_target_without_jitter(limited):
     """From pose to pose, and each separately: for a resting target nothing moves, a circling one rotates the chain."""
     family = limb((0.09,) * 10, ball(80), *[ball(40, (-40, 40))] * 9)
     limits = family.limits if limited else {}

@@ -65,7 +65,7 @@ def met(family, errors):
         ("hand, 5 goals", 0.05),
     ],
 )
-def test_a_bone_whose_limit_binds_moves_without_turning(name, without):
+def test_a_bone_with_an_active_limit_moves_without_rotating(name, without):
     """A bone at its limit only moves, so that the bodies before it receive its real target."""
     family = FAMILIES[name]
     assert share_solved(family, SWEEPS, carrying=False) <= without
@@ -88,7 +88,7 @@ def test_the_plain_method_leaves_most_of_them_unsolved(name):
     assert share_solved(family, SWEEPS) >= plainly + 0.2
 
 
-def test_sweeps_put_together_by_hand_are_those_of_a_solve():
+def test_sweeps_called_directly_are_those_of_a_solve():
     """The sweeps of this test are those of `Options(finish=False)`."""
     family = FAMILIES["leg"]
     targets = family.targets(np.random.default_rng(21), FRAMES)

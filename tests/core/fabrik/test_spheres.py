@@ -19,7 +19,7 @@ def joint(first, second, to_first, to_second, previous):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_it_keeps_both_lengths_and_no_place_on_the_circle_is_nearer(seed):
+def test_it_keeps_both_lengths_and_is_the_nearest_point_of_the_circle(seed):
     rng = np.random.default_rng(seed)
     first, truth, second, previous = rng.normal(size=(4, 3))
     lengths = np.linalg.norm(truth - first), np.linalg.norm(truth - second)
@@ -34,13 +34,13 @@ def test_it_keeps_both_lengths_and_no_place_on_the_circle_is_nearer(seed):
         assert np.linalg.norm(found - previous) <= np.linalg.norm(other - previous) + 1e-9
 
 
-def test_spheres_that_do_not_meet_leave_it_on_the_line():
+def test_if_spheres_do_not_intersect_the_joint_is_on_the_line():
     assert joint([0, 0, 0], [0, 1, 0], 0.3, 0.3, [1, 0, 0])[0] == pytest.approx([0, 0.3, 0])
     assert joint([0, 0, 0], [0, 0.1, 0], 0.5, 0.2, [1, 0, 0])[0] == pytest.approx([0, 0.5, 0])
     assert joint([0, 0, 0], [0, 0.1, 0], 0.2, 0.5, [1, 0, 0])[0] == pytest.approx([0, -0.2, 0])
 
 
-def test_on_the_axis_any_place_will_do():
+def test_on_the_axis_any_point_of_the_circle_is_valid():
     for previous in ([0, 0.4, 0], [0, 0, 0]):
         found = joint([0, 0, 0], [0, 0.8, 0], 0.5, 0.5, previous)[0]
         assert np.linalg.norm(found) == pytest.approx(0.5)

@@ -41,7 +41,7 @@ def steps(family, targets, solution):
 
 
 @pytest.mark.parametrize("name", [pytest.param("arm", marks=pytest.mark.one_pose), "leg", "finger"])
-def test_no_joint_outruns_the_target_and_nothing_spins(name):
+def test_no_joint_moves_faster_than_the_target_and_nothing_spins(name):
     family = FAMILIES[name]
     targets = sinusoids(family, 0)
     solution = solve(

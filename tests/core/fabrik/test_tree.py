@@ -72,7 +72,7 @@ def test_exact_markers_on_every_bone_give_the_pose_back():
 
 
 @pytest.mark.parametrize("turn", [0.0, 1.0, np.pi])
-def test_a_free_root_is_turned_and_moved_not_wrung(turn):
+def test_a_free_root_is_rotated_and_moved_as_a_whole(turn):
     skeleton = person()
     effectors = [Effector(bone, offset) for bone, offset in markers_on(skeleton, np.random.default_rng(5), 1)]
     rest = points_of(skeleton, skeleton.rest, effectors)
@@ -85,7 +85,7 @@ def test_a_free_root_is_turned_and_moved_not_wrung(turn):
     assert half.min() > np.cos(0.01)
 
 
-def test_weights_say_who_gives_way():
+def test_weights_decide_which_targets_are_missed():
     skeleton = straight_chain(3)
     targets = np.array([[[0.0, 0.3, 0.1], [0.0, 0.3, -0.1]]])
     for heavy in (0, 1):
@@ -109,7 +109,7 @@ def test_noisy_markers_are_fitted_no_worse_than_the_truth_fits_them():
     assert (fitted < truth).all()
 
 
-def test_what_is_not_seen_pulls_at_nothing():
+def test_targets_that_are_not_seen_have_no_effect():
     skeleton = person()
     rng = np.random.default_rng(7)
     targets = reachable(skeleton, GOALS, rng, 40, 0.5)
@@ -126,7 +126,7 @@ def test_what_is_not_seen_pulls_at_nothing():
     assert np.abs(solution.rotations[:, left] - [1, 0, 0, 0]).max() < 1e-9
 
 
-def test_nothing_seen_is_the_start_pose():
+def test_without_visible_targets_the_start_pose_stays():
     skeleton = person()
     start = random_rotations(np.random.default_rng(8), (22,), 0.3)
     targets = np.full((3, 5, 3), np.nan)
@@ -154,14 +154,14 @@ def test_bones_off_the_paths_keep_their_local_rotation():
     assert np.abs(solution.rotations[0, others] - start[others]).max() < 1e-12
 
 
-def test_unreachable_in_a_tree_is_said():
+def test_unreachable_targets_of_a_tree_are_reported():
     skeleton = person()
     targets = points_of(skeleton, skeleton.rest, GOALS)[None].copy()
     targets[0, 1] += [3.0, 0.0, 0.0]
     assert solve(skeleton, GOALS, targets).status[0] == Status.UNREACHABLE
 
 
-def test_frames_do_not_know_of_each_other():
+def test_frames_do_not_depend_on_each_other():
     skeleton = person()
     targets = reachable(skeleton, GOALS, np.random.default_rng(11), 50)
     together = solve(skeleton, GOALS, targets)

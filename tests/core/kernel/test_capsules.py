@@ -49,7 +49,7 @@ def brute_force(first, second, count=201):
 
 
 @given(points)
-def test_segments_are_as_far_apart_as_their_nearest_points(ends):
+def test_the_distance_of_segments_is_that_of_their_nearest_points(ends):
     first, second = ends
     (distance,), (one,), (two,) = closest(first[:, None], second[:, None])
     least, off = brute_force(first, second)
@@ -59,7 +59,7 @@ def test_segments_are_as_far_apart_as_their_nearest_points(ends):
 
 
 @given(points, st.floats(-2.0, 2.0))
-def test_parallel_segments_are_as_far_apart_as_their_nearest_points(ends, factor):
+def test_the_distance_of_parallel_segments_is_that_of_their_nearest_points(ends, factor):
     first, second = ends
     second = second[0] + np.array([[0.0, 0.0, 0.0], factor * (first[1] - first[0])])
     least, off = brute_force(first, second)
@@ -90,7 +90,7 @@ def body(local=None):
     return bodies, capsules, bodies.pose(local, bones.rest[0, :3, 3])
 
 
-def test_rows_say_how_gaps_change():
+def test_rows_are_the_derivatives_of_gaps():
     bodies, capsules, pose = body()
     rows = capsules.rows(pose, bodies.motions(pose), 10.0)
     assert len(rows.gaps) > len(PAIRS)
@@ -165,7 +165,7 @@ def test_a_hand_does_not_go_into_the_body(way):
     assert deepest(solver, lead(free, rest, at, straight(shift))).max() > 0.02
 
 
-def test_a_hand_stops_at_the_surface_and_comes_as_near_to_a_goal_inside_as_that():
+def test_a_hand_with_a_goal_inside_the_body_stops_at_the_surface():
     solver, _, at = person(collision=COLLISION)
     targets = at.copy()
     targets[HAND] = (0.03, 0.0, 1.25)
@@ -180,7 +180,7 @@ def test_a_hand_stops_at_the_surface_and_comes_as_near_to_a_goal_inside_as_that(
     assert lengths(hand - targets[HAND]) == pytest.approx(found.errors[HAND])
 
 
-def test_what_overlaps_at_the_start_goes_no_deeper_and_does_not_jump():
+def test_overlaps_at_the_start_become_no_deeper_and_nothing_jumps():
     solver, rest, at = person()
     inside = lead(solver, rest, at, straight(np.array((-0.55, 0.05, -0.1))))[-1]
     start = deepest(solver, [inside])[0]
@@ -197,7 +197,7 @@ def test_what_overlaps_at_the_start_goes_no_deeper_and_does_not_jump():
     assert turns([inside, *found]).max() < 12.0
 
 
-def test_a_capsule_of_a_bone_that_is_not_there_stays_where_it_is():
+def test_a_capsule_of_a_missing_bone_does_not_move():
     """A pillar before the hand, in armature space."""
     pillar = Capsule("", (0.3, -0.5, 0.5), (0.3, -0.5, 2.0), 0.1)
     arm = Capsule("forearm.L", (0.0, 0.0, 0.0), (0.0, 0.21, 0.0), 0.04)
@@ -227,7 +227,7 @@ def test_rows_of_frames_are_those_of_each_pose():
         assert rows[frame][near] == pytest.approx(found.rows[closest_ones])
 
 
-def test_a_hand_that_is_edited_over_time_stays_out_of_the_body():
+def test_an_edit_over_time_keeps_the_hand_out_of_the_body():
     """Frames of a standing person, with the hand moved to the other side through the belly and back."""
     bones, count = skeleton(), 25
     masses = Masses(np.full(len(bones), 0.1), np.full(len(bones), 0.5), np.ones(len(bones)))

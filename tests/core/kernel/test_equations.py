@@ -77,7 +77,7 @@ def test_the_gradient_is_the_slope(inherits, free_root):
 
 
 @pytest.mark.parametrize(("stiffer", "slack"), [(1.0, 0.0), (9.0, 0.0), (9.0, -2.0), (9.0, 0.3)])
-def test_the_gradient_is_the_slope_where_a_joint_goes_along_with_a_hinge(stiffer, slack):
+def test_the_gradient_is_the_slope_if_a_joint_follows_a_hinge(stiffer, slack):
     bodies, _, _, pose = make(7)
     posture, hinge = coupled_to(bodies, stiffer, slack), int(np.flatnonzero(bodies.counts == 1)[0])
     pose.local[hinge] = quaternion_from_rotation_vector(0.9 * bodies.axes[bodies.first[hinge]])
@@ -86,7 +86,7 @@ def test_the_gradient_is_the_slope_where_a_joint_goes_along_with_a_hinge(stiffer
     assert found == pytest.approx(slopes(bodies, pose, lambda other: posture.value(posture.away(other))), abs=1e-7)
 
 
-def test_a_joint_that_goes_along_with_a_hinge_is_at_ease_at_half_its_angle():
+def test_a_joint_that_follows_a_hinge_prefers_half_its_angle():
     """If the hinge rotates by twice the angle in the opposite direction, the joints' part of the term is zero."""
     bodies, *_ = make(7)
     hinge = int(np.flatnonzero(bodies.counts == 1)[0])
@@ -128,7 +128,7 @@ def test_a_joint_above_a_hinge_is_stiffer_if_it_extends_beyond_its_slack():
 
 
 @pytest.mark.parametrize("inherits", [None, BROKEN])
-def test_the_rows_are_the_slopes_of_what_is_missing(inherits):
+def test_the_rows_are_the_slopes_of_the_residual(inherits):
     bodies, _, (goals, wanted), pose = make(2, inherits)
     points = goals.rows(pose, bodies.motions(pose), wanted)[:2]
     expected = slopes(bodies, pose, lambda other: goals.residual(other, wanted))[:, :2]
@@ -157,7 +157,7 @@ def test_the_matrix_is_that_of_the_masses(inherits):
     assert (np.diagonal(rest)[: bodies.turning] > 1e-5).all()
 
 
-def test_curvature_is_the_slope_of_what_forces_do():
+def test_curvature_is_the_slope_of_the_work_of_forces():
     """It is f · ∂²p / ∂i ∂j of points on the bodies, seen as the second differences of f · p."""
     bodies, _, _, pose = make(5)
     random = np.random.default_rng(6)

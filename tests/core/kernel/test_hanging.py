@@ -95,7 +95,7 @@ def test_gradient_and_matrix_are_those_of_the_residual(share):
     np.testing.assert_allclose(gradient, rows.T @ residual.ravel(), atol=1e-6)
 
 
-def test_nothing_is_pulled_at_the_start_and_where_the_trunk_turns_about_the_vertical():
+def test_nothing_is_pulled_at_the_start_or_if_the_trunk_rotates_about_the_vertical():
     found, bodies = term()
     for angle in (0.0, 0.7, -2.5):
         local = REST[:6].copy()
@@ -112,12 +112,12 @@ def test_arms_hang_farther_down_the_farther_the_trunk_tilts(axis):
     assert heights[-1].max() < -0.8, "within some 35 degrees of the vertical"
 
 
-def test_they_follow_a_trunk_that_turns_about_the_vertical():
+def test_arms_follow_a_trunk_that_rotates_about_the_vertical():
     found = turned_trunk((0.0, 0.0, 1.3))
     np.testing.assert_allclose(angle_between(found[2:], REST[2:]), 0.0, atol=1e-3)
 
 
-def test_upside_down_they_ride_and_nothing_whirls_on_the_way():
+def test_upside_down_arms_follow_the_trunk_and_nothing_spins():
     found = [turned_trunk((angle, 0.0, 0.0)) for angle in np.radians([160.0, 170.0, 179.0])]
     assert max(np.degrees(angle_between(a, b)).max() for a, b in zip(found[1:], found[:-1], strict=True)) < 40.0
 
@@ -144,7 +144,7 @@ def test_a_shin_below_a_raised_knee_hangs():
     assert directions(found.rotations, ["shin.L"], found.root_location)[0, 2] < -0.97
 
 
-def test_inside_its_limit():
+def test_it_hangs_inside_its_limit():
     found = knee_up({**LIMITS, "shin.L": Ball(0.2)})
     shin = skeleton().index("shin.L")
     assert angle_between(found.rotations[shin], REST[shin]) == pytest.approx(0.2, abs=1e-3)

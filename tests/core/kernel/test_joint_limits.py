@@ -38,7 +38,7 @@ def limits_bodies():
 
 
 @pytest.mark.parametrize("spread", [0.05, 0.5, 3.0])
-def test_each_joint_is_clamped_as_by_its_own_limit(spread):
+def test_each_joint_is_clamped_by_its_own_limit(spread):
     random, limits = np.random.default_rng(4), joints()
     for _ in range(20):
         local = np.array([1.0, 0.0, 0.0, 0.0]) + spread * random.normal(size=(len(LIMITS), 4))
@@ -50,7 +50,7 @@ def test_each_joint_is_clamped_as_by_its_own_limit(spread):
         assert angle_between(limits.clamped(local), np.array(alone)).max() < 1e-9
 
 
-def test_what_is_inside_stays():
+def test_rotations_inside_their_limits_stay():
     limits = joints()
     inside = limits.clamped(np.tile([1.0, 0.0, 0.0, 0.0], (len(LIMITS), 1)))
     assert angle_between(limits.clamped(inside), inside).max() < 1e-9
@@ -91,7 +91,7 @@ def test_the_sides_of_frames_are_those_of_each_limit():
             assert np.linalg.norm(normal - expected.normals[expected.frames == frame], axis=1).min() < 1e-6
 
 
-def test_a_step_up_to_a_side_stays_inside_and_one_beyond_it_does_not():
+def test_a_step_up_to_a_side_stays_inside_and_a_longer_one_does_not():
     limits = joints()
     local = limits.clamped(some_rotations(200, 0.3))
     sides = limits.sides(local, 2e-3)
@@ -136,7 +136,7 @@ def test_hinges_may_have_a_range_of_their_own_on_each_frame():
 
 @pytest.mark.parametrize("limit", [Ball((0.9, 0.5, 1.2, 0.7), (-3.1, 3.1)), Ball(3.1, (-0.1, 0.2))])
 @pytest.mark.parametrize("seed", range(4))
-def test_sides_bend_as_the_way_back_to_them_says(limit, seed):
+def test_the_curvature_of_sides_is_that_of_the_clamped_rotations(limit, seed):
     """A small rotation of a bone at its limit exceeds it by what row and curvature predict, in swing or twist."""
     random = np.random.default_rng(seed)
     skeleton = Skeleton(["bone"], [-1], np.eye(4)[None], [1.0])

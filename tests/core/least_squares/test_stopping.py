@@ -22,7 +22,7 @@ def enlarged(skeleton, factor):
 
 
 @pytest.mark.parametrize("factor", [1e-3, 1e-2, 1e2, 1e3])
-def test_markers_are_fitted_alike_in_every_unit(factor):
+def test_markers_are_fitted_equally_in_every_unit(factor):
     """Both the angles and the location of a free root are fitted."""
     markers = walker.true_positions()[:12]
     markers = markers + NOISE * np.random.default_rng(5).normal(size=markers.shape)
@@ -35,7 +35,7 @@ def test_markers_are_fitted_alike_in_every_unit(factor):
 
 
 @pytest.mark.parametrize("factor", [1e-3, 1e3])
-def test_bones_that_slide_do_so_alike_in_every_unit(factor):
+def test_bones_slide_equally_in_every_unit(factor):
     family = FAMILIES["10 balls of 15°"]
     slides = {"b2": (0.5, 1.5), "b7": (0.8, 1.1)}
     targets = family.targets(np.random.default_rng(9), 20) * 1.1
@@ -50,7 +50,7 @@ def test_bones_that_slide_do_so_alike_in_every_unit(factor):
 @pytest.mark.parametrize(
     ("name", "noise"), [("human, 5 goals", 0.05), ("human, ankles", 0.05), ("hand, never flat", 0.01)]
 )
-def test_a_fit_ends_only_where_no_joint_can_do_anything(name, noise):
+def test_a_fit_ends_only_if_no_joint_can_improve_it(name, noise):
     """Targets beyond the limits: if the status is stationary, the independent checker agrees."""
     family = FAMILIES[name]
     rng = np.random.default_rng(3)
@@ -64,7 +64,7 @@ def test_a_fit_ends_only_where_no_joint_can_do_anything(name, noise):
 
 
 @pytest.mark.parametrize("name", ["human, 5 goals", "human, ankles"])
-def test_a_later_goal_is_given_up_only_where_no_joint_can_do_anything(name):
+def test_a_later_goal_is_missed_only_if_no_joint_can_improve_it(name):
     """The head has a lower priority than hands and feet, and almost no weight; each pose is reachable."""
     family = FAMILIES[name]
     effectors = [replace(effector, priority=int(effector.bone == "head")) for effector in family.effectors]

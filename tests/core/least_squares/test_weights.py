@@ -14,7 +14,7 @@ def make_solver(**options):
     return Solver(walker.skeleton(), walker.effectors(), root="FREE", options=Options(restarts=0, **options))
 
 
-def test_a_target_of_no_weight_is_as_good_as_unseen():
+def test_a_target_without_weight_counts_as_unseen():
     targets = np.array(walker.true_positions()[:4])
     targets[:, 5] += 0.4
     weights = np.ones(targets.shape[:2])
@@ -34,7 +34,7 @@ def test_one_row_of_weights_is_for_all_frames():
     assert make_solver().solve(targets, weights=row).heads == pytest.approx(own.heads, abs=1e-9)
 
 
-def test_from_close_by_the_finish_alone_will_do():
+def test_from_a_near_start_the_finish_alone_is_enough():
     positions = walker.true_positions()[:20]
     start = make_solver().solve(positions)
     roots = start.root_location + 0.01

@@ -64,7 +64,7 @@ class TestBall:
             (0, 150, 0, 110),
         ],
     )
-    def test_on_the_axes_the_lean_goes_to_the_axis_end(self, x, z, to_x, to_z):
+    def test_on_the_axes_the_swing_is_clamped_to_the_end_of_the_axis(self, x, z, to_x, to_z):
         limit = Ball(tuple(np.radians([50, 110, 40, 20])))
         lean, _ = lean_and_twist_deg(clamped(limit, leaning(x, z)))
         assert lean == pytest.approx([to_x, to_z], abs=1e-6)
@@ -84,7 +84,7 @@ class TestBall:
         share = min(1.0, np.degrees(cone) / lean) if lean else 0.0
         assert found == pytest.approx([x * share, z * share], abs=1e-6)
 
-    def test_half_a_turn_comes_back_to_the_cone(self):
+    def test_a_swing_of_180_degrees_is_clamped_to_the_cone(self):
         for quaternion in ([0, 1, 0, 0], [0, 0, 0, 1], [0, 0.6, 0, 0.8]):
             lean, _ = lean_and_twist_deg(clamped(Ball(0.5), np.array([quaternion], dtype=float)))
             assert np.hypot(*lean) == pytest.approx(np.degrees(0.5), abs=1e-6)
@@ -149,7 +149,7 @@ class TestBall:
             ({"cone": 1.0, "twist": (0.0, np.inf)}, "two finite angles"),
         ],
     )
-    def test_nonsense_is_refused(self, arguments, sentence):
+    def test_invalid_values_are_refused(self, arguments, sentence):
         with pytest.raises(LimitError) as caught:
             Ball(**arguments)
         assert sentence in str(caught.value)
@@ -201,7 +201,7 @@ class TestHinge:
         assert np.degrees(hinge.angle(many, many.quaternion(-turn("Z", -179)))) == pytest.approx(181)
 
     @pytest.mark.parametrize("axis", ["X", "Y", "Z"])
-    def test_other_turns_are_taken_out(self, axis):
+    def test_rotations_about_other_axes_are_removed(self, axis):
         rng = np.random.default_rng(2)
         turns = rng.normal(size=(50, 4))
         turns /= np.linalg.norm(turns, axis=1, keepdims=True)
@@ -217,7 +217,7 @@ class TestHinge:
             (("X", np.nan, 0.5), "two finite angles"),
         ],
     )
-    def test_nonsense_is_refused(self, arguments, sentence):
+    def test_invalid_values_are_refused(self, arguments, sentence):
         with pytest.raises(LimitError) as caught:
             Hinge(*arguments)
         assert sentence in str(caught.value)
@@ -240,7 +240,7 @@ class TestPolygon:
         lean, _ = lean_and_twist_deg(clamped(Polygon(self.ARROW), np.array([[1.0, 0, 0, 0]])))
         assert np.radians(lean) == pytest.approx([0.2, 0.2], abs=1e-9)
 
-    def test_in_the_notch_of_a_concave_window(self):
+    def test_in_the_notch_of_a_concave_outline(self):
         """Between the spikes, a swing is moved to the nearer inner side, not across."""
         x, z = 0.25, 0.48
         lean, _ = lean_and_twist_deg(clamped(Polygon(self.ARROW), leaning(*np.degrees([x, z]))))
@@ -249,7 +249,7 @@ class TestPolygon:
         foot = start + side * ((np.array([x, z]) - start) @ side)
         assert np.radians(lean) == pytest.approx(foot, abs=1e-9)
 
-    def test_twist_is_held_too(self):
+    def test_twist_is_clamped_too(self):
         _, twist = lean_and_twist_deg(clamped(Polygon(self.SQUARE, (-0.2, 0.1)), leaning(10, 10, 40)))
         assert np.radians(twist) == pytest.approx(0.1, abs=1e-9)
 
@@ -264,12 +264,12 @@ class TestPolygon:
             ([(0, 0), (0, 0), (1, 0), (0, 1)], "touch or cross"),
         ],
     )
-    def test_nonsense_is_refused(self, window, sentence):
+    def test_invalid_values_are_refused(self, window, sentence):
         with pytest.raises(LimitError) as caught:
             Polygon(window)
         assert sentence in str(caught.value)
 
 
-def test_a_fixed_bone_does_not_turn():
+def test_a_fixed_bone_does_not_rotate():
     found = clamped(Fixed(), np.array([[0.6, 0.8, 0.0, 0.0], [1.0, 0, 0, 0]]))
     assert (found == [1, 0, 0, 0]).all()

@@ -36,7 +36,7 @@ def inside(limit, seed=0, count=50):
 
 
 @given(limit=limits, turns=rotations())
-def test_what_is_clamped_is_inside(limit, turns):
+def test_clamped_rotations_are_inside(limit, turns):
     clamped = clamp(limit, turns)
     assert np.abs(np.linalg.norm(clamped, axis=1) - 1).max() < 1e-12
     told_apart = has_a_twist(clamped)
@@ -52,7 +52,7 @@ def test_clamping_twice_is_clamping_once(limit, turns):
 
 
 @given(limit=limits)
-def test_what_is_inside_is_left_alone(limit):
+def test_rotations_inside_do_not_change(limit):
     turns = inside(limit)
     told_apart = has_a_twist(turns)
     assert apart(clamp(limit, turns), turns)[told_apart].max(initial=0.0) < ROUNDING
@@ -60,7 +60,7 @@ def test_what_is_inside_is_left_alone(limit):
 
 @given(limit=limits, turns=rotations())
 @settings(max_examples=200)
-def test_what_is_outside_goes_to_the_nearest_place_on_the_chart(limit, turns):
+def test_rotations_outside_go_to_the_nearest_point_of_the_chart(limit, turns):
     turns = turns[has_a_twist(turns)]
     if not len(turns) or isinstance(limit, Fixed):
         return
@@ -105,7 +105,7 @@ def test_samples_are_inside_and_reach_the_corners(limit):
 
 @given(limit=limits)
 @settings(max_examples=200)
-def test_it_is_at_its_limit_where_the_outline_is_near(limit):
+def test_a_bone_is_at_its_limit_near_the_outline(limit):
     turns = clamp(limit, rough(inside(limit), 0.02))
     turns = turns[has_a_twist(turns)]
     if not len(turns) or isinstance(limit, Fixed):
@@ -118,7 +118,7 @@ def test_it_is_at_its_limit_where_the_outline_is_near(limit):
 
 @given(limit=limits)
 @settings(max_examples=100)
-def test_a_small_rotation_changes_a_gap_as_the_normal_says(limit):
+def test_a_small_rotation_changes_a_gap_along_the_normal(limit):
     turns = clamp(limit, rough(inside(limit), 0.02))
     turns = turns[has_a_twist(turns)]
     if not len(turns) or isinstance(limit, Fixed):
@@ -151,7 +151,7 @@ def rough(turns, size):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_checker_composes_what_it_takes_apart(seed):
+def test_the_checker_composes_rotations_that_it_decomposes(seed):
     rng = np.random.default_rng(seed)
     lean = rng.uniform(-2, 2, (200, 2))
     twist = rng.uniform(-3.1, 3.1, 200)

@@ -18,7 +18,7 @@ def clamped(limit, leans):
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_it_is_the_border_of_what_is_allowed(limit):
+def test_the_outline_is_the_border_of_the_allowed_swings(limit):
     edge = limit.outline(64)
     assert len(edge) >= 64
     inside, outside = (1.0 - STEP) * edge, (1.0 + STEP) * edge
@@ -29,7 +29,7 @@ def test_it_is_the_border_of_what_is_allowed(limit):
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_it_goes_round_once(limit):
+def test_the_outline_goes_around_once(limit):
     x, z = limit.outline(64).T
     turns = np.diff(np.unwrap(np.arctan2(z, x)), append=np.arctan2(z[0], x[0]) + 2.0 * np.pi)
     assert (turns > 0.0).all()

@@ -113,7 +113,7 @@ def test_a_limit_that_is_none_is_refused_in_one_line(arguments):
     assert "\n" not in str(caught.value)
 
 
-def test_effectors_may_come_one_by_one():
+def test_effectors_may_come_from_an_iterator():
     given = [Effector("b1"), Effector("b2")]
     targets = np.array([[0.05, 0.15, 0.0], TARGET[0]])
     expected = solve(CHAIN, given, targets)
@@ -121,7 +121,7 @@ def test_effectors_may_come_one_by_one():
 
 
 @pytest.mark.parametrize("limits", [{}, {"b1": Hinge("X", 0.0, 1.0)}])
-def test_no_frames_is_no_trouble(limits):
+def test_zero_frames_are_accepted(limits):
     solution = solve(CHAIN, [Effector("b2")], np.empty((0, 1, 3)), limits=limits)
     assert solution.rotations.shape == (0, 3, 4)
     assert solution.tails.shape == (0, 3, 3)

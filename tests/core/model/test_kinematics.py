@@ -44,7 +44,7 @@ def test_rest_is_the_rest_pose_and_the_root_can_be_moved():
     assert matrices[2, :, :3, 3] == pytest.approx(skeleton.rest[:, :3, 3] + [0, 2, 0])
 
 
-def test_longer_bones_carry_their_children_along():
+def test_children_of_longer_bones_move_along():
     skeleton = straight_chain(3)
     matrices = forward_kinematics(skeleton, np.tile([1.0, 0, 0, 0], (3, 1)), lengths=np.array([0.2, 0.1, 0.1]))
     assert matrices[:, 1, 3] == pytest.approx([0, 0.2, 0.3])
@@ -77,7 +77,7 @@ GOOD = {"names": ["a", "b"], "parents": [-1, 0], "rest": [np.eye(4), np.eye(4)],
         ({"lengths": [np.inf, 1.0]}, "Bone 'a': its length must be zero or more"),
     ],
 )
-def test_what_is_no_skeleton_is_refused_by_name(change, sentence):
+def test_invalid_skeletons_are_refused_with_the_name(change, sentence):
     with pytest.raises(SkeletonError) as caught:
         Skeleton(**{**GOOD, **change})
     assert sentence in str(caught.value)

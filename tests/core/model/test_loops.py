@@ -53,7 +53,7 @@ def test_clasped_hands(root, limited):
     assert np.abs(one.heads - solution.heads[0]).max() < 5e-3
 
 
-def test_both_sides_of_a_loop_give_way():
+def test_both_sides_of_a_loop_move():
     """The paper's Y: two equal arms move symmetrically."""
     skeleton = paper_y()
     effectors = [Effector("left2", target_bone="right2"), Effector("stem3")]
@@ -68,7 +68,7 @@ def test_both_sides_of_a_loop_give_way():
 
 
 @pytest.mark.one_pose
-def test_two_hands_on_one_stick_that_is_to_be_somewhere():
+def test_two_hands_on_one_stick_with_a_target():
     """The stick is a bone of the right hand; the left hand moves to its point on the stick."""
     skeleton = person()
     stick = (0.0, 0.4, 0.0)
@@ -94,7 +94,7 @@ def test_a_chain_closed_on_itself(options, root):
 
 
 @pytest.mark.one_pose
-def test_a_closed_chain_with_a_corner_to_be_somewhere():
+def test_a_closed_chain_with_a_target_for_a_corner():
     skeleton = straight_chain(10)
     effectors = [Effector("b9", target_bone="b0", target_offset=(0.0, 0.0, 0.0)), Effector("b4")]
     solution = solve(skeleton, effectors, [[5.0, 5.0, 5.0], [0.2, 0.3, 0.1]])  # the first entry does not count

@@ -33,7 +33,7 @@ def assert_true(skeleton, slides, effectors, solution, targets):
     assert errors == pytest.approx(solution.errors, abs=1e-9)
 
 
-def test_what_is_within_reach_is_met_at_rest_lengths():
+def test_targets_within_reach_are_met_at_rest_lengths():
     skeleton = straight_chain(10, 0.09)
     targets = np.random.default_rng(1).normal(size=(20, 1, 3)) * 0.2
     solution = solve(skeleton, TIP, targets, slides=dict.fromkeys(skeleton.names, (0.5, 2.0)))

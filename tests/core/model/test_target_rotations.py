@@ -41,7 +41,7 @@ def assert_true(skeleton, limits, effectors, solution, points, turns):
     "name",
     ["arm", "arm, asymmetric", "arm, forearm turning", "leg, asymmetric", "10 balls of 30°", "8 windows beside rest"],
 )
-def test_what_limits_allow_is_met_in_place_and_rotation(name):
+def test_targets_within_limits_are_met_in_position_and_rotation(name):
     family = FAMILIES[name]
     effectors = [Effector(end, rotation_weight=1.0) for end in family.ends]
     points, turns = wanted(family.skeleton, effectors, family.poses(np.random.default_rng(1), 100))
@@ -74,7 +74,7 @@ def test_a_person_with_five_oriented_goals(root):
         assert one.rotation_errors.max() <= 1e-4
 
 
-def test_sweeps_alone_give_the_last_bone_its_rotation_outright():
+def test_sweeps_alone_give_the_last_bone_its_rotation_at_once():
     """The paper's chain of ten: the tip's frame is fixed, the others reach for its head."""
     skeleton = straight_chain(10, 0.09)
     effectors = [Effector("b9", rotation_weight=1.0)]
@@ -90,7 +90,7 @@ def test_sweeps_alone_give_the_last_bone_its_rotation_outright():
     assert solution.rotation_errors.max() < 1e-6
 
 
-def test_a_limit_in_the_way_lets_the_rotation_give_way_before_the_place():
+def test_at_a_limit_the_rotation_is_missed_rather_than_the_position():
     family = limb((0.3, 0.25, 0.1), ball(100), hinge("X", 0, 150), ball(20, (-20, 20)))
     effectors = [Effector("b2", rotation_weight=1.0)]
     points, turns = wanted(family.skeleton, effectors, family.poses(np.random.default_rng(4), 40))
@@ -106,7 +106,7 @@ def test_a_limit_in_the_way_lets_the_rotation_give_way_before_the_place():
 
 
 @pytest.mark.one_pose
-def test_a_higher_weight_turns_farther():
+def test_a_higher_weight_rotates_farther():
     skeleton = straight_chain(2, 0.3)
     target, turn = np.array([[0.0, 0.8, 0.0]]), np.array([[np.cos(0.5), 0.0, 0.0, np.sin(0.5)]])
     missing = [
@@ -117,7 +117,7 @@ def test_a_higher_weight_turns_farther():
     assert np.ravel(missing) == pytest.approx([1.0, 0.99626, 0.98160, 0.96388], abs=1e-3)
 
 
-def test_a_rotation_without_a_place_and_a_place_without_a_rotation():
+def test_a_rotation_without_a_position_and_a_position_without_a_rotation():
     skeleton = person()
     effectors = [Effector("head", rotation_weight=1.0), Effector("hand.L", rotation_weight=1.0)]
     points, turns = wanted(skeleton, effectors, random_rotations(np.random.default_rng(6), (10, 22), 0.5))

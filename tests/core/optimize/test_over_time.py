@@ -46,10 +46,10 @@ def test_it_meets_the_rows_and_nothing_changes_outside_the_window():
     assert not found[RISING == 0.0].any()
 
 
-def test_parts_are_as_the_whole(monkeypatch):
+def test_parts_give_the_same_result_as_the_whole(monkeypatch):
     on, rows, wanted = held(np.arange(5, 55))
     whole, _ = prior().least(on, rows, wanted)
-    monkeypatch.setattr(over_time, "_MOST_ROWS", 30)
+    monkeypatch.setattr(over_time, "_MAX_ROWS", 30)
     parts, _ = prior().least(on, rows, wanted)
     assert np.abs(parts - whole).max() < 0.01 * np.abs(whole).max()
 

@@ -55,7 +55,7 @@ def test_a_long_chain_bends_toward_its_pole():
 
 @pytest.mark.one_pose
 @pytest.mark.parametrize("pole", [(0.7, -0.3, -0.4), (0.0, 1.0, -0.4), (0.0, -1.0, -0.4)])
-def test_nothing_flips_where_the_target_passes_through_the_straight_pose(pole):
+def test_nothing_flips_as_the_target_passes_through_the_straight_pose(pole):
     """Steps of 2 mm in and out of reach; a knee that is nearly straight rotates fast, but never by 90°."""
     path = np.concatenate([np.linspace(0.7, 0.9, 101), np.linspace(0.9, 0.7, 101)])
     targets = np.stack([0.1 * np.sin(9 * path), 0 * path, -path], axis=1)[:, None]
@@ -82,7 +82,7 @@ def test_a_straight_start_bends_toward_the_pole_without_rolling():
     assert np.abs(solution.rotations[:, 2]).max() < 1e-6  # no twist
 
 
-def test_no_pole_is_as_before():
+def test_without_a_pole_nothing_changes():
     targets = np.random.default_rng(2).normal(size=(20, 1, 3)) * 0.3
     without, nothing = solve(LEG, TIP, targets), solve(LEG, TIP, targets, bend_targets=np.full((20, 1, 3), np.nan))
     assert (without.rotations == nothing.rotations).all()
@@ -93,7 +93,7 @@ def test_no_pole_is_as_before():
 
 
 @pytest.mark.one_pose
-def test_a_pose_that_bends_as_wanted_is_left_alone():
+def test_a_pose_that_already_bends_toward_its_pole_does_not_change():
     pole = np.array([[0.5, 0.5, -0.3]])
     first = solve(LEG, TIP, np.array([[0.1, 0.0, -0.6]]), bend_targets=pole)
     away = solve(LEG, TIP, np.array([[-0.4, 0.2, -0.1]]), bend_targets=pole, start=first.rotations)
@@ -104,7 +104,7 @@ def test_a_pose_that_bends_as_wanted_is_left_alone():
     assert np.abs(back.tails - first.tails).max() < 1e-3
 
 
-def test_all_four_limbs_of_a_person_bend_their_own_way():
+def test_all_four_limbs_of_a_person_bend_toward_their_poles():
     skeleton = person()
     rng = np.random.default_rng(3)
     targets = np.tile(points_of(skeleton, skeleton.rest, GOALS), (20, 1, 1)) * [0.8, 1.0, 1.0]
@@ -124,7 +124,7 @@ def test_all_four_limbs_of_a_person_bend_their_own_way():
 
 
 @pytest.mark.one_pose
-def test_a_foot_with_a_goal_beyond_it_stays_put_when_the_leg_turns():
+def test_a_foot_with_a_goal_beyond_it_stays_when_the_leg_rotates():
     skeleton = person()
     goals = [Effector("foot.L"), Effector("toe.L"), Effector("head")]
     targets = points_of(skeleton, skeleton.rest, goals) + np.array([[0.0, -0.15, 0.25]] * 2 + [[0.0, 0.0, -0.01]])
@@ -143,7 +143,7 @@ def test_a_foot_with_a_goal_beyond_it_stays_put_when_the_leg_turns():
         FAMILIES["arm, asymmetric"],
     ],
 )
-def test_limits_let_a_limb_turn_as_far_as_they_can(family):
+def test_a_limb_rotates_toward_its_pole_as_far_as_limits_allow(family):
     """Compared with other positions on the circle: no valid one is nearer to the pole by more than a few degrees."""
     frames, options = 60, Options(tolerance=1e-3)
     targets = family.targets(np.random.default_rng(4), frames)

@@ -52,7 +52,7 @@ shares = st.floats(0.01, 1.3).filter(lambda share: abs(share - 1.0) > 1e-5)
 
 @given(made=chains(), options=st.sampled_from(OPTIONS), share=shares, posed=st.booleans())
 @settings(max_examples=300, deadline=None)
-def test_the_short_way_ends_where_the_general_one_does(made, options, share, posed):
+def test_the_fast_path_gives_the_same_result_as_the_general_one(made, options, share, posed):
     skeleton, rng = made
     direction = rng.normal(size=3)
     location = rng.normal(size=3) if posed else skeleton.rest[0, :3, 3]
@@ -70,7 +70,7 @@ def test_a_target_that_is_met_leaves_the_pose_as_it_is():
     assert (short.rotations == [1.0, 0.0, 0.0, 0.0]).all()
 
 
-def test_what_it_does_not_know_goes_the_general_way():
+def test_unsupported_problems_take_the_general_path():
     skeleton = from_joints([("a", -1, (0, 0, 0), (0, 1, 0)), ("b", 0, (0, 1, 0), (0, 2, 0))])
     solver = Solver(skeleton, [Effector("b")])
     assert solver.solve([[np.nan, 0.0, 0.0]]).status == Status.UNSEEN

@@ -28,7 +28,7 @@ def reaching_out(count):
 
 @pytest.mark.parametrize("root", ["FIXED", "FREE"])
 @pytest.mark.parametrize("limited", [False, True])
-def test_feet_stay_exactly_while_a_hand_cannot_be_reached(root, limited):
+def test_feet_stay_exactly_while_the_target_of_a_hand_is_out_of_reach(root, limited):
     skeleton, targets = person(), reaching_out(8 if limited else 30)
     limits = FAMILIES["human, 5 goals"].limits if limited else {}
     asked = {"limits": limits, "root": root, "options": Options(restarts=2)}
@@ -46,7 +46,7 @@ def test_feet_stay_exactly_while_a_hand_cannot_be_reached(root, limited):
     assert ((together.errors**2).sum(axis=1) <= 1.001 * (solution.errors**2).sum(axis=1) + 1e-9).all()
 
 
-def test_three_groups_give_way_from_the_last():
+def test_of_three_priorities_the_last_is_missed_first():
     skeleton, targets = person(), reaching_out(20)
     targets[:, 4] += [0.0, -0.3, 0.3]
     first, second = goals(0, 0, 1, 1, 2), goals(0, 0, 2, 2, 1)
@@ -58,7 +58,7 @@ def test_three_groups_give_way_from_the_last():
     assert np.median(hands.errors[:, 4]) > np.median(head.errors[:, 4]) + 0.05
 
 
-def test_whatever_can_be_met_is_met_in_any_order():
+def test_targets_within_reach_are_met_whatever_their_priorities():
     skeleton = person()
     targets = np.tile(points_of(skeleton, skeleton.rest, goals(0, 0, 0, 0, 0)), (10, 1, 1))
     targets[:, :4] += np.random.default_rng(2).uniform((-0.05, -0.05, 0.01), (0.05, 0.05, 0.11), (10, 4, 3))
@@ -73,7 +73,7 @@ def test_whatever_can_be_met_is_met_in_any_order():
 
 @pytest.mark.one_pose
 @pytest.mark.parametrize("first", [0, 1])
-def test_the_paper_y_meets_the_end_that_comes_first(first):
+def test_the_paper_y_meets_the_end_with_the_first_priority(first):
     skeleton = paper_y()
     effectors = [Effector("left2", priority=first), Effector("right2", priority=1 - first)]
     targets = np.array([[[0.35, 0.1, 0.45], [-0.35, -0.1, 0.45]]])
@@ -85,7 +85,7 @@ def test_the_paper_y_meets_the_end_that_comes_first(first):
     assert one.errors == pytest.approx(solution.errors[0], abs=2e-3)
 
 
-def test_a_rotation_belongs_to_the_group_of_its_effector():
+def test_a_rotation_has_the_priority_of_its_effector():
     skeleton = person()
     effectors = [
         Effector("foot.L", rotation_weight=1.0, priority=0),

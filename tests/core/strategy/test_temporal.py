@@ -1,4 +1,4 @@
-"""Pops are found and repaired from their neighbours, only on request."""
+"""Pops are found and repaired from their neighbors, only on request."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def through(points, frames):
     return np.stack([np.interp(shares, range(len(points)), axis) for axis in np.transpose(points)], axis=1)[:, None]
 
 
-def test_poses_are_carried_on_from_pops_and_failures():
+def test_poses_are_continued_from_pops_and_failures():
     pops = np.zeros(20, dtype=bool)
     pops[[3, 6]] = True
     failed = np.zeros(21, dtype=bool)
@@ -32,7 +32,7 @@ def test_poses_are_carried_on_from_pops_and_failures():
 
 
 @pytest.mark.one_pose
-def test_a_wrung_span_is_put_right_from_its_neighbours():
+def test_a_twisted_span_is_repaired_from_its_neighbors():
     targets = through([(0.25, 0.3, 0.1), (0.2, 0.35, -0.1)], 40)
     start = np.tile([1.0, 0, 0, 0], (40, 3, 1))
     swivelled = solve(ARM, [Effector("hand")], targets[20], limits=LIMITS, start=wrung()).rotations

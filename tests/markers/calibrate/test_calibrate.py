@@ -249,7 +249,7 @@ class TestTheDoor:
             ({"scale": 0.0}, "more than 0"),
             ({"scale": float("nan")}, "more than 0"),
             ({"scale": "cubic"}, "cubic"),
-            ({"mapping": []}, "map markers to bones"),
+            ({"mapping": []}, "match markers to bones"),
             ({"mapping": [MappedMarker("nobody", "head")]}, "nobody"),
         ],
     )
@@ -263,5 +263,5 @@ class TestTheDoor:
         clip = recorded()
         positions = np.array(clip.positions)
         positions[3:6] = np.nan
-        with pytest.raises(CalibrationError, match="None of the mapped markers"):
+        with pytest.raises(CalibrationError, match="None of the matched markers"):
             calibrate(walker.skeleton(), guesses(), replace(clip, positions=positions), (3, 5))

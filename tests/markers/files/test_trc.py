@@ -421,7 +421,7 @@ class TestRefused:
 
     def test_cut_in_the_only_row(self, path: Path) -> None:
         text = replace(PLAIN, rows=PLAIN.rows[:1]).text().split("\t200")[0]
-        with pytest.raises(MarkerFileError, match="no whole frames"):
+        with pytest.raises(MarkerFileError, match="no complete frames"):
             read_markers(written(path, text))
 
     def test_no_such_file(self, path: Path) -> None:

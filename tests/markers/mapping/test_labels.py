@@ -20,7 +20,7 @@ from fabrik_addon.markers.mapping.labels import (
     is_unlabelled,
     match,
     parts_of,
-    recognise,
+    recognize,
 )
 from fabrik_addon.markers.mapping.landmarks import LANDMARKS
 from fabrik_addon.markers.mapping.marker_map import check_map
@@ -86,9 +86,9 @@ def rigidly_off(measured: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 class TestSets:
     @pytest.mark.parametrize("key", SETS)
-    def test_is_recognised_and_known_whole(self, key: str) -> None:
+    def test_is_recognized_and_known_whole(self, key: str) -> None:
         labels = SETS[key].split()
-        assert recognise(labels) == key
+        assert recognize(labels) == key
         parts, rest = rig()
         matched = match(labels, parts, rest)
         assert matched.unmatched == ()
@@ -97,9 +97,9 @@ class TestSets:
         check_map(matched.markers, labels, rest)
 
     @pytest.mark.parametrize("key", SETS)
-    def test_half_of_it_is_recognised(self, key: str) -> None:
+    def test_half_of_it_is_recognized(self, key: str) -> None:
         labels = SETS[key].split()
-        assert recognise([*labels[1::2], "*1", "Prop", "Channel12"]) == key
+        assert recognize([*labels[1::2], "*1", "Prop", "Channel12"]) == key
 
     def test_every_landmark_that_a_set_names_is_there(self) -> None:
         named = {name for preset in PRESETS.values() for name in (*preset.sided.values(), *preset.middle.values())}
@@ -107,8 +107,8 @@ class TestSets:
         assert set(LANDMARKS) - named == set()
 
     @pytest.mark.parametrize("labels", [[], ["Channel1", "Channel2"], ["*1", "*2", "*3"], ["LASI", "RASI"]])
-    def test_nothing_is_recognised(self, labels: list[str]) -> None:
-        assert recognise(labels) is None
+    def test_nothing_is_recognized(self, labels: list[str]) -> None:
+        assert recognize(labels) is None
         assert match(["Channel1", "*2"], rig()[0]) == ((), ("Channel1", "*2"), None)
 
     def test_a_set_that_is_none(self) -> None:

@@ -3,15 +3,13 @@
 An operator imports this function when it runs, because Blender registers all operators at start but runs few of them.
 """
 
-from . import bake, drag, edit_motion, effectors, limits, markers, posing, retarget
+from . import bake, drag, edit_motion, limits, markers, posing
 
 CLASSES = (
-    *effectors.CLASSES,
     *posing.CLASSES,
     *drag.CLASSES,
     *edit_motion.CLASSES,
     *bake.CLASSES,
-    *retarget.CLASSES,
     *markers.CLASSES,
     *limits.CLASSES,
 )

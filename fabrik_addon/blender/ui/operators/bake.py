@@ -1,16 +1,21 @@
-"""The operator that bakes. In a window it shows progress, and Esc stops it."""
+"""The operators that bake and retarget, and match the bones of two armatures.
+
+In a window, a bake shows progress, and Esc stops it.
+"""
 
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import bpy
 from bpy.props import IntProperty, StringProperty
 from bpy.types import Context, Operator
+from bpy_extras.io_utils import ExportHelper, ImportHelper
 
-from ...settings.bake_options import KEY_OPTIONS, OPTIONS
+from ...settings.bake_options import KEY_OPTIONS, OPTIONS, RETARGET_OPTIONS
 from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import rig_at_hand, why_no_bake
 from ..translations import told
-from .base import InSteps, keyword, report_all
+from .base import Done, InSteps, OnJson, OnRig, chosen_path, keyword, report_all
 
 if TYPE_CHECKING:
     from ...bake.bake import Steps
@@ -71,4 +76,80 @@ class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
         return bake_steps(context, rig, BakeSettings(**frames, action_name=self.action_name, **options))
 
 
-CLASSES = (FABRIK_OT_bake,)
+class FABRIK_OT_match_bones(OnRig, Operator):
+    """Map the source's bones to the rig's bones by name"""
+
+    bl_idname = "fabrik.match_bones"
+    bl_label = "Map Bones"
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...retarget.retarget import match_bones
+
+        return f"{len(match_bones(context, rig))} bones mapped", []
+
+
+class FABRIK_OT_save_bone_map(OnJson, Operator, ExportHelper):
+    """Save the bone mapping to a JSON file"""
+
+    bl_idname = "fabrik.save_bone_map"
+    bl_label = "Save Bone Map"
+    bl_options = {"REGISTER"}
+
+    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+        from ...retarget.retarget import save_pairs
+
+        return f"{save_pairs(rig, chosen_path(self))} bones saved to {chosen_path(self).name}", []
+
+
+class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
+    """Load the bone mapping from a JSON file"""
+
+    bl_idname = "fabrik.load_bone_map"
+    bl_label = "Load Bone Map"
+
+    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+        from ...retarget.retarget import load_pairs
+
+        return f"{load_pairs(rig, chosen_path(self))} bones loaded", []
+
+
+class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
+    """Copy another armature's motion to the rig as keyframes"""
+
+    bl_idname = "fabrik.retarget"
+    bl_label = "Retarget Animation"
+    doing = "retargeting"
+
+    source: StringProperty(
+        name="Source",
+        description="The armature to retarget from, or a .bvh, .fbx, .glb, .usd, .npz or .mvnx file. "
+        "Defaults to the rig's source",
+        options=ASIDE,
+    )
+
+    def steps(self, context: Context) -> "Steps":
+        """Start the retargeting with the rig's settings and the given keywords."""
+        from ...bake.jobs import preview_range
+        from ...retarget.door import retarget_from
+        from ...retarget.retarget import pairs_of
+
+        rig = rig_at_hand(context)
+        kept = rig_settings(rig)
+        how: dict[str, Any] = {name: getattr(kept.retarget, name) for name in RETARGET_OPTIONS}
+        bake: dict[str, Any] = {name: getattr(kept.bake, name) for name in KEY_OPTIONS} | self.given(*KEY_OPTIONS)
+        given = self.given("frame_start", "frame_end")
+        first, last = preview_range(context.scene) or (None, None)
+        frames = given.get("frame_start", first), given.get("frame_end", last)
+        source = bpy.data.objects.get(self.source) or self.source or kept.retarget.source
+        # The list of bone pairs is only valid for the rig's own source.
+        pairs = pairs_of(rig) if source == kept.retarget.source else ()
+        return retarget_from(context, rig, source, frames, how, {**bake, "action_name": self.action_name}, pairs)
+
+
+CLASSES = (
+    FABRIK_OT_bake,
+    FABRIK_OT_match_bones,
+    FABRIK_OT_save_bone_map,
+    FABRIK_OT_load_bone_map,
+    FABRIK_OT_retarget,
+)

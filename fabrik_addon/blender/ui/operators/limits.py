@@ -269,7 +269,7 @@ class FABRIK_OT_check_action(OnBones, Operator):
         else:
             found = left = check_action(context, rig, bones)
         if not found:
-            return f"All limits are kept by {what_plays(rig)}", []
+            return f"No limit is exceeded by {what_plays(rig)}", []
         count = len({int(frame) for breach in found for frame in breach.frames})
         what = "exceeded their limits and were fixed" if self.mend else "exceed their limits"
         return f"{len(found)} bones on {count} frames {what}", [breach.line for breach in left]
@@ -303,7 +303,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Ask first if the rig does not look like a human."""
-        from ...limits.preset import doubt_of_human
+        from ...limits.editing import doubt_of_human
 
         doubt = "" if self.anyway else doubt_of_human(rig_at_hand(context))
         if doubt:
@@ -320,7 +320,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         return list(rig.pose.bones)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ...limits.preset import apply_preset, described, doubt_of_human
+        from ...limits.editing import apply_preset, described, doubt_of_human
         from ...rig.armature import RigError
 
         doubt = "" if self.anyway else doubt_of_human(rig)

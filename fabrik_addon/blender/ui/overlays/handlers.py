@@ -84,7 +84,7 @@ def _draw_marker_errors() -> None:
     if not context.space_data.overlay.show_overlays or rig is None or rig.type != "ARMATURE":
         return
     if seen(rig).capture.show_errors:
-        from .markers import draw_errors
+        from .goals import draw_errors
 
         draw_errors(rig, context)
 

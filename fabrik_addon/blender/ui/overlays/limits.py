@@ -149,7 +149,7 @@ def _halved(edges: FloatArray) -> FloatArray:
 
 
 def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
-    """A fan around the middle of the swung bone, and a pointer; empty if twist is free."""
+    """A fan around the middle of the bone that shows its range of twist, and a pointer; empty if twist is free."""
     low, high = twist
     if high - low >= _FULL_TURN:
         return []

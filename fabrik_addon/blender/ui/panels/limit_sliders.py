@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bpy.types import Context, Object, PoseBone, UILayout
 
-from ...limits.preset import rest_key, swings_of
+from ...limits.editing import rest_key, swings_of
 from ...settings.limit_properties import (
     CONE,
     HINGE,
