@@ -163,7 +163,7 @@ listing: $(call ready,$(BLENDER)) zip real-blender
 	$(tools)/screenshot.sh --out $(CURDIR)/build/listing --addon build/fabrik.zip --blend sample_rigs/human.blend \
 		--size 1920x1080 --limit 1800 --drive release/listing.py
 	$(call python,$(BLENDER)) -m pip install --quiet --group figures
-	$(call python,$(BLENDER)) release/pictures.py build/listing docs/images/film.webp
+	$(call python,$(BLENDER)) release/pictures.py build/listing docs
 endif
 
 # The plotting library is needed only here.

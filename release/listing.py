@@ -1,11 +1,12 @@
-"""Drives a real Blender for the pictures of the extension's listing and for the film in the README; `make listing`.
+"""Drives a real Blender for the pictures of the extension's listing and guide, and the README's film; `make listing`.
 
 Run by `screenshot.sh --drive` with sample_rigs/human.blend open, in a window of 1920 × 1080. Leaves drag.png,
-limits.png, markers.png, retarget.png and edit.png for the listing, and film_000.png and so on for the film, which
-`pictures.py` makes.
+limits.png, markers.png, retarget.png and edit.png for the listing, posture.png and guesses.png for the guide, and
+film_000.png and so on for the film. `pictures.py` makes the film and cuts the pictures of the guide.
 """
 
 import shutil
+from contextlib import contextmanager
 from itertools import count
 from math import cos, pi, radians, sin
 from pathlib import Path
@@ -60,6 +61,19 @@ def show_tab(name):
     g.region(rtype="UI").active_panel_category = name
 
 
+@contextmanager
+def unfolded(panel):
+    """Show a panel open. It gets another name, because Blender remembers that the panel of this name was closed."""
+    kind = getattr(bpy.types, panel)
+    own = {name: value for name, value in vars(kind).items() if name != "bl_rna"}
+    opened = type(f"{panel}_open", kind.__bases__, own | {"bl_options": set()})
+    bpy.utils.unregister_class(kind)
+    bpy.utils.register_class(opened)
+    yield
+    bpy.utils.unregister_class(opened)
+    bpy.utils.register_class(kind)
+
+
 def drag(bone, path, picture):
     """Press F over a bone's tail, lead it along a path of displacements in the plane of the view, and click."""
     start = tail(bone)
@@ -90,6 +104,7 @@ def steps():
     yield 1.0
     yield from dragging()
     yield from limits()
+    yield from posture()
     yield from markers()
     yield from retargeting()
     yield from editing()
@@ -119,6 +134,11 @@ def limits():
     yield 1.5
     g.shot("limits.png")
     bpy.context.scene.fabrik_show_limits = False
+    yield from stand()
+
+
+def stand():
+    """Restore the rest pose, without pins, in Object mode."""
     with g.override():
         bpy.ops.pose.select_all(action="SELECT")
         bpy.ops.pose.transforms_clear()
@@ -127,12 +147,39 @@ def limits():
     yield 0.5
 
 
+def posture():
+    """A hand that reaches far forward, in balance over pinned feet."""
+    choose(rig(), "foot.L", "foot.R")
+    with g.override():
+        bpy.ops.fabrik.pin()
+        bpy.ops.fabrik.drag(bone="hand.L", translation=(-0.2, -1.1, 0.1))
+    look((-0.52, -0.64, 0.9), 2.9, 60.0)
+    with unfolded("FABRIK_PT_posture"):
+        yield 1.5
+        g.shot("posture.png")
+    yield from stand()
+
+
 def markers():
-    """The sample recording, baked."""
+    """The sample recording, baked. Before, two of its markers have lost their labels."""
     show_tab("FABRIK Motion")
     with g.override():
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"))
         choose(rig(), mode="OBJECT")
+    lost = {"U001": "LFIN", "U002": "RKNE"}
+    for new, name in lost.items():
+        bpy.data.objects[name]["fabrik_marker"] = new
+    with g.override():
+        bpy.ops.fabrik.match_markers()
+    capture = rig().fabrik.capture
+    capture.active_marker = capture.markers.find("U002")
+    with unfolded("FABRIK_PT_marker_list"):
+        yield 1.5
+        g.shot("guesses.png")
+    for name in lost.values():
+        bpy.data.objects[name]["fabrik_marker"] = name
+    capture.markers.clear()
+    with g.override():
         bpy.ops.fabrik.match_markers()
         bpy.ops.fabrik.calibrate_markers()
         bpy.ops.fabrik.bake()
@@ -185,7 +232,7 @@ def editing():
     scene.frame_set(RAISED)
     choose(rig(), "hand.L")
     rig().fabrik.drag.spread = 25
-    rig().fabrik.view.show_trails = True
+    rig().fabrik.show_trails = True
     scene.tool_settings.use_keyframe_insert_auto = True
     chest = tail("chest")
     look((chest.x + 0.2, chest.y + 0.2, 0.9), 2.7, 60.0)

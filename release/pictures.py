@@ -1,6 +1,6 @@
-"""Make the listing's icon, and the film, from what `listing.py` has left in a folder; `make listing`.
+"""Make the listing's icon, the README's film and pictures of the guide from those of `listing.py`; `make listing`.
 
-    python release/pictures.py FOLDER FILM.webp
+    python release/pictures.py FOLDER DOCS
 
 extensions.blender.org asks for an icon of 256 × 256 pixels (PNG), and for a featured image and previews of 1920 × 1080.
 """
@@ -18,11 +18,24 @@ FILM_WIDTH = 800
 MILLISECONDS = 120  # a frame of the film is shown for
 PAUSE = 1000  # milliseconds for the last one
 MOST_BYTES = 3_000_000
+# Pictures of the guide: the one that each is cut from, and its left, upper, right and lower edge in pixels.
+CUTS = {
+    "posture.png": ("posture.png", (1060, 100, 1890, 1010)),
+    "guesses.png": ("guesses.png", (1550, 100, 1890, 640)),
+    "trails.png": ("edit.png", (400, 160, 1400, 960)),
+}
+CUT_WIDTH = 800  # pixels at most
 
 
-def main(folder: Path, film: Path) -> None:
-    """Make both, and check the sizes."""
+def main(folder: Path, docs: Path) -> None:
+    """Make all, and check the sizes."""
+    film = docs / "images" / "film.webp"
     icon(folder / "icon.png")
+    for name, (source, box) in CUTS.items():
+        with Image.open(folder / source) as image:
+            part = image.convert("RGB").crop(box)
+            part.thumbnail((CUT_WIDTH, CUT_WIDTH), Image.Resampling.LANCZOS)
+            part.quantize(256).save(docs / "guide" / "images" / name, optimize=True)
     animate(sorted(folder.glob("film_*.png")), film)
     for name in ("drag", "limits", "markers", "retarget", "edit"):
         assert Image.open(folder / f"{name}.png").size == (1920, 1080), name

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import bpy
 import numpy as np
@@ -27,6 +27,7 @@ from ..posing.drag import DragSetup
 from ..rig.armature import BONE_HEAD, RigError, Tree, bone_offset, check_unscaled
 from ..rig.keyframes import SAME_FRAME
 from ..rig.locks import OTHERWISE
+from ..settings.control import control_rig
 from ..settings.rig import rig_settings
 from .take import Take, tree_of
 
@@ -373,7 +374,10 @@ def _turning(
 def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
     """Raise RigError if a bone of a control rig is on IK, because then the keys of other controls move it."""
     if bone in posed_rig(armature).on_ik:
-        raise RigError(f"Bone {bone!r} is on IK here: switch its limb to FK and key it to edit its motion")
+        kept: Any = control_rig(armature)
+        # People know the IK control, not the deform bone that it represents.
+        control = next((row.name for row in kept.controls if row.stands_for == bone and row.limb), bone)
+        raise RigError(f"Bone {control!r} is on IK here: switch its limb to FK and key it to edit its motion")
 
 
 def _moves_root(

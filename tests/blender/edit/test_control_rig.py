@@ -94,7 +94,7 @@ def test_a_hold(human):
 
 def test_a_limb_on_ik_says_what_to_do(human):
     write_switches(human, {row.name: row.ik for row in human.fabrik.control.switches})
-    with pytest.raises(Exception, match="is on IK here: switch its limb to FK"):
+    with pytest.raises(Exception, match=r"Bone 'hand_ik\.R' is on IK here: switch its limb to FK"):
         begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD, SPREAD))
     with pytest.raises(RuntimeError, match="is on IK here: switch its limb to FK"):
         bpy.ops.fabrik.add_hold(bone="hand_fk.R", first=12, last=20)
