@@ -61,6 +61,9 @@ def retarget_doubts(
     if _feet_backward(reference.body, reference.axes.up):
         yield "The source's feet point backward: check that left and right are not swapped in bone names or in the map"
         return
+    if target.axes is not None and _feet_backward(target, target.axes.up):
+        yield "The rig's feet point backward: check that left and right are not swapped in its bone names"
+        return
     if reference.trunk_tilt > MAX_TILT:
         yield (
             f"The source leans by {reference.trunk_tilt:.0f}° in the pose that is compared with the rig's rest pose: "

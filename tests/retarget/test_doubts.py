@@ -79,6 +79,13 @@ def test_swapped_sides_give_a_warning():
     assert any("left and right are not swapped" in doubt for doubt in doubts(motion, pairs=swapped))
 
 
+def test_a_rig_whose_left_bones_are_named_right_is_doubted():
+    sides = str.maketrans("LR", "RL")
+    swapped = humans.named(ROWS, lambda name: name[:-1] + name[-1].translate(sides) if name[-2:-1] == "." else name)
+    (doubt,) = doubts(source(walked()), motions.skeleton_of(swapped))
+    assert doubt.startswith("The rig's feet point backward: check that left and right")
+
+
 def test_arms_without_a_source_give_a_warning():
     motion = source(walked())
     pairs = [pair for pair in find_pairs(motion, PERSON) if "arm" not in pair.bone and "hand" not in pair.bone]

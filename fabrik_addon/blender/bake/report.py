@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core import Solution, Status
 from ...core.arrays import FloatArray, IntArray
-from ...markers.report.doubts import result_doubts
+from ...markers.report.doubts import posture_doubts, result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, replace_file, rotations_line
 from ..capture.matching import matching_doubts_of, of_take, why_another_speed
@@ -180,6 +180,9 @@ def make_result(
         found = result_doubts(report, size, moved)
         unseen = {row.name for row in report.per_marker() if row.coverage == 0.0}
         report = replace(report, doubts=(*matching_doubts_of(armature, unseen), *found))
+    if by_markers or take:
+        lying = [doubt for tree in trees for doubt in posture_doubts(tree.solution, matrices)]
+        report = replace(report, doubts=(*report.doubts, *lying))
     take = take or (take_name(armature) if by_markers else "")
     result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))

@@ -41,7 +41,7 @@ from ..rig.armature import (
     stretched,
     tree_below,
 )
-from ..rig.keying import check_auto_keying, is_auto_keying, key_channels, why_no_key
+from ..rig.keying import check_auto_keying, is_auto_keying, key_channels, locked_note, why_no_key
 from ..rig.locks import OTHERWISE
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
@@ -618,10 +618,12 @@ class Drag:
         if changed and is_auto_keying(context):
             keyed = key_channels(context, self._armature, changed, automatic=True, before=changed)
             forget_posed(self._armature, keyed)
+            if locked := locked_note(self._armature, changed):
+                self.left_alone.append(locked)
             if keyed:
                 for writer in self._writers:
                     writer.key_switches(context.scene.frame_current_final)
-            else:
+            elif not locked:
                 self.left_alone.append(why_no_key(context, automatic=True))
         move_pins_with(self._armature, self._dragged)
         if rig_settings(self._armature).live:

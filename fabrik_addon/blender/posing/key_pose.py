@@ -13,7 +13,7 @@ from ..goals.problem import find_problems
 from ..rig import keyframes
 from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import bone_path, check_action
-from ..rig.keying import key_channels, key_in_steps, why_no_key
+from ..rig.keying import key_channels, key_in_steps, locked_note, why_no_key
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.control import solved_parents
 from ..settings.rig import rig_settings
@@ -83,7 +83,7 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object, bones: str = "PO
         _bring_beside_keys(rig, rig.pose.bones[bone], frame)
     keyed = key_channels(context, rig, chosen, automatic=False, before=_before(rig))
     if not keyed:
-        raise RigError(why_no_key(context, automatic=False))
+        raise RigError(locked_note(rig, chosen) or why_no_key(context, automatic=False))
     forget_posed(rig, keyed)
     for path in posed.switches:
         key_in_steps(rig, path, frame)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import bpy
 
+from ...core.errors import first_few
 from .keyframes import (
     KeyframeError,
     bone_path,
@@ -13,6 +14,7 @@ from .keyframes import (
     curves,
     curves_by_key,
     frames_beside,
+    is_locked,
     make_steps,
 )
 from .locks import unlocked_location, unlocked_rotation
@@ -63,6 +65,7 @@ def key_channels(
     frame, keyed = context.scene.frame_current_final, dict[str, None]()
     beside = frames_beside(armature, frame)
     held = list(_values_on(armature, beside, found, before)) if beside else []
+    first = not any(True for _ in curves(armature))
     for bone, path, index in found:
         try:
             if armature.keyframe_insert(path, index=index, group=bone, options=options, keytype=kind):
@@ -75,6 +78,9 @@ def key_channels(
             curve = by_path.get(key)
             if curve is not None and abs(curve.evaluate(each) - value) > _ROUNDING:
                 curve.keyframe_points.insert(each, value)
+    if keyed and first:
+        # Over NLA strips, Blender would not play the action that it has just made.
+        armature.update_tag(refresh={"TIME"})
     return list(keyed)
 
 
@@ -110,6 +116,13 @@ def key_in_steps(armature: bpy.types.Object, path: str, frame: float, before: fl
         if value is not None and curve.evaluate(each) != value:
             curve.keyframe_points.insert(each, value)
     make_steps(curve)
+
+
+def locked_note(armature: bpy.types.Object, channels: Iterable[tuple[str, str]]) -> str:
+    """A sentence about the bones whose curves are locked, so that they get no keys; "" if there are none."""
+    locked = {curve.data_path for curve in curves(armature) if is_locked(curve)}
+    bones = list(dict.fromkeys(bone for bone, channel in channels if bone_path(bone, channel) in locked))
+    return f"No keys inserted for {first_few(bones)}: unlock their curves in the Graph Editor" if bones else ""
 
 
 def why_no_key(context: bpy.types.Context, *, automatic: bool) -> str:

@@ -3,8 +3,13 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+import numpy as np
+
+from ...core import Solution, forward_kinematics
+from ...core.arrays import ROUNDING, FloatArray, lengths
 from ...core.errors import first_few
 from ...human.body_parts import Role
+from ...human.naming_schemes import match
 from ..mapping.labels import is_unlabelled, is_virtual
 from .figures import Report
 
@@ -32,6 +37,12 @@ _PERSON: Final = 2.37
 # None of ten recordings has a marker 12 cm away; with left and right swapped, 32 to 56 % of the markers are.
 _MISPLACED: Final = 0.08
 _MANY: Final = 0.2
+# The upper and the lower end of the trunk. Degrees: a trunk that is farther from upright lies; people who sit or bend
+# down for a while lean by less.
+_TRUNK: Final = (frozenset({"head", "neck"}), frozenset({"thigh"}))
+_LYING: Final = 60.0
+# Number of frames that are examined.
+_LOOKED_AT: Final = 500
 _NAMED: Final = 4
 
 
@@ -120,6 +131,33 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
             f"RMS {1000.0 * rms:.0f} mm is high: check that the rig represents this person, that units are "
             "right, and that markers are on the right bones"
         )
+
+
+def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
+    """A warning if a person lies or is upside down on most frames, as with a wrong up axis.
+
+    matrices: (F, 4, 4) world matrices of the armature. Nothing for animals, whose trunk is level at rest.
+    """
+    skeleton = solution.skeleton
+    roles = match(skeleton.names)
+    ends = [
+        [place for place, name in enumerate(skeleton.names) if name in roles and roles[name].part in parts]
+        for parts in _TRUNK
+    ]
+    places = np.unique(np.linspace(0, len(matrices) - 1, _LOOKED_AT).round().astype(np.int64))
+    posed = forward_kinematics(skeleton, solution.rotations[places], solution.root_location[places])
+
+    def tilt(bones: FloatArray, up: FloatArray) -> float:
+        """Median degrees between the trunk of (..., J, 4, 4) matrices and up (..., 3), in armature space."""
+        trunk = np.subtract(*(bones[..., :3, 3][..., end, :].mean(axis=-2) for end in ends))
+        cosines = (trunk * up).sum(axis=-1) / np.maximum(lengths(trunk) * lengths(up), ROUNDING)
+        return float(np.median(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))))
+
+    up = matrices[places, 2, :3]
+    if not all(ends) or tilt(skeleton.rest, up[0]) > _LYING or (tilted := tilt(posed, up)) <= _LYING:
+        return
+    how = "is upside down" if tilted > 180.0 - _LYING else "lies or crawls"
+    yield f"The person {how} on most frames: if the recording shows something else, choose the other up axis"
 
 
 def _often(percents: Mapping[str, float], more_than: float) -> str:

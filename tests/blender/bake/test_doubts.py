@@ -111,6 +111,20 @@ def test_left_for_right(tmp_path, capfd):
     assert "Warning: Markers are far from where their labels belong: " in capfd.readouterr().out
 
 
+# Which axes of the upright person become X, Y and Z: upside down, and on the side.
+@pytest.mark.parametrize(
+    ("axes", "doubt"), [((0, -1, -2), "is upside down on most"), ((2, 0, 1), "lies or crawls on most frames: if the")]
+)
+def test_a_wrong_up_axis_is_doubted(tmp_path, capfd, axes, doubt):
+    """The solver follows the markers exactly, on the rig's head or on its side, so no error shows it."""
+    clip = to_z_up(read_markers(SAMPLES / "walk.trc"))
+    turned = np.stack([np.sign(axis + 0.5) * clip.positions[:60, :, abs(axis)] for axis in axes], axis=-1)
+    scenes.write_trc(tmp_path / "turned.trc", clip.names, turned, rate=clip.rate)
+    assert cli.run_command(arguments(tmp_path, tmp_path / "turned.trc", "--up", "y", "--strict")) == 1
+    (line,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Warning: ")]
+    assert line.startswith(f"Warning: The person {doubt}")
+
+
 def test_markers_that_are_never_seen_are_on_no_bone(tmp_path, capfd):
     """The file has the arms' labels but no positions: without a warning, the arms would stay at rest unnoticed."""
     clip = to_z_up(read_markers(SAMPLES / "walk.trc"))

@@ -51,6 +51,21 @@ def automatically(rig):
     drag(rig)
 
 
+def test_the_first_keys_over_a_strip_play(rig, tools):
+    for name in ("upper_arm.L", "forearm.L"):
+        for frame in (1, 20):
+            rig.pose.bones[name].keyframe_insert("rotation_euler", frame=frame)
+    animation = rig.animation_data
+    animation.nla_tracks.new().strips.new("Walk", 1, animation.action)
+    animation.action = None
+    bpy.context.scene.frame_set(10)
+    tools.use_keyframe_insert_auto = True
+    drag(rig)
+    posed = np.array(rig.pose.bones["forearm.L"].matrix)
+    bpy.context.scene.frame_set(10)
+    np.testing.assert_allclose(rig.pose.bones["forearm.L"].matrix, posed, atol=1e-5)
+
+
 @pytest.mark.parametrize("how", [by_hand, automatically])
 def test_locked_numbers_get_no_key(rig, how):
     rig.pose.bones["upper_arm.L"].lock_rotation = (False, True, False)
@@ -139,6 +154,19 @@ class TestNoKeyIsSaid:
         dragged = drag(rig)
         assert not keyed(rig)
         assert any("only replaces keys" in sentence for sentence in dragged.left_alone)
+
+    @pytest.mark.parametrize("all_of_them", [False, True])
+    def test_locked_curves(self, rig, tools, all_of_them):
+        tools.use_keyframe_insert_auto = True
+        for bone in ("upper_arm.L", "forearm.L"):
+            rig.pose.bones[bone].keyframe_insert("rotation_euler", frame=1)
+        for curve in curves(rig):
+            curve.lock = all_of_them or curve.data_path.startswith(ARM)
+        bpy.context.scene.frame_set(10)
+        (note,) = drag(rig).left_alone
+        assert note.startswith("No keys inserted for ")
+        assert note.endswith(": unlock their curves in the Graph Editor")
+        assert [bone in note for bone in ("upper_arm.L", "forearm.L")] == [True, all_of_them]
 
     def test_no_message_after_keys_were_inserted(self, rig, tools):
         tools.use_keyframe_insert_auto = True
