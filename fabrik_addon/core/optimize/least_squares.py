@@ -34,6 +34,12 @@ _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
 # what was predicted to within the second share: such steps are Newton's, and the next would gain about the square. No
 # single joint may gain more than the square of the third number; otherwise limits may still change.
 _NEWTON_GAIN, _AS_PREDICTED, _NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
+# With expected rotations, where no goal has to be met exactly, it is also stationary after a step with at most the
+# first damping if the square of the error of its prediction is at most the first share of its gain times the cost left
+# (errors shrink as the steps do, so the next would gain about that), and if damping kept back at most the second share
+# of the cost left. Without the second a fallen marker displaced a joint by 29 mm. Poses of five recordings then take
+# 1.8 steps instead of 2.3; joints differ by 0.07 mm on average.
+_PREDICTABLE, _KEPT_BACK = 1e-5, 3e-3
 # After a step that gained at most this share of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
 _NEAR_END = 0.1
@@ -50,11 +56,16 @@ _WIDE = 0.6
 
 
 class _Step(NamedTuple):
-    """(F, D) steps, (F,) their predicted gain, and (F,) the optimality of the poses before them."""
+    """The steps of F frames.
+
+    change: (F, D). predicted: (F,) gain. optimality: (F,) of the poses before them. kept_back: (F,) the part of the
+    cost that damping kept back, to first order.
+    """
 
     change: FloatArray
     predicted: FloatArray
     optimality: FloatArray
+    kept_back: FloatArray
 
 
 class LeastSquares:
@@ -110,6 +121,10 @@ class LeastSquares:
             at_rest = (gain <= _SMALL_GAIN * cost) & (step.optimality <= _OPTIMAL)
             newton = (damping <= _FIRST) & (np.abs(gained - step.predicted) <= _AS_PREDICTED * gained)
             at_rest |= newton & (gain <= _NEWTON_GAIN * cost) & (step.optimality <= _NEARLY_OPTIMAL)
+            if part.prior is not None:
+                left_over = cost - gained
+                settled = (gained - step.predicted) ** 2 <= _PREDICTABLE * gained * left_over
+                at_rest |= settled & (damping <= _FIRST) & (step.kept_back <= _KEPT_BACK * left_over)
             part.stationary |= (better & at_rest) | (step.optimality <= SINGLE) | (damping > _MAX_DAMPING)
             part.iterations += 1
             ratio = gained / np.maximum(step.predicted, TINY)
@@ -156,7 +171,7 @@ class LeastSquares:
         """The step for each frame's damping, in blocks whose matrices stay in the cache."""
         count, columns = len(cost), self.bodies.columns
         if not columns:
-            return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count))
+            return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count), np.zeros(count))
         rows = 3 * state.residual.shape[1] if self._wide else columns
         block = max(1, _BLOCK_NUMBERS // (columns * rows))
         # Frames whose step includes the derivative of forces have larger matrices, so they get separate blocks.
@@ -202,7 +217,7 @@ class LeastSquares:
         share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, _LONGEST_TURN))[:, None]
         change *= share
         predicted = ((2.0 * gradient - system.times(change)) * change).sum(axis=1)
-        return _Step(step * share, predicted, largest / np.sqrt(np.maximum(cost, TINY)))
+        return _Step(step * share, predicted, largest / np.sqrt(np.maximum(cost, TINY)), damping * squares(change))
 
     def _constrained_step(
         self, system: "_System", damping: FloatArray, sides: Sides, active: BoolArray
