@@ -10,7 +10,7 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.kernel.posture import Masses
 from ...core.model.skeleton import Skeleton
-from ...human.masses import KEEPS_ORIENTATION, body_masses
+from ...human.masses import KEEPS_ORIENTATION, LEADS_WITH, body_masses
 from ...human.naming_schemes import match
 from ..settings.control import control_rig, solved_parents
 from ..settings.limit_properties import read_beside
@@ -45,6 +45,11 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton, stiff: Collection[
 def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:
     """The weight, 0 to 1, with which a dragged bone keeps its orientation; 0 except for ends of limbs."""
     return KEEPS_ORIENTATION.get(_part(armature, bone), 0.0)
+
+
+def leads_with(armature: bpy.types.Object, bone: str) -> float:
+    """The force with which a dragged bone leads the body, relative to other bones."""
+    return LEADS_WITH.get(_part(armature, bone), 1.0)
 
 
 def trunk_of_animal(armature: bpy.types.Object) -> list[str]:

@@ -20,7 +20,7 @@ from ...goals.support import floor_of, up_of
 from ...limits.mirror import opposite_bone
 from ...rig.armature import RigError, Tree, check_unscaled, tree_below
 from ...rig.locks import OTHERWISE
-from ...rig.posture_masses import keeps_orientation, masses_of, trunk_of_animal
+from ...rig.posture_masses import keeps_orientation, leads_with, masses_of, trunk_of_animal
 from ...rig.spaces import BONE_HEAD, armature_point
 from ...rig.stretch import present_factors, stretched
 from ...settings.rig import FabrikEffector, rig_settings
@@ -408,6 +408,7 @@ class DragSetup:
         effector = Effector(
             bone,
             offset=None if self.point == "TAIL" else BONE_HEAD,
+            weight=leads_with(self._armature, bone),
             rotation_weight=1.0 if turning else kept,
             priority=self._priority,
         )
