@@ -29,7 +29,7 @@ from .kernel.capsules import Contacts, SelfCollision
 from .kernel.goals import Goals, Wanted
 from .kernel.hanging import HangFrom, HangingTerm
 from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits
-from .kernel.posture import Away, Coupled, Masses, PostureTerm
+from .kernel.posture import FOLLOWS, Away, Coupled, Masses, PostureTerm
 from .limits.base import Limit
 from .limits.hinge import Hinge
 from .model.bodies import participants
@@ -424,6 +424,7 @@ class DragSolver:
         )
         self._adapt_posture(wanted)
         first = self._state(self.rotations[self.bodies.bones], self.location, wanted)
+        self.bounds.hang(first.away)
         before, moved_distance = self._wanted or wanted, self._moved_distance(first)
         # While targets move, an orientation that has been missed so far may be met later: that of hips above ankles at
         # their limits, for example.
@@ -570,7 +571,7 @@ class DragSolver:
         """Shift the body over its support, and bend straight limbs, in proportion to the movement of targets.
 
         This movement is the distance of targets from the effectors in the preferred pose. A limb bends its hinge, and
-        the joint above in the opposite direction by half as much, like a person's leg as it leaves the ground.
+        the joint above in the opposite direction by FOLLOWS as much, like a person's leg as it leaves the ground.
         """
         shares = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         shares = np.minimum(1.0, shares / (_FULL_SHIFT * self.size))
@@ -583,8 +584,8 @@ class DragSolver:
         for share, (each, missing_bend, _) in zip(eased, self._eased_hinges, strict=True):
             bone, above = self.bodies.bones[[each.hinge, each.above]].tolist()
             bend = share * missing_bend * each.axis
-            back = -0.5 * self.skeleton.rest_turn(bone) @ bend
-            coupled[each.hinge] = each._replace(slack=0.5 * share * missing_bend)
+            back = -FOLLOWS * self.skeleton.rest_turn(bone) @ bend
+            coupled[each.hinge] = each._replace(slack=FOLLOWS * share * missing_bend)
             rotations[bone] = product(rotations[bone], quaternion_from_rotation_vector(bend))
             rotations[above] = product(rotations[above], quaternion_from_rotation_vector(back))
         self.posture = PostureTerm(
@@ -644,16 +645,18 @@ class DragSolver:
         residual = state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
-        # A constraint with compliance is not met exactly: stiffness along it would be a force.
+        # A constraint with compliance is not met exactly, and a gap may stay open: stiffness along such rows would be a
+        # force.
         exact = constraints.compliance == 0.0
-        held = np.concatenate([rows[met], self.size * constraints.rows[active & exact]])
-        asked = np.concatenate([residual[met], self.size * constraints.gaps[active & exact]])
+        closed = active & exact & (constraints.gaps <= _MISSED * self.size)
+        held = np.concatenate([rows[met], self.size * constraints.rows[closed]])
+        asked = np.concatenate([residual[met], self.size * constraints.gaps[closed]])
         curvature = self._curvature(state, multipliers)
         matrix = self._positive((1.0 + damping) * mass + _MET_STIFFNESS * held.T @ held - curvature, mass)
         slope, unlocked = _MET_STIFFNESS * held.T @ asked - gradient, self._unlocked(state.pose)
         if unlocked is not None:
-            closed = np.diag(np.diagonal(matrix)) * (1.0 - np.diagonal(unlocked))
-            matrix, slope, rows = unlocked @ matrix @ unlocked + closed, unlocked @ slope, rows @ unlocked
+            locked = np.diag(np.diagonal(matrix)) * (1.0 - np.diagonal(unlocked))
+            matrix, slope, rows = unlocked @ matrix @ unlocked + locked, unlocked @ slope, rows @ unlocked
             constraints = constraints._replace(rows=constraints.rows @ unlocked)
         program = QuadraticProgram(matrix[None], slope[None], rows[None], constraints.rows[None])
         found = program.solve(
@@ -679,7 +682,7 @@ class DragSolver:
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= 0.4
         # The forces of another pose may give the model far too much curvature: the next step begins without them.
-        self._forces = np.zeros_like(self._forces)
+        self._forces, self._active = np.zeros_like(self._forces), _NONE_ACTIVE
         return state, max(10.0 * damping, 0.3), np.inf
 
     def _curvature(self, state: _State, multipliers: FloatArray) -> FloatArray:
@@ -689,6 +692,10 @@ class DragSolver:
         points = np.concatenate([goals.points(state.pose), state.away.centres, pressed])
         on = np.concatenate([goals.on, posture.carrier, on_pressed])
         forces = np.concatenate([goals.forces(self._forces), -posture.pulls(state.away), pressing])
+        if self.hanging is not None:
+            ends, on_ends, pulling = self.hanging.pulls(state.hanging, state.pose)
+            pairs = (points, ends), (on, on_ends), (forces, pulling)
+            points, on, forces = (np.concatenate(pair) for pair in pairs)
         stiffness = self.bodies.stiffness(state.pose, model.motions, points, on, forces)
         return stiffness - model.constraints.curvature(multipliers)
 
@@ -783,9 +790,13 @@ class DragSolver:
             held = self._state(local, root, state.wanted)
             met = self._with_goals_met(held, kept)
             # While the targets rest, goals stay met, however far the joints have to move for that.
-            if moved_distance == 0.0 or self._farthest(first, met) <= _DETOUR * max_distance:
+            near = moved_distance == 0.0 or self._farthest(first, met) <= _DETOUR * max_distance
+            if near and not (self._is_missed(met) & kept).any():
                 return met
-        return self._with_goals_met(held, self.caps > 2.0 * self.caps[: self.goals.count].min())
+        pinned = self.caps > 2.0 * self.caps[: self.goals.count].min()
+        met = self._with_goals_met(held, pinned)
+        # Between two poses that are far apart, the rotations between them lead off the pins: then take the new pose.
+        return state if (self._is_missed(met) & pinned & ~self._is_missed(state)).any() else met
 
     def _farthest(self, first: _State, state: _State) -> float:
         """The largest distance that a joint, or a bone's center of mass, moves between two states."""

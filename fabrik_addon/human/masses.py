@@ -58,32 +58,37 @@ _SIDED: Final = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
 # With a hand 70 cm forward the hips move by 2.2 cm with 4, by 1.2 with 8.
 _PELVIS_KEEPS: Final = 8.0
 # Joint stiffness as a multiple of what the bone's inertia gives. People who bend forward also bend at the hips: the
-# pelvis takes 20 % of the trunk's tilt with 4 for the spine and 1 for the thigh, 30 to 60 % with these figures (Esola
+# pelvis takes 20 % of the trunk's tilt with 4 for the spine and 1 for the thigh, 45 to 65 % with these figures (Esola
 # et al., *Spine* 21, 1996, measured 35 to 70 %, more at larger bends). A softer thigh lets straight legs swivel. A
-# spine as soft as an arm buckles if the head is pushed down. Shoulders follow the elbow: with 1 and 2, hidden joints of
-# recorded people are off by 44.0 and 42.7 mm on average.
+# spine with 12 buckles if the head is pushed down: the pelvis leans back by 10 degrees. Shoulders follow the elbow:
+# with 1 and 2 for both bones, hidden joints of recorded people are off by 44.0 and 42.7 mm on average. The collar takes
+# a third of the arm's elevation (Inman, Saunders and Abbott, *J. Bone Joint Surg.* 26, 1944): 19 degrees of 64 for a
+# hand 90 cm up; with 2, as the arm has, 30.
 _BENDS: Final = {
     "hips": 0.45,
     "thigh": 0.25,
-    "spine": 12.0,
-    "chest": 12.0,
+    "spine": 24.0,
+    "chest": 24.0,
     "neck": 4.0,
     "head": 4.0,
-    "shoulder": 2.0,
+    "shoulder": 5.0,
     "upper_arm": 2.0,
 }
 # The share of a trunk's tilt that limbs without goals do not follow: arms and legs hang, and the head looks ahead.
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
 # Degrees by which a knee bends once its foot is dragged away. A foot dragged 20 cm along the floor back, forward and to
 # the side bends it by 36, 25 and 26 with 90, by 33, 23 and 24 with 80, and by 3, 4 and 0 if the straight leg of the
-# rest pose is preferred. The hip flexes by half as much as the knee: with the head lowered by 50 cm the body squats;
-# without, it bends over backward by 67 degrees.
+# rest pose is preferred.
 _EASED: Final = {"shin": 90.0}
 # How strongly a dragged bone keeps its orientation, as a share of the force on its position. A foot lifted by 30 cm
 # tilts by 13 degrees; if free to rotate, by 46. With 0.03 instead of 0.002 the heel stays down even with the ankle at
 # its limit, and the pelvis tilts. A head dragged 50 cm forward and 70 down tilts by 40 degrees, with 0.01 by 89.
 # Hips only tilt to keep the balance. Hands are free: with a share of 0.0002 or more, wrists jerk when released.
-KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 0.2}
+KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 1.2}
+# The force at which dragged hips are released, as a share of that of other bones. Ankles at their limits stop hips that
+# are lowered straight down by 40 cm. With 1 the trunk folds by 34, 87 and 50 degrees on the sample person, Rigify's
+# meta-rig and Mixamo's; with 0.1 by 30, 11 and 36, and the hips stay 0.5, 1.2 and 1.2 cm farther from the mouse.
+LEADS_WITH: Final = {"hips": 0.1}
 # A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")
 # No bone weighs less than this share of the heaviest, since a bone without mass would flap.

@@ -15,7 +15,7 @@ from ...core.kernel.capsules import Capsule, SelfCollision
 from ...core.kernel.posture import Masses
 from ...core.model.skeleton import Skeleton
 from ...human.capsules import self_collision
-from ...human.masses import KEEPS_ORIENTATION, body_masses
+from ...human.masses import KEEPS_ORIENTATION, LEADS_WITH, body_masses
 from ...human.naming_schemes import match
 from ...human.preset import why_not_human
 from ...human.soles import Point, convex_hull, floor_points, soles
@@ -56,6 +56,11 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton, stiff: Collection[
 def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:
     """The weight, 0 to 1, with which a dragged bone keeps its orientation; 0 except for ends of limbs."""
     return KEEPS_ORIENTATION.get(_part(armature, bone), 0.0)
+
+
+def leads_with(armature: bpy.types.Object, bone: str) -> float:
+    """The force with which a dragged bone leads the body, relative to other bones."""
+    return LEADS_WITH.get(_part(armature, bone), 1.0)
 
 
 def trunk_of_animal(armature: bpy.types.Object) -> list[str]:

@@ -84,7 +84,7 @@ class Bounds:
         self._normal: FloatArray = np.array((0.0, 0.0, 1.0) if floor is None else floor.normal)
         self._height = 0.0 if floor is None else floor.height
         self._normals: FloatArray = np.zeros((0, 3))
-        self._shifted = 0.0
+        self._shifted, self._hung = 0.0, np.zeros(3)
 
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
         """Set the outline of the support, large enough for a pose that begins out of balance; `shift` shrinks it.
@@ -121,6 +121,13 @@ class Bounds:
         """Shrink the outline by a share of the difference between the enlarged one and the support."""
         self._shifted = share
 
+    def hang(self, away: Away) -> None:
+        """Count the masses of limbs without goals where they are in a pose, until the next call.
+
+        They move with the bodies that carry them. So limbs do not swing out to keep balance.
+        """
+        self._hung = self._posture.shares @ (away.balanced - away.centres)
+
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
         """The rows that a step could violate, with gaps in units of length, and their contact points."""
         size = self._posture.size
@@ -146,8 +153,7 @@ class Bounds:
         posture, count = self._posture, len(self._normals)
         if not count:
             return ConstraintRows.none(self._bodies.columns), Contacts.none()
-        # The masses of hanging limbs count at their real positions, but limbs do not swing out to keep balance.
-        shifts = self._bodies.shifts(pose, motions, away.balanced, posture.carrier)
+        shifts = self._bodies.shifts(pose, motions, away.centres, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         out = self._out(away)
         # Beyond its largest value a force stays almost constant: it grows by at most a tenth more.
@@ -157,7 +163,7 @@ class Bounds:
         rows = ConstraintRows.straight(self._normals @ shift, gaps, _SUPPORT_KEYS + np.arange(count), yielding)
         masses = len(posture.shares)
         return rows, Contacts(
-            np.tile(away.balanced, (count, 1)),
+            np.tile(away.centres, (count, 1)),
             np.tile(posture.carrier, count),
             (-posture.shares[:, None] * self._normals[:, None]).reshape(-1, 3),
             np.repeat(np.arange(count), masses),
@@ -165,7 +171,7 @@ class Bounds:
 
     def _out(self, away: Away) -> FloatArray:
         """(N,) how far the center of mass is beyond each side of the support, units of length."""
-        ahead = self._normals @ self._posture.centre_of_mass(away)
+        ahead = self._normals @ (self._posture.shares @ away.centres + self._hung)
         return np.asarray(ahead - self._reaches + self._shifted * self._too_wide)
 
     def holder(self, key: int) -> Holder:

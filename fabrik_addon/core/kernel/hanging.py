@@ -1,9 +1,9 @@
 """Limbs without goals hang: a weak pull on their bones besides the posture term, within the same limits and floor.
 
 A limb keeps its tilt from the vertical while its carrier (the bone it hangs from) tilts, and rotates about the vertical
-with it. The farther the carrier tilts, and the lower a limb hung, the more it is pulled straight down: arms held away
-from the body, a shin below a raised knee. Nothing is pulled in the start pose. Animation rigs have a similar option for
-FK limbs (Rigify: "FK limb follow", off by default).
+with it. The farther the carrier tilts, the more it is pulled straight down: arms held away from the body, a shin below
+a raised knee. Limbs raised above level are pulled less. Nothing is pulled in the start pose. Animation rigs have a
+similar option for FK limbs (Rigify: "FK limb follow", off by default).
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, FloatArray, lengths, times
+from ..arrays import ROUNDING, FloatArray, IntArray, lengths, times
 from .bodies import Bodies, Motions, Pose, cross
 
 # The pull on a limb, as a share of the body's size squared (the unit of the posture term). It is about ten times the
@@ -78,7 +78,7 @@ class HangingTerm:
         pose = bodies.pose(start.rotations[bodies.bones], start.location)
         self._back = np.swapaxes(pose.orientations[self._carriers], -1, -2)
         self._start = self._directions(pose)[0]
-        self._falls = 0.5 * (1.0 - self._start @ start.up) * start.hangs
+        self._falls = np.clip(1.0 - self._start @ start.up, 0.0, 1.0) * start.hangs
 
     def _directions(self, pose: Pose) -> tuple[FloatArray, FloatArray]:
         """(L, 3) directions of the limbs, and (L,) their lengths from end to end."""
@@ -106,6 +106,14 @@ class HangingTerm:
         rows += by_carrier.transpose(1, 2, 0) / _DIFFERENCE @ self._bodies.turns(motions, self._carriers)
         rows = rows.reshape(-1, self._bodies.columns)
         return rows.T @ rows, rows.T @ residual.ravel()
+
+    def pulls(self, residual: FloatArray, pose: Pose) -> tuple[FloatArray, IntArray, FloatArray]:
+        """(2 L, 3) the ends of limbs, (2 L,) their bodies, and (2 L, 3) the forces of the pull on them."""
+        points = pose.points(self._ends, self._offsets)
+        sizes = self._directions(pose)[1]
+        strength = self._wanted(pose.orientations[self._carriers])[0]
+        forces = -(strength / sizes)[:, None] * residual
+        return points, self._ends, np.concatenate([forces, -forces])
 
     def _wanted(self, carrying: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(..., L) strengths of the pull for carriers (..., L, 3, 3), and (..., L, 3) wanted directions.
