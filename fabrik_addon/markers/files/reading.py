@@ -52,7 +52,9 @@ def read_file(path: str | os.PathLike[str], parse: Parser, units: str | None, up
     try:
         if told not in axes:
             raise MarkerFileError(f"the up axis must be Y or Z, not {up_axis!r}")  # noqa: TRY301
-        clip = replace(parse(_file_bytes(path), units, axes[told]), source=path.name)
+        # Blender refuses names with bytes that are no text.
+        name = os.fsencode(path.name).decode("utf-8", "replace")
+        clip = replace(parse(_file_bytes(path), units, axes[told]), source=name)
     except MarkerFileError as trouble:
         # The class of the error stays, since it may carry more data.
         trouble.args = (f"{path.name}: {trouble}",)

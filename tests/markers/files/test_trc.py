@@ -441,6 +441,12 @@ class TestRefused:
             read_markers(written(path, PLAIN), units="px")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="only there may names have any bytes")
+def test_a_name_that_is_no_text_is_told_as_text(tmp_path: Path) -> None:
+    path = written(tmp_path / os.fsdecode(b"gr\xfc\xdfe.trc"), PLAIN)
+    assert read_markers(path).source == "gr��e.trc"
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_after_a_header_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, tail: bytes) -> None:
     path = written(tmp_path_factory.getbasetemp() / "bytes.trc", PLAIN.text().encode() + tail)
