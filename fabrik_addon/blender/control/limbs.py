@@ -36,7 +36,7 @@ _GOOD_STEP: Final = 0.5
 # per channel; each step also updates the known effects, without an evaluation.
 _POOR_STEPS: Final = 2
 # Effects below this share of a trial step's largest effect are ignored.
-_NOTHING: Final = 1e-3
+NOTHING: Final = 1e-3
 # Effects below this share of a trial's step are lost in single precision.
 _TELLING: Final = 0.02
 # The largest step, in radians and shares of a limb's length, for which the measured effects are valid.
@@ -144,7 +144,7 @@ class LimbOnIk:
     @property
     def known_channels(self) -> list[int]:
         """The channels with a known effect."""
-        return np.flatnonzero(np.abs(self.jacobian).max(axis=0) > _NOTHING * self.units[0]).tolist()
+        return np.flatnonzero(np.abs(self.jacobian).max(axis=0) > NOTHING * self.units[0]).tolist()
 
     @property
     def leader(self) -> str:

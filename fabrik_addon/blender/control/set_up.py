@@ -22,15 +22,13 @@ from ..rig.pose_writer import HeldChannels, PoseKeeper, read_switch, write_switc
 from ..settings.control import FabrikCarrier, FabrikControlRig
 from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
-from .limbs import LimbOnIk, place_limbs_directly, try_channels
+from .limbs import NOTHING, LimbOnIk, place_limbs_directly, try_channels
 from .model import add_to_channels, free_channels, is_additive
 from .posed_rig import ControlRig
 from .switches import Switch, batches, custom_numbers, dependents, permanent_iks, possible_switches, switch_limbs
 from .trials import TRIED_AXIS, Carrier, Frame, RigBones, Trials, can_swing, find_carriers, find_frames, try_controls
 from .writer import ControlWriter
 
-# Effects below this share of a trial step's largest effect are ignored.
-_NOTHING: Final = 1e-3
 # A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
 # may come from the curvature of the trials' arcs.
 _NEW: Final = 0.1
@@ -160,7 +158,7 @@ def _effective_controls(
         context.view_layer.update()
         for path, name in names.items():
             limb = tried[path]
-            if limb.error(limb.differences(limb.current_matrices(), here[path])) > _NOTHING * limb.units[0]:
+            if limb.error(limb.differences(limb.current_matrices(), here[path])) > NOTHING * limb.units[0]:
                 found.add(name)
         held.restore()
     return found
@@ -176,10 +174,10 @@ def _chosen(limb: LimbOnIk) -> list[str]:
         own = [column for column, (place, _) in enumerate(limb.columns) if limb.controls[place] == name]
         does = limb.jacobian[:, own]
         # A control adds an effect if one of its columns is not a linear combination of the known columns.
-        rest = does - known @ (np.linalg.pinv(known, rcond=_NOTHING) @ does) if known.size else does
+        rest = does - known @ (np.linalg.pinv(known, rcond=NOTHING) @ does) if known.size else does
         sizes = np.linalg.norm(does, axis=0)
         adds = (np.linalg.norm(rest, axis=0) > _NEW * np.maximum(sizes, _NEW * sizes.max())).any()
-        if np.abs(does).max() < _NOTHING * limb.units[0] or adds:
+        if np.abs(does).max() < NOTHING * limb.units[0] or adds:
             chosen.append(name)
             known = np.concatenate([known, does], axis=1)
     return chosen
@@ -198,7 +196,7 @@ def _note(kept: FabrikControlRig, limb: LimbOnIk, control: str, path: str) -> No
     if row.stands_for:
         return
     own = [column for column, (place, _) in enumerate(limb.columns) if limb.controls[place] == control]
-    turned = np.abs(limb.jacobian[:, own]).reshape(len(limb.bones), -1).max(axis=1) > _NOTHING * limb.units[0]
+    turned = np.abs(limb.jacobian[:, own]).reshape(len(limb.bones), -1).max(axis=1) > NOTHING * limb.units[0]
     row.stands_for = limb.bones[int(np.argmax(turned))] if turned.any() else limb.bones[0]
 
 
@@ -209,7 +207,7 @@ def _note_heel(kept: FabrikControlRig, limb: LimbOnIk, end: int) -> None:
     for place, name in enumerate(limb.controls if above else ()):
         own = [column for column, (control, axis) in enumerate(limb.columns) if control == place and axis >= 3]
         rigid = np.abs(np.linalg.norm(turned[above][:, own], axis=0) - limb.units[3]) < _RIGID * limb.units[3]
-        if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
+        if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < NOTHING * limb.units[3]:
             kept.carriers[limb.bones[above]].goes_by = name
 
 
