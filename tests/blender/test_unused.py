@@ -14,7 +14,7 @@ from fabrik_addon.blender.settings.limit_properties import read_settings, write_
 from fabrik_addon.blender.settings.why_not import rig_at_hand, why_no_bake, why_no_mapped, why_no_solve
 from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.overlays import handlers as drawing
-from fabrik_addon.blender.ui.overlays.handlers import shown_motion
+from fabrik_addon.blender.ui.overlays.later import shown_motion
 from fabrik_addon.blender.ui.panels.base import next_in_motion, next_in_pose
 from fabrik_addon.core import Hinge
 

@@ -21,7 +21,7 @@ from ...settings.in_use import seen
 from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
 from ...settings.rig import ASIDE, POINTS, rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
-from ..overlays.handlers import shown_motion
+from ..overlays.later import shown_motion
 from ..translations import told
 from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, keyword, report_all, reports_errors
 

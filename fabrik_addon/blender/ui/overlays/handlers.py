@@ -13,6 +13,7 @@ from bpy.app.handlers import persistent
 from ...settings import in_use
 from ...settings.in_use import Use, seen
 from ...settings.why_not import ARMATURES
+from .later import call_later, shown_motion, stop_timers
 
 # The names of the scene's properties for the switches.
 LIMITS_SWITCH: Final = "fabrik_show_limits"
@@ -173,30 +174,3 @@ def _forget() -> None:
     for overlay in OVERLAYS.values():
         overlay.stop()
     ARMATURES.forget()
-
-
-_TIMERS: Final[list[Callable[[], float | None]]] = []
-
-
-def call_later(timer: Callable[[], float | None], seconds: float) -> None:
-    """Start a timer."""
-    if timer not in _TIMERS:
-        _TIMERS.append(timer)
-    if not bpy.app.timers.is_registered(timer):
-        bpy.app.timers.register(timer, first_interval=seconds)
-
-
-def stop_timers() -> None:
-    """Stop all timers."""
-    while _TIMERS:
-        timer = _TIMERS.pop()
-        if bpy.app.timers.is_registered(timer):
-            bpy.app.timers.unregister(timer)
-
-
-def shown_motion(context: bpy.types.Context) -> bpy.types.Object | None:
-    """The rig whose trails are drawn: the active one in Pose mode; None if they are off."""
-    rig = context.active_object
-    if rig is None or rig.type != "ARMATURE" or context.mode != "POSE":
-        return None
-    return rig if seen(rig).show_trails else None

@@ -14,7 +14,7 @@ from ...settings.in_use import seen
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
 from .drawing import Drawing, Lines, Single, draw_over
-from .handlers import call_later, shown_motion
+from .later import call_later, shown_motion
 
 # Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
 TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0
