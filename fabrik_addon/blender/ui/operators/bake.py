@@ -3,7 +3,6 @@
 In a window, a bake shows progress, and Esc stops it.
 """
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import bpy
@@ -11,20 +10,18 @@ from bpy.props import IntProperty, StringProperty
 from bpy.types import Context, Operator
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
-from ...settings.bake_options import KEY_OPTIONS, OPTIONS, RETARGET_OPTIONS
+from ...settings.bake_options import KEY_OPTIONS, OPTIONS, RETARGET_OPTIONS, BakeOptions, MarkerOptions
 from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import rig_at_hand, why_no_bake
 from ..translations import told
-from .base import Done, InSteps, OnJson, OnRig, chosen_path, keyword, report_all
+from .base import Done, InSteps, OnJson, OnRig, chosen_path, report_all, takes
 
 if TYPE_CHECKING:
     from ...bake.bake import Steps
     from ...bake.report import BakeResult
 
 
-_GIVEN: Any = SimpleNamespace(**{name: keyword(declared) for name, declared in KEY_OPTIONS.items()})
-
-
+@takes(KEY_OPTIONS)
 class ReportsBake:
     """An operator whose steps return the result of a bake. Keywords that are not given use the rig's settings."""
 
@@ -38,14 +35,6 @@ class ReportsBake:
         name="Action Name", description="Name of the new action. Defaults to the rig's name", options=ASIDE
     )
 
-    step: _GIVEN.step
-    action: _GIVEN.action
-    bones: _GIVEN.bones
-    root_motion: _GIVEN.root_motion
-    key_angle: _GIVEN.key_angle
-    self_collision: _GIVEN.self_collision
-    plant_feet: _GIVEN.plant_feet
-
     def done(self, result: "BakeResult") -> set[str]:
         """Report the result."""
         warnings = (*result.warnings, *result.report.doubts)
@@ -53,6 +42,7 @@ class ReportsBake:
         return {"FINISHED"}
 
 
+@takes(BakeOptions.__annotations__ | MarkerOptions.__annotations__)
 class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
     """Bake the rig's targets or markers to keyframes"""
 
@@ -70,7 +60,7 @@ class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
         kept = rig_settings(rig)
         options: dict[str, Any] = {
             name: getattr(kept.bake if hasattr(kept.bake, name) else kept.capture, name) for name in OPTIONS
-        } | self.given(*KEY_OPTIONS)
+        } | self.given(*OPTIONS)
         first, last = chosen_range(context.scene, rig, options["source"])
         frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
         return bake_steps(context, rig, BakeSettings(**frames, action_name=self.action_name, **options))
@@ -113,6 +103,7 @@ class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
         return f"{load_pairs(rig, chosen_path(self))} bones loaded", []
 
 
+@takes(RETARGET_OPTIONS)
 class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
     """Copy another armature's motion to the rig as keyframes"""
 
@@ -136,6 +127,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
         rig = rig_at_hand(context)
         kept = rig_settings(rig)
         how: dict[str, Any] = {name: getattr(kept.retarget, name) for name in RETARGET_OPTIONS}
+        how |= self.given(*RETARGET_OPTIONS)
         bake: dict[str, Any] = {name: getattr(kept.bake, name) for name in KEY_OPTIONS} | self.given(*KEY_OPTIONS)
         given = self.given("frame_start", "frame_end")
         first, last = preview_range(context.scene) or (None, None)

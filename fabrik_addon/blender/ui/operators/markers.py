@@ -18,7 +18,7 @@ from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
 from ...settings.rig import rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_mapped, why_no_rig
 from ..translations import told
-from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, keyword, report_all, reports_errors
+from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, report_all, reports_errors, takes
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -375,9 +375,7 @@ class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
         return f"Assigned {found} of the map's {count} markers to bones", []
 
 
-_REFINE = keyword(CALIBRATION_OPTIONS["refine"])
-
-
+@takes(CALIBRATION_OPTIONS)
 class FABRIK_OT_calibrate_markers(InSteps, Operator):
     """Measure the marker positions on their bones and the person's size"""
 
@@ -386,7 +384,6 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
     why_not = staticmethod(why_no_mapped)
     doing = "calibrating"
 
-    refine: _REFINE
     static: StringProperty(
         name="Static Take",
         description="Collection with markers of the same person standing still. Defaults to the rig's static take",
@@ -398,7 +395,9 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         from ...capture.calibrate import calibrate_markers_steps
 
         kept = rig_settings(rig_at_hand(context)).capture
-        options: dict[str, Any] = {name: getattr(kept, name) for name in CALIBRATION_OPTIONS} | self.given("refine")
+        options: dict[str, Any] = {name: getattr(kept, name) for name in CALIBRATION_OPTIONS} | self.given(
+            *CALIBRATION_OPTIONS
+        )
         static = named(bpy.data.collections, self.static, "collection") or kept.static
         return calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
 
