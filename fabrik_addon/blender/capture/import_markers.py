@@ -59,7 +59,7 @@ def choose_performer(clip: Clip, name: str) -> Clip:
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:
