@@ -216,7 +216,9 @@ class ControlWriter:
     def ready_model(self) -> ControlModel:
         """The model of the controls, with the written limbs on FK."""
         if self._model is None:
-            switch_limbs(self._rig, self._kept, self.on_fk)
+            # Values set along with a switch stay as they are for limbs that are on FK already.
+            leaving = {path: fk for path, fk in self.on_fk.items() if fk != self._before_switches[path]}
+            switch_limbs(self._rig, self._kept, leaving)
             if self.switched():
                 self._update()
             self._model = self._look()

@@ -444,7 +444,7 @@ class DragSetup:
             bone,
             offset=None if self.point == "TAIL" else BONE_HEAD,
             weight=leads_with(self._armature, bone),
-            rotation_weight=1.0 if turning else kept,
+            rotation_weight=1.0 if turning or self._posed.keeps_rotation(bone) else kept,
             priority=self._priority,
         )
         position = np.array(armature_point(pose_bone, self.point), dtype=np.float64)
