@@ -261,6 +261,10 @@ class PlainRig:
         """The bone whose channels rotate a bone: itself, or its control; "" for none."""
         return bone
 
+    def shown(self, bone: str) -> str:
+        """The name that users know a bone by: its own, or that of the control that they pose it with."""
+        return bone
+
     @property
     def sampled_bones(self) -> set[str]:
         """The bones whose matrices on each frame are needed by `channels_for_edit`."""
@@ -561,6 +565,13 @@ class ControlRig(PlainRig):
     def holder(self, bone: str) -> str:
         control: str = self._kept.carriers[bone].control
         return control if control in self.rig.pose.bones else ""
+
+    def shown(self, bone: str) -> str:
+        row: FabrikCarrier | None = self._kept.carriers.get(bone)
+        if row is None:
+            return bone
+        by_ik = row.goes_by in self.rig.pose.bones and bone in self.on_ik
+        return row.goes_by if by_ik else self.holder(bone) or bone
 
     @property
     def sampled_bones(self) -> set[str]:

@@ -299,6 +299,24 @@ def test_locked_controls_of_spine_and_ik_stay_and_the_hand_gets_there(human, loc
     assert np.array(hand.tail) == pytest.approx(drag.start + shift, abs=PLACE)
 
 
+@pytest.mark.parametrize(
+    ("on_fk", "limited", "named"),
+    [(1.0, "ORG-forearm.L", "forearm_fk.L"), (1.0, "ORG-hand.L", "hand_fk.L"), (0.0, "ORG-hand.L", "hand_ik.L")],
+)
+def test_the_control_at_a_limit_is_named(human, on_fk, limited, named):
+    """Rigify hides the bones whose names start with ORG."""
+    human.pose.bones["upper_arm_parent.L"]["IK_FK"] = on_fk
+    human.update_tag()
+    bpy.context.view_layer.update()
+    names = {row.name for row in human.fabrik.control.carriers} - {limited}
+    bpy.ops.fabrik.set_limit(bones=",".join(names), type="FIXED")
+    bpy.ops.fabrik.set_limit(bones=limited, type="HINGE", axis="X", low=-0.1, high=0.1)
+    drag = begin_drag(bpy.context, human, "hand_ik.L")
+    result = drag.step(drag.start + np.array((0.0, -0.2, 0.0)))
+    drag.cancel()
+    assert result.why == f"{named} is at its limit"
+
+
 def test_a_drag_on_fk_leaves_the_stretch_of_ik(human):
     """What the animator has set for IK is not touched while the limb is on FK."""
     human.pose.bones["upper_arm_parent.L"]["IK_FK"] = 1.0
