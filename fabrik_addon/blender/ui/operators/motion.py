@@ -163,6 +163,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
         notes = [f"{path.name}: {told(note)}" for note in recording.notes]
         if isinstance(recording, Clip):
+            notes += [f"{path.name}: {told(doubt)}" for doubt in recording.doubts]
             take = import_clip(context, recording, **how)
             _choose(context, take)
             report_all(self, told(_summary(recording, take.name)), notes)
