@@ -102,6 +102,7 @@ def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: 
         raise RigError(f"{armature.name!r} has no hold number {number}: choose one from 0 to {len(holds) - 1}")
     check_editable(armature)
     check_action(armature, new=False)
+    check_not_shared(armature)
     name: str = holds[number].name
     record = holds[number].replaced
     stay, is_found = (0, False) if record is None else restore_keys(armature, record)

@@ -76,6 +76,18 @@ def test_keys_that_another_rig_shares_are_not_changed(walk):
     assert scenes.digest() == before
 
 
+def test_a_hold_is_not_removed_from_keys_that_another_rig_shares(walk):
+    hold(bone="hand.R")
+    other = scenes.make_rig(name="Other")
+    other.animation_data_create().action = walk.animation_data.action
+    other.animation_data.action_slot = walk.animation_data.action_slot
+    active(walk)
+    before = scenes.digest()
+    with pytest.raises(RuntimeError, match="also animates 'Other' with the same slot: make it single-user first"):
+        bpy.ops.fabrik.remove_hold(index=0)
+    assert scenes.digest() == before
+
+
 def test_without_ease_all_frames_are_held_and_no_others(walk):
     """The first and the last one moved 19 cm."""
     was = takes.poses(walk, FRAMES)

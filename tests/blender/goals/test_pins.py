@@ -3,6 +3,7 @@
 import bpy
 import numpy as np
 import pytest
+from mathutils import Vector
 from support import scenes
 
 from fabrik_addon.blender.goals.effectors import is_pinned, pin_bones, pins, unpin_bones
@@ -98,6 +99,64 @@ def test_a_dragged_pin_comes_along(rig):
     drag.step(drag.start + np.array((0.1, 0.1, 0.0)))
     drag.cancel()
     assert tuple(rig.fabrik.effectors[0].pin_location) == before
+
+
+def other_frame(rig):
+    rig.keyframe_insert('pose.bones["thigh.L"].rotation_quaternion', frame=1)
+    rig.pose.bones["thigh.L"].rotation_quaternion = (0.9, 0.4, 0.0, 0.1)
+    rig.keyframe_insert('pose.bones["thigh.L"].rotation_quaternion', frame=20)
+    bpy.context.scene.frame_set(20)
+
+
+def by_hand(rig):
+    rig.pose.bones["thigh.L"].rotation_quaternion = (0.9, 0.4, 0.0, 0.1)
+
+
+def new_action(rig):
+    rig.pose.bones["hips"].location = (0.3, 0.0, 0.1)
+    rig.keyframe_insert('pose.bones["hips"].location')
+
+
+@pytest.mark.parametrize("pose", [other_frame, by_hand, new_action])
+def test_a_drag_holds_pinned_bones_where_the_rig_has_been_posed_since(rig, pose):
+    pin_bones(rig, ["shin.L"])
+    pin = rig.fabrik.effectors[0]
+    pinned = tuple(pin.pin_location)
+    pose(rig)
+    bpy.context.view_layer.update()
+    stood = np.array(rig.pose.bones["shin.L"].matrix)
+    assert (rig.pose.bones["shin.L"].tail - Vector(pinned)).length > 0.1
+    drag = begin_drag(bpy.context, rig, "forearm.L")
+    assert drag.notice == "Pins moved to their bones, which have been posed since: shin.L"
+    drag.step(drag.start + np.array((-0.05, -0.1, 0.0)))
+    drag.cancel()
+    assert tuple(pin.pin_location) == pinned
+    bpy.context.view_layer.update()
+    drag = begin_drag(bpy.context, rig, "forearm.L")
+    drag.step(drag.start + np.array((-0.05, -0.1, 0.0)))
+    drag.finish(bpy.context)
+    bpy.context.view_layer.update()
+    assert np.array(rig.pose.bones["shin.L"].matrix) == pytest.approx(stood, abs=1e-4)
+    assert tuple(pin.pin_location) == pytest.approx(tuple(rig.pose.bones["shin.L"].tail), abs=1e-4)
+    assert begin_drag(bpy.context, rig, "forearm.L").notice == ""
+
+
+def test_a_pin_out_of_reach_stays_and_pulls_its_bone_back(rig):
+    """Both feet are pinned too far apart."""
+    pin_bones(rig, ["shin.L", "shin.R"], hold_rotation=False)
+    away = [Vector((x, 0.0, 0.2)) for x in (1.5, -1.5)]
+    for pin, place in zip(rig.fabrik.effectors, away, strict=True):
+        pin.pin_location = place
+    for shift in ((0.0, 0.0, 0.0), (0.0, -0.05, 0.0), (0.0, -0.05, -0.05)):
+        drag = begin_drag(bpy.context, rig, "forearm.L")
+        assert drag.notice == ""
+        drag.step(drag.start + np.array(shift))
+        drag.finish(bpy.context)
+        bpy.context.view_layer.update()
+        assert [Vector(pin.pin_location) for pin in rig.fabrik.effectors] == away
+    assert (rig.pose.bones["shin.L"].tail - away[0]).length > 0.03
+    bpy.ops.fabrik.solve()
+    assert begin_drag(bpy.context, rig, "forearm.L").notice == ""
 
 
 def test_a_disabled_pin_has_no_effect(rig):

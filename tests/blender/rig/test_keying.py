@@ -67,6 +67,19 @@ def test_the_first_keys_over_a_strip_play(rig, tools):
 
 
 @pytest.mark.parametrize("how", [by_hand, automatically])
+def test_keys_between_two_frames_are_inserted_there(rig, how):
+    for frame in (1, 20):
+        for name in ("hips", "spine", "upper_arm.L", "forearm.L"):
+            rig.pose.bones[name].keyframe_insert("rotation_euler", frame=frame)
+    bpy.context.scene.frame_set(10, subframe=0.375)
+    how(rig)
+    posed = np.array(rig.pose.bones["forearm.L"].matrix)
+    assert {time for curve in curves(rig) for time in keys(curve)[:, 0]} == {1.0, 10.375, 20.0}
+    bpy.context.scene.frame_set(10, subframe=0.375)
+    np.testing.assert_allclose(rig.pose.bones["forearm.L"].matrix, posed, atol=1e-5)
+
+
+@pytest.mark.parametrize("how", [by_hand, automatically])
 def test_locked_numbers_get_no_key(rig, how):
     rig.pose.bones["upper_arm.L"].lock_rotation = (False, True, False)
     how(rig)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
@@ -15,7 +14,7 @@ from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
-from ...settings.bake_options import KEY_OPTIONS, OPTIONS, RETARGET_OPTIONS
+from ...settings.bake_options import KEY_OPTIONS, OPTIONS, RETARGET_OPTIONS, BakeOptions, MarkerOptions
 from ...settings.control import control_rig
 from ...settings.in_use import seen
 from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
@@ -23,7 +22,7 @@ from ...settings.rig import ASIDE, POINTS, rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..overlays.later import shown_motion
 from ..translations import told
-from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, keyword, report_all, reports_errors
+from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, report_all, reports_errors, takes
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -164,6 +163,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
         notes = [f"{path.name}: {told(note)}" for note in recording.notes]
         if isinstance(recording, Clip):
+            notes += [f"{path.name}: {told(doubt)}" for doubt in recording.doubts]
             take = import_clip(context, recording, **how)
             _choose(context, take)
             report_all(self, told(_summary(recording, take.name)), notes)
@@ -382,9 +382,7 @@ class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
         return f"Assigned {found} of the map's {count} markers to bones", []
 
 
-_REFINE = keyword(CALIBRATION_OPTIONS["refine"])
-
-
+@takes(CALIBRATION_OPTIONS)
 class FABRIK_OT_calibrate_markers(InSteps, Operator):
     """Measure the marker positions on their bones and the person's size"""
 
@@ -393,7 +391,6 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
     why_not = staticmethod(why_no_mapped)
     doing = "calibrating"
 
-    refine: _REFINE
     static: StringProperty(
         name="Static Take",
         description="Collection with markers of the same person standing still. Defaults to the rig's static take",
@@ -405,7 +402,9 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         from ...capture.calibrate import calibrate_markers_steps
 
         kept = rig_settings(rig_at_hand(context)).capture
-        options: dict[str, Any] = {name: getattr(kept, name) for name in CALIBRATION_OPTIONS} | self.given("refine")
+        options: dict[str, Any] = {name: getattr(kept, name) for name in CALIBRATION_OPTIONS} | self.given(
+            *CALIBRATION_OPTIONS
+        )
         static = named(bpy.data.collections, self.static, "collection") or kept.static
         return calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
 
@@ -464,9 +463,7 @@ class FABRIK_OT_worst_frame(OnRig, Operator):
         return f"Frame {frame}", []
 
 
-_GIVEN: Any = SimpleNamespace(**{name: keyword(declared) for name, declared in KEY_OPTIONS.items()})
-
-
+@takes(KEY_OPTIONS)
 class ReportsBake:
     """An operator whose steps return the result of a bake. Keywords that are not given use the rig's settings."""
 
@@ -480,14 +477,6 @@ class ReportsBake:
         name="Action Name", description="Name of the new action. Defaults to the rig's name", options=ASIDE
     )
 
-    step: _GIVEN.step
-    action: _GIVEN.action
-    bones: _GIVEN.bones
-    root_motion: _GIVEN.root_motion
-    key_angle: _GIVEN.key_angle
-    self_collision: _GIVEN.self_collision
-    plant_feet: _GIVEN.plant_feet
-
     def done(self, result: "BakeResult") -> set[str]:
         """Report the result."""
         warnings = (*result.warnings, *result.report.doubts)
@@ -495,6 +484,7 @@ class ReportsBake:
         return {"FINISHED"}
 
 
+@takes(BakeOptions.__annotations__ | MarkerOptions.__annotations__)
 class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
     """Bake the rig's targets or markers to keyframes"""
 
@@ -512,7 +502,7 @@ class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
         kept = rig_settings(rig)
         options: dict[str, Any] = {
             name: getattr(kept.bake if hasattr(kept.bake, name) else kept.capture, name) for name in OPTIONS
-        } | self.given(*KEY_OPTIONS)
+        } | self.given(*OPTIONS)
         first, last = chosen_range(context.scene, rig, options["source"])
         frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
         return bake_steps(context, rig, BakeSettings(**frames, action_name=self.action_name, **options))
@@ -555,6 +545,7 @@ class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
         return f"{load_pairs(rig, chosen_path(self))} bones loaded", []
 
 
+@takes(RETARGET_OPTIONS)
 class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
     """Copy another armature's motion to the rig as keyframes"""
 
@@ -578,6 +569,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
         rig = rig_at_hand(context)
         kept = rig_settings(rig)
         how: dict[str, Any] = {name: getattr(kept.retarget, name) for name in RETARGET_OPTIONS}
+        how |= self.given(*RETARGET_OPTIONS)
         bake: dict[str, Any] = {name: getattr(kept.bake, name) for name in KEY_OPTIONS} | self.given(*KEY_OPTIONS)
         given = self.given("frame_start", "frame_end")
         first, last = preview_range(context.scene) or (None, None)
