@@ -68,7 +68,7 @@ def test_those_put_on_bones_by_hand_stay_and_tell_the_rest():
     assert sum(bone == truth[name] for name, bone in guessed.items()) >= 0.75 * len(guessed)
 
 
-def test_nothing_is_guessed_from_a_few():
+def test_a_few_markers_give_no_guesses():
     rig, _told = open_walk(kept={"LASI", "RASI", "LKNE"})
     match_markers(bpy.context, rig)
     before = scenes.digest()

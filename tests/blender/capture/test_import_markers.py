@@ -274,7 +274,7 @@ def test_operator_asks_for_the_performer(tmp_path):
     assert [empty[MARKER_NAME] for empty in bpy.data.collections["two"].objects] == ["LASI", "RASI"]
 
 
-def test_part_of_a_recording():
+def test_a_part_of_a_recording_is_imported():
     clip = wandering_clip(frames=20, rate=100.0)
     part = part_of(clip, 3, 12, 4)
     np.testing.assert_array_equal(part.positions, clip.positions[[2, 6, 10]])
@@ -292,7 +292,7 @@ def test_part_of_a_recording():
         ((1, 5, 0), "the step is 0"),
     ],
 )
-def test_a_part_that_is_not_there(choice, sentence):
+def test_a_part_outside_the_recording_is_refused(choice, sentence):
     with pytest.raises(ImportMarkersError, match=sentence):
         part_of(wandering_clip(frames=20), *choice)
 

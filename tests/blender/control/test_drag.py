@@ -156,7 +156,7 @@ def test_the_pose_does_not_jump_as_limbs_switch_from_ik_to_fk(human):
 
 @pytest.mark.usefixtures("preferences")
 @pytest.mark.parametrize("limbs", ["AUTO", "FK"])
-def test_auto_keying_keys_controls_and_switches_alone(human, limbs):
+def test_auto_keying_keys_only_controls_and_switches(human, limbs):
     human.fabrik.control.limbs = limbs
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
     drag = led(human)

@@ -72,7 +72,7 @@ def test_the_body_follows_and_controls_alone_have_keys(human, control, shift):
     assert all(np.array_equal(now[path][:, 0], keys[path][:, 0]) for path in keys)
 
 
-def test_a_hold(human):
+def test_a_hold_keeps_a_control_in_place(human):
     """The hand also stays in place on nearby frames, on which other controls have moved the bones above the arm."""
     first, last, ease = 12, 20, 6
     held = (first <= FRAMES) & (last >= FRAMES)

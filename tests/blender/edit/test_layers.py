@@ -39,7 +39,7 @@ def strip_of(rig):
     return rig.animation_data.nla_tracks[-1].strips[0]
 
 
-def test_on_off_and_half(walk):
+def test_a_layer_has_an_influence(walk):
     keys, was, before = takes.curves(walk), world(walk, "hand.R"), takes.poses(walk, FRAMES)
     recording = walk.animation_data.action
     drag()

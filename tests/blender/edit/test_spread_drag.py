@@ -108,14 +108,14 @@ class TestWalk:
         assert any("hand.R" in path for path in changed)
         assert not [path for path in changed if any(name in path for name in ("head", "neck", "arm.L", "toe"))]
 
-    def test_pins_stay_on_their_way(self, walk):
+    def test_pins_keep_their_paths(self, walk):
         pin_bones(walk, ["hand.L"])
         place = walk.pose.bones.find("hand.L")
         before = takes.poses(walk, FRAMES)[:, place]
         drag(bone="chest", translation=(0.0, 0.05, 0.0))
         assert np.abs(takes.poses(walk, FRAMES)[:, place] - before).max() < 1e-4
 
-    def test_undo_takes_it_all_back_at_once(self, walk):
+    def test_one_undo_reverts_the_whole_edit(self, walk):
         bpy.ops.ed.undo_push(message="before")
         keys = takes.curves(walk)
         bpy.ops.fabrik.drag("EXEC_DEFAULT", True, bone="hand.R", translation=(0.0, 0.0, 0.2), spread=SPREAD)
@@ -133,7 +133,7 @@ class TestWalk:
         assert result.why == "shoulder.R is at its limit"
         assert result.line.endswith(" short: shoulder.R is at its limit")
 
-    def test_esc_leaves_nothing(self, walk):
+    def test_esc_restores_everything(self, walk):
         before = scenes.digest()
         held = begin_spread(bpy.context, walk, "hand.R", Spread(SPREAD, SPREAD))
         held.step(held.start + np.array((0.0, 0.0, 0.2)))
@@ -167,7 +167,7 @@ def test_limbs_that_come_to_be_straight_make_no_jerk(options, exact):
     assert np.abs(heads - old)[:, places(rig, FEET)].max() < 1e-4
 
 
-def test_a_planted_foot_takes_its_contact_along(walk):
+def test_the_contact_moves_with_a_planted_foot(walk):
     """All frames of the contact inside the span move equally; beyond the span nothing changes."""
     foot, other = places(walk, ("foot.R", "foot.L"))
     before, here, spread = takes.poses(walk, FRAMES), 42, 46
@@ -246,7 +246,7 @@ def test_the_next_markers_and_contacts_end_a_spread(walk):
     assert moved[HERE - 1]
 
 
-def test_another_frame_is_edited_without_going_there(walk):
+def test_another_frame_is_edited_without_a_frame_change(walk):
     go_to(5)
     place = walk.pose.bones.find("hand.R")
     before, shown = takes.poses(walk, FRAMES)[:, place, :3, 3], world(walk, "hand.R")

@@ -90,7 +90,7 @@ def test_rotation_is_held_too(rig):
     assert turned["L"] < 2e-3 < turned["R"]
 
 
-def test_a_dragged_pin_comes_along(rig):
+def test_a_dragged_pin_moves_with_its_bone(rig):
     pin_bones(rig, ["forearm.L"])
     bpy.ops.fabrik.drag(bone="forearm.L", translation=(-0.1, -0.1, 0.0))
     assert np.allclose(rig.fabrik.effectors[0].pin_location, rig.pose.bones["forearm.L"].tail, atol=1e-6)

@@ -161,7 +161,7 @@ class TestPins:
         turn = bone.matrix.to_quaternion().rotation_difference(Quaternion(pin.pin_rotation)).angle
         return (bone.tail - Vector(pin.pin_location)).length, turn
 
-    def test_they_hold_while_something_else_reaches(self, pinned):
+    def test_pins_hold_while_another_bone_reaches(self, pinned):
         bpy.ops.fabrik.solve()
         off, turn = self.held(pinned)
         assert off < NEAR

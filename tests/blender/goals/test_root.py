@@ -59,7 +59,7 @@ class TestEveryUse:
         assert self.moved(pose, pinned=False) == 0.0
         assert self.moved(pose, pinned=True) > 0.02
 
-    def test_pinned_it_stays_whatever_else_is(self, pose):
+    def test_a_pinned_root_stays_whatever_else_is_pinned(self, pose):
         assert self.moved(pose, pinned=True, root="FIXED") == 0.0
 
     @pytest.mark.parametrize("root", ["FREE", "FOLLOW"])
@@ -108,7 +108,7 @@ class TestDraggedRoot:
         drag_by(rig, "hips", (0.1, 0.0, 0.0))
         assert rig.pose.bones["hips"].location.length == 0.0
 
-    def test_a_keyword_counts_before_the_setting(self):
+    def test_a_keyword_overrides_the_setting(self):
         rig = person()
         rig.fabrik.root = "FREE"
         drag = begin_drag(bpy.context, rig, "forearm.L", settings=DragSettings(root="FIXED"))

@@ -243,7 +243,7 @@ def markers_of(collection):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("parented", [False, True])
-def test_a_clip_comes_back_with_its_gaps(seed, parented):
+def test_samples_of_a_clip_have_its_gaps(seed, parented):
     clip = random_gaps(seed)
     collection = import_clip(bpy.context, clip, timing="KEEP_FRAMES", start_frame=-3)
     parent = new_object("Parent")
@@ -328,7 +328,7 @@ def test_the_scene_is_evaluated_once_a_frame_for_all_that_needs_it():
     np.testing.assert_allclose(matrices[:, :, :3, 3], places[:, :2], atol=1e-6)
 
 
-def test_the_frame_is_put_back():
+def test_the_frame_is_restored():
     target = new_object()
     make_child(target)
     bpy.context.scene.frame_set(17, subframe=0.25)

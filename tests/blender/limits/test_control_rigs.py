@@ -70,7 +70,7 @@ def test_a_pose_that_is_inside_stays_to_the_bit(human):
     assert [tuple(bone.matrix_basis.col[0]) for bone in human.pose.bones] == before
 
 
-def test_constraints_are_put_on_controls(human):
+def test_constraints_are_added_to_controls(human):
     write_limit(human.pose.bones[FOREARM], NARROW)
     bpy.ops.fabrik.limits_to_constraints(bones="forearm_fk.L")
     assert not [each for each in human.pose.bones[FOREARM].constraints if each.type == "LIMIT_ROTATION"]

@@ -59,7 +59,7 @@ class TestPoints:
         assert corners(bone) == pytest.approx(np.array(wanted), abs=1e-6)
         assert read_limit(bone).twist == (-0.3, 0.3)
 
-    def test_one_that_is_there_already_is_refused(self, bone):
+    def test_an_existing_point_is_refused(self, bone):
         lean_to(bone, 0.5, 0.5)
         assert "There is already a point" in limited.refusal(bpy.ops.fabrik.add_limit_point, from_pose=True)
         assert corners(bone) == pytest.approx(np.array(SQUARE))
@@ -111,7 +111,7 @@ class TestHull:
 class TestFromRotations:
     @given(seed=st.integers(0, 2**32 - 1), margin=st.floats(0.0, 0.2))
     @settings(max_examples=25, deadline=None)
-    def test_it_holds_them(self, seed, margin):
+    def test_the_outline_contains_the_poses(self, seed, margin):
         rng = np.random.default_rng(seed)
         turns = compose_arrays(*rng.uniform(-1.2, 1.2, (3, 30)))
         limit = fitted_limit(turns, margin, shape="POLYGON")
@@ -134,7 +134,7 @@ class TestFromRotations:
         assert angle_between(far, legal_rotations(limit, far))[0] > 0.2
 
 
-def test_from_an_action(bone):
+def test_an_outline_from_an_action(bone):
     leans = [(0.2, 0.9), (-0.6, 0.1), (0.4, -0.3), (0.0, 0.0)]
     for frame, lean in enumerate(leans, start=1):
         lean_to(bone, *lean, twist=0.1 * frame)

@@ -490,7 +490,7 @@ def test_only_the_selected_or_the_named_bones(clean_scene):
     assert read_limits(rig).keys() == {"forearm.L", "head", "shin.R"}
 
 
-def test_what_it_says(clean_scene):
+def test_the_result_names_the_bones(clean_scene):
     rows = humans.human(fingers=False, rolls={"forearm.L": 44.0})
     rows += [humans.Row(f"tail_{place}", "hips", np.zeros(3), np.array([0, 1.0, 0]), UP) for place in range(6)]
     build(rows)
@@ -534,7 +534,7 @@ def test_nothing_is_limited_where_one_bone_cannot_be(clean_scene):
 
 
 @pytest.mark.parametrize(("name", "limited"), [("human", 21), ("hand", 20), ("chain", 0)])
-def test_the_sample_rigs_have_them(name, limited):
+def test_the_sample_rigs_have_human_limits(name, limited):
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"), load_ui=False)
     rig = bpy.data.objects["Rig"]
     limits = read_limits(rig)
@@ -599,13 +599,13 @@ def metarig(metarigs):
 
 
 class TestIsItAHuman:
-    def test_animals_are_not(self, metarigs):
+    def test_animals_are_not_human(self, metarigs):
         assert not why_not_human(metarigs["human"])
         assert "trunk lies across its legs" in why_not_human(metarigs["wolf"])
         assert why_not_human(metarigs["horse"])
         assert "neither arms nor legs" in why_not_human(metarigs["shark"])
 
-    def test_parts_of_a_human_may_be(self, metarig):
+    def test_parts_of_a_human_may_be_limited(self, metarig):
         for part in (("f_", "thumb", "palm", "hand"), ("upper_arm", "forearm", "hand"), ("thigh", "shin", "foot")):
             some = {name: bone for name, bone in metarig.items() if name.startswith(part)}
             assert len(some) > 3

@@ -129,7 +129,7 @@ class TestSolve:
         self.solve(rig, start="REST")
         assert lowest(rig) > -0.005
 
-    def test_near_the_pose_that_is_preferred(self, rig, hand):
+    def test_poses_stay_near_the_preferred_pose(self, rig, hand):
         """An arm without a target, and the trunk, return to their stored pose."""
         spine = rig.pose.bones["spine"]
         spine.rotation_quaternion = (0.99, 0.14, 0.0, 0.0)

@@ -115,7 +115,7 @@ class TestTyping:
         self.type(now, text)
         assert np.allclose(now.shift(), (0.0, 0.0, value))
 
-    def test_tab_goes_from_axis_to_axis(self):
+    def test_tab_switches_to_the_next_axis(self):
         now = said()
         self.type(now, "1")
         now.typing.next(now.field_count)
@@ -133,7 +133,7 @@ class TestTyping:
         self.type(now, "2")
         assert np.allclose(now.shift(), (0.0, 1.0, 2.0))
 
-    def test_with_all_erased_the_mouse_counts_again(self):
+    def test_erased_digits_give_the_mouse_control_again(self):
         now = said()
         now.ray = moved(0.5, 0.0, 0.0)
         self.type(now, "12")

@@ -111,7 +111,7 @@ class TestPins:
         target("hand.L").location += Vector(FAR)
         return before
 
-    def test_they_hold_while_a_live_target_is_out_of_reach(self, human):
+    def test_pins_hold_while_a_live_target_is_out_of_reach(self, human):
         switch_on(human)
         before = self.pulled(human)
         bpy.context.view_layer.update()

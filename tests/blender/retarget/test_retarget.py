@@ -49,7 +49,7 @@ def test_a_rig_does_what_its_twin_does(moving):
     assert "24 frames of 'Source'" in rig_settings(rig).last_result
 
 
-def test_a_retarget_keeps_to_the_range_that_is_set(moving):
+def test_a_retarget_uses_the_range_that_is_set(moving):
     """Its range could not be set in the sidebar, and that of an earlier bake did not count."""
     _, rig = moving
     rig.fabrik.retarget.source = bpy.data.objects["Source"]

@@ -199,7 +199,7 @@ class TestDrawing:
         bpy.context.view_layer.layer_collection.children["Apart"].exclude = False
         assert drawing_handlers.shown_rigs(bpy.context) == [rig]
 
-    def test_hidden_rigs_are_not(self, rig):
+    def test_hidden_rigs_are_not_drawn(self, rig):
         rig.hide_set(True)
         assert drawing_handlers.shown_rigs(bpy.context) == []
 

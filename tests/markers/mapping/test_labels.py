@@ -140,12 +140,12 @@ class TestLabels:
         ("cut", "whole"),
         [("RSHO", "R.Shoulder"), ("RTHI", "R.Thigh"), ("RSHA", "R.Shank"), ("VSAC", "V.Sacral"), ("LWRI", "L.Wrist")],
     )
-    def test_four_letters(self, cut: str, whole: str) -> None:
+    def test_labels_of_four_letters(self, cut: str, whole: str) -> None:
         parts, rest = rig()
         one, other = (match([label], parts, rest, preset="HELEN_HAYES").markers[0] for label in (cut, whole))
         assert (one.bone, one.offset) == (other.bone, other.offset)
 
-    def test_doubles(self) -> None:
+    def test_duplicate_labels(self) -> None:
         labels = ["LASI", "LASI_2", "Bob:LASI", "L_ASI", "RASI"]
         matched = match(labels, rig()[0], preset="PLUG_IN_GAIT")
         assert [marker.marker for marker in matched.markers] == ["LASI", "RASI"]
