@@ -125,7 +125,7 @@ class TestUpAxis:
         assert up_axis_by_markers(crawl) == "Z"
         assert up_axis_by_markers(as_y_up(crawl)) == "Y"
 
-    def test_someone_lying_on_the_positive_side_looks_upright(self) -> None:
+    def test_a_person_lying_along_a_positive_axis_looks_upright(self) -> None:
         """The known weakness, described in the docstring: this looks like someone standing."""
         lying_in_a_y_up_file = STANDING[None]
         assert up_axis_by_markers(lying_in_a_y_up_file) == "Z"
@@ -155,7 +155,7 @@ class TestSpans:
         assert covered == [frame for frame, away in enumerate(unseen) if away]
         assert all(end < after for (_, end), (after, _) in pairwise(spans)), "neighboring spans must be one"
 
-    def test_example(self) -> None:
+    def test_resampling_a_small_example(self) -> None:
         assert true_spans(np.array([True, False, True, True, False])) == [(0, 1), (2, 4)]
 
 

@@ -223,7 +223,7 @@ def begin_any_drag(
     reports.
 
     Raises:
-        FabrikError: says why the bone can't be dragged, or not on another frame; the scene is unchanged.
+        FabrikError: the bone can't be dragged, or not on that frame; the scene is unchanged.
     """
     trouble = why_no_spread(context, armature)
     if spread.frame is not None and trouble:

@@ -118,7 +118,7 @@ class Bounds:
         self._yielding = np.repeat((_BALANCE_YIELDS, _EASE_YIELDS), len(normals))
 
     def shift(self, share: float) -> None:
-        """Shrink the outline by a share of the difference between the enlarged one and the support."""
+        """Move the enlarged outline toward the support: 0 leaves it, 1 reaches the support."""
         self._shifted = share
 
     def hang(self, away: Away) -> None:

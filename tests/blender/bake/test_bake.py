@@ -455,7 +455,7 @@ class TestOperator:
         bpy.ops.fabrik.bake()
         assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == set(range(3, 9))
 
-    def test_markers_are_baked_as_long_as_their_take(self):
+    def test_the_range_of_the_take_is_baked(self):
         """Importing widens the scene's range and never narrows it; beyond the take, poses would only be frozen."""
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
         for effector in rig.fabrik.effectors:
@@ -496,7 +496,7 @@ class TestOperator:
         assert rig.animation_data.action.name == "Mine"
         assert (rig.fabrik.bake.step, rig.fabrik.bake.action) == (1, "CURRENT")
 
-    def test_invoked_without_a_window_it_bakes_straight_through(self):
+    def test_without_a_window_invoke_bakes_at_once(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
         assert bpy.ops.fabrik.bake("INVOKE_DEFAULT", frame_start=1, frame_end=3) == {"FINISHED"}
         assert rig.animation_data.action is not None

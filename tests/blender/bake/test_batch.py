@@ -190,7 +190,7 @@ class TestDask:
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == "fabrik_bake: --dask needs the package distributed: use pip install distributed\n"
 
-    def test_it_is_loaded_only_when_it_is_asked_for(self, call, addon_folder, tmp_path):
+    def test_dask_is_imported_only_if_it_is_used(self, call, addon_folder, tmp_path):
         (tmp_path / "distributed.py").write_text("raise SystemExit('loaded')")
         running = start(["--help"], folder=addon_folder, PYTHONPATH=str(tmp_path))
         assert running.communicate(timeout=60)[1] == ""

@@ -670,7 +670,7 @@ class TestSeveralTakes:
         lines = capfd.readouterr().out.splitlines()
         assert [line for line in lines[-3:] if "take" in line] == ["1 of 3 takes written", *lines[:2]]
 
-    def test_doubts_count_as_failures_where_they_are_to(self, files, capfd):
+    def test_with_strict_warnings_are_failures(self, files, capfd):
         """The take is still written, and counts as one with warnings."""
         recordings = self.takes(files)
         few = ["LKnee", "LAnkle", "RKnee", "RAnkle", "LHip", "RHip"]
@@ -726,7 +726,7 @@ class TestChoices:
         assert not files.output.exists()
 
     @pytest.mark.parametrize("options", [OPTIONS, RETARGET_OPTIONS, CALIBRATION_OPTIONS, IMPORT_OPTIONS])
-    def test_an_option_that_is_not_given_has_the_default_of_its_declaration(self, options):
+    def test_options_have_the_defaults_of_their_declarations(self, options):
         parser = cli.Parser()
         cli.add_options(parser, options)
         found = cli.chosen_options(parser.parse_args([]), options)

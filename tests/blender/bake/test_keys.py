@@ -91,7 +91,7 @@ class TestFewerKeys:
 class TestRootMotion:
     """Root motion is keyed on the root bone, on the object, or nowhere."""
 
-    def test_object_takes_the_motion_over_and_the_world_looks_the_same(self):
+    def test_object_motion_looks_the_same_in_the_world(self):
         rig = traveller()
         run(rig)
         wanted = all_tails(rig)

@@ -72,7 +72,7 @@ class TestFollowing:
         assert list(run(rig).report.markers) == labels
         assert list(run(rig, source="EFFECTORS").report.markers) == ["head"]
 
-    def test_markers_that_are_off_or_on_no_bone_do_not_count(self):
+    def test_disabled_and_unmatched_markers_are_ignored(self):
         rig, _, labels = marked_rig()
         markers = rig.fabrik.capture.markers
         markers[0].enabled, markers[1].weight, markers[2].bone = False, 0.0, ""
@@ -270,7 +270,7 @@ def test_errors_name_the_marker_and_change_nothing(spoil, sentence):
     assert scenes.digest() == before
 
 
-def test_a_take_that_plays_at_another_speed_than_it_was_imported_at_is_named():
+def test_a_changed_playback_speed_is_reported():
     """Baked again at another rate its feet drifted 48 mm instead of 4, without a word."""
     rig, _, _ = marked_rig()
     take = next(iter(rig.fabrik.capture.markers)).target.users_collection[0]

@@ -65,7 +65,7 @@ class TestOneScale:
         result = bake(bpy.context, rig, frame_start=1, frame_end=FRAMES)
         assert result.report.total().rms < 0.008
 
-    def test_rig_keeps_what_was_found_and_the_pose_assumed(self):
+    def test_the_rig_stores_the_calibration_and_the_assumed_pose(self):
         rig, _ = recorded()
         found = calibrate_markers(bpy.context, rig, proportions="UNIFORM")
         kept = rig.fabrik.capture.calibrated
@@ -119,7 +119,7 @@ class TestOtherProportions:
         calibrate_markers(bpy.context, rig, proportions="UNIFORM")
         assert not len(rig.fabrik.capture.factors)
 
-    def test_the_rig_takes_on_the_person_s_size(self):
+    def test_the_rig_gets_the_person_s_size(self):
         rig, _ = recorded(1.2)
         lengths = np.array([bone.length for bone in rig.data.bones])
         found = calibrate_markers(bpy.context, rig, proportions="REST")

@@ -279,7 +279,7 @@ class TestSeveralTakes:
         assert rig.fabrik.capture.take == second
         assert {entry.target for entry in rig.fabrik.capture.markers} == set(second.objects)
 
-    def test_another_rig_s_take_is_left_to_it(self):
+    def test_the_take_of_another_rig_is_not_used(self):
         anna = person()
         hers = take(source="anna.trc")
         match_markers(bpy.context, anna)

@@ -122,7 +122,7 @@ def torso_aside(rig):
     return channels(rig)
 
 
-def test_a_drag_that_is_cancelled_leaves_everything_as_it_was(human):
+def test_a_canceled_drag_changes_nothing(human):
     before, drag = torso_aside(human), led(human)
     assert channels(human) != before
     drag.cancel()
@@ -270,7 +270,7 @@ def test_locked_channels_of_controls_are_kept(human, locks):
         ("hand_ik.L", (True, True, True), "QUATERNION", False),
     ],
 )
-def test_locked_controls_of_spine_and_ik_stay_and_the_hand_gets_there(human, locked, locks, mode, parts):
+def test_locked_controls_stay_and_the_hand_reaches_its_target(human, locked, locks, mode, parts):
     """Rigify's lower spine hangs on its upper spine, against the order of the body's bones."""
     for limb in ("upper_arm_parent.L", "upper_arm_parent.R", "thigh_parent.L", "thigh_parent.R"):
         human.pose.bones[limb]["IK_FK"] = float(locked != "hand_ik.L")

@@ -104,7 +104,7 @@ class TestGeneratedHuman:
         }
         assert {name: stands[name] for name in wanted} == wanted
 
-    def test_again_and_in_any_pose_it_is_the_same_and_the_rig_is_as_it_was(self, human):
+    def test_a_set_up_in_any_pose_is_the_same_and_restores_the_rig(self, human):
         before = everything(human)
         first = kept_rows(set_up())
         assert everything(human) == before
@@ -117,7 +117,7 @@ class TestGeneratedHuman:
         assert again == first
         assert everything(human) == before
 
-    def test_a_place_that_is_locked_is_found_and_stays_locked(self, human):
+    def test_a_locked_location_is_found_and_stays_locked(self, human):
         rows = kept_rows(set_up())
         human.pose.bones["torso"].lock_location = (True, False, False)
         assert kept_rows(set_up()) == rows

@@ -134,7 +134,7 @@ def bags(strip):
             yield from (bag.fcurves for bag in each.channelbags)
 
 
-def test_what_can_t_be_layered_is_left_as_it_is(walk):
+def test_actions_that_cannot_be_layered_do_not_change(walk):
     for bone in walk.pose.bones:
         bone.rotation_mode = "AXIS_ANGLE"
     for bone in walk.pose.bones:

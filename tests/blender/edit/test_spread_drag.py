@@ -63,7 +63,7 @@ class TestWalk:
             ({"bone": "foot.L", "point": "HEAD", "translation": (0.0, 0.0, 0.05)}, ("foot.L", "toe.L")),
         ],
     )
-    def test_here_exactly_beyond_not_at_all_between_calmly(self, walk, options, moved):
+    def test_changes_fade_out_without_jerks(self, walk, options, moved):
         bone, end = options["bone"], options.get("point", "TAIL").lower()
         keys, before, was = takes.curves(walk), takes.poses(walk, FRAMES), world(walk, bone, end)
         drag(**options)
@@ -258,7 +258,7 @@ def test_another_frame_is_edited_without_a_frame_change(walk):
     assert np.abs(moved[~INSIDE]).max() == 0.0
 
 
-def test_sparse_keys_stay_as_many_but_for_here_and_the_ends():
+def test_sparse_keys_get_new_keys_only_here_and_at_the_ends():
     rig = takes.walking_human(step=8)
     go_to(HERE + 2)
     keys, was = takes.curves(rig), world(rig, "hand.R")
@@ -352,7 +352,7 @@ def test_auto_keying_off_changes_this_frame_only(walk):
     assert all(np.array_equal(now, keys[path]) for path, now in takes.curves(walk).items())
 
 
-def test_without_keys_it_is_a_drag_like_any_other():
+def test_without_keys_only_the_current_frame_is_dragged():
     rig = person()
     was = world(rig, "forearm.L")
     drag(bone="forearm.L", translation=(-0.05, 0.0, 0.1))

@@ -104,7 +104,7 @@ def test_errors_of_adding_name_the_problem_and_change_nothing(rig, options, sent
     assert scenes.digest() == before
 
 
-def test_remove_takes_the_active_effector_and_keeps_its_target(rig):
+def test_removing_an_effector_keeps_its_target(rig):
     for bone in ("head", "shin.L", "shin.R"):
         bpy.ops.fabrik.add_effector(bone=bone)
     bpy.ops.fabrik.remove_effector()
@@ -116,7 +116,7 @@ def test_remove_takes_the_active_effector_and_keeps_its_target(rig):
     assert "head target" in bpy.context.scene.objects
 
 
-def test_remove_names_a_place_that_is_not_there(rig):
+def test_removing_a_missing_effector_is_refused(rig):
     bpy.ops.fabrik.add_effector(bone="head")
     rig.fabrik.active_effector = 7
     assert "no target or pin with number 7" in refusal(bpy.ops.fabrik.remove_effector)
@@ -215,7 +215,7 @@ class TestChecks:
         effector.target, effector.target_bone = scenes.make_rig(name="Other"), "tip"
         assert complaint(rig) == "Target 'forearm.L': 'Other' has no bone 'tip': choose one that it has"
 
-    def test_a_switched_off_effector_is_not_looked_at(self, rig, effector):
+    def test_disabled_effectors_are_ignored(self, rig, effector):
         effector.enabled, effector.bone = False, "nothing"
         scenes.aim(rig, "head", effector.target)
         check_effectors(bpy.context.scene, rig)

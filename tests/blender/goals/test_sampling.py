@@ -353,7 +353,7 @@ def test_the_frame_is_put_back_when_a_target_fails():
     assert bpy.context.scene.frame_current == 17
 
 
-def test_plain_markers_are_read_though_they_are_hidden():
+def test_hidden_plain_markers_are_read():
     target = new_object()
     values = animate(target)
     target.hide_viewport = True
@@ -412,7 +412,7 @@ def test_an_armature_of_which_only_bones_move_is_not_evaluated_frame_by_frame():
     assert tuple(other.location) == (7.0, 7.0, 7.0)
 
 
-def test_esc_is_looked_at_between_a_few_frames_of_a_heavy_scene(clean_scene):
+def test_esc_stops_the_sampling_of_a_heavy_scene(clean_scene):
     """Each frame takes longer than the time between two checks, so there is a check after every four."""
     target = new_object()
     target.parent = new_object("Parent")

@@ -96,7 +96,7 @@ class TestHull:
             inward = np.array([-edge[1], edge[0]]) / np.linalg.norm(edge)
             assert ((leans - first) @ inward).min() > margin - 1e-9
 
-    def test_it_is_hardly_larger_than_it_must_be(self):
+    def test_the_outline_is_hardly_larger_than_needed(self):
         angles = np.linspace(0.0, 2.0 * pi, 500)
         circle = 0.8 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
         found = window_around(circle, 0.0)
@@ -126,7 +126,7 @@ class TestFromRotations:
         assert angle_between(turn, legal_rotations(limit, turn))[0] < 1e-6
         assert limit.twist == pytest.approx((0.0, 0.2))
 
-    def test_an_l_of_swings_has_no_more_than_its_hull(self):
+    def test_an_l_of_swings_has_an_outline_inside_its_hull(self):
         leg = np.linspace(0.0, 1.0, 20)
         turns = compose_arrays(np.append(leg, 0 * leg), np.append(0 * leg, leg), np.zeros(40))
         limit = fitted_limit(turns, shape="POLYGON")

@@ -105,7 +105,7 @@ class TestSet:
             ({"window": "0 0 1 0 0 1"}, "POLYGON"),
         ],
     )
-    def test_without_a_type_a_free_bone_gets_what_the_numbers_are_for(self, rig, given, kind):
+    def test_without_a_type_the_values_choose_it(self, rig, given, kind):
         bpy.ops.fabrik.set_limit(bones="head", **given)
         assert rig.pose.bones["head"][LIMIT] == kind
 

@@ -444,7 +444,7 @@ def test_bones_across_their_limbs_get_hinges_and_no_balls():
     assert (posed @ LEFT) @ AHEAD > 0.7
 
 
-def test_a_body_without_a_head_or_sides_is_not_guessed_at():
+def test_a_body_without_a_head_or_sides_is_not_limited():
     rows = [row for row in humans.human(fingers=False) if row.name in {"hips", "spine", "chest"}]
     found = human_limits(humans.rest_bones(rows))
     assert not found.limits
@@ -517,7 +517,7 @@ def test_the_result_names_the_bones(clean_scene):
         (scenes.PERSON, "forearm.L,nobody", "'Rig' has no bone 'nobody'"),
     ],
 )
-def test_what_it_says_where_nothing_can_be_done(clean_scene, bones, names, message):
+def test_the_message_if_nothing_can_be_limited(clean_scene, bones, names, message):
     rig = scenes.make_rig(bones)
     with pytest.raises(RuntimeError, match=message):
         bpy.ops.fabrik.limit_preset(bones=names)

@@ -108,7 +108,7 @@ class TestHuman:
     @pytest.mark.parametrize(
         ("system", "meters", "unit"), [("METRIC", 0.01, " cm"), ("IMPERIAL", 0.0254, '"'), ("NONE", 1.0, "")]
     )
-    def test_what_is_short_is_told_in_the_scenes_units_and_why(self, human, system, meters, unit):
+    def test_the_missing_distance_is_reported_in_scene_units_with_its_reason(self, human, system, meters, unit):
         human.fabrik.use_floor = True
         bpy.context.scene.unit_settings.system = system
         pin_bones(human, ("foot.R",))
@@ -191,7 +191,7 @@ class TestReach:
         assert abs(np.linalg.norm(world(rig, "forearm.L") - hand - shift) - result.error) < 1e-4
         assert (result.error < 1e-3) == (count > 1)
 
-    def test_held_by_its_head_a_bone_does_not_count(self):
+    def test_a_bone_dragged_by_its_head_is_not_moved_itself(self):
         rig = person()
         before = channels(rig)
         drag_by(rig, "forearm.L", (0.0, -0.1, 0.0), point="HEAD", reach="BONES", bones=1)

@@ -70,7 +70,7 @@ BROKEN = [True, True, True, False, True, True, True]
 
 @pytest.mark.parametrize("inherits", [None, BROKEN])
 @pytest.mark.parametrize("free_root", [True, False])
-def test_the_gradient_is_the_slope(inherits, free_root):
+def test_the_gradient_agrees_with_differences(inherits, free_root):
     bodies, posture, _, pose = make(1, inherits, free_root)
     found = posture.equations(posture.away(pose), pose, bodies.motions(pose))[1]
     assert found == pytest.approx(slopes(bodies, pose, lambda other: posture.value(posture.away(other))), abs=1e-7)
@@ -146,7 +146,7 @@ def test_rotations_near_their_goal_have_the_right_rows():
 
 
 @pytest.mark.parametrize("inherits", [None, BROKEN])
-def test_the_matrix_is_that_of_the_masses(inherits):
+def test_the_matrix_is_the_mass_matrix(inherits):
     """It is Σ m JᵀJ over the masses, and each joint's inertia on the diagonal."""
     bodies, posture, _, pose = make(4, inherits)
     found = posture.equations(posture.away(pose), pose, bodies.motions(pose))[0]

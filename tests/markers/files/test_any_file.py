@@ -202,7 +202,7 @@ class TestPerformers:
         names = [f"{name}:{label}" for name in performers(clip) for label in select_performer(clip, name).names]
         assert sorted(names) == sorted(clip.names)
 
-    def test_prefixes_with_underscores_before_the_same_labels(self) -> None:
+    def test_performers_by_prefixes_with_underscores(self) -> None:
         labels = ["LASI", "RASI", "LKNE", "RKNE", "LANK"]
         clip = clip_of(*(f"Anna_{label}" for label in labels), *(f"Bob_{label}" for label in labels), "Chair_1")
         assert performers(clip) == ("Anna", "Bob")

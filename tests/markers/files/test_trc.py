@@ -464,7 +464,7 @@ class TestRefused:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only there may names have any bytes")
-def test_a_name_that_is_no_text_is_told_as_text(tmp_path: Path) -> None:
+def test_a_name_that_is_not_a_string_is_shown_as_text(tmp_path: Path) -> None:
     path = written(tmp_path / os.fsdecode(b"gr\xfc\xdfe.trc"), PLAIN)
     assert read_markers(path).source == "gr��e.trc"
 

@@ -228,7 +228,7 @@ PAIRED = ["ASI", "KNE", "ANK", "HEE", "TOE", "SHO", "ELB", "WRA", "WRB", "FIN", 
 
 class TestPlaces:
     @pytest.mark.parametrize("scheme", humans.SCHEMES)
-    def test_the_same_on_rigs_of_every_scheme(self, scheme: str) -> None:
+    def test_rigs_of_every_naming_scheme_get_the_same_map(self, scheme: str) -> None:
         labels = SETS["PLUG_IN_GAIT"].split()
         parts, rest = rig(scheme)
         plain_parts, plain_rest = rig()

@@ -147,7 +147,7 @@ class TestKeys:
         np.testing.assert_allclose(found[1], found[0], atol=1e-12)
         np.testing.assert_allclose(found[2], found[0], atol=1e-9)
 
-    def test_the_rate_given_counts_and_a_missing_one_is_told(self, npz):
+    def test_a_given_rate_is_used_and_a_missing_one_is_reported(self, npz):
         poses, trans = motion()
         path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans)
         assert read_recorded(path).rate == 30.0
@@ -167,14 +167,14 @@ class TestKeys:
         assert lying[0, NAMES.index("head"), 2] - lying[0, 0, 2] < 0.3
         np.testing.assert_allclose(read_recorded(path, "Y").positions(), read_recorded(path).positions())
 
-    def test_who_lies_has_z_up_with_a_note(self, npz):
+    def test_a_lying_person_has_z_up_and_a_note(self, npz):
         poses, trans = motion()
         poses[:, 0] = [0.0, 0.0, np.pi / 2]
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=30))
         assert body.notes == ("the up axis is unknown; assumed Z: choose the other one if the person is not upright",)
         np.testing.assert_allclose(body.positions()[:, 0, :2], trans[:, :2])
 
-    def test_files_with_poses_are_told_from_those_with_markers(self, npz):
+    def test_files_with_poses_are_distinguished_from_those_with_markers(self, npz):
         poses, trans = motion()
         assert holds_poses(saved(npz, poses=poses, trans=trans))
         assert not holds_poses(saved(npz, marker_data=trans[:, None]))
