@@ -427,8 +427,8 @@ def pins_left_behind(armature: bpy.types.Object) -> list[FabrikEffector]:
 
 def _pose_of(pin: FabrikEffector, bone: bpy.types.PoseBone) -> tuple[float, ...]:
     """The position of a pinned point, and the rotation matrix of its bone, row by row; armature space."""
-    rows = bone.matrix.to_quaternion().to_matrix()
-    return *armature_point(bone, pin.point, pin.offset), *rows[0], *rows[1], *rows[2]
+    turned = np.array(bone.matrix.to_quaternion().to_matrix()).ravel()
+    return tuple(np.append(np.array(armature_point(bone, pin.point, pin.offset)), turned).tolist())
 
 
 def _pins_of(armature: bpy.types.Object, bone: str) -> list[int]:

@@ -670,8 +670,8 @@ def _take_along(armature: bpy.types.Object) -> list[_MovedPin]:
 
 def _put_back(moved: Sequence[_MovedPin]) -> None:
     """Restore pins."""
-    for pin, *before in moved:
-        pin.pin_location, pin.pin_rotation, pin.seen = before
+    for pin, location, rotation, seen in moved:
+        pin.pin_location, pin.pin_rotation, pin.seen = location, rotation, seen
 
 
 def begin_drag(
