@@ -133,8 +133,8 @@ class ControlWriter:
         self._update()
         off, rows = self.deviations(), self._kept.carriers
         # The bones below a bone that is off are off too. Name the first ones, and the one that is farthest away.
-        names, farthest = {each.bone for each in off}, max(off, key=lambda each: each.distance, default=None)
-        named = [each for each in off if rows[each.bone].parent not in names or each is farthest]
+        names, farthest = {each.bone for each in off}, max((each.distance for each in off), default=0.0)
+        named = [each for each in off if rows[each.bone].parent not in names or each.distance == farthest]
         return [deviation_warning(self._kept, each, self.limbs) for each in named]
 
     def _is_there(self, limb: LimbOnIk) -> bool:
