@@ -1,6 +1,6 @@
 """The public entry point: solve() checks its input, prepares the problem, and solves frames in chunks."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -150,16 +150,14 @@ class Solver:
         if is_one:
             return solution.single()
         if self.options.repair_pops:
-            list(self._repair(solution, begun, wanted))
+
+            def from_neighbor(frame: int, rotations: FloatArray, root: FloatArray) -> Solution:
+                own = slice(frame, frame + 1)
+                roots = root[None] if self.free_root else begun.roots[own]
+                return refine_frame(self.problem, Start(rotations[None], roots), wanted.part(own))
+
+            repair_pops(solution, wanted.positions, from_neighbor)
         return solution
-
-    def _repair(self, solution: Solution, start: Start, targets: Targets) -> Iterator[bool]:
-        def from_neighbor(frame: int, rotations: FloatArray, root: FloatArray) -> Solution:
-            own = start.part(slice(frame, frame + 1))
-            begun = Start(rotations[None], root[None] if self.free_root else own.roots)
-            return refine_frame(self.problem, begun, targets.part(slice(frame, frame + 1)))
-
-        return repair_pops(solution, targets.positions, from_neighbor)
 
     def _targets(
         self,

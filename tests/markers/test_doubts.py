@@ -27,12 +27,12 @@ class TestMatching:
         labels = [f"Cart{number}" for number in range(40)] + ["LASI", "RASI", "C7"]
         few, bare = matching_doubts(labels, {"LASI": "hips", "RASI": "hips", "C7": "chest"}, ROLES)
         assert few.startswith("Only 3 of 43 labeled markers are on bones: ")
-        assert bare.startswith("No marker is on the head, left arm, right arm, left leg, and 1 more: ")
+        assert bare.startswith("No marker is on the head, the left arm, the right arm, the left leg, and 1 more: ")
 
     def test_legs_alone(self) -> None:
         legs = {bone: bone for bone in BONES if bone.startswith(("hips", "thigh", "shin", "foot"))}
         (bare,) = matching_doubts(list(legs), legs, ROLES)
-        assert bare.startswith("No marker is on the head, trunk, left arm and right arm: ")
+        assert bare.startswith("No marker is on the head, the trunk, the left arm and the right arm: ")
 
     def test_limbs_without_labels_give_no_warning(self) -> None:
         on_bones = {bone: bone for bone in BONES}

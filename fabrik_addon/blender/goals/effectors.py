@@ -7,7 +7,7 @@ that does not rotate is like any other target.
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
 import numpy as np
@@ -427,8 +427,8 @@ def pins_left_behind(armature: bpy.types.Object) -> list[FabrikEffector]:
 
 def _pose_of(pin: FabrikEffector, bone: bpy.types.PoseBone) -> tuple[float, ...]:
     """The position of a pinned point, and the rotation matrix of its bone, row by row; armature space."""
-    turned = np.array(bone.matrix.to_quaternion().to_matrix()).ravel()
-    return tuple(np.append(np.array(armature_point(bone, pin.point, pin.offset)), turned).tolist())
+    rotation: Any = bone.matrix.to_quaternion().to_matrix()
+    return *armature_point(bone, pin.point, pin.offset)[:], *(number for row in rotation for number in row)
 
 
 def _pins_of(armature: bpy.types.Object, bone: str) -> list[int]:

@@ -65,6 +65,15 @@ _BOTH_WAYS: Final = radians(90.0)
 Corner: TypeAlias = tuple[float, float]
 Corners: TypeAlias = list[Corner]
 
+# Each type of limit in a message.
+_KINDS: Final = {
+    FREE: "no limit",
+    "BALL": "ball joint",
+    "HINGE": "hinge joint",
+    "FIXED": "fixed joint",
+    "POLYGON": "polygon joint",
+}
+
 # Radians. Points that are closer to each other than this are equal.
 _SAME_POINT: Final = 1e-3
 
@@ -78,8 +87,8 @@ def set_limits(bones: Bones, **values: Any) -> str:
     """
     wanted = [_changed(bone, values) for bone in bones]
     write_all(bones, wanted)
-    kinds = " and ".join(sorted({settings.type.lower() for settings in wanted}))
-    return f"{_limits(bones)}: {kinds}"
+    kinds = [words for kind, words in _KINDS.items() if any(settings.type == kind for settings in wanted)]
+    return f"{_limits(bones)}: {', '.join(kinds)}"
 
 
 def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:

@@ -8,7 +8,7 @@ from bpy.types import AddonPreferences, Context, FileHandler, Menu, UILayout, Wo
 from ...package import PACKAGE
 from ..settings.rig import rig_settings
 from ..settings.why_not import rig_at_hand, why_no_rig
-from .operators.markers import MOTION_SUFFIXES
+from .operators.motion import MOTION_SUFFIXES
 from .overlays.handlers import draw_goals_switch, draw_limits_switch
 from .translations import said
 

@@ -9,6 +9,8 @@ from support import scenes
 from fabrik_addon.blender.bake.bake import bake, bake_steps
 from fabrik_addon.blender.bake.jobs import BakeError, BakeSettings
 from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.settings.bake_options import KEY_OPTIONS, OPTIONS, RETARGET_OPTIONS
+from fabrik_addon.blender.settings.markers import CALIBRATION_OPTIONS
 from fabrik_addon.core import Status
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.core.rotations import angle_between
@@ -466,6 +468,23 @@ class TestOperator:
         scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 1, FRAMES + 5
         bpy.ops.fabrik.bake()
         assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == set(range(1, FRAMES + 6))
+
+    @pytest.mark.parametrize(
+        ("operator", "options"),
+        [("bake", OPTIONS), ("retarget", KEY_OPTIONS | RETARGET_OPTIONS), ("calibrate_markers", CALIBRATION_OPTIONS)],
+    )
+    def test_every_setting_is_a_keyword(self, operator, options):
+        assert options.keys() <= set(getattr(bpy.ops.fabrik, operator).get_rna_type().properties.keys())
+
+    def test_a_keyword_applies_to_one_call(self):
+        rig, _ = scenes.walking_rig(FRAMES, seed=24)
+        marker = rig.fabrik.capture.markers.add()
+        marker.name, marker.target, marker.bone = "top", rig.fabrik.effectors["head"].target, "head"
+        bpy.ops.fabrik.bake(frame_end=3, source="EFFECTORS")
+        assert rig.fabrik.capture.report is None
+        bpy.ops.fabrik.bake(frame_end=3)
+        assert "marker,top" in rig.fabrik.capture.report.as_string()
+        assert rig.fabrik.bake.source == "AUTO"
 
     def test_keywords_take_precedence(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)

@@ -66,6 +66,22 @@ def test_a_person_passes(tmp_path, capfd):
     assert "Warning" not in capfd.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "doubt"),
+    [
+        ("\tmm\t", "\tcm\t", "The markers of the person extend over"),
+        ("\n100.00\t", "\n50.00\t", "The file has two frame rates, 50 and 100 Hz"),
+    ],
+)
+def test_wrong_units_and_rates_are_doubted(tmp_path, capfd, old, new, doubt):
+    text = (SAMPLES / "walk.trc").read_text()
+    assert old in text
+    (tmp_path / "walk.trc").write_text(text.replace(old, new, 1))
+    more = ("--strict", "--map", SAMPLES / "walk_map.json", "--samples", 1, 20)
+    assert cli.run_command(arguments(tmp_path, tmp_path / "walk.trc", *more)) == 1
+    assert f"Warning: {doubt}" in capfd.readouterr().out
+
+
 def test_strict_over_several_takes(tmp_path, capfd):
     other = tmp_path / "other.trc"
     other.write_bytes(cart_file(tmp_path).read_bytes())

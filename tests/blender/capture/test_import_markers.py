@@ -17,7 +17,7 @@ from fabrik_addon.blender.capture.import_markers import (
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.settings.markers import MARKER_NAME, MARKER_STEP
 from fabrik_addon.blender.ui.entries import FABRIK_FH_markers
-from fabrik_addon.blender.ui.operators.markers import performers_at_hand
+from fabrik_addon.blender.ui.operators.motion import performers_at_hand
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.signals import resample
 

@@ -8,7 +8,7 @@ from support import limited, scenes
 from support.layouts import Layout
 
 from fabrik_addon.blender.goals.effectors import check_effectors, check_followed
-from fabrik_addon.blender.ui.operators.edit_motion import FABRIK_OT_add_hold
+from fabrik_addon.blender.ui.operators.motion import FABRIK_OT_add_hold
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

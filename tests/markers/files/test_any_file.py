@@ -1,15 +1,20 @@
 """File formats by content, and the performers of a recording."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support import walker
 from support.c3d_files import LABELS, C3d, standing
+from support.keypoints import array, csv_text
 
 from fabrik_addon.markers.clip import Clip, ClipError, MarkerFileError
 from fabrik_addon.markers.files.any_file import SUFFIXES, performers, read_markers, select_performer
 
+_LIMBS = ("shoulder", "elbow", "wrist", "hip", "knee", "ankle")
+COCO = ["nose", *(f"{side}_{part}" for part in ("eye", "ear", *_LIMBS) for side in ("left", "right"))]
 DATA = Path(os.environ.get("FABRIK_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
 TRC = (
@@ -71,6 +76,76 @@ class TestReadMarkers:
             # No recording is as large as a gymnasium, or as small as a doll.
             extent = np.nanmax(clip.positions, axis=(0, 1)) - np.nanmin(clip.positions, axis=(0, 1))
             assert 1.0 < extent.max() < 8.0, path.name
+
+
+def trc_of(names: Sequence[str], points: np.ndarray, units: str = "m", number: str = "{:.5f}") -> str:
+    """The text of a TRC file; points (F, M, 3) in its units."""
+    lines = ["PathFileType\t4\t(X/Y/Z)\ta.trc", "DataRate\tNumFrames\tNumMarkers\tUnits"]
+    lines += [f"100\t{len(points)}\t{len(names)}\t{units}", "Frame#\tTime\t" + "\t\t\t".join(names), ""]
+    for frame, one in enumerate(points):
+        lines.append("\t".join([str(frame + 1), f"{frame / 100}", *map(number.format, one.ravel())]))
+    return "\n".join(lines) + "\n"
+
+
+class TestNoPositions:
+    """Numbers that writers use for missing samples."""
+
+    @pytest.mark.parametrize("filler", [9999999.0, 999999.0, -9999.0, 999.999, -1.0, 0.0, 1e30])
+    @pytest.mark.parametrize("suffix", [".trc", ".c3d", ".csv", ".npy"])
+    def test_they_are_not_seen(self, tmp_path: Path, filler: float, suffix: str) -> None:
+        names = list(walker.marker_names())
+        points = 1000.0 * walker.true_positions()[:20]
+        hidden = np.zeros(points.shape[:2], dtype=bool)
+        hidden[4:9, 3], hidden[12:, 7] = True, True
+        points[hidden] = filler
+        path = tmp_path / f"a{suffix}"
+        if suffix == ".trc":
+            path.write_text(trc_of(names, points, "mm"))
+        elif suffix == ".c3d":
+            path.write_bytes(C3d(labels=names, points=points).bytes())
+        elif suffix == ".csv":
+            path.write_text(csv_text(names, points))
+        else:
+            points = np.array(1000.0 * array(COCO, 20))
+            points[hidden[:, : len(COCO)]] = filler
+            np.save(path, points)
+        clip = read_markers(path)
+        np.testing.assert_array_equal(clip.seen, ~hidden[:, : len(clip.names)])
+
+    def test_one_far_coordinate_is_enough(self, tmp_path: Path) -> None:
+        points = 1000.0 * walker.true_positions()[:20]
+        points[3, 2, 1] = 1e10
+        (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), points, "mm"))
+        assert np.argwhere(~read_markers(tmp_path / "a.trc").seen).tolist() == [[3, 2]]
+
+
+class TestSize:
+    """A person as large as a house, or as small as a mouse, is doubted: the file's units are wrong."""
+
+    @pytest.mark.parametrize("factor", [1e-3, 1e-2, 0.1, 10.0, 100.0, 1000.0])
+    @pytest.mark.parametrize("prefixes", [("",), ("Anna:", "Bob:")])
+    def test_wrong_units_are_doubted(self, tmp_path: Path, factor: float, prefixes: tuple[str, ...]) -> None:
+        points = walker.true_positions()[:10]
+        names = [f"{prefix}{name}" for prefix in prefixes for name in walker.marker_names()]
+        people = np.concatenate([points + np.array([4.0 * place, 0.0, 0.0]) for place in range(len(prefixes))], axis=1)
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of(names, factor * people, number="{:.7f}"))
+        doubts = read_markers(path).doubts
+        assert len(doubts) == len(prefixes)
+        assert all("choose other units than m if that is wrong" in doubt for doubt in doubts)
+        path.write_text(trc_of(names, people))
+        assert not read_markers(path).doubts
+
+    def test_children_and_raised_arms_are_not(self, tmp_path: Path) -> None:
+        for factor in (0.4, 1.3):
+            path = tmp_path / "a.trc"
+            path.write_text(trc_of(walker.marker_names(), factor * walker.true_positions()[:10]))
+            assert not read_markers(path).doubts
+
+    def test_other_things_have_any_size(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of([f"Crane{number}" for number in range(12)], 100.0 * standing(3, 12)))
+        assert not read_markers(path).doubts
 
 
 class TestPerformers:

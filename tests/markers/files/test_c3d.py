@@ -168,7 +168,7 @@ ODD: dict[str, tuple[C3d, str]] = {
     ),
     "rate: only the header has one": (replace(PLAIN, params={"POINT:RATE": None}), ""),
     "rate: only the parameter has one": (replace(PLAIN, header={"rate": 0.0}), ""),
-    "rate: the header says another one": (replace(PLAIN, header={"rate": 30.0}), "POINT:RATE is 100 Hz"),
+    "rate: the header says another one": (replace(PLAIN, header={"rate": 30.0}), "two frame rates, 100 and 30 Hz"),
     "start: only the header knows": (replace(PLAIN, params={"POINT:DATA_START": word(0)}), ""),
     "start: only the parameter knows": (replace(PLAIN, header={"start": 0}), ""),
     "start: the header is wrong": (replace(PLAIN, header={"start": 9}), ""),
@@ -202,9 +202,10 @@ class TestOdd:
         np.testing.assert_allclose(clip.positions, content.points / 1000.0, rtol=1e-6)
         assert clip.names == tuple(content.labels[: content.points.shape[1]])
         assert clip.rate == 100.0
-        assert said in " ".join(clip.notes)
-        assert bool(said) == bool(clip.notes)
-        assert [record.getMessage() for record in caplog.records] == [f"take.c3d: {note}" for note in clip.notes]
+        notes = (*clip.notes, *clip.doubts)
+        assert said in " ".join(notes)
+        assert bool(said) == bool(notes)
+        assert [record.getMessage() for record in caplog.records] == [f"take.c3d: {note}" for note in notes]
 
     @pytest.mark.parametrize("processor", [INTEL, DEC, MIPS])
     def test_an_unknown_kind_of_numbers(self, path: Path, processor: int) -> None:

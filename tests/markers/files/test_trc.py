@@ -109,6 +109,26 @@ class TestPlain:
         rows = [line.replace("\t", " ") if line[:1].isdigit() and "mm" not in line else line for line in lines]
         np.testing.assert_allclose(read_markers(written(path, "\n".join(rows) + "\n")).positions, PLAIN_METERS)
 
+    @pytest.mark.parametrize("kept", [slice(0, -1), slice(0, -3), slice(3, None)])
+    def test_missing_cells_between_blanks_are_refused(self, path: Path, kept: slice) -> None:
+        """The numbers that are left would move into the columns of other markers."""
+        content = with_row(1, "2", "0.01", *PLAIN.rows[1][2:][kept]).text()
+        rows = [line.replace("\t", " ") if line[:2] in ("1\t", "2\t", "3\t") else line for line in content.splitlines()]
+        with pytest.raises(MarkerFileError, match=r"line 8 has [57] of 8 numbers, and blanks separate them"):
+            read_markers(written(path, "\n".join(rows) + "\n"))
+
+    def test_frames_in_reverse_order(self, path: Path) -> None:
+        clip = read_markers(written(path, replace(PLAIN, rows=PLAIN.rows[::-1])))
+        np.testing.assert_allclose(clip.positions, PLAIN_METERS)
+        assert clip.notes == ("the frames were not in order; sorted them by their numbers",)
+        assert (clip.rate, clip.start_time, clip.doubts) == (100.0, 0.0, ())
+
+    def test_a_given_rate_is_used_without_a_doubt(self, path: Path) -> None:
+        for told in ("50", "none"):
+            rows = [(frame, "0", *cells) for frame, _, *cells in PLAIN.rows] if told == "none" else PLAIN.rows
+            clip = read_markers(written(path, replace(PLAIN, rate=told, rows=rows)), rate=120.0)
+            assert (clip.rate, clip.doubts) == (120.0, ())
+
     def test_decimal_commas_beside_semicolons(self, path: Path) -> None:
         content = PLAIN.text().replace("\t", ";").replace("0.0", "0,0")
         np.testing.assert_allclose(read_markers(written(path, content)).positions, PLAIN_METERS)
@@ -327,7 +347,7 @@ class TestLies:
         [
             ({"frame_count": "500"}, "gives 500 frames, but there are 3"),
             ({"marker_count": "41"}, "gives 41 markers, but there are 2"),
-            ({"rate": "50"}, "has 50 Hz, but the Time column 100 Hz"),
+            ({"rate": "50"}, "two frame rates, 50 and 100 Hz"),
         ],
     )
     def test_counts_are_only_logged(
@@ -337,7 +357,7 @@ class TestLies:
             clip = read_markers(written(path, replace(PLAIN, **change)))  # type: ignore[arg-type]
         np.testing.assert_allclose(clip.positions, PLAIN_METERS)
         assert said in caplog.text
-        assert said in " ".join(clip.notes)
+        assert said in " ".join((*clip.notes, *clip.doubts))
 
     def test_nothing_is_logged_for_an_honest_file(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.DEBUG):

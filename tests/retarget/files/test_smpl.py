@@ -131,6 +131,13 @@ class TestKeys:
         parts = {"root_orient": poses[:, 0], "pose_body": poses[:, 1:].reshape(FRAMES, -1), "trans": trans}
         assert len(read_recorded(saved(npz, **parts, pose_hand=np.zeros((FRAMES, 24)))).names) == 22
 
+    @pytest.mark.parametrize("flip", [(-1.0, 1.0, 1.0), (-1.0, -1.0, -1.0), (1.5, 1.5, 1.5)])
+    def test_matrices_that_mirror_or_scale_are_refused(self, npz, flip):
+        poses, trans = motion()
+        saved(npz, poses=rotation(poses) * np.array(flip), trans=trans)
+        with pytest.raises(RetargetError, match="its poses have matrices that mirror or scale instead of rotating"):
+            read_recorded(npz)
+
     def test_matrices_and_vectors_are_the_same(self, npz):
         poses, trans = motion(joints=24)
         found = [

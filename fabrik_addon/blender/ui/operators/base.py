@@ -1,12 +1,12 @@
 """Base classes of the operators: checks, work in steps with progress and Esc, and detection of changed rigs."""
 
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
-from inspect import signature
+from inspect import get_annotations, signature
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import bpy
 from bpy.props import StringProperty
@@ -20,6 +20,7 @@ Done: TypeAlias = tuple[str, Sequence[str]]
 Bones: TypeAlias = Sequence[bpy.types.PoseBone]
 
 _Runs: TypeAlias = Callable[..., set[str]]
+_Class = TypeVar("_Class", bound=type)
 
 
 def reports_errors(method: _Runs) -> _Runs:
@@ -57,6 +58,16 @@ def keyword(declared: Any) -> Any:
     """Declare a rig's setting as a hidden keyword of an operator, for scripts; it applies only to one call."""
     kept = {name: value for name, value in declared.keywords.items() if name not in {"update", "override"}}
     return declared.function(**kept | {"options": kept.get("options", set()) | {"SKIP_SAVE", "HIDDEN"}})
+
+
+def takes(options: Mapping[str, Any]) -> Callable[[_Class], _Class]:
+    """Decorate an operator that takes declared settings as keywords."""
+
+    def with_keywords(cls: _Class) -> _Class:
+        cls.__annotations__ = get_annotations(cls) | {name: keyword(declared) for name, declared in options.items()}
+        return cls
+
+    return with_keywords
 
 
 class OnRig:

@@ -21,7 +21,7 @@ from ...settings.why_not import (
     why_no_solve,
 )
 from ..operators.base import folded
-from ..operators.edit_motion import (
+from ..operators.motion import (
     has_to_be_played,
 )
 from ..translations import said

@@ -25,6 +25,9 @@ CONTEXTS: Final[tuple[str, ...]] = ("*", CONTEXT)
 MESSAGE: Final = "Message"
 # Separators between the parts of a message, the widest first.
 _JOINTS: Final = ("; ", ": ", ", ")
+# The last two parts of a list. An "and" inside a quoted name does not count; the quote of "source's" is none.
+_LAST_TWO: Final = "{} and {}"
+_LAST_AND: Final = re.compile(r"(.+) and ((?:[^']|(?<=\w)'(?=\w)|'[^']*')+)")
 # The prefix of English locales. A Blender without a window or without languages has no locale.
 _ENGLISH: Final = "en_"
 # The number of translated lines in the cache, because panels translate lines at each redraw.
@@ -58,7 +61,13 @@ def translate(message: str, look_up: Callable[[str, str], str]) -> str:
         told = look_up(pattern, MESSAGE).format(*(translate(value, look_up) for value in values))
         return message.replace(core, told)
     joint = next((joint for joint in _JOINTS if joint in core), "")
-    return joint.join(translate(part, look_up) for part in _parts(message, joint)) if joint else message
+    if joint:
+        return joint.join(translate(part, look_up) for part in _parts(message, joint))
+    ends = _LAST_AND.fullmatch(message)
+    if ends:
+        return look_up(_LAST_TWO, MESSAGE).format(*(translate(end, look_up) for end in ends.groups()))
+    named, opening, figure = message.rpartition(" (")
+    return f"{translate(named, look_up)} ({translate(figure, look_up)}" if opening else message
 
 
 def _parts(message: str, joint: str) -> Iterator[str]:
@@ -84,7 +93,7 @@ def _made_by(message: str) -> tuple[str, tuple[str, ...]] | None:
 @lru_cache(maxsize=1)
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     """The patterns of all messages, the longest first; read at the first message."""
-    known = {text for entries in _languages().values() for context, text in entries if context == MESSAGE}
+    known = {text for entries in _languages().values() for context, text in entries if context == MESSAGE} - {_LAST_TWO}
     return [
         (text, re.compile("(.*?)".join(map(re.escape, text.split("{}"))), re.DOTALL))
         for text in sorted(known, key=lambda text: (-len(text.replace("{}", "")), text))
