@@ -575,10 +575,13 @@ class DragSolver:
         """
         shares = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         shares = np.minimum(1.0, shares / (_FULL_SHIFT * self.size))
-        self.bounds.shift(float(shares.max(initial=0.0)))
         eased = np.array([shares[ends].max() for _, _, ends in self._eased_hinges])
-        if np.array_equal(eased, self._eased_shares):
-            return
+        if not np.array_equal(eased, self._eased_shares):
+            self._ease(eased)
+        self.posture.shift = self.bounds.shift(float(shares.max(initial=0.0)))
+
+    def _ease(self, eased: FloatArray) -> None:
+        """Prefer a pose whose hinges are bent by shares (K,) of what is missing."""
         self._eased_shares = eased
         rotations, coupled = self.preferred[0].copy(), {each.hinge: each for each in self._coupled}
         for share, (each, missing_bend, _) in zip(eased, self._eased_hinges, strict=True):
