@@ -303,7 +303,8 @@ class DragSolver:
         while (free := self._free[carriers]).any():
             carriers[free] = bodies.parents[carriers[free]]
         kept = [float(shares[bodies.bones[limb[-1]]]) for limb in limbs]
-        return HangingTerm(bodies, limbs, carriers.tolist(), kept, start) if limbs else None
+        on_limbs = carriers[shares[bodies.bones[carriers]] > 0.0].tolist()
+        return HangingTerm(bodies, limbs, carriers.tolist(), kept, start, on_limbs) if limbs else None
 
     @property
     def size(self) -> float:
