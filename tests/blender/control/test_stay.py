@@ -185,7 +185,7 @@ def test_pole_and_ik_control_bring_the_elbow_where_it_was_solved(pole, shift):
             bone.matrix_basis.identity()
         bpy.context.view_layer.update()
         drag = drag_in_steps(rig, "hand_ik.L", shift)
-        part = drag._parts[0]
+        part = drag._parts[0]  # noqa: SLF001  nothing else says what was solved
         solved = forward_kinematics(part.tree.skeleton, part.session.rotations, part.session.location)
         wanted = np.array([solved[part.tree.skeleton.index(name), :3, 3] for name in names])
         here = np.array([rig.pose.bones[name].matrix for name in names])[:, :3, 3]
