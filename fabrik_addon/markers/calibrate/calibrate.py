@@ -91,7 +91,9 @@ class Calibration:
 
     def targets(self, clip: Clip) -> FloatArray:
         """(F, M, 3) marker positions of a clip at the rig's size, armature space."""
-        return positions_of(clip, self.markers) * self.scale
+        targets = positions_of(clip, self.markers)
+        targets *= self.scale
+        return targets
 
     def solver(self, limits: Mapping[str, Limit] | None = None, options: Options | None = None) -> Solver:
         """A solver for `targets`, with a free root."""
@@ -185,7 +187,7 @@ refined = at_once(refined_steps)
 
 def positions_of(clip: Clip, mapping: Sequence[MappedMarker]) -> FloatArray:
     """(F, M, 3) positions of the mapped markers of a clip, in the mapping's order."""
-    return np.array(clip.positions[:, [clip.names.index(entry.marker) for entry in mapping]])
+    return np.asarray(clip.positions[:, [clip.names.index(entry.marker) for entry in mapping]])
 
 
 def evenly_spread(count: int, max_count: int) -> IntArray:
@@ -237,8 +239,9 @@ def _reference(positions: FloatArray, frames: tuple[int, int] | None, statures: 
             )
         return _spread(positions[first : last + 1], _REFERENCE_FRAMES)
     count = (~np.isnan(positions).any(axis=2)).sum(axis=1)
-    steps = np.linalg.norm(np.diff(positions, axis=0, prepend=positions[:1]), axis=2)
-    steps[0] = steps[1] if len(steps) > 1 else 0.0
+    steps = np.zeros(positions.shape[:2])
+    steps[1:] = lengths(np.diff(positions, axis=0))
+    steps[:1] = steps[1:2] if len(steps) > 1 else 0.0
     speeds = np.nansum(steps, axis=1) / np.maximum((~np.isnan(steps)).sum(axis=1), 1)
     good = np.flatnonzero(count >= max(_NEARLY_ALL * count.max(initial=0), 1))
     if np.isfinite(statures[good]).any():

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ...core.arrays import TINY, IntArray
+from ...core.arrays import TINY, IntArray, lengths
 from ...core.rotations import angle_between
 from ..clip import BoolArray, FloatArray, true_spans
 from ..gaps import CARRIED, fill_points, fill_rotations
@@ -119,11 +119,11 @@ def implausible_samples(targets: FloatArray, rate: float, size: float) -> BoolAr
     away = np.zeros(targets.shape[:2], dtype=bool)
     least = size * max(_FLUNG_SHARE, _FASTEST / rate**2)
     jumps = np.zeros_like(away)
-    jumps[1:] = np.linalg.norm(np.diff(targets, axis=0), axis=2) > 0.5 * least
+    jumps[1:] = lengths(np.diff(targets, axis=0)) > 0.5 * least
     frames, places = np.nonzero(near_flagged(jumps, _REACH) & ~np.isnan(targets).any(axis=2))
     window = np.clip(frames[:, None] + np.arange(-_REACH, _REACH + 1), 0, len(targets) - 1)
     usual = np.nanmedian(targets[window, places[:, None]], axis=1)
-    away[frames, places] = np.linalg.norm(targets[frames, places] - usual, axis=1) > least
+    away[frames, places] = lengths(targets[frames, places] - usual) > least
     return away
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...core import Skeleton, Solution, Solver, Status, forward_kinematics
-from ...core.arrays import TINY, IntArray
+from ...core.arrays import TINY, IntArray, lengths
 from ...core.model.bodies import effector_offset
 from ...core.model.targets import PosePrior
 from ..calibrate.offsets import points_on
@@ -116,7 +116,7 @@ class Recording:
             rotations, roots = self.solution.rotations[part], self.solution.root_location[part]
             matrices = forward_kinematics(self.solver.skeleton, rotations, roots)
             points = points_on(matrices, self.bones, self.offsets)
-            distances[places] = np.linalg.norm(points - self.targets[part], axis=2)
+            distances[places] = lengths(points - self.targets[part])
         return distances
 
     def measure(self) -> None:
