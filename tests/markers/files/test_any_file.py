@@ -192,7 +192,7 @@ class TestPerformers:
         clip = clip_of("Bob:LASI", "Anna:LASI", "Bob:RASI", "*12", "Prop")
         assert performers(clip) == ("Bob", "Anna")
 
-    def test_none(self) -> None:
+    def test_recordings_without_performers(self) -> None:
         assert performers(clip_of("LASI", "RASI", "L_KNEE", ":X", "Y:")) == ()
 
     @pytest.mark.parametrize("prop", [["Box:corner"], ["Box:back"], [f"Chair:{n}" for n in range(6)]])
@@ -227,7 +227,7 @@ class TestPerformers:
         both = [f"{name}:{label}" for name in ("Bob", "Anna") for label in strange]
         assert performers(clip_of(*both, "Box:corner")) == ("Bob", "Anna")
 
-    def test_the_markers_of_one(self) -> None:
+    def test_the_markers_of_one_performer_are_selected(self) -> None:
         clip = clip_of("Bob:LASI", "Anna:LASI", "*12", "Bob:RASI")
         bob = select_performer(clip, "Bob")
         assert bob.names == ("LASI", "RASI")
@@ -235,13 +235,13 @@ class TestPerformers:
         assert (bob.rate, bob.up_axis) == (clip.rate, clip.up_axis)
         assert performers(bob) == ()
 
-    def test_together_they_are_all_prefixed_markers(self) -> None:
+    def test_performers_together_have_all_prefixed_markers(self) -> None:
         clip = clip_of("a:b:X", "a:Y", "a:b:Z", "c:X")
         assert performers(clip) == ("a:b", "a", "c")
         names = [f"{name}:{label}" for name in performers(clip) for label in select_performer(clip, name).names]
         assert sorted(names) == sorted(clip.names)
 
-    def test_prefixes_with_underscores_before_the_same_labels(self) -> None:
+    def test_performers_by_prefixes_with_underscores(self) -> None:
         labels = ["LASI", "RASI", "LKNE", "RKNE", "LANK"]
         clip = clip_of(*(f"Anna_{label}" for label in labels), *(f"Bob_{label}" for label in labels), "Chair_1")
         assert performers(clip) == ("Anna", "Bob")
