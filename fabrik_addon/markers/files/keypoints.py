@@ -25,7 +25,6 @@ from .layouts import hand_names, names_of
 from .reading import (
     Chosen,
     CsvRows,
-    guessed_up,
     in_place,
     number_in,
     rate_of_times,
@@ -67,8 +66,8 @@ _NO_COLUMNS: Final = "it has no point columns: add a header such as nose_x, nose
 def parse_csv(content: bytes, chosen: Chosen) -> Clip:
     """The keypoints in a CSV file's bytes, as a clip in meters.
 
-    Raises MarkerFileError if there are no point columns, if points
-    have neither names nor a known layout, and if units are neither given nor clear.
+    Raises MarkerFileError if there are no point columns, if points have neither names nor a known layout, and if units
+    are neither given nor clear.
     """
     rows = CsvRows(content)
     header = rows.next() or []
@@ -229,8 +228,8 @@ def _plain(name: str) -> str:
     return _BODY.sub("", name, count=1)
 
 
-def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tuple[FloatArray, UpAxis]:
-    """Points (F, N, 3) and their up axis, Y or Z: the one from feet to head, rotated by 180° if it points down."""
+def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tuple[FloatArray, UpAxis | None]:
+    """Points (F, N, 3), rotated by 180° if they are upside down, and the axis from feet to head; None if unclear."""
     landmarks = {label: landmark for label, (_side, landmark) in landmarks_of(names).items()}
 
     def middles(wanted: frozenset[str]) -> FloatArray:
@@ -256,9 +255,7 @@ def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tupl
                 raise MarkerFileError("its points are image coordinates (0 to 1): use the world landmarks instead")
             notes.append(f"rotated upright: {name} pointed down")
             return points * np.array([1.0, -1.0, -1.0]), name
-    up, up_notes = guessed_up(points, "Y")
-    notes.extend(up_notes)
-    return points, up
+    return points, None
 
 
 def _with_hands_on_wrists(points: FloatArray, names: list[str], notes: list[str]) -> tuple[FloatArray, list[str]]:

@@ -233,6 +233,7 @@ def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
     for (_side, name), place in landmarks.items():
         landmark = LANDMARKS[name]
         part = {"toe": "foot", "spine": "chest"}.get(landmark.part, landmark.part)
+        part = "foot" if landmark.joint == "ankle" else part
         front = landmark.front + _LONG.get(landmark.joint, 0.0)
         parts.setdefault(part, {}).setdefault(front, []).append(place)
     wide = [

@@ -185,7 +185,7 @@ def _poses(found: Mapping[str, npt.NDArray[Any]]) -> FloatArray:
 
 def _is_rotations(array: npt.NDArray[Any]) -> bool:
     """Whether an array has three numbers, or a matrix, for each joint of the hands, instead of principal components."""
-    return array.shape[-2:] == (3, 3) or array.reshape(len(array), -1).shape[1] % (3 * _HAND_JOINTS) == 0
+    return array.shape[-2:] == (3, 3) or int(np.prod(array.shape[1:])) % (3 * _HAND_JOINTS) == 0
 
 
 def _quaternions(name: str, array: npt.NDArray[Any]) -> FloatArray:

@@ -220,6 +220,19 @@ class TestPickles:
             read_markers(path)
 
 
+class TestMirrored:
+    @pytest.mark.parametrize(
+        "order", [MEDIAPIPE, COCO, HALPE, BODY_25, H36M, SMPL, SMPL_45], ids=lambda order: str(len(order))
+    )
+    def test_mirrored_axes_are_doubted(self, tmp_path, order):
+        """As after swapping two axes of a file."""
+        text = csv_text([f"body_{name}" for name in order], array(order))
+        assert not read_markers(written(tmp_path / "a.csv", text)).doubts
+        text = csv_text([f"body_{name}" for name in order], array(order)[..., [0, 2, 1]])
+        (doubt,) = read_markers(written(tmp_path / "a.csv", text)).doubts
+        assert doubt.startswith("The front of the person is at the back: ")
+
+
 class TestTables:
     @pytest.mark.parametrize("ends", [("_x", "_y", "_z"), (".x", ".y", ".z"), ("X", "Y", "Z"), ("_X", "_Y", "_Z")])
     @pytest.mark.parametrize("separator", [",", ";", "\t"])

@@ -131,6 +131,12 @@ class TestKeys:
         parts = {"root_orient": poses[:, 0], "pose_body": poses[:, 1:].reshape(FRAMES, -1), "trans": trans}
         assert len(read_recorded(saved(npz, **parts, pose_hand=np.zeros((FRAMES, 24)))).names) == 22
 
+    def test_parts_without_frames_are_refused(self, npz):
+        poses = np.zeros((0, 90))
+        saved(npz, root_orient=poses[:, :3], pose_body=poses[:, :63], pose_hand=poses, trans=poses[:, :3])
+        with pytest.raises(RetargetError, match="it has 0 poses of 52 joints"):
+            read_recorded(npz)
+
     @pytest.mark.parametrize("flip", [(-1.0, 1.0, 1.0), (-1.0, -1.0, -1.0), (1.5, 1.5, 1.5)])
     def test_matrices_that_mirror_or_scale_are_refused(self, npz, flip):
         poses, trans = motion()
