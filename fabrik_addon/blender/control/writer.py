@@ -131,7 +131,11 @@ class ControlWriter:
                 self._place_limbs(off, exactly=True)
                 self._apply(self._look(), self._wanted)
         self._update()
-        return [deviation_warning(self._kept, each, self.limbs) for each in self.deviations()]
+        missed, rows = self.deviations(), self._kept.carriers
+        # The bones below a bone that is off are off too. Name the first ones, and the one that is farthest away.
+        names, farthest = {each.bone for each in missed}, max((each.distance for each in missed), default=0.0)
+        named = [each for each in missed if rows[each.bone].parent not in names or each.distance == farthest]
+        return [deviation_warning(self._kept, each, self.limbs) for each in named]
 
     def _is_there(self, limb: LimbOnIk) -> bool:
         """Whether a limb on IK is as near to its wanted pose as the closed form can bring it."""

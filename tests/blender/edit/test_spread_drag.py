@@ -108,6 +108,15 @@ class TestWalk:
         assert any("hand.R" in path for path in changed)
         assert not [path for path in changed if any(name in path for name in ("head", "neck", "arm.L", "toe"))]
 
+    @pytest.mark.parametrize(("hand", "shift"), [("hand.R", (0.0, 0.0, 0.4)), ("hand.L", (0.0, 0.0, 0.2))])
+    def test_a_raised_hand_leaves_the_head_in_place(self, walk, hand, shift):
+        """On all frames; the head moved by 7 and 9 cm."""
+        place = walk.pose.bones.find("head")
+        before, was = takes.poses(walk, FRAMES)[:, place], world(walk, hand)
+        drag(bone=hand, translation=shift)
+        assert np.linalg.norm(world(walk, hand) - was - shift) < 1e-4
+        assert np.linalg.norm(takes.poses(walk, FRAMES)[:, place, :3, 3] - before[:, :3, 3], axis=1).max() < 0.01
+
     def test_pins_keep_their_paths(self, walk):
         pin_bones(walk, ["hand.L"])
         place = walk.pose.bones.find("hand.L")

@@ -12,6 +12,7 @@ from fabrik_addon.core.rotations import (
     matrix_from_quaternion,
     quaternion_from_matrix,
     quaternion_from_rotation_vector,
+    rotation_vector_from_matrix,
 )
 
 STEP = 1e-5
@@ -158,22 +159,25 @@ def test_the_matrix_is_the_mass_matrix(inherits):
 
 
 def test_curvature_is_the_slope_of_the_work_of_forces():
-    """It is f · ∂²p / ∂i ∂j of points on the bodies, seen as the second differences of f · p."""
+    """It is f · ∂²p / ∂i ∂j of points on the bodies, and t · ∂²r / ∂i ∂j of their rotation vectors, as differences."""
     bodies, _, _, pose = make(5)
     random = np.random.default_rng(6)
     forces = random.normal(size=(3, 3))
     on, offsets = np.array([1, 3, 5]), random.normal(size=(3, 3))
+    torques = random.normal(size=(3, 3))
 
     def points(pose):
         return pose.heads[on] + (pose.orientations[on] @ offsets[..., None])[..., 0]
 
     def work(step):
-        return float((forces * points(moved(bodies, pose, step))).sum())
+        other = moved(bodies, pose, step)
+        turned = rotation_vector_from_matrix(other.orientations[on] @ np.swapaxes(pose.orientations[on], -1, -2))
+        return float((forces * points(other)).sum() + (torques * turned).sum())
 
     size, count = 1e-3, bodies.columns
     expected = np.empty((count, count))
     for i, j in np.ndindex(count, count):
         one, two = size * np.eye(count)[i], size * np.eye(count)[j]
         expected[i, j] = (work(one + two) - work(one - two) - work(two - one) + work(-one - two)) / (4.0 * size**2)
-    found = bodies.stiffness(pose, bodies.motions(pose), points(pose), on, forces)
+    found = bodies.stiffness(pose, bodies.motions(pose), points(pose), on, forces, (on, torques))
     assert found == pytest.approx(expected, abs=1e-4)

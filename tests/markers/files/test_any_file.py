@@ -10,7 +10,7 @@ from support import walker
 from support.c3d_files import LABELS, C3d, standing
 from support.keypoints import array, csv_text
 
-from fabrik_addon.markers.clip import Clip, ClipError, MarkerFileError
+from fabrik_addon.markers.clip import Clip, ClipError, MarkerFileError, to_z_up
 from fabrik_addon.markers.files.any_file import SUFFIXES, performers, read_markers, select_performer
 
 _LIMBS = ("shoulder", "elbow", "wrist", "hip", "knee", "ankle")
@@ -146,6 +146,45 @@ class TestSize:
         path = tmp_path / "a.trc"
         path.write_text(trc_of([f"Crane{number}" for number in range(12)], 100.0 * standing(3, 12)))
         assert not read_markers(path).doubts
+
+
+class TestFrozen:
+    """A marker that keeps its last position while the person moves is doubted."""
+
+    def test_only_while_the_others_move(self, tmp_path: Path) -> None:
+        names, points = walker.marker_names(), walker.true_positions()[:200].copy()
+        points[:, 5] = points[0, 5]
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of(names, points))
+        (doubt,) = read_markers(path).doubts
+        assert doubt.startswith(f"These markers never move, but the others do: {names[5]};")
+        for whole in (walker.true_positions()[:30], np.repeat(points[:1], 150, axis=0)):
+            path.write_text(trc_of(names, whole))
+            assert not read_markers(path).doubts
+
+
+class TestMirrored:
+    """Labels of the wrong side, and mirrored positions, are doubted; the motion alone may look like a person's."""
+
+    @pytest.mark.parametrize("name", ["gait2354_subject01_walk1.trc", "Pose2Sim_markers.trc", "MACsample.c3d", ""])
+    def test_swapped_sides_and_mirrored_axes(self, tmp_path: Path, name: str) -> None:
+        if name and not (DATA / name).exists():
+            pytest.skip(f"there are no files in {DATA}")
+        names, points = walker.marker_names(), walker.true_positions()[:50]
+        if name:
+            names, points = list(to_z_up(clip := read_markers(DATA / name)).names), to_z_up(clip).positions[:50]
+        other = {"L": "R", "R": "L", "l": "r", "r": "l"}
+        swapped = [f"{other.get(label[0], label[0])}{label[1:]}" for label in names]
+        path = tmp_path / "a.trc"
+        for labels, places, doubted in (
+            (names, points, False),
+            (names, points * [-1.0, -1.0, 1.0], False),
+            (swapped, points, True),
+            (names, points * [-1.0, 1.0, 1.0], True),
+        ):
+            path.write_text(trc_of(labels, places))
+            doubts = read_markers(path, up_axis="Z").doubts
+            assert ["left and right are not swapped" in doubt for doubt in doubts] == [True] * doubted
 
 
 class TestPerformers:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from support.c3d_files import standing
 
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.markers.clip import MarkerFileError, to_z_up
@@ -168,6 +169,15 @@ class TestPlain:
         clip = read_markers(written(path, "\n".join(lines)))
         assert (clip.rate, clip.units, clip.notes) == (100.0, "mm", ())
         np.testing.assert_allclose(clip.positions, PLAIN_METERS)
+
+    def test_unlabeled_markers_do_not_show_the_up_axis(self, path: Path) -> None:
+        """Reflections far below the floor would make the person look as if it lay."""
+        points = np.tile(standing(3, 6), (1, 2, 1))[..., [0, 2, 1]]
+        points[:, 6:] = [0.0, -900.0, 0.0] + np.linspace(0.0, 3000.0, 6)[:, None] * [0.0, 0.0, 1.0]
+        rows = [(str(frame), str(frame / 100), *map(str, one.ravel())) for frame, one in enumerate(points)]
+        for names, up in ((("*1", "*2", "U_3", "*4", "*5", "*6"), "Y"), (tuple("GHIJKL"), "Z")):
+            clip = read_markers(written(path, replace(PLAIN, names=(*"ABCDEF", *names), rows=rows)))
+            assert clip.up_axis == up
 
     def test_someone_who_lies_still_does_not_show_the_up_axis(self, path: Path) -> None:
         """A note says which axis was used; with a given axis there is no note."""
