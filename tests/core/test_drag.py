@@ -140,7 +140,7 @@ def test_eased_no_bone_runs_ahead_of_its_target_and_the_end_is_the_same():
     assert found[True][-1].errors == pytest.approx(found[False][-1].errors, abs=1e-3)
 
 
-def test_it_settles_in_the_nearest_pose():
+def test_a_drag_settles_in_the_nearest_pose():
     """The hand of a stretched body is on the line to a far target; no small rotation of a joint brings it nearer."""
     solver, rest, points = person()
     far = np.concatenate([straight(np.array((1.5, -1.0, 0.3))), np.tile([[1.5, -1.0, 0.3]], (8, 1))])

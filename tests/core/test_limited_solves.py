@@ -28,7 +28,7 @@ def assert_kept(skeleton, limits, effectors, targets, solution):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_what_is_within_the_limits_is_reached_from_a_cold_start(name):
+def test_targets_within_the_limits_are_reached_from_a_cold_start(name):
     """`make bench` measures this on thousands of targets, and compares with the paper's plain method."""
     family = FAMILIES[name]
     frames = 150 if len(family.ends) > 1 else 300

@@ -42,7 +42,7 @@ def test_both_sides_are_mirrored():
             assert as_wide == pytest.approx(radius)
 
 
-def test_it_does_not_depend_on_the_unit():
+def test_capsules_do_not_depend_on_the_unit():
     rows = human(arms=45.0)
     small = self_collision(rest_bones(rows), {})
     bones = rest_bones(rows)

@@ -132,7 +132,7 @@ class TestUpAxis:
 
 
 class TestToZUp:
-    def test_axes(self) -> None:
+    def test_y_up_becomes_z_up(self) -> None:
         clip = to_z_up(clip_of(np.array([[[1.0, 2.0, 3.0]]]), up_axis="Y"))
         assert clip.up_axis == "Z"
         np.testing.assert_array_equal(clip.positions, [[[1.0, -3.0, 2.0]]])

@@ -286,7 +286,7 @@ def test_free_hinges_are_no_worse_than_with_separate_frames(seed):
     assert np.degrees(beyond.max()) < 20.0
 
 
-def test_it_is_solved_in_steps():
+def test_a_take_is_solved_in_steps():
     shares = list(solve_take_steps(make_solver(), walker.true_positions()[:30], TakeSettings(walker.RATE)))
     assert shares == sorted(shares)
     assert all(0.0 < share <= 1.0 for share in shares)

@@ -511,7 +511,7 @@ def run_module(addon_folder):
 class TestModule:
     """`python -m fabrik_addon` in its own process."""
 
-    def test_it_ends_where_python_evaluates_a_driver(self, files, run_module):
+    def test_the_process_ends_although_a_driver_is_evaluated_in_python(self, files, run_module):
         """Blender 4.5 waits for one of its own threads when Python ends."""
         edit_rig(files, lambda rig: setattr(rig.driver_add("pass_index").driver, "expression", "max([1,frame])"))
         done = run_module("bake", *files.arguments())

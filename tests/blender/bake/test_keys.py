@@ -174,7 +174,7 @@ def select(rig, *names):
 class TestWhichBones:
     """Only the requested bones are keyed, and no locked channels."""
 
-    def test_selected(self):
+    def test_only_selected_bones_get_keys(self):
         rig = traveller()
         select(rig, "head", "forearm.L", "shin.R")
         run(rig, bones="SELECTED")
@@ -189,7 +189,7 @@ class TestWhichBones:
             run(rig, bones="SELECTED")
         assert scenes.digest() == before
 
-    def test_mapped(self):
+    def test_only_bones_with_a_marker_or_target_get_keys(self):
         rig = traveller()
         run(rig, bones="MAPPED")
         assert paths(rig) == {

@@ -99,7 +99,7 @@ class TestPresetsOnly:
         assert matched.preset == "HELEN_HAYES"
         assert len(matched.markers) >= 0.9 * len(walking.clip.names)
 
-    def test_it_fits_about_as_well_as_a_model_made_for_the_person(self, walking):
+    def test_the_fit_is_about_as_good_as_with_a_model_of_the_person(self, walking):
         """OpenSim's scaled model of this person has 11.53 mm, weighted; this rig is another person's."""
         total = walking.bake.report.total()
         assert total.weighted_rms <= 1.2 * 11.53e-3

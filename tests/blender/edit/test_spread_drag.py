@@ -287,7 +287,7 @@ def test_sparse_keys_get_new_keys_only_here_and_at_the_ends():
 
 
 @pytest.mark.parametrize("kind", ["AUTO", "AUTO_CLAMPED", "FREE", "ALIGNED", "VECTOR"])
-def test_what_is_outside_keeps_its_shape_with_bezier_keys(kind):
+def test_curves_outside_the_span_keep_their_bezier_shape(kind):
     rig = takes.walking_human(step=8)
     for curve in keyframes.curves(rig):
         for key in curve.keyframe_points:

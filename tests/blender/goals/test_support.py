@@ -128,7 +128,7 @@ class TestFloor:
         assert in_world(human, on_it[None])[0, 2] == pytest.approx(0.25, abs=1e-5)
         assert np.linalg.norm(floor.normal) == pytest.approx(1.0)
 
-    def test_its_points_are_the_soles_hands_and_knees(self, human):
+    def test_the_points_for_the_floor_are_soles_hands_and_knees(self, human):
         human.fabrik.use_floor = True
         points = floor_of(human).points
         assert {name for name, _ in points} >= {"foot.L", "foot.R", "hand.L", "hand.R", "shin.L", "shin.R"}

@@ -179,7 +179,7 @@ FRAMES = range(1, 35)
 class TestCheckAction:
     """The check lists the bones and frames that break limits, and changes nothing."""
 
-    def test_it_agrees_with_playback(self, moving_rig):
+    def test_the_check_agrees_with_playback(self, moving_rig):
         shown = breaks(moving_rig, FRAMES)
         found = {breach.bone: breach for breach in check_action(bpy.context, moving_rig, moving_rig.pose.bones)}
         for name, outside in shown.items():

@@ -159,7 +159,7 @@ class TestConstraints:
     @pytest.mark.parametrize(
         "ranges", [{"x": (-30, 50), "y": (-20, 25), "z": (-10, 30)}, {"x": (20, 60), "z": (-10, 30)}]
     )
-    def test_what_the_constraint_lets_through_is_nearly_legal(self, bone, ranges):
+    def test_rotations_that_the_constraint_allows_are_nearly_inside(self, bone, ranges):
         constrain(bone, **ranges)
         bpy.ops.fabrik.limits_from_ik(bones=bone.name)
         limit = read_limit(bone)
@@ -327,7 +327,7 @@ class TestAction:
         assert isinstance(found["upper_arm.L"], Ball)
         assert_holds(found["upper_arm.L"], poses["upper_arm.L"])
 
-    def test_what_happens_between_keys_counts(self, rig):
+    def test_rotations_between_keys_are_included(self, rig):
         bone = rig.pose.bones["forearm.L"]
         bone.rotation_mode = "XYZ"
         self.key(bone, quaternions(((1, 0, 0), 0.0), ((1, 0, 0), 1.0), ((1, 0, 0), 1.0), ((1, 0, 0), 0.0)), step=10)

@@ -100,7 +100,7 @@ def test_beyond_reach_left_and_right_are_mirrored(human):
     assert max(apart) < 1e-4
 
 
-def test_it_is_met_again_soon_after_it_has_come_back_into_reach(human):
+def test_a_target_back_in_reach_is_met_soon(human):
     """Out of reach for the last quarter of the path; then back in small steps until it is well within reach."""
     shares = np.concatenate([np.linspace(0.0, 1.0, 31)[1:], np.arange(0.995, 0.6975, -0.005)])
     _, errors = drag(human, "hand.L", shares[:, None] * np.array((0.72, -0.72, 0.32)))

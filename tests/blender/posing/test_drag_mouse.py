@@ -210,7 +210,7 @@ def test_lines_along_what_is_locked():
     assert np.allclose(np.diff(locked_lines(now)[0][1], axis=0)[0] @ np.array((1.0, 0.0, 1.0)), 0.0)
 
 
-def test_what_is_shown():
+def test_the_header_shows_the_movement():
     now = entered()
     now.ray = moved(0.5, 0.0, -0.00001)
     assert str(now) == "Move X 0.5000  Y 0.0000  Z 0.0000  (0.5000 m)"

@@ -92,7 +92,7 @@ def test_a_target_that_returns_brings_the_pose_back(rig):
     assert turns(rig) == pytest.approx(first, abs=1e-5)
 
 
-def test_it_comes_to_rest(rig):
+def test_live_posing_comes_to_rest(rig):
     """Once the pose is found, nothing is written; otherwise Blender would redraw forever."""
     switch(rig)
     move(rig, 0.5, -0.2, 1.3)
@@ -156,7 +156,7 @@ class TestInfluence:
         assert np.abs(turns(rig) - before).max() > 0.01
         assert np.abs(turns(rig) - full).max() > 0.01
 
-    def test_it_never_blends_with_its_own_result(self, rig):
+    def test_live_never_blends_with_its_own_result(self, rig):
         switch(rig)
         rig.fabrik.influence = 0.3
         update()

@@ -82,7 +82,7 @@ def test_a_target_that_hangs_on_a_leader_s_bone(pair):
         assert np.linalg.norm(hand(follower) - np.array(carried.matrix_world.translation)) < NEAR, frame
 
 
-def test_two_that_follow_each_other_come_to_an_end(pair):
+def test_two_rigs_that_follow_each_other_come_to_rest(pair):
     leader, follower = pair
     leader.fabrik.effectors[0].target = follower
     leader.fabrik.effectors[0].target_bone = HAND
@@ -121,7 +121,7 @@ def test_a_copy_of_a_live_rig_is_live_too_and_one_that_is_deleted_is_forgotten(p
     assert np.linalg.norm(hand(copy) - np.array((0.2, -0.5, 1.5))) < NEAR
 
 
-def test_what_concerns_no_rig_takes_as_long_with_many_objects(pair):
+def test_changes_of_other_objects_cost_the_same_with_many_objects(pair):
     """Scenes may have 10,000 objects: only changed ones are checked."""
     other = scenes.empty_at((0, 0, 0), "Other")
     few = steps_of_an_update(other)

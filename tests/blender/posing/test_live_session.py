@@ -184,7 +184,7 @@ def carry(rig, bone):
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_what_takes_more_than_a_property_is_seen(rig, change):
+def test_changes_beyond_properties_are_noticed(rig, change):
     kept = Begun(rig)
     change(rig)
     bpy.context.view_layer.update()

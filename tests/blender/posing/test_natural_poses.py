@@ -243,7 +243,7 @@ def test_a_body_lowered_on_straight_legs_does_not_tilt_back(clean_scene, bone, s
 
 
 @pytest.mark.parametrize(("kind", "bone", "down"), [("human", "head", 0.5), ("mixamo", "mixamorig:Spine1", 0.3)])
-def test_who_goes_down_does_not_lean_back_on_the_way(human, kind, bone, down):
+def test_a_body_that_is_lowered_does_not_lean_back(human, kind, bone, down):
     """The sample person's pelvis leaned back by 10 degrees, that of a character in a T pose by 23."""
     rig, hips, feet = (human, "hips", FEET) if kind == "human" else (open_mixamo(), "mixamorig:Hips", MIXAMO_FEET)
     bpy.ops.fabrik.pin(bones=",".join(feet))

@@ -124,7 +124,7 @@ def test_solving_again_does_not_move_a_solved_pose():
     assert np.allclose(np.array([bone.matrix for bone in rig.pose.bones]), before, atol=1e-3)
 
 
-def test_targets_moved_by_hand_over_their_keys_count_where_they_are():
+def test_targets_moved_by_hand_over_their_keys_are_used():
     rig = reaching_rig(9)
     ball = rig.fabrik.effectors[0].target
     ball.keyframe_insert("location", frame=1)

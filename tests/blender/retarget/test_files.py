@@ -109,7 +109,7 @@ def test_files_of_several_kinds_are_brought_over_in_one_go(exported, tmp_path, c
         }
 
 
-def test_what_cannot_be_brought_over_changes_neither_scene_nor_rate(exported):
+def test_a_refused_file_changes_neither_scene_nor_rate(exported):
     """A person's motion, at another rate than the scene's, is retargeted to a snake."""
     path, _ = exported("bvh")
     bpy.context.scene.render.fps = 60

@@ -139,7 +139,7 @@ def test_a_body_without_names_is_known_by_its_tree(moving):
     assert rig.animation_data.action is not None
 
 
-def test_what_has_nothing_in_common_is_said_and_nothing_changes(moving):
+def test_a_source_without_matching_bones_is_refused(moving):
     _, rig = moving
     snake = make_rig(SNAKE, "Snake")
     for frame in FRAMES:

@@ -51,7 +51,7 @@ def scales(rig):
 
 
 class TestKeeping:
-    def test_the_operator_keeps_it_and_the_children_keep_their_size(self, rig):
+    def test_the_operator_stores_the_stretch_and_children_keep_their_size(self, rig):
         stretch()
         for bone in ("upper_arm.L", "forearm.L"):
             assert read_extra_field(rig.pose.bones[bone], "slide") == (1.0, 1.5)

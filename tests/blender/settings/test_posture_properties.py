@@ -96,7 +96,7 @@ class TestValues:
             write_stiffness(bone, value)
         assert read_stiffness(bone) == 0.5
 
-    def test_they_are_real_properties(self, bone):
+    def test_values_are_custom_properties(self, bone):
         write_settings(bone, replace(read_settings(bone), stiffness=0.5, mass=0.25))
         for name, ends in ((STIFFNESS, (0.0, 1.0)), (MASS, (-1.0, 1.0))):
             shown = bone.id_properties_ui(name).as_dict()
@@ -168,7 +168,7 @@ class TestOperator:
 class TestSlider:
     """The sidebar's slider represents the property, whether or not it exists."""
 
-    def test_it_makes_the_property_when_it_is_moved(self, rig, bone):
+    def test_the_slider_creates_the_property(self, rig, bone):
         limited.select(rig, (bone.name, "head"), active=bone.name)
         assert rig.fabrik_stiffness_of_selected == 0.0
         assert STIFFNESS not in bone
@@ -202,7 +202,7 @@ class TestOverride:
             limited.save_and_open(tmp_path / "shot.blend")
             yield limited.the_override()
 
-    def test_what_the_library_has_and_what_the_override_sets(self, own, tmp_path):
+    def test_values_of_the_library_and_of_the_override(self, own, tmp_path):
         write_stiffness(own.pose.bones["forearm.L"], 0.25)
         for again in self.reopened(tmp_path):
             assert stiffnesses(again) == {"upper_arm.L": 0.5, "forearm.L": 0.25}

@@ -39,7 +39,7 @@ def lines(rig):
 
 
 class TestShapes:
-    def test_what_is_met_missed_pinned_or_bent_toward_differs_in_form(self):
+    def test_each_kind_of_goal_has_its_own_shape(self):
         kinds = [(Goal.TARGET, True), (Goal.TARGET, False), (Goal.PIN, True), (Goal.PIN, False), (Goal.BEND, True)]
         found = [goal_lines(goal, ORIGIN, AWAY, 0.1, met=met) for goal, met in kinds]
         outlines = {tuple(np.round(lines[0].points - AWAY, 6).ravel().tolist()) for lines in found}
@@ -139,7 +139,7 @@ class TestViews:
 
 
 class TestDrawing:
-    def test_it_is_ends_of_lines_and_their_colors(self, rig):
+    def test_drawings_are_ends_of_lines_and_their_colors(self, rig):
         drawing = goal_overlay.drawing(lines(rig))
         assert len(drawing.triangles) == 0
         for ends, colors in drawing.lines.values():

@@ -139,7 +139,7 @@ def test_a_drawing_is_corners_ends_and_their_colors(rig):
     assert np.unique(ranges.colors[:, 3]) == pytest.approx([0.07, 0.14]), "the active bone's surfaces stand out"
 
 
-def test_what_binds_is_red_and_thick_as_well(rig):
+def test_active_limits_are_red_and_thick(rig):
     bone = rig.pose.bones["forearm.L"]
     bone.rotation_mode = "XYZ"
     looks = []

@@ -175,7 +175,7 @@ def test_at_a_wall_and_in_either_half_of_the_quaternions():
     assert not any(shape.binds for sign in (1, -1) for shape in shapes_of(limit, sign * rotation(z=0.5), LENGTH))
 
 
-def test_no_twist_at_all_binds_only_where_the_bone_is_twisted():
+def test_without_twist_the_limit_is_active_only_if_the_bone_is_twisted():
     limit = Ball(0.5, (0.0, 0.0))
     assert not any(shape.binds for shape in shapes_of(limit, rotation(0.1, 0.2), LENGTH))
     assert any(shape.binds for shape in shapes_of(limit, rotation(0.1, 0.2, 0.1), LENGTH))

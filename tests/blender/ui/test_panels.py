@@ -188,7 +188,7 @@ class TestPolls:
         # Looking at one object takes several instructions.
         assert scenes.steps_of(lambda: rig_at_hand(bpy.context)) < few + 50
 
-    def test_it_is_found_however_rigs_come_and_go(self, made):
+    def test_the_rig_is_found_after_rigs_are_added_and_removed(self, made):
         empty = scenes.empty_at((0, 0, 1))
         made.fabrik.effectors.add().target = empty
         scenes.make_active(empty)
@@ -251,7 +251,7 @@ class TestWalk:
         bpy.ops.fabrik.bake()
         assert self.step(person) == "Baked: see the report below"
 
-    def test_the_other_way_is_another_armature(self, person):
+    def test_another_armature_can_be_chosen_instead(self, person):
         source = scenes.make_rig(name="Source")
         scenes.make_active(person)
         assert "as the source below" in self.step(person)

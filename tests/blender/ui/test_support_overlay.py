@@ -64,7 +64,7 @@ class TestRig:
         bpy.context.view_layer.update()
         return made
 
-    def test_what_it_stands_on_and_its_centre_of_mass_are_drawn_in_the_world(self, rig):
+    def test_the_support_and_the_center_of_mass_are_drawn_in_the_world(self, rig):
         outline, mark, _, foot = balance_lines(rig)
         tails = np.array([rig.matrix_world @ bone.tail for bone in rig.pose.bones])
         tails[:, 2] = tails[:, 2].min()

@@ -50,7 +50,7 @@ def test_something_is_undone(rig, way):
     assert watch.why_lost() == "An undo or redo happened while 'Rig' was being processed"
 
 
-def test_it_leaves_no_handler_behind(rig):
+def test_the_watch_leaves_no_handler(rig):
     before = [list(handlers) for handlers in (bpy.app.handlers.undo_post, bpy.app.handlers.redo_post)]
     watch = Watch(rig)
     watch.stop()

@@ -19,7 +19,7 @@ def joint(first, second, to_first, to_second, previous):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_it_keeps_both_lengths_and_is_the_nearest_point_of_the_circle(seed):
+def test_the_joint_keeps_both_lengths_and_is_the_nearest_point(seed):
     rng = np.random.default_rng(seed)
     first, truth, second, previous = rng.normal(size=(4, 3))
     lengths = np.linalg.norm(truth - first), np.linalg.norm(truth - second)

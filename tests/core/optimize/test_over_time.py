@@ -21,7 +21,7 @@ def prior(rough=1e-3, window=None):
     return ChangeOverTime(FRAMES, np.ones(60) if window is None else window, 10.0, MASS, rough, np.ones(2))
 
 
-def test_it_is_the_mean_of_a_gaussian_process():
+def test_the_change_is_the_mean_of_a_gaussian_process():
     on, rows, wanted = held(np.arange(20, 40))
     found, _ = prior(window=RISING).least(on, rows, wanted)
     apart = np.abs(FRAMES[:, None] - FRAMES)
@@ -39,7 +39,7 @@ def test_it_is_the_mean_of_a_gaussian_process():
     np.testing.assert_allclose(found, expected.reshape(60, 2), atol=1e-9)
 
 
-def test_it_meets_the_rows_and_nothing_changes_outside_the_window():
+def test_the_rows_are_met_and_frames_outside_the_window_stay():
     on, rows, wanted = held(np.arange(20, 40))
     found, _ = prior(window=RISING).least(on, rows, wanted)
     assert np.abs((rows * found[on]).sum(axis=1) - wanted).max() < 1e-3

@@ -92,7 +92,7 @@ class TestNoPositions:
 
     @pytest.mark.parametrize("filler", [9999999.0, 999999.0, -9999.0, 999.999, -1.0, 0.0, 1e30])
     @pytest.mark.parametrize("suffix", [".trc", ".c3d", ".csv", ".npy"])
-    def test_they_are_not_seen(self, tmp_path: Path, filler: float, suffix: str) -> None:
+    def test_fillers_of_missing_positions_are_not_seen(self, tmp_path: Path, filler: float, suffix: str) -> None:
         names = list(walker.marker_names())
         points = 1000.0 * walker.true_positions()[:20]
         hidden = np.zeros(points.shape[:2], dtype=bool)

@@ -513,7 +513,7 @@ class TestRealFiles:
         assert 1.4 < np.nanmedian(shoulder) < 1.55
 
     @pytest.mark.parametrize("real", ["golfswing.c3d"], indirect=True)
-    def test_channels(self, real: Path) -> None:
+    def test_a_file_with_analog_channels_is_read(self, real: Path) -> None:
         clip = read_markers(real)
         assert (clip.frame_count, len(clip.names), clip.up_axis) == (514, 29, "Z")
         assert clip.rate == pytest.approx(107.5269)

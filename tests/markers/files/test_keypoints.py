@@ -108,7 +108,7 @@ class TestArrays:
             pytest.param(lambda points: points.astype(np.float32), id="single precision"),
         ],
     )
-    def test_shapes(self, tmp_path, shape):
+    def test_arrays_of_several_shapes_are_read(self, tmp_path, shape):
         truth = array(MEDIAPIPE)
         np.testing.assert_allclose(read_markers(saved(tmp_path / "a.npy", shape(truth))).positions, truth, atol=1e-6)
 

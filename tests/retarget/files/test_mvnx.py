@@ -96,7 +96,7 @@ def test_props_and_fingers_are_left_out(mvnx):
         (lambda text: text.replace("<connector1>", "<connector1>x"), "its joints form a loop, or connect no segments"),
     ],
 )
-def test_refused(mvnx, change, message):
+def test_damaged_files_are_refused(mvnx, change, message):
     text = change(mvnx_text(*motion()))
     with pytest.raises(RetargetError, match=rf"^walk\.mvnx: {message}") as caught:
         read_recorded(written(mvnx, text))
