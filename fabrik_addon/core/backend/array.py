@@ -11,7 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..arrays import TINY, BoolArray, FloatArray, IntArray
+from ..arrays import ROUNDING, TINY, BoolArray, FloatArray, IntArray
 from . import protocol
 from .protocol import Condition, Scalar
 
@@ -26,7 +26,6 @@ interpolate = np.interp
 maximum = np.maximum
 minimum = np.minimum
 
-_PARALLEL = 1e-14
 _NEARLY_OPPOSITE = 1e-2
 
 
@@ -189,7 +188,7 @@ def _between_opposites(start: protocol.Vector, product: Scalar, cosine: Scalar, 
     """
     w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, TINY), product + cosine)
     w = np.where(product <= TINY, 1.0, w)
-    opposite = (cosine < 0) & (axis.length_squared <= (_PARALLEL * product) ** 2)
+    opposite = (cosine < 0) & (axis.length_squared <= (ROUNDING * product) ** 2)
     w, axis = np.where(opposite, 0.0, w), select(opposite, _orthogonal(start), axis)
     return Quaternion((w, axis.x, axis.y, axis.z)).normalized()
 

@@ -89,14 +89,12 @@ def outline(angles: npt.ArrayLike, azimuth: FloatArray) -> FloatArray:
     return np.stack([x * np.where(x >= 0.0, right, left), z * np.where(z >= 0.0, front, back)], axis=-1)
 
 
-def level(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:
-    """(x/a)² + (z/b)²: at most 1 inside. A half-axis of zero allows only the other axis."""
-    return (x / backend.maximum(a, ROUNDING)) ** 2 + (z / backend.maximum(b, ROUNDING)) ** 2
-
-
 def nearest_on_ellipse(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
-    """The point itself if it is inside the ellipse with half-axes a and b, else the nearest point on it."""
-    outside = level(backend, x, z, a, b) > 1.0 + ROUNDING
+    """The point itself if it is inside the ellipse with half-axes a and b, else the nearest point on it.
+
+    A half-axis of zero allows only the other axis.
+    """
+    outside = (x / backend.maximum(a, ROUNDING)) ** 2 + (z / backend.maximum(b, ROUNDING)) ** 2 > 1.0 + ROUNDING
     if not backend.any_of(outside):
         return x, z
     frames, count = backend.frames_where(outside), np.size(outside)
