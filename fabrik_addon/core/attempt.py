@@ -9,7 +9,14 @@ from .fabrik.passes import sweep_frames
 from .kernel.bodies import Pose, cross
 from .optimize.poles import CLEAR
 from .problem import Problem
-from .rotations import conjugate, product, quaternion_from_matrix, quaternion_from_rotation_vector, rotation_between
+from .rotations import (
+    conjugate,
+    matrix_from_quaternion,
+    product,
+    quaternion_from_matrix,
+    quaternion_from_rotation_vector,
+    rotation_between,
+)
 from .state import State
 
 # A straight limb is bent by this, in radians. With 0.3, one more arm of 60 ended with its elbow on the wrong side of
@@ -106,14 +113,8 @@ def _align(problem: Problem, state: State) -> None:
     own = quaternion_from_matrix(bodies.rest_turns[0])
     local = pose.local.copy()
     local[:, 0] = product(product(conjugate(own), product(rotation, own)), local[:, 0])
-    turned = rotate_by_quaternions(rotation, pose.root - centre)
+    turned = times(matrix_from_quaternion(rotation), pose.root - centre)
     state.pose = bodies.pose(problem.joint_limits.clamped(local), goes_to + turned, pose.factors)
-
-
-def rotate_by_quaternions(rotations: FloatArray, vectors: FloatArray) -> FloatArray:
-    """(F, 3) vectors (F, 3) rotated by quaternions (F, 4)."""
-    whole = np.concatenate([np.zeros((len(vectors), 1)), vectors], axis=1)
-    return product(product(rotations, whole), conjugate(rotations))[:, 1:]
 
 
 def bend_straight_limbs(

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from .arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, squares, times
+from .arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths, squares, times
 from .kernel.bodies import Bodies, Pose, joint_axes
 from .kernel.capsules import Capsules, SelfCollision
 from .kernel.goals import LEVER, Goals, Wanted
@@ -61,8 +61,6 @@ _HELD: Final = 50.0
 _COMPLIANCE: Final = 1e-9
 # Radians: the largest rotation of a joint in a step, and a step below which a frame is finished.
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
-# Radians: own poses that exceed a limit by less count as inside.
-_LIMIT_TOLERANCE: Final = 1e-6
 # The largest number of steps: from the start, and for a move of the mouse, which continues from the last one.
 _MAX_STEPS, _STEPS_FROM_NEAR = 30, 4
 # Frames: the standard deviation of the Gaussian that smooths a change over time. 5 instead of 3 is not smoother.
@@ -72,9 +70,9 @@ _MARGIN: Final = 0.2
 # A step that does not reduce the cost is shortened to this share, at most this many times; then damping grows by the
 # same factor.
 _SHORTER, _MAX_SHORTER = 0.4, 4
-# For a change over time: the largest number of steps, the rotation (radians) below which it is finished, and the
-# rotation beyond a limit from which on the limit stops a joint.
-_MAX_TIMES, _LAST_CHANGE, _STOPPED = 12, 1e-5, 1e-5
+# For a change over time: the largest number of steps, and the rotation (radians) below which it is finished. A limit
+# that would be exceeded by more stops a joint.
+_MAX_TIMES, _LAST_CHANGE = 12, 1e-5
 # The cosine above which a limit replaces one that a joint met before.
 _ALIKE: Final = 0.9
 # The share of the size by which an effector may miss its target.
@@ -424,9 +422,9 @@ class _Limits:
         """own: (F, B, 4) the frames' own poses. shares: (F,) how much of the part beyond the limits is removed."""
         self._bodies, self._limits = bodies, JointLimits(bodies, limits)
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
-        # A hinge can only rotate about its axis, and other rotations are rounding errors.
+        # A hinge can only rotate about its axis. Other rotations are rounding errors, as very small ones are.
         is_hinge = np.array([limit is not None and limit.rotation_axis is not None for limit in limits])
-        away[is_hinge | (lengths(away) < _LIMIT_TOLERANCE)] = 0.0
+        away[is_hinge | (lengths(away) < SINGLE)] = 0.0
         self._is_beyond = bool(away.any())
         self._beyond = quaternion_from_rotation_vector((1.0 - shares)[:, None, None] * away)
         self._turns = matrix_from_quaternion(self._beyond)
@@ -481,7 +479,7 @@ class _Stops:
         for first, columns in zip(bodies.first.tolist(), bodies.counts.tolist(), strict=True):
             part = slice(first, first + columns)
             far = lengths(over[:, part])
-            on = np.flatnonzero(far > _STOPPED)
+            on = np.flatnonzero(far > _LAST_CHANGE)
             rows = np.zeros((len(on), bodies.columns))
             rows[:, part] = self._unit * over[on, part] / far[on, None]
             alike = (self._on[:, None] == on) & (self._rows @ rows.T > _ALIKE * self._unit**2)

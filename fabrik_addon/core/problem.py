@@ -296,21 +296,9 @@ def _spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray
     """(P, J, 4) a fixed sequence of poses that fill the limits; bones without a limit stay at rest."""
     count = len(skeleton)
     poses = np.tile(IDENTITY, (_SPREAD_POSES, count, 1))
-    unit_points = _spread_points(_SPREAD_POSES, 3 * count).reshape(_SPREAD_POSES, count, 3)
+    unit_points = np.random.default_rng(0).random((_SPREAD_POSES, count, 3))
     for name, limit in limits.items():
         bone = skeleton.index(name)
         inside = limit.clamp(array, array.quaternion(limit.sample(unit_points[:, bone])))
         poses[:, bone] = array.stack([inside], _SPREAD_POSES)[:, 0]
     return poses
-
-
-def _spread_points(count: int, dimensions: int) -> FloatArray:
-    """(count, dimensions) a fixed sequence that fills the unit cube evenly.
-
-    Additive recurrence with the powers of the generalized golden ratio (Roberts 2018, the R sequence).
-    """
-    ratio = 2.0
-    for _ in range(64):
-        ratio = (1.0 + ratio) ** (1.0 / (dimensions + 1))
-    steps = ratio ** -np.arange(1.0, dimensions + 1)
-    return np.asarray(np.mod(0.5 + np.arange(1, count + 1)[:, None] * steps, 1.0))

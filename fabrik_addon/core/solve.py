@@ -15,15 +15,7 @@ from .model.effector import Effector
 from .model.options import Options
 from .model.skeleton import Skeleton
 from .model.targets import PosePrior, Start, Targets
-from .model.validation import (
-    checked_bend_targets,
-    checked_prior,
-    checked_root_location,
-    checked_start,
-    checked_target_rotations,
-    checked_targets,
-    checked_weights,
-)
+from .model.validation import checked_root_location, checked_start, checked_targets
 from .optimize.least_squares import CLOSE
 from .problem import Problem, make_problem, one_pose_backend
 from .rotations import angle_between, quaternion_from_matrix
@@ -137,9 +129,11 @@ class Solver:
             alone = self._one_chain.solve_one(targets, start, start_location)
             if alone is not None:
                 return alone
-        positions, is_one = checked_targets(targets, len(self.effectors))
-        wanted = self._targets(positions, weights, target_rotations, bend_targets, prior)
-        begun = self._start(start, start_location, len(wanted))
+        wanted, is_one = checked_targets(
+            self.skeleton, self.effectors, targets, weights, target_rotations, bend_targets, prior
+        )
+        rotations = self.problem.legal(checked_start(start, self.skeleton, len(wanted)))
+        begun = Start(rotations, checked_root_location(start_location, self.skeleton, len(wanted)))
         solution = Solution.empty(self.skeleton, len(wanted), len(self.effectors))
         for first in range(0, len(wanted), self.frames_at_once):
             part = slice(first, first + self.frames_at_once)
@@ -158,28 +152,6 @@ class Solver:
 
             repair_pops(solution, wanted.positions, from_neighbor)
         return solution
-
-    def _targets(
-        self,
-        positions: FloatArray,
-        weights: npt.ArrayLike | None,
-        target_rotations: npt.ArrayLike | None,
-        bend_targets: npt.ArrayLike | None,
-        prior: PosePrior | None = None,
-    ) -> Targets:
-        shape = len(positions), len(self.effectors)
-        return Targets(
-            positions,
-            checked_weights(weights, self.effectors, len(positions)),
-            checked_target_rotations(target_rotations, *shape),
-            checked_bend_targets(bend_targets, *shape),
-            checked_prior(prior, self.skeleton, len(positions)),
-        )
-
-    def _start(self, start: npt.ArrayLike | None, start_location: npt.ArrayLike | None, frames: int) -> Start:
-        rotations = checked_start(start, self.skeleton, frames)
-        roots = checked_root_location(start_location, self.skeleton, frames)
-        return Start(self.problem.legal(rotations), roots)
 
 
 def solve_frames(problem: Problem, start: Start, targets: Targets, result: Solution) -> None:

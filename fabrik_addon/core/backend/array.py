@@ -11,7 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..arrays import TINY, BoolArray, FloatArray, IntArray
+from ..arrays import ROUNDING, TINY, BoolArray, FloatArray, IntArray
 from . import protocol
 from .protocol import Condition, Scalar
 
@@ -21,16 +21,11 @@ sin = np.sin
 cos = np.cos
 atan2 = np.arctan2
 floor = np.floor
-square = np.square
-logical_and = np.logical_and
-logical_or = np.logical_or
-logical_not = np.logical_not
 # The piecewise linear function through (knots, values), constant beyond its ends.
 interpolate = np.interp
 maximum = np.maximum
 minimum = np.minimum
 
-_PARALLEL = 1e-14
 _NEARLY_OPPOSITE = 1e-2
 
 
@@ -193,7 +188,7 @@ def _between_opposites(start: protocol.Vector, product: Scalar, cosine: Scalar, 
     """
     w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, TINY), product + cosine)
     w = np.where(product <= TINY, 1.0, w)
-    opposite = (cosine < 0) & (axis.length_squared <= (_PARALLEL * product) ** 2)
+    opposite = (cosine < 0) & (axis.length_squared <= (ROUNDING * product) ** 2)
     w, axis = np.where(opposite, 0.0, w), select(opposite, _orthogonal(start), axis)
     return Quaternion((w, axis.x, axis.y, axis.z)).normalized()
 
@@ -215,20 +210,6 @@ def point_on_line(anchor: protocol.Vector, point: protocol.Vector, distance: Sca
     y += anchor.y
     z += anchor.z
     return Vector((x, y, z))
-
-
-def turn_each(rotation: protocol.Quaternion, points: Sequence[protocol.Vector]) -> list[protocol.Vector]:
-    """The points, all rotated by one rotation, through its matrix."""
-    w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
-    xx, yy, zz = 2.0 * x * x, 2.0 * y * y, 2.0 * z * z
-    xy, xz, yz = 2.0 * x * y, 2.0 * x * z, 2.0 * y * z
-    wx, wy, wz = 2.0 * w * x, 2.0 * w * y, 2.0 * w * z
-    rows = [
-        Vector((1.0 - yy - zz, xy - wz, xz + wy)),
-        Vector((xy + wz, 1.0 - xx - zz, yz - wx)),
-        Vector((xz - wy, yz + wx, 1.0 - xx - yy)),
-    ]
-    return [Vector([row.dot(point) for row in rows]) for point in points]
 
 
 def exp_map(rotation_vector: protocol.Vector) -> Quaternion:
@@ -280,14 +261,6 @@ def write(values: Sequence[Any], rows: FloatArray, indices: Sequence[int]) -> No
             rows[:, index, column] = getattr(value, part)
 
 
-def row(values: Sequence[Scalar], frames: int) -> FloatArray:
-    """N numbers as one array (F, N)."""
-    stacked = np.empty((frames, len(values)))
-    for index, value in enumerate(values):
-        stacked[:, index] = value
-    return stacked
-
-
 def take(value: Any, frames: IntArray | BoolArray) -> Any:
     """A value on some of the frames; `frames` (N,) indices, or (F,) booleans."""
     if isinstance(value, Vector):
@@ -318,11 +291,6 @@ def replaced(value: Any, frames: IntArray, part: Any, count: int) -> Any:
 def _differs(value: Scalar) -> bool:
     """Whether a component has an entry for each frame, instead of one for all."""
     return isinstance(value, np.ndarray) and value.ndim > 0
-
-
-def count(condition: Condition) -> int:
-    """The number of frames for which a condition has values."""
-    return int(np.size(condition))
 
 
 def frames_where(condition: Condition) -> IntArray:

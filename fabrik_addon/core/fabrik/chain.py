@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..arrays import ROUNDING, SINGLE, TINY, IntArray
-from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
+from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..model.bodies import Body, SweepPose, carried_turn, effector_points
 from ..model.options import Options
 
@@ -83,8 +83,7 @@ def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, opt
         everything = backend.frames_where(chain.miss(target) >= 0.0)
         reach_by_sweeps(backend, chain, target, tolerance, options.max_sweeps, everything)
         return
-    within = backend.logical_not(reach_directly(backend, chain, target))
-    open_frames = backend.frames_where(within)
+    open_frames = reach_directly(backend, chain, target)
     if options.finish and len(chain.distances) == 2:
         reach_between(backend, chain, target, open_frames)
     elif options.finish:
@@ -117,20 +116,20 @@ def turn_bodies(
     return local, pose
 
 
-def reach_directly(backend: Backend, chain: Chain, target: Vector) -> Condition:
+def reach_directly(backend: Backend, chain: Chain, target: Vector) -> IntArray:
     """Stretch or fold the chain along the direct line if its lengths cannot reach the target.
 
-    Returns the condition.
+    Returns the other frames.
     """
     distance, total = (target - chain.points[0]).length, sum(chain.distances)
-    out_of_reach = backend.logical_or(distance > total, distance < 2.0 * max(chain.distances) - total)
-    frames = backend.frames_where(out_of_reach)
+    nearest = 2.0 * max(chain.distances) - total
+    frames = backend.frames_where((distance > total) | (distance < nearest))
     if len(frames):
         part = chain.part(backend, frames)
         part.points = straight(backend, part.points, chain.distances, backend.take(target, frames))
         part.iterations = part.iterations + 1
         chain.replace(backend, frames, part)
-    return out_of_reach
+    return backend.frames_where((distance <= total) & (distance >= nearest))
 
 
 def reach_by_sweeps(
@@ -151,7 +150,7 @@ def reach_by_sweeps(
         limit = backend.take(tolerance, open_frames)
         moves = (part.points[-1] - tip).length > limit * NO_CHANGE
         unmet = part.miss(wanted) > limit
-        open_frames = open_frames[backend.frames_where(backend.logical_and(moves, unmet))]
+        open_frames = open_frames[backend.frames_where(moves & unmet)]
 
 
 def reach_between(backend: Backend, chain: Chain, target: Vector, open_frames: IntArray) -> None:
@@ -324,7 +323,7 @@ def scale_to_chord(
         low, high = backend.select(excess > 0, square, low), backend.select(excess > 0, high, square)
         newton = square - excess / backend.select(backend.absolute(change) > TINY, change, -1.0)
         middle = backend.select(high >= math.inf, low * 4.0 + 1.0, (low + high) * 0.5)
-        inside = backend.logical_and(newton > low, newton < high)
+        inside = (newton > low) & (newton < high)
         square = backend.select(missed, backend.select(inside, newton, middle), square)
         steps = steps + backend.select(missed, 1, 0)
     arms, s = [], backend.sqrt(square)
@@ -333,8 +332,8 @@ def scale_to_chord(
         arms.append(raw * (distance / backend.sqrt(backend.maximum(raw.length_squared, TINY))))
     turn = backend.rotation_between(sum(arms[1:], arms[0]), target - root)
     result = [root]
-    for arm in backend.turn_each(turn, arms):
-        result.append(result[-1] + arm)
+    for arm in arms:
+        result.append(result[-1] + turn @ arm)
     return result, steps
 
 

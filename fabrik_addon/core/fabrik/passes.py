@@ -171,9 +171,9 @@ class Passes:
     def _point_on_line(self, aim: Aim, head: Vector, frame: Quaternion) -> Vector:
         """The point on the line from aim to head, at the body's length (FABRIK's basic step)."""
         backend, point = self.backend, head
-        away = (head - aim.point).length_squared > TINY
-        if backend.any_of(backend.logical_not(away)):
-            point = backend.select(away, head, aim.point - frame @ aim.attachment.offset)
+        alike = (head - aim.point).length_squared <= TINY
+        if backend.any_of(alike):
+            point = backend.select(alike, aim.point - frame @ aim.attachment.offset, head)
         return backend.select(aim.weight > 0, backend.point_on_line(aim.point, point, aim.attachment.distance), head)
 
     def _translated(self, aims: list[Aim], head: Vector, frame: Quaternion) -> Vector:

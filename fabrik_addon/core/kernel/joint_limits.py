@@ -467,7 +467,7 @@ class _Polygons:
             leaning, twisting = _gradients(lean)
             normals = np.stack([np.stack(normal, axis=-1) for normal, _ in edges], axis=1) @ leaning
             normals = np.concatenate([normals, twisting, -twisting], axis=1)
-            gaps = many.row([gap for _, gap in edges] + [high - twist, twist - low], len(local))
+            gaps = np.stack(np.broadcast_arrays(*(gap for _, gap in edges), high - twist, twist - low), axis=1)
             near, places = np.nonzero(gaps <= within)
             gaps = np.maximum(gaps[near, places], 0.0)
             found.append((near, np.full(len(near), body), normals[near, places], gaps, places))

@@ -89,17 +89,15 @@ def outline(angles: npt.ArrayLike, azimuth: FloatArray) -> FloatArray:
     return np.stack([x * np.where(x >= 0.0, right, left), z * np.where(z >= 0.0, front, back)], axis=-1)
 
 
-def level(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:
-    """(x/a)² + (z/b)²: at most 1 inside. A half-axis of zero allows only the other axis."""
-    return backend.square(x / backend.maximum(a, ROUNDING)) + backend.square(z / backend.maximum(b, ROUNDING))
-
-
 def nearest_on_ellipse(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
-    """The point itself if it is inside the ellipse with half-axes a and b, else the nearest point on it."""
-    outside = level(backend, x, z, a, b) > 1.0 + ROUNDING
+    """The point itself if it is inside the ellipse with half-axes a and b, else the nearest point on it.
+
+    A half-axis of zero allows only the other axis.
+    """
+    outside = (x / backend.maximum(a, ROUNDING)) ** 2 + (z / backend.maximum(b, ROUNDING)) ** 2 > 1.0 + ROUNDING
     if not backend.any_of(outside):
         return x, z
-    frames, count = backend.frames_where(outside), backend.count(outside)
+    frames, count = backend.frames_where(outside), np.size(outside)
     nearest_x, nearest_z = _nearest_from_outside(backend, *[backend.take(value, frames) for value in (x, z, a, b)])
     # Adding zero makes new arrays, which can be written to.
     return backend.put(x + 0.0, frames, nearest_x, count), backend.put(z + 0.0, frames, nearest_z, count)
@@ -118,7 +116,7 @@ def _nearest_from_outside(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: 
     t = backend.maximum(backend.maximum(ax - aa, bz - bb), 0.0)
     for _ in range(_STEPS):
         across, along = backend.maximum(t + aa, ROUNDING), backend.maximum(t + bb, ROUNDING)
-        pp, qq = backend.square(ax / across), backend.square(bz / along)
+        pp, qq = (ax / across) ** 2, (bz / along) ** 2
         excess = backend.sqrt(pp + qq) - 1.0
         if not backend.any_of(excess > ROUNDING):
             break

@@ -102,9 +102,9 @@ class Window:
         for (ax, az), (bx, bz) in self.edges:
             if az == bz:
                 continue
-            spans = backend.logical_or(backend.logical_and(az > z, bz <= z), backend.logical_and(bz > z, az <= z))
+            spans = ((az > z) & (bz <= z)) | ((bz > z) & (az <= z))
             crossing = ax + (z - az) * ((bx - ax) / (bz - az))
-            inside = backend.select(backend.logical_and(spans, x < crossing), 1.0 - inside, inside)
+            inside = backend.select(spans & (x < crossing), 1.0 - inside, inside)
         return inside > 0.5
 
     def nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
@@ -127,10 +127,10 @@ class Window:
         second, counts = first, nothing > 1.0
         for edge in self._sides:
             found: _Three = (edge.nearest(backend, x, z)[0], nothing + edge.normal[0], nothing + edge.normal[1])
-            faces = edge.faces(backend, x, z)
+            faces = edge.faces(x, z)
             nearer = found[0] < first[0]
             other = _chosen(backend, nearer, first, found)
-            usable = backend.logical_and(backend.select(nearer, counts, faces), other[0] < second[0])
+            usable = backend.select(nearer, counts, faces) & (other[0] < second[0])
             second = _chosen(backend, usable, other, second)
             first, counts = _chosen(backend, nearer, found, first), backend.select(nearer, faces, counts)
         return [((nx, nz), backend.sqrt(square)) for square, nx, nz in (first, second)]
@@ -181,16 +181,16 @@ class _Side:
         dx, dz = self.along
         return ((x - self.start[0]) * dx + (z - self.start[1]) * dz) / (dx * dx + dz * dz)
 
-    def faces(self, backend: Backend, x: Scalar, z: Scalar) -> Condition:
+    def faces(self, x: Scalar, z: Scalar) -> Condition:
         """Whether a point faces the edge."""
         share = self.share(x, z)
-        return backend.logical_and(share >= self.low, share <= self.high)
+        return (share >= self.low) & (share <= self.high)
 
     def nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """The squared distance to the edge's nearest point, and that point."""
         share = backend.clamp(self.share(x, z), 0.0, 1.0)
         px, pz = self.start[0] + share * self.along[0], self.start[1] + share * self.along[1]
-        return backend.square(x - px) + backend.square(z - pz), px, pz
+        return (x - px) ** 2 + (z - pz) ** 2, px, pz
 
 
 def _around(edges: list[Edge]) -> list[tuple[Edge, Edge, Edge]]:

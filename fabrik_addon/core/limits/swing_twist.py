@@ -104,14 +104,14 @@ def clamped(
     low, high, middle = twist
     turn = twist_of(backend, rotation, middle)
     bounded = backend.clamp(turn, low, high)
-    leaning = backend.square(rotation.x) + backend.square(rotation.z)
-    if not backend.any_of(backend.logical_or(leaning > surely_inside, turn != bounded)):
+    leaning = rotation.x**2 + rotation.z**2
+    if not backend.any_of((leaning > surely_inside) | (turn != bounded)):
         return rotation
     lean = swing_of(backend, rotation)
     x, z = below_half_turn(backend, *nearest(backend, lean.x, lean.z))
-    kept = backend.logical_and(backend.logical_and(x == lean.x, z == lean.z), turn == bounded)
-    moved = backend.frames_where(backend.logical_not(kept))
+    outside = (x != lean.x) | (z != lean.z) | (turn != bounded)
+    moved = backend.frames_where(outside)
     if not len(moved):
         return rotation
     inside = compose(backend, *(backend.take(value, moved) for value in (x, z, bounded)))
-    return backend.replaced(rotation, moved, inside, backend.count(kept))
+    return backend.replaced(rotation, moved, inside, np.size(outside))

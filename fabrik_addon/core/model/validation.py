@@ -14,7 +14,7 @@ from ..rotations import IDENTITY
 from .effector import Effector
 from .options import Options
 from .skeleton import Skeleton
-from .targets import PosePrior
+from .targets import PosePrior, Targets
 
 
 def checked_parts(
@@ -28,12 +28,16 @@ def checked_parts(
     """The effectors, limits, slides and options of a problem; raises a FabrikError for invalid ones."""
     if not isinstance(skeleton, Skeleton):
         raise SkeletonError(f"The skeleton is {shown(skeleton)}: give a Skeleton")
-    check_root(root)
+    if not isinstance(root, str) or root not in {"FIXED", "FREE"}:
+        raise OptionsError(f"The root is {shown(root)}: it must be 'FIXED' or 'FREE'")
     try:
         points = tuple(effectors)
     except TypeError:
         raise TargetError(f"The effectors are {shown(effectors)}: give a list of Effector") from None
-    check_effectors(skeleton, points)
+    if not points:
+        raise TargetError("There is no effector: name at least one bone that is to reach a target")
+    for effector in points:
+        _check_effector(skeleton, effector)
     limits = {} if limits is None else limits
     slides = {} if slides is None else slides
     check_limits(skeleton, limits)
@@ -47,22 +51,13 @@ def checked_parts(
     return points, dict(limits), ends, options or Options()
 
 
-def check_effectors(skeleton: Skeleton, effectors: Sequence[Effector]) -> None:
-    """Raise TargetError for invalid effectors."""
-    if not effectors:
-        raise TargetError("There is no effector: name at least one bone that is to reach a target")
-    for effector in effectors:
-        if not isinstance(effector, Effector):
-            raise TargetError(f"One of the effectors is {shown(effector)}: each must be an Effector")
-        if effector.bone not in skeleton:
-            raise TargetError(f"The effector's bone {shown(effector.bone)} must be one of the skeleton's")
-        _check_values(f"The effector of bone {effector.bone!r} has", effector)
-        if effector.target_bone is not None:
-            _check_loop(f"The effector of bone {effector.bone!r} has", effector, skeleton)
-
-
-def _check_values(what: str, effector: Effector) -> None:
-    """Raise TargetError for invalid numbers of an effector."""
+def _check_effector(skeleton: Skeleton, effector: Effector) -> None:
+    """Raise TargetError for an effector that is none, or has an unknown bone or invalid numbers."""
+    if not isinstance(effector, Effector):
+        raise TargetError(f"One of the effectors is {shown(effector)}: each must be an Effector")
+    if effector.bone not in skeleton:
+        raise TargetError(f"The effector's bone {shown(effector.bone)} must be one of the skeleton's")
+    what, target = f"The effector of bone {effector.bone!r} has", effector.target_bone
     if not 0.0 < number(effector.weight) <= LARGEST:
         raise TargetError(f"{what} weight {shown(effector.weight)}: it must be a finite number, more than 0")
     if not 0.0 <= number(effector.rotation_weight) <= 1.0:
@@ -72,15 +67,11 @@ def _check_values(what: str, effector: Effector) -> None:
         raise TargetError(f"{what} priority {shown(effector.priority)}: it must be a whole number")
     if effector.offset is not None and _read(effector.offset) is None:
         raise TargetError(f"{what} an offset that must be three finite numbers")
-
-
-def _check_loop(what: str, effector: Effector, skeleton: Skeleton) -> None:
-    """Raise TargetError for a loop that cannot be closed."""
-    if effector.target_bone not in skeleton:
-        raise TargetError(f"{what} the target bone {shown(effector.target_bone)}: it must be one of the skeleton's")
-    if effector.target_bone == effector.bone:
+    if target is not None and target not in skeleton:
+        raise TargetError(f"{what} the target bone {shown(target)}: it must be one of the skeleton's")
+    if target == effector.bone:
         raise TargetError(f"{what} its own bone for a target: choose another")
-    if effector.target_offset is not None and _read(effector.target_offset) is None:
+    if target is not None and effector.target_offset is not None and _read(effector.target_offset) is None:
         raise TargetError(f"{what} a target offset that must be three finite numbers")
 
 
@@ -124,12 +115,6 @@ def check_slides(skeleton: Skeleton, slides: Mapping[str, tuple[float, float]]) 
             raise LimitError(f"Bone {name!r} has no length, so it cannot slide: remove its slide")
 
 
-def check_root(root: str) -> None:
-    """Raise OptionsError for an unknown root mode."""
-    if not isinstance(root, str) or root not in {"FIXED", "FREE"}:
-        raise OptionsError(f"The root is {shown(root)}: it must be 'FIXED' or 'FREE'")
-
-
 def _given(what: str, values: object, frames: int | None, *shape: int) -> FloatArray:
     """Numbers of one pose or of F, in the given shape; raises TargetError for other shapes or numbers too large.
 
@@ -154,20 +139,6 @@ def _points(what: str, name: str, values: object, frames: int | None, count: int
     return np.where(np.isnan(array).any(axis=-1, keepdims=True), np.nan, array)
 
 
-def checked_targets(targets: npt.ArrayLike, count: int) -> tuple[FloatArray, bool]:
-    """(F, E, 3) targets, and whether they were those of one pose (E, 3)."""
-    array = _points("The targets have", "target", targets, None, count)
-    return (array[None], True) if array.ndim == 2 else (array, False)
-
-
-def checked_bend_targets(bend_targets: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
-    """(F, E, 3) poles toward which limbs bend; NaN for none."""
-    if bend_targets is None:
-        return np.broadcast_to(np.nan, (frames, count, 3))
-    array = _points("The bend targets have", "bend target", bend_targets, frames, count)
-    return np.broadcast_to(array, (frames, count, 3))
-
-
 def _unit(array: FloatArray) -> FloatArray:
     """Quaternions scaled to unit length; NaN if a component is, infinite if they have no length or are too long."""
     far = (np.abs(array) > LARGEST).any(axis=-1, keepdims=True)
@@ -176,39 +147,56 @@ def _unit(array: FloatArray) -> FloatArray:
     return np.where(np.isnan(norms), np.nan, np.where(usable, array, np.inf) / np.where(usable, norms, 1.0))
 
 
-def checked_target_rotations(target_rotations: npt.ArrayLike | None, frames: int, count: int) -> FloatArray:
-    """(F, E, 4) target rotations of effectors' bones, unit quaternions; NaN for none."""
-    if target_rotations is None:
-        return np.broadcast_to(np.nan, (frames, count, 4))
-    array = _unit(_given("The target rotations have", target_rotations, frames, count, 4))
-    wrong = np.argwhere(np.isinf(array))
-    if len(wrong):
-        raise TargetError(
-            f"The target rotation of effector {wrong[0][-2]} is infinite or has no length; use NaN where there is none"
-        )
-    return np.broadcast_to(array, (frames, count, 4))
+def checked_targets(
+    skeleton: Skeleton,
+    effectors: Sequence[Effector],
+    targets: npt.ArrayLike,
+    weights: npt.ArrayLike | None,
+    target_rotations: npt.ArrayLike | None,
+    bend_targets: npt.ArrayLike | None,
+    prior: PosePrior | None,
+) -> tuple[Targets, bool]:
+    """The targets of F frames, and whether they were those of one pose, as given to `Solver.solve`.
 
-
-def checked_weights(weights: npt.ArrayLike | None, effectors: Sequence[Effector], frames: int) -> FloatArray:
-    """(F, E) weights, the effectors' own when None; zero disables the target on that frame."""
-    own, count = [effector.weight for effector in effectors], len(effectors)
-    array = _given("The weights have", own if weights is None else weights, frames, count)
-    if not ((array >= 0.0) & (array <= LARGEST)).all():
+    Raises TargetError for invalid ones. Without weights, the effectors' own are used; a weight of zero disables the
+    target on that frame.
+    """
+    count = len(effectors)
+    positions = _points("The targets have", "target", targets, None, count)
+    is_one, positions = positions.ndim == 2, positions.reshape(-1, count, 3)
+    frames = len(positions)
+    turned: FloatArray = np.full((count, 4), np.nan)
+    bend = turned[:, :3]
+    if target_rotations is not None:
+        turned = _unit(_given("The target rotations have", target_rotations, frames, count, 4))
+        wrong = np.argwhere(np.isinf(turned))
+        if len(wrong):
+            raise TargetError(
+                f"The target rotation of effector {wrong[0][-2]} is infinite or has no length; "
+                "use NaN where there is none"
+            )
+    if bend_targets is not None:
+        bend = _points("The bend targets have", "bend target", bend_targets, frames, count)
+    own = [effector.weight for effector in effectors] if weights is None else weights
+    pulls = _given("The weights have", own, frames, count)
+    if not ((pulls >= 0.0) & (pulls <= LARGEST)).all():
         raise TargetError("A weight is negative or not finite: each must be a number of 0 or more")
-    return np.broadcast_to(array, (frames, count))
-
-
-def checked_prior(prior: PosePrior | None, skeleton: Skeleton, frames: int) -> PosePrior | None:
-    """The prior on F frames; raises TargetError for invalid rotations or weights."""
-    if prior is None:
-        return None
-    if not isinstance(prior, PosePrior):
+    if not isinstance(prior, PosePrior | None):
         raise TargetError(f"The prior is {shown(prior)}: it must be a PosePrior")
-    rotations, count = checked_start(prior.rotations, skeleton, frames), len(skeleton)
-    weights = _given("The prior's weights have", prior.weights, frames, count)
-    if not ((weights >= 0.0) & (weights <= LARGEST)).all():
-        raise TargetError("The prior's weights must be finite numbers of 0 or more")
-    return PosePrior(rotations, np.broadcast_to(weights, (frames, count)))
+    if prior is not None:
+        rotations, bones = checked_start(prior.rotations, skeleton, frames), len(skeleton)
+        shares = _given("The prior's weights have", prior.weights, frames, bones)
+        if not ((shares >= 0.0) & (shares <= LARGEST)).all():
+            raise TargetError("The prior's weights must be finite numbers of 0 or more")
+        prior = PosePrior(rotations, np.broadcast_to(shares, (frames, bones)))
+    shape = frames, count
+    return Targets(
+        positions,
+        np.broadcast_to(pulls, shape),
+        np.broadcast_to(turned, (*shape, 4)),
+        np.broadcast_to(bend, (*shape, 3)),
+        prior,
+    ), is_one
 
 
 def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:

@@ -170,7 +170,7 @@ class ChainSolver:
         unmet = before > self._tolerance
         if pole is not None:
             unmet = unmet | (np.abs(_pole_angle(backend, starts.points, pole)[1]) > CLOSE)
-        frames = backend.frames_where(backend.logical_and(unmet, counts))
+        frames = backend.frames_where(unmet & counts)
         if not len(frames) or not self._links:
             return _Found(starts.local, self._origin, before, 0)
         start, target = starts, goal
@@ -201,7 +201,7 @@ class ChainSolver:
         if pole is not None:
             axis, angle = _pole_angle(backend, chain.points, pole)
             turn = backend.exp_map(axis * angle)
-            chain.points = [chain.points[0], *backend.turn_each(turn, chain.points[1:])]
+            chain.points = [chain.points[0], *(turn @ point for point in chain.points[1:])]
         aims = dict(zip(self._links, chain.points[1:], strict=True))
         local, pose = chains.turn_bodies(backend, self._bodies, start.bent, self._origin, aims)
         tip = pose.point(len(self._bodies) - 1, self._bodies[-1].attachments[0])
