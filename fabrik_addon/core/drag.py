@@ -700,7 +700,8 @@ class DragSolver:
             ends, on_ends, pulling = self.hanging.pulls(state.hanging, state.pose)
             pairs = (points, ends), (on, on_ends), (forces, pulling)
             points, on, forces = (np.concatenate(pair) for pair in pairs)
-        stiffness = self.bodies.stiffness(state.pose, model.motions, points, on, forces)
+        torques = goals.on[goals.oriented], self._forces[goals.count :] * goals.arms[:, None]
+        stiffness = self.bodies.stiffness(state.pose, model.motions, points, on, forces, torques)
         return stiffness - model.constraints.curvature(multipliers)
 
     def _positive(self, matrix: FloatArray, mass: FloatArray) -> FloatArray:

@@ -46,8 +46,8 @@ class Clip:
 
     positions: (F, M, 3) meters, in the file's own axes, NaN where a marker is not seen; kept as a read-only copy. rate:
     Hz, of the rows of ``positions``. units: those of the file. source: the file's name. start_time: seconds, of the
-    first frame. notes: one sentence for each thing that was corrected or left out on reading. Raises ClipError if
-    shapes, rate or axis are invalid.
+    first frame. notes: one sentence for each thing that was corrected or left out on reading. doubts: reasons why size
+    or rate may be wrong, one sentence each. Raises ClipError if shapes, rate or axis are invalid.
     """
 
     names: tuple[str, ...]
@@ -58,6 +58,7 @@ class Clip:
     source: str = ""
     start_time: float = 0.0
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the fields and make the array read-only."""

@@ -9,19 +9,23 @@ from ..core import Effector, Skeleton, Solution, forward_kinematics
 from ..core.arrays import ROUNDING, FloatArray, IntArray, lengths
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
-from ..markers.report.doubts import SIDES, limbs_without_markers, listed
+from ..markers.report.doubts import limbs_without_markers, listed
 from .alignment import MAX_TILT, Reference, facing, leg_length, path_length
 from .motion import Motion
 from .pairs import Pair
 
-# The lines that are compared: between the heads of two parts, on each side or across both sides.
+# The lines that are compared, each between the heads of two parts: on one side, or across both sides.
 _LIMBS: Final = (
-    ("upper arm", ("upper_arm", "forearm")),
-    ("forearm", ("forearm", "hand")),
-    ("thigh", ("thigh", "shin")),
-    ("shin", ("shin", "foot")),
+    ("the left upper arm", "L", ("upper_arm", "forearm")),
+    ("the right upper arm", "R", ("upper_arm", "forearm")),
+    ("the left forearm", "L", ("forearm", "hand")),
+    ("the right forearm", "R", ("forearm", "hand")),
+    ("the left thigh", "L", ("thigh", "shin")),
+    ("the right thigh", "R", ("thigh", "shin")),
+    ("the left shin", "L", ("shin", "foot")),
+    ("the right shin", "R", ("shin", "foot")),
 )
-_ACROSS: Final = (("line across the hips", "thigh"), ("line across the shoulders", "upper_arm"))
+_ACROSS: Final = (("the line across the hips", "thigh"), ("the line across the shoulders", "upper_arm"))
 # Median degrees over the frames. Of three takes of people on six rigs with limits no trunk is more than 5.4 off, no
 # line 5.8, no limb 6.8.
 _FAR_TRUNK: Final = 18.0
@@ -57,7 +61,7 @@ def retarget_doubts(
     """
     target = bodies[1]
     if bare := list(limbs_without_markers({pair.bone for pair in pairs}, {**match(skeleton.names), **target.roles})):
-        yield f"No bone of the source is known for the {listed(bare)}: map their bones, or they stay at rest"
+        yield f"No bone of the source is known for {listed(bare)}: map their bones, or they stay at rest"
     if _feet_backward(reference.body, reference.axes.up):
         yield "The source's feet point backward: check that left and right are not swapped in bone names or in the map"
         return
@@ -115,29 +119,25 @@ def _direction_doubts(
         return float(np.median(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))))
 
     top = "neck" if all(body.named("neck") for body in bodies) else "head"
-    trunk = {"trunk": off(("thigh", ""), (top, ""))}
+    trunk = {"the trunk": off(("thigh", ""), (top, ""))}
     trunk |= {words: off((part, "R"), (part, "L")) for words, part in _ACROSS}
     if any(angle > _OPPOSITE for angle in trunk.values()):
         yield (
-            f"The rig faces another direction than the source: the {_angles(trunk, _FAR_TRUNK)} off; check that left "
+            f"The rig faces another direction than the source: {_angles(trunk, _FAR_TRUNK)} off; check that left "
             "and right are not swapped in bone names or in the map, and that both bodies face forward at rest"
         )
         return
-    limbs = {
-        side + words: off((upper, letter), (lower, letter))
-        for words, (upper, lower) in _LIMBS
-        for letter, side in SIDES
-    }
+    limbs = {words: off((upper, side), (lower, side)) for words, side, (upper, lower) in _LIMBS}
     far = {name: angle for name, angle in trunk.items() if angle > _FAR_TRUNK}
     far |= {name: angle for name, angle in limbs.items() if angle > _FAR_LIMB}
     if far and held:
         yield (
-            f"Far from the source's directions: the {_angles(far, 0.0)}; check that the limits of {listed(held)} allow "
+            f"Far from the source's directions: {_angles(far, 0.0)}; check that the limits of {listed(held)} allow "
             "these rotations"
         )
     elif far:
         yield (
-            f"Far from the source's directions: the {_angles(far, 0.0)}; check the bone mapping, "
+            f"Far from the source's directions: {_angles(far, 0.0)}; check the bone mapping, "
             "or set a reference frame on which the source's pose is like the rig's rest pose"
         )
 
@@ -152,8 +152,8 @@ def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
     """A reason if arms or trunk of the rig have other sizes relative to its legs than the source's."""
     legs, other = leg_length(bodies[1]) / leg_length(bodies[0]), []
     for words, side, parts in (
-        ("arms", "L", ("upper_arm", "forearm", "hand")),
-        ("trunk", None, ("thigh", "upper_arm")),
+        ("the arms", "L", ("upper_arm", "forearm", "hand")),
+        ("the trunk", None, ("thigh", "upper_arm")),
     ):
         sizes = []
         for body in bodies:

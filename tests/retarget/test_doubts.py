@@ -59,7 +59,7 @@ def test_limits_that_hold_the_trunk_give_a_warning():
     motion = source(posed(spine=(0.0, 0.0, 60.0)))
     (doubt,) = doubts(motion, limits={"spine": Fixed()})
     assert doubt.startswith("Far from the source's directions: the ")
-    assert "line across the shoulders (60°) and trunk (4" in doubt
+    assert "line across the shoulders (60°) and the trunk (4" in doubt
     assert doubt.endswith("check that the limits of spine allow these rotations")
     assert doubts(motion, limits={"spine": Ball(1.2)}) == ()
 
@@ -79,7 +79,7 @@ def test_swapped_sides_give_a_warning():
     assert any("left and right are not swapped" in doubt for doubt in doubts(motion, pairs=swapped))
 
 
-def test_a_rig_whose_left_bones_are_named_right_is_doubted():
+def test_a_rig_with_swapped_bone_names_gives_a_warning():
     sides = str.maketrans("LR", "RL")
     swapped = humans.named(ROWS, lambda name: name[:-1] + name[-1].translate(sides) if name[-2:-1] == "." else name)
     (doubt,) = doubts(source(walked()), motions.skeleton_of(swapped))
@@ -90,13 +90,13 @@ def test_arms_without_a_source_give_a_warning():
     motion = source(walked())
     pairs = [pair for pair in find_pairs(motion, PERSON) if "arm" not in pair.bone and "hand" not in pair.bone]
     (doubt,) = doubts(motion, pairs=pairs)
-    assert doubt.startswith("No bone of the source is known for the left arm and right arm: ")
+    assert doubt.startswith("No bone of the source is known for the left arm and the right arm: ")
 
 
 def test_other_proportions_than_the_sources_give_a_warning():
     target = motions.skeleton_of(humans.in_proportion(ROWS, 1.0, 0.3))
     (doubt,) = doubts(source(walked()), target)
-    sizes = "arms (0.3 times the source's)"
+    sizes = "the arms (0.3 times the source's)"
     assert doubt.startswith(f"Compared with the legs, the rig's sizes differ from the source's: {sizes}")
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import bpy
 
-from fabrik_addon.blender.ui.operators.drag import FABRIK_OT_drag
+from fabrik_addon.blender.ui.operators.pose import FABRIK_OT_drag
 
 ESC = SimpleNamespace(type="ESC", value="PRESS")
 

@@ -50,6 +50,21 @@ _FLAGS: Final = {
     "keypoints": "--layout",
     "places": "--match-positions",
 }
+# Former names of flags, so that existing scripts still run.
+_FORMER: Final = {
+    "--contacts": "--plant-feet",
+    "--no-contacts": "--no-plant-feet",
+    "--fewer-keys": "--simplify",
+    "--floor": "--feet-on-floor",
+    "--no-floor": "--no-feet-on-floor",
+    "--keypoints": "--layout",
+    "--places": "--match-positions",
+    "--preset": "--marker-set",
+    "--robust": "--ignore-outliers",
+    "--no-robust": "--no-ignore-outliers",
+    "--all-markers": "--no-ignore-outliers",
+    "--write": "--action",
+}
 _TIMINGS: Final[dict[str, Timing]] = {
     "set-rate": "SET_SCENE_RATE",
     "keep-time": "KEEP_TIME",
@@ -63,7 +78,13 @@ _UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METERS"}
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports errors in one line."""
+    """A parser that reports errors in one line, and accepts former names of flags."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse the arguments; see `argparse`."""
+        pairs = [each.partition("=") for each in (sys.argv[1:] if args is None else args)]
+        current = ["".join((_FORMER.get(flag, flag), equals, value)) for flag, equals, value in pairs]
+        return super().parse_known_args(current, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit."""
@@ -358,13 +379,13 @@ def _scale(text: str) -> float | None:
 
 def _bake(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]]:
     """Bake one recording."""
-    told = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
-    told |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}
-    told |= {"options": chosen_options(chosen, _BAKED), "calibration": chosen_options(chosen, CALIBRATION_OPTIONS)}
-    told |= {"root": chosen.root.upper(), "timing": _TIMINGS[chosen.timing]}
+    request = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
+    request |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}
+    request |= {"options": chosen_options(chosen, _BAKED), "calibration": chosen_options(chosen, CALIBRATION_OPTIONS)}
+    request |= {"root": chosen.root.upper(), "timing": _TIMINGS[chosen.timing]}
     read = chosen_options(chosen, IMPORT_OPTIONS)
-    told |= {name: None if value == "AUTO" else value for name, value in read.items()}
-    result = bake_file(BakeFileRequest(**told))
+    request |= {name: None if value == "AUTO" else value for name, value in read.items()}
+    result = bake_file(BakeFileRequest(**request))
     return result.bake, _found(result)
 
 

@@ -14,7 +14,7 @@ from ...markers.clip import Clip, ClipError, to_z_up, trim
 from ...markers.files.any_file import performers, select_performer
 from ...markers.signals import retimed
 from ..rig.keyframes import new_action, write_curves
-from ..settings.markers import MARKER_NAME, MARKER_STEP, TAKE_RATE, TAKE_STATIC
+from ..settings.markers import MARKER_NAME, MARKER_STEP, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC
 from .matching import scene_rate
 
 Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
@@ -59,7 +59,7 @@ def choose_performer(clip: Clip, name: str) -> Clip:
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:
@@ -122,6 +122,7 @@ def import_clip(
     ways = np.fmax.reduce(positions) - np.fmin.reduce(positions)
     collection[TAKE_STATIC] = bool(np.quantile(np.nan_to_num(ways).max(axis=1), 0.75) <= _STANDS_WITHIN)
     collection[TAKE_RATE] = scene_rate(context.scene)
+    collection[TAKE_DOUBTS] = "\n".join(clip.doubts)
     for name, places in zip(clip.names, np.moveaxis(positions, 1, 0), strict=True):
         empty = bpy.data.objects.new(name, None)
         empty.empty_display_type, empty.empty_display_size = "SPHERE", _EMPTY_SIZE

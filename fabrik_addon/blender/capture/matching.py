@@ -27,7 +27,7 @@ from ..rig import keyframes
 from ..rig.armature import check_editable, check_rig, meters_per_unit, world_to_armature
 from ..rig.keyframes import bone_path
 from ..settings.limit_properties import read_limits
-from ..settings.markers import MARKER_NAME, TAKE_RATE, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
+from ..settings.markers import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
 from ..settings.rig import rig_settings
 from .takes import follow_take, imported_takes, note_matched
 
@@ -189,7 +189,7 @@ def _fill(
 
 
 def matching_doubts_of(rig: bpy.types.Object, unseen: Collection[str] = ()) -> tuple[str, ...]:
-    """Warnings that markers may be on wrong bones, or at wrong positions.
+    """Warnings that a file was read wrongly, or that markers are on wrong bones or at wrong positions.
 
     unseen: labels of markers that are never visible.
     """
@@ -197,7 +197,9 @@ def matching_doubts_of(rig: bpy.types.Object, unseen: Collection[str] = ()) -> t
     labels, roles = [entry.name for entry in capture.markers], match_bones(rest)
     mapping = mapping_of(capture)
     on_bones = {entry.marker: entry.bone for entry in mapping}
-    doubts = [*matching_doubts(labels, on_bones, roles, unseen)]
+    takes = dict.fromkeys(take for entry in capture.markers if entry.target for take in entry.target.users_collection)
+    doubts = [doubt for take in takes for doubt in take.get(TAKE_DOUBTS, "").splitlines()]
+    doubts += matching_doubts(labels, on_bones, roles, unseen)
     if capture.calibrated and rest:
         matched = match(labels, parts_of(roles), rest, capture.preset or None).markers
         height = float(np.ptp([bone.head for bone in rest.values()], axis=0).max())

@@ -64,9 +64,9 @@ _IN_PLANE: Final = 3e-4
 # A control is the pole if rotating it leaves less than this share of the angle.
 _FOLLOWS: Final = 0.5
 _MOST_TURNS: Final = 3
-# Shares of a control's movement. Bones that move by at least the first share along all axes belong to the limb's end.
-# From the second share on, so do bones that rotate by less than the third times their length, since an almost straight
-# leg lags by 6 %. The bone above a paw lags by 3 % and rotates by 10 %.
+# A bone belongs to the limb's end if it moves along all axes by at least the first share of its control's movement. If
+# it moves by at least the second share (an almost straight leg lags by 6 %), it may rotate by less than the third, per
+# length. The bone above a paw lags by 3 % and rotates by 10 %.
 _CARRIED: Final = 0.99
 _LAGGING: Final = 0.9
 _ROTATED: Final = 0.01

@@ -18,7 +18,7 @@ from ...core.rotations import (
     slerp,
 )
 from ..rig.armature import as_array, nearest_rotations, object_scale
-from ..rig.locks import locked_channels
+from ..rig.locks import locked_channels, with_locks
 from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig
 
@@ -52,7 +52,9 @@ def add_to_channels(bone: bpy.types.PoseBone, steps: FloatArray) -> None:
         return
     mode, channel = bone.rotation_mode, property_name(bone.rotation_mode)
     before = np.array(getattr(bone, channel), dtype=np.float64)
-    turned = product(from_channels(mode, before), quaternion_from_rotation_vector(steps[3:]))
+    start = from_channels(mode, before)
+    turned, lock = product(start, quaternion_from_rotation_vector(steps[3:])), with_locks(bone, start)
+    turned = turned if lock is None else lock(turned)
     values = to_channels(mode, turned[None], previous=before)[1][0]
     setattr(bone, channel, np.where(locked_channels(bone), before, values).tolist())
 

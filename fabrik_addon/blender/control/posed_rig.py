@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -151,6 +152,10 @@ class PlainRig:
         """
         return hinge_of_locks(self.rig.pose.bones[bone])
 
+    def keeps_rotation(self, bone: str) -> bool:
+        """Whether locks of an IK control keep a bone from rotating in space."""
+        return False
+
     def limited(self, bone: str) -> bpy.types.PoseBone | None:
         """The bone that stores a limit for posing by hand: itself, or its control if both have the same axes."""
         return self.rig.pose.bones[bone]
@@ -254,6 +259,10 @@ class PlainRig:
 
     def holder(self, bone: str) -> str:
         """The bone whose channels rotate a bone: itself, or its control; "" for none."""
+        return bone
+
+    def shown(self, bone: str) -> str:
+        """The name that users know a bone by: its own, or that of the control that they pose it with."""
         return bone
 
     @property
@@ -362,20 +371,33 @@ class ControlRig(PlainRig):
         return found
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
-        """As in `PlainRig`, with the locks of the control; rotation: (4,) w x y z."""
-        found = self._locked_control(bone)
-        if found is None:
-            return None
-        control, axes = found
-        back = conjugate(axes)
-        locked = with_locks(control, product(back, product(rotation, axes)))
-        if locked is None:
-            return None
-        return lambda turned: product(axes, product(locked(product(back, product(turned, axes))), back))
+        """As in `PlainRig`, with the locks of the controls that rotate the bone relative to its parent."""
+        locks = [found for each in self._controls_between(bone) if (found := _lock_of(*each, rotation))]
+        return (lambda turned: reduce(lambda so_far, lock: lock(so_far), locks, turned)) if locks else None
 
     def _with_locks(self) -> set[str]:
-        locked = bones_with_locks(self.rig)
-        return {row.name for row in self._kept.carriers if row.control in locked}
+        rows, locked = self._kept.carriers, bones_with_locks(self.rig)
+        return {row.name for row in rows if locked & {row.control, row.parent and rows[row.parent].control}}
+
+    def _controls_between(self, bone: str) -> Iterator[tuple[bpy.types.PoseBone, FloatArray, bool]]:
+        """The controls whose channels follow from a body bone's rotation relative to its parent.
+
+        Each with its (4,) axes in the bone's frame, and whether it rotates the other way: the parent's control may
+        follow the bone's, as in the lower spine of Rigify. Without controls of limbs that stay on IK.
+        """
+        kept, row = self._kept, self._kept.carriers[bone]
+        above = kept.carriers[row.parent] if row.parent else None
+        over = {above.control, *(() if above.parent else (kept.place,))} if above else {""}
+        for each, leaders in ((row, over), *(((above, {row.control}),) if above else ())):
+            control: bpy.types.PoseBone | None = self.rig.pose.bones.get(each.control)
+            way = kept.controls.get(each.control)
+            if control and way and way.turns_with in leaders and not way.shares_turn and not self._stays_on_ik(each):
+                yield control, self._axes(bone, each.control), each is above
+
+    def keeps_rotation(self, bone: str) -> bool:
+        row = self._kept.carriers[bone]
+        control: bpy.types.PoseBone | None = self.rig.pose.bones.get(row.goes_by)
+        return control is not None and any(control.lock_rotation) and self._stays_on_ik(row)
 
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
         """As in `PlainRig`, from the control's locks, or from the limb's IK if it bends the joint about one axis."""
@@ -417,9 +439,14 @@ class ControlRig(PlainRig):
         above = kept.carriers[row.parent].control if row.parent else ""
         if way is None or way.turns_with != above or way.shares_turn:
             return None
-        rest = np.array([rig.data.bones[name].matrix_local.to_3x3() for name in (bone, row.control)], dtype=np.float64)
+        return control, self._axes(bone, row.control)
+
+    def _axes(self, bone: str, control: str) -> FloatArray:
+        """(4,) the axes of a control at rest, in the frame of a bone at rest."""
+        bones = self.rig.data.bones
+        rest = np.array([bones[name].matrix_local.to_3x3() for name in (bone, control)], dtype=np.float64)
         one, other = nearest_rotations(rest)
-        return control, quaternion_from_matrix(one.T @ other)
+        return quaternion_from_matrix(one.T @ other)
 
     def limited(self, bone: str) -> bpy.types.PoseBone | None:
         found = self._control_of(bone)
@@ -539,6 +566,13 @@ class ControlRig(PlainRig):
         control: str = self._kept.carriers[bone].control
         return control if control in self.rig.pose.bones else ""
 
+    def shown(self, bone: str) -> str:
+        row: FabrikCarrier | None = self._kept.carriers.get(bone)
+        if row is None:
+            return bone
+        by_ik = row.goes_by in self.rig.pose.bones and bone in self.on_ik
+        return row.goes_by if by_ik else self.holder(bone) or bone
+
     @property
     def sampled_bones(self) -> set[str]:
         names = {self._kept.place}
@@ -590,6 +624,29 @@ def posed_rig(rig: bpy.types.Object) -> PosedRig:
     """A rig as a `PlainRig` or a `ControlRig`."""
     kept = control_rig(rig)
     return PlainRig(rig) if kept is None else ControlRig(rig, kept)
+
+
+def _lock_of(control: bpy.types.PoseBone, axes: FloatArray, is_inverse: bool, start: FloatArray) -> WithLocks | None:
+    """The effect of a control's locks on the rotation of a body bone, which is `start` (4,) now.
+
+    axes: (4,) the control's axes in the bone's frame. is_inverse: whether the control rotates the other way.
+    """
+
+    def own(turned: FloatArray) -> FloatArray:
+        return product(conjugate(axes), product(conjugate(turned) if is_inverse else turned, axes))
+
+    present = local_rotation(control)
+    # The control may follow a leader that is rotated against the bone's parent.
+    apart = product(present, conjugate(own(start)))
+    lock = with_locks(control, present)
+    if lock is None:
+        return None
+
+    def locked(turned: FloatArray) -> FloatArray:
+        back = product(axes, product(product(conjugate(apart), lock(product(apart, own(turned)))), conjugate(axes)))
+        return conjugate(back) if is_inverse else back
+
+    return locked
 
 
 def _paths(turned: Iterable[str], moved: Iterable[str]) -> set[str]:

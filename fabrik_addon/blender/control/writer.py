@@ -96,9 +96,9 @@ class ControlWriter:
 
     @property
     def leaving_ik(self) -> list[str]:
-        """The first bone of each limb that is on IK now, and is switched to FK when the body is posed."""
+        """The first FK control of each limb that is on IK now, and is switched to FK when the body is posed."""
         paths = [path for path, value in self.on_fk.items() if self._before_switches[path] != value]
-        return [next(row.name for row in self._kept.carriers if row.switch == path) for path in paths]
+        return [next(row.control for row in self._kept.carriers if row.switch == path) for path in paths]
 
     def write(self, rotations: FloatArray, head: FloatArray | None, *, exactly: bool = False) -> None:
         """Pose the body by local rotations (J, 4) and the root's head (3,) in armature space; None: the head at rest.
@@ -131,7 +131,11 @@ class ControlWriter:
                 self._place_limbs(off, exactly=True)
                 self._apply(self._look(), self._wanted)
         self._update()
-        return [deviation_warning(self._kept, each, self.limbs) for each in self.deviations()]
+        missed, rows = self.deviations(), self._kept.carriers
+        # The bones below a bone that is off are off too. Name the first ones, and the one that is farthest away.
+        names, farthest = {each.bone for each in missed}, max((each.distance for each in missed), default=0.0)
+        named = [each for each in missed if rows[each.bone].parent not in names or each.distance == farthest]
+        return [deviation_warning(self._kept, each, self.limbs) for each in named]
 
     def _is_there(self, limb: LimbOnIk) -> bool:
         """Whether a limb on IK is as near to its wanted pose as the closed form can bring it."""
@@ -170,9 +174,8 @@ class ControlWriter:
             if self._kept.limbs == "AUTO" and not self._kept.switches[path].only_ik:
                 self._held[-1].restore(self.limbs.pop(path).controls)
                 self.switch([path], to_ik=False)
-                left.append(
-                    f"The limb of {off[path].bone!r} was switched to FK: with IK it would be off by {_apart(off[path])}"
-                )
+                control, by = self._kept.carriers[off[path].bone].control, _apart(off[path])
+                left.append(f"The limb of {control!r} was switched to FK: with IK it would be off by {by}")
         return left
 
     def switch(self, paths: Iterable[str], *, to_ik: bool) -> None:
@@ -216,7 +219,9 @@ class ControlWriter:
     def ready_model(self) -> ControlModel:
         """The model of the controls, with the written limbs on FK."""
         if self._model is None:
-            switch_limbs(self._rig, self._kept, self.on_fk)
+            # Values set along with a switch stay as they are for limbs that are on FK already.
+            leaving = {path: fk for path, fk in self.on_fk.items() if fk != self._before_switches[path]}
+            switch_limbs(self._rig, self._kept, leaving)
             if self.switched():
                 self._update()
             self._model = self._look()

@@ -102,6 +102,7 @@ def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: 
         raise RigError(f"{armature.name!r} has no hold number {number}: choose one from 0 to {len(holds) - 1}")
     check_editable(armature)
     check_action(armature, new=False)
+    check_not_shared(armature)
     name: str = holds[number].name
     record = holds[number].replaced
     stay, is_found = (0, False) if record is None else restore_keys(armature, record)
@@ -138,7 +139,7 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
     for bone in dict.fromkeys(contact.bone for contact in contacts):
         check_on_fk(armature, bone)
     most = _EASE * scene_rate(scene) if ease is None else ease
-    said = []
+    warnings = []
     for contact in contacts:
         others = [each for each in contacts if each.bone == contact.bone]
         before = max((each.last for each in others if each.last < contact.first), default=-np.inf)
@@ -147,8 +148,8 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
         chosen = HoldSettings(contact.point_contacts[0].point, hold_rotation=False, ease=most)
         hold, missed = _add(context, armature, contact.bone, _held_contact(contact), ends, chosen)
         hold.is_contact = True
-        said.append(missed)
-    return said
+        warnings.append(missed)
+    return warnings
 
 
 def _held_contact(contact: Contact) -> list[_Held]:

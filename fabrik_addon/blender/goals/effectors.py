@@ -7,9 +7,10 @@ that does not rotate is like any other target.
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
+import numpy as np
 
 from ...core import Effector
 from ...core.model.skeleton import Skeleton
@@ -393,17 +394,41 @@ def unpin_bones(armature: bpy.types.Object, bones: Sequence[str]) -> int:
     return len(places)
 
 
+# Share of a bone's length, and of a unit. Smaller differences of a bone's pose are errors of precision and of IK.
+_APART: Final = 1e-3
+
+
 def set_pin(pin: FabrikEffector, bone: bpy.types.PoseBone) -> None:
     """Move a pin to its bone's current pose."""
     pin.pin_location = armature_point(bone, pin.point, pin.offset)
     pin.pin_rotation = bone.matrix.to_quaternion()
+    pin.seen = _pose_of(pin, bone)
 
 
 def move_pins_with(armature: bpy.types.Object, bones: Collection[str]) -> None:
-    """Move the pins of posed bones to their current poses."""
+    """Move the pins of posed bones to their current poses, and note the poses of the other pinned bones."""
     for pin in rig_settings(armature).effectors:
         if pin.kind == "PIN" and pin.bone in bones:
             set_pin(pin, armature.pose.bones[pin.bone])
+        elif pin.kind == "PIN" and pin.bone in armature.pose.bones:
+            pin.seen = _pose_of(pin, armature.pose.bones[pin.bone])
+
+
+def pins_left_behind(armature: bpy.types.Object) -> list[FabrikEffector]:
+    """The pins whose bones have been posed since by something else, such as a bake, another frame or Blender."""
+    found = []
+    for pin in pins(armature):
+        bone, seen = armature.pose.bones[pin.bone], np.array(pin.seen)
+        apart = np.abs(np.array(_pose_of(pin, bone)) - seen) if len(seen) else np.zeros(1)
+        if apart[:3].max() > _APART * bone.length or (pin.hold_rotation and apart[3:].max(initial=0.0) > _APART):
+            found.append(pin)
+    return found
+
+
+def _pose_of(pin: FabrikEffector, bone: bpy.types.PoseBone) -> tuple[float, ...]:
+    """The position of a pinned point, and the rotation matrix of its bone, row by row; armature space."""
+    rotation: Any = bone.matrix.to_quaternion().to_matrix()
+    return *armature_point(bone, pin.point, pin.offset)[:], *(number for row in rotation for number in row)
 
 
 def _pins_of(armature: bpy.types.Object, bone: str) -> list[int]:

@@ -167,13 +167,13 @@ class RigProblem:
         if holder is None:
             return ""
         pinned = {each.bone: each.shown_bone for each in enabled_effectors(self.rig) if each.kind == "PIN"}
-        is_pinned = holder.bone in pinned
+        is_pinned, shown = holder.bone in pinned, posed_rig(self.rig).shown
         return {
-            "LIMIT": f"{holder.bone} is at its limit",
-            "GOAL": f"{pinned[holder.bone]} is pinned" if is_pinned else f"{holder.bone} is held by its target",
-            "FLOOR": f"{holder.bone} is on the floor",
+            "LIMIT": f"{shown(holder.bone)} is at its limit",
+            "GOAL": f"{pinned[holder.bone]} is pinned" if is_pinned else f"{shown(holder.bone)} is held by its target",
+            "FLOOR": f"{shown(holder.bone)} is on the floor",
             "BALANCE": "the body keeps its balance",
-            "BODY": f"{holder.bone} touches {holder.other}",
+            "BODY": f"{shown(holder.bone)} touches {shown(holder.other)}",
             "REACH": "out of reach",
         }[holder.kind]
 

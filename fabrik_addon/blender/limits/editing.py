@@ -65,6 +65,15 @@ _BOTH_WAYS: Final = radians(90.0)
 Corner: TypeAlias = tuple[float, float]
 Corners: TypeAlias = list[Corner]
 
+# Each type of limit in a message.
+_KINDS: Final = {
+    FREE: "no limit",
+    "BALL": "ball joint",
+    "HINGE": "hinge joint",
+    "FIXED": "fixed joint",
+    "POLYGON": "polygon joint",
+}
+
 # Radians. Points that are closer to each other than this are equal.
 _SAME_POINT: Final = 1e-3
 
@@ -78,8 +87,8 @@ def set_limits(bones: Bones, **values: Any) -> str:
     """
     wanted = [_changed(bone, values) for bone in bones]
     write_all(bones, wanted)
-    kinds = " and ".join(sorted({settings.type.lower() for settings in wanted}))
-    return f"{_limits(bones)}: {kinds}"
+    kinds = [words for kind, words in _KINDS.items() if any(settings.type == kind for settings in wanted)]
+    return f"{_limits(bones)}: {', '.join(kinds)}"
 
 
 def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:
@@ -90,9 +99,9 @@ def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:
     # Operators pass numbers in single precision.
     tidy: dict[str, Any] = {"cone": as_cone, "twist": as_range, "hinge": as_range, "window": as_window, "slide": tuple}
     given = {name: tidy[name](tuple(value)) if name in tidy else value for name, value in given.items()}
-    told = given.pop("type", "")
-    kind = told or kept.type
-    if kind == FREE and not told:
+    given_type = given.pop("type", "")
+    kind = given_type or kept.type
+    if kind == FREE and not given_type:
         # Choose the type that has these values.
         turns = {"axis", "hinge"} & given.keys()
         beside = given.keys() <= set(EXTRA_FIELDS)

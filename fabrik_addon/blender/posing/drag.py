@@ -7,7 +7,7 @@ drag that returns ends where it began.
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
@@ -21,7 +21,16 @@ from ...core.kernel.hanging import HangFrom
 from ...core.model.effector import with_factors_applied
 from ..control.posed_rig import posed_rig
 from ..goals.body import floor_of, is_hips, keeps_orientation, masses_of, trunk_of_animal, up_of
-from ..goals.effectors import Partner, core_effector, loop_partner, move_pins_with, pins, rotating_bones
+from ..goals.effectors import (
+    Partner,
+    core_effector,
+    loop_partner,
+    move_pins_with,
+    pins,
+    pins_left_behind,
+    rotating_bones,
+    set_pin,
+)
 from ..goals.problem import rig_problem, root_mode
 from ..limits.editing import opposite_bone
 from ..rig.armature import (
@@ -341,7 +350,7 @@ class DragSetup:
             above = self._armature.pose.bones[top].parent
             if above is not None and above.name in self.owned:
                 alone[above.name] = self.owned[above.name]
-        return [f"Bone {name!r} was not changed: {reason}" for name, reason in alone.items()]
+        return [f"Bone {self._posed.shown(name)!r} was not changed: {reason}" for name, reason in alone.items()]
 
     def _top(self, bone: str) -> str:
         """The uppermost bone that follows when a bone is dragged."""
@@ -443,7 +452,7 @@ class DragSetup:
         effector = Effector(
             bone,
             offset=None if self.point == "TAIL" else BONE_HEAD,
-            rotation_weight=1.0 if turning else kept,
+            rotation_weight=1.0 if turning or self._posed.keeps_rotation(bone) else kept,
             priority=self._priority,
         )
         position = np.array(armature_point(pose_bone, self.point), dtype=np.float64)
@@ -520,6 +529,8 @@ class Drag:
         ]
         leaving = [bone for each in self._writers for bone in each.leaving_ik]
         self.notice = f"Limbs switched from IK to FK: {first_few(leaving)}" if leaving else ""
+        # The pins that were moved to their bones before the drag, to be restored with the pose.
+        self.moved_pins: Sequence[_MovedPin] = ()
         self._bones = armature.pose.bones.keys()
         world = as_array(armature.matrix_world)
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
@@ -638,8 +649,28 @@ class Drag:
         """Restore everything exactly."""
         try:
             self._keeper.restore()
+            _put_back(self.moved_pins)
         finally:
             live.resume(self._armature)
+
+
+# A pin, and its location, rotation and `seen` before it was moved.
+_MovedPin: TypeAlias = tuple[FabrikEffector, Vector, Quaternion, tuple[float, ...]]
+
+
+def _take_along(armature: bpy.types.Object) -> list[_MovedPin]:
+    """Move the pins whose bones have been posed since, by something else, to their bones."""
+    found = []
+    for pin in pins_left_behind(armature):
+        found.append((pin, pin.pin_location.copy(), pin.pin_rotation.copy(), pin.seen))
+        set_pin(pin, armature.pose.bones[pin.bone])
+    return found
+
+
+def _put_back(moved: Sequence[_MovedPin]) -> None:
+    """Restore pins."""
+    for pin, location, rotation, seen in moved:
+        pin.pin_location, pin.pin_rotation, pin.seen = location, rotation, seen
 
 
 def begin_drag(
@@ -660,7 +691,18 @@ def begin_drag(
     """
     check_auto_keying(context, armature)
     context.view_layer.update()
-    drag = Drag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()))
-    if rig_settings(armature).live:
+    is_live, setup = rig_settings(armature).live, DragSetup(armature, bone, point, settings or DragSettings())
+    # Live posing holds pins where they are.
+    moved = [] if is_live else _take_along(armature)
+    try:
+        drag = Drag(context, armature, setup)
+    except BaseException:
+        _put_back(moved)
+        raise
+    drag.moved_pins = moved
+    held = [pin.shown_bone for pin, *_ in moved if pin.bone not in setup.dragged]
+    if held and not drag.notice:
+        drag.notice = f"Pins moved to their bones, which have been posed since: {first_few(held)}"
+    if is_live:
         live.pause(armature)
     return drag

@@ -22,7 +22,7 @@ from ..control.limbs import LimbOnIk, Update
 from ..control.posed_rig import posed_rig
 from ..control.writer import ControlWriter
 from ..goals.body import masses_of
-from ..goals.effectors import check_effectors
+from ..goals.effectors import check_effectors, move_pins_with
 from ..goals.places import SampledTargets, current_targets, tree_space
 from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose, legal_rotations
@@ -120,6 +120,8 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
         rows = (row for tree in begins for row in zip(tree.skeleton.names, tree.rotations, strict=True))
         kept.solved_from = dict(rows), {tree.skeleton.names[0]: tree.root_location for tree in begins}
         kept.solved = " ".join((_channels(armature), *asked))
+        context.view_layer.update()
+        move_pins_with(armature, ())
     return result
 
 

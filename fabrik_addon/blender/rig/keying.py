@@ -68,7 +68,8 @@ def key_channels(
     first = not any(True for _ in curves(armature))
     for bone, path, index in found:
         try:
-            if armature.keyframe_insert(path, index=index, group=bone, options=options, keytype=kind):
+            # Without a frame, Blender would ignore the subframe.
+            if armature.keyframe_insert(path, index=index, frame=frame, group=bone, options=options, keytype=kind):
                 keyed[bone] = None
         except (RuntimeError, TypeError) as error:
             raise KeyframeError(f"Bone {bone!r} can't be keyed: {error}") from None

@@ -15,7 +15,7 @@ from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between
 from ..settings.rig import rig_settings
 from .armature import floats, root_location_channel
-from .locks import bones_with_locks, locked_channels
+from .locks import WithLocks, bones_with_locks, locked_channels, with_locks
 from .rotation_modes import channel_count, from_channels, property_name, to_channels
 
 _CHANNELS = {"location": 3, "rotation_quaternion": 4, "rotation_axis_angle": 4, "rotation_euler": 3, "scale": 3}
@@ -147,6 +147,7 @@ class ChannelGroup:
         rows, names: the bones' indices among all written bones, and their names.
         before: (K, n) former values of their channels. rotations: (K, 4) the same rotations as quaternions.
         locked: (K, n) whether a channel is locked.
+        locks: the effect of bones' locks on their rotations, by index among the K bones.
     """
 
     mode: str
@@ -155,12 +156,17 @@ class ChannelGroup:
     before: FloatArray
     rotations: FloatArray
     locked: BoolArray
+    locks: Mapping[int, WithLocks]
 
     def write(self, armature: bpy.types.Object, rotations: FloatArray, but: Collection[str] = ()) -> None:
         """Rotate the bones, except those in `but`, to rotations (K, 4).
 
         Locked channels, and channels of bones that hardly rotate, keep their former values.
         """
+        if self.locks:
+            rotations = rotations.copy()
+            for row, lock in self.locks.items():
+                rotations[row] = lock(rotations[row])
         still = angle_between(self.rotations, rotations) < _LEAST_TURN
         channel, values = to_channels(self.mode, rotations[None], previous=self.before)
         found = np.where(still[:, None] | self.locked, self.before, values[0]).tolist()
@@ -172,7 +178,7 @@ class ChannelGroup:
 
 def channel_groups(armature: bpy.types.Object, names: Sequence[str]) -> list[ChannelGroup]:
     """Bones grouped by rotation mode, with their current channels."""
-    bones, with_locks = armature.pose.bones, bones_with_locks(armature)
+    bones, having_locks = armature.pose.bones, bones_with_locks(armature)
     places = {name: place for place, name in enumerate(bones.keys())}
     modes = [bones[name].rotation_mode for name in names]
     groups = []
@@ -180,11 +186,12 @@ def channel_groups(armature: bpy.types.Object, names: Sequence[str]) -> list[Cha
         rows = [row for row, each in enumerate(modes) if each == mode]
         own = [names[row] for row in rows]
         before = floats(bones, property_name(mode), channel_count(mode))[[places[name] for name in own]]
-        locked = np.zeros(before.shape, dtype=bool)
+        rotations = from_channels(mode, before)
+        locked, locks = np.zeros(before.shape, dtype=bool), dict[int, WithLocks]()
         for row, name in enumerate(own):
-            if name in with_locks:
-                locked[row] = locked_channels(bones[name])
-        groups.append(ChannelGroup(mode, rows, own, before, from_channels(mode, before), locked))
+            if name in having_locks and (lock := with_locks(bones[name], rotations[row])):
+                locked[row], locks[row] = locked_channels(bones[name]), lock
+        groups.append(ChannelGroup(mode, rows, own, before, rotations, locked, locks))
     return groups
 
 

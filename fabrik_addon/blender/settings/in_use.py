@@ -127,7 +127,7 @@ class Moment:
         return rig.session_uid, self._name, None if take is None else take.session_uid
 
 
-_Value = TypeVar("_Value", str, float, bool)
+_Value = TypeVar("_Value", str, float, bool, tuple[float, ...])
 
 
 class Stored(Generic[_Value]):
@@ -147,8 +147,7 @@ class Stored(Generic[_Value]):
 
     def __get__(self, item: Any, _owner: type) -> _Value:
         """The value."""
-        found: _Value = item.get(self._name, self._default)
-        return found
+        return type(self._default)(item.get(self._name, self._default))
 
     def __set__(self, item: Any, value: _Value) -> None:
         """Set the value."""

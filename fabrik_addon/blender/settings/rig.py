@@ -112,6 +112,8 @@ class FabrikEffector(PropertyGroup):
         name="Pole Bone",
         description="If the pole target is an armature, the bone whose head the limb points to",
     )
+    # A pin's point (3,) and its bone's rotation matrix (9,), armature space, when FABRIK last posed the rig.
+    seen = Stored[tuple[float, ...]](())
 
     @property
     def kind(self) -> str:

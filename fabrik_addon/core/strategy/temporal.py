@@ -7,21 +7,23 @@ spread over the frames around it.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
+from ..rotations import slerp
 from ..solution import Solution, Status
 
+# A joint pops if it moves this many times as far as the targets.
 FARTHER = 3.0
-LONGEST_SPAN = 500
-_SPREAD = 40
+# Pops are continued over at most this many frames, or spread over this many on each side.
+_LONGEST_SPAN, _SPREAD = 500, 40
+# Targets count as having moved by at least this share of the skeleton's size.
 _AT_LEAST = 0.002
+# A rotation by this angle, in radians, counts as a pop.
 _SHARPEST = np.pi / 3
+# Errors that are larger by this factor count as equal: targets out of reach are missed by slightly different amounts.
 _NO_WORSE = 1.01
-# Smaller distances, in the unit of the targets, count as zero; also breaks ties of signs.
-_ROUNDING = 1e-9
 
 Continue = Callable[[int, FloatArray, FloatArray], Solution]
 
@@ -39,22 +41,84 @@ def jumps(solution: Solution, targets: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(moved, FARTHER * turned / _SHARPEST))
 
 
-def repair_pops(solution: Solution, targets: FloatArray, solve_from: Continue) -> Iterator[bool]:
+def repair_pops(solution: Solution, targets: FloatArray, solve_from: Continue) -> None:
     """Continue the pose through popped and failed frames, in place, if that is smoother and no worse.
 
     Args:
         solution: F frames.
         targets: (F, E, 3), armature space.
         solve_from: solves one frame from a neighbor's (J, 4) rotations and (3,) root head.
-
-    Yields:
-        After each pop, whether something was replaced.
     """
-    repair = _Repair(solution, targets, solve_from)
+    count = len(targets)
     for frame in restart_frames(jumps(solution, targets) > FARTHER, _failed(solution.status)):
-        yield repair.at(frame)
+        pair = slice(frame - 1, frame + 1)
+        current = float(jumps(solution.part(pair), targets[pair])[0])
+        if current <= FARTHER and not _failed(solution.status[frame]):
+            continue
+        best, key = {}, (max(current, FARTHER), count)
+        ahead = range(frame, min(frame + _LONGEST_SPAN, count))
+        for span in (ahead, range(frame - 1, max(frame - _LONGEST_SPAN, -1), -1)):
+            poses, left = {}, np.inf
+            for index, poses[index] in _continued(solution, solve_from, span):
+                beside, left = np.array([index, index + span.step]), 0.0
+                if 0 <= beside[1] < count:
+                    both = solution.part(beside)
+                    both.put(0, poses[index])
+                    left = float(jumps(both, targets[beside])[0])
+                if left <= FARTHER:
+                    break
+            if (max(left, FARTHER), len(poses)) < key:
+                best, key = poses, (max(left, FARTHER), len(poses))
+        for index, pose in best.items():
+            solution.put(index, pose)
     for frame in np.flatnonzero(jumps(solution, targets) > FARTHER) + 1:
-        yield repair.spread(int(frame))
+        _spread(solution, targets, solve_from, int(frame))
+
+
+def _spread(solution: Solution, targets: FloatArray, solve_from: Continue, frame: int) -> None:
+    """Spread the change before a frame over the frames around it, in place, if that is smoother and no worse.
+
+    The poses continued from either side are blended with smoothly changing shares.
+    """
+    ahead = dict(_continued(solution, solve_from, range(frame, min(frame + _SPREAD, len(targets) - 1))))
+    back = dict(_continued(solution, solve_from, range(frame - 1, max(frame - _SPREAD, 1) - 1, -1)))
+    span = np.arange(frame - len(back), frame + len(ahead))
+    wider = np.arange(span[0] - 1, span[-1] + 2) if len(span) else np.array([frame - 1, frame])
+    shares = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, len(wider)))
+    before, earlier, later = (solution.part(wider) for _ in range(3))
+    for index, pose in ahead.items():
+        earlier.put(index - wider[0], pose)
+    for index, pose in back.items():
+        later.put(index - wider[0], pose)
+    roots = earlier.root_location + shares[:, None] * (later.root_location - earlier.root_location)
+    for place, index in enumerate(span, start=1):
+        both = earlier.rotations[place], later.rotations[place]
+        mixed = slerp(*both, np.full(len(both[0]), shares[place]))
+        solution.put(index, solve_from(index, mixed, roots[place]))
+    after = solution.part(wider)
+    sharper = jumps(after, targets[wider]).max() >= jumps(before, targets[wider]).max()
+    if sharper or _is_worse(after, before.errors).any():
+        solution.put(wider, before)
+
+
+def _continued(solution: Solution, solve_from: Continue, span: range) -> Iterator[tuple[int, Solution]]:
+    """Frames along a range, each solved from the one before it, until they become worse than the existing ones."""
+    pose = solution.part(np.array([span.start - span.step])).single()
+    for frame in span:
+        pose = solve_from(frame, pose.rotations, pose.root_location)
+        if _is_worse(pose, solution.errors[frame]):
+            return
+        yield frame, pose
+
+
+def _failed(status: IntArray) -> BoolArray:
+    return np.isin(status, (Status.LIMITED, Status.STALLED))
+
+
+def _is_worse(solution: Solution, errors: FloatArray) -> BoolArray:
+    """([F,]) whether unsolved frames miss their targets by more than `errors` ([F,] E)."""
+    missed, current = np.nansum(solution.errors, axis=-1), np.nansum(errors, axis=-1)
+    return np.asarray((solution.status != Status.SOLVED) & (missed > _NO_WORSE * current))
 
 
 def restart_frames(pops: BoolArray, failed: BoolArray) -> list[int]:
@@ -64,113 +128,6 @@ def restart_frames(pops: BoolArray, failed: BoolArray) -> list[int]:
     """
     begins = failed[1:] & ~failed[:-1]
     return [int(frame) for frame in np.flatnonzero(pops | begins) + 1]
-
-
-def _failed(status: IntArray) -> BoolArray:
-    return np.isin(status, (Status.LIMITED, Status.STALLED))
-
-
-@dataclass(frozen=True)
-class _Repair:
-    """The repair of one take."""
-
-    solution: Solution
-    targets: FloatArray
-    solve_from: Continue
-
-    def at(self, frame: int) -> bool:
-        """Repair the change between the previous frame and this one from whichever side is better."""
-        current = self._jump_around(frame, frame)
-        if current <= FARTHER and not _failed(self.solution.status[frame]):
-            return False
-        frames = len(self.solution.status)
-        ways = (range(frame, min(frame + LONGEST_SPAN, frames)), range(frame - 1, max(frame - LONGEST_SPAN, -1), -1))
-        found = [(poses, left) for poses, left in map(self._continued_to_join, ways) if poses and left <= current]
-        best = min(found, key=lambda found: (max(found[1], FARTHER), len(found[0])), default=({}, 0.0))[0]
-        self._put(best)
-        return bool(best)
-
-    def spread(self, frame: int) -> bool:
-        """Spread the change between the previous frame and this one over the frames around them.
-
-        Over these frames, the poses continued from either side are blended with smoothly changing shares.
-        """
-        ahead = dict(self._continued(range(frame, min(frame + _SPREAD, len(self.solution.status) - 1))))
-        back = dict(self._continued(range(frame - 1, max(frame - _SPREAD, 1) - 1, -1)))
-        span = range(frame - len(back), frame + len(ahead))
-        earlier = self._own(span[: len(back)]) | ahead
-        later = self._own(span[len(back) :]) | back
-        shares = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, len(span) + 2)[1:-1])
-        mixed = {
-            index: self.solve_from(index, *_interpolated(earlier[index], later[index], share))
-            for index, share in zip(span, shares, strict=True)
-        }
-        before, own = self._jump_around(span.start, span.stop), self._own(span)
-        worse = not all(self._no_worse(index, one) for index, one in mixed.items())
-        self._put(mixed)
-        if worse or self._jump_around(span.start, span.stop) >= before:
-            self._put(own)
-            return False
-        return True
-
-    def _continued(self, span: range) -> Iterator[tuple[int, Solution]]:
-        """Frames along a range, each solved from the one before it, until they become worse than the existing ones."""
-        pose = self._frame(span.start - span.step)
-        for frame in span:
-            pose = self.solve_from(frame, pose.rotations, pose.root_location)
-            if not self._no_worse(frame, pose):
-                return
-            yield frame, pose
-
-    def _continued_to_join(self, span: range) -> tuple[dict[int, Solution], float]:
-        """Poses continued along a range until they join the existing ones, and the jump that remains at the end."""
-        poses: dict[int, Solution] = {}
-        left = np.inf
-        for frame, pose in self._continued(span):
-            poses[frame] = pose
-            after = frame + span.step
-            if not 0 <= after < len(self.solution.status):
-                return poses, 0.0
-            left = self._jump(_pair(pose, self._frame(after)), self.targets[[frame, after]])
-            if left <= FARTHER:
-                break
-        return poses, left
-
-    def _no_worse(self, frame: int, one: Solution) -> bool:
-        missed, current = np.nansum(one.errors), np.nansum(self.solution.errors[frame])
-        return bool(one.status == Status.SOLVED or missed <= current * _NO_WORSE + _ROUNDING)
-
-    def _jump(self, solution: Solution, targets: FloatArray) -> float:
-        return float(jumps(solution, targets).max(initial=0.0))
-
-    def _jump_around(self, first: int, last: int) -> float:
-        """The largest jump from the frame before `first` to `last`."""
-        frames = slice(first - 1, last + 1)
-        return self._jump(self.solution.part(frames), self.targets[frames])
-
-    def _frame(self, frame: int) -> Solution:
-        return self.solution.part(np.array([frame])).single()
-
-    def _own(self, frames: range) -> dict[int, Solution]:
-        return {frame: self._frame(frame) for frame in frames}
-
-    def _put(self, poses: dict[int, Solution]) -> None:
-        for frame, pose in poses.items():
-            self.solution.put(frame, pose)
-
-
-def _pair(first: Solution, second: Solution) -> Solution:
-    names = Solution.FRAME_ARRAYS
-    arrays = {name: np.stack([getattr(first, name), getattr(second, name)]) for name in names}
-    return Solution(skeleton=first.skeleton, **arrays)
-
-
-def _interpolated(first: Solution, second: Solution, share: float) -> tuple[FloatArray, FloatArray]:
-    """(J, 4) rotations and (3,) root head between two poses."""
-    alike = np.sign((first.rotations * second.rotations).sum(axis=1, keepdims=True) + _ROUNDING)
-    rotations = (1.0 - share) * first.rotations + share * alike * second.rotations
-    root = (1.0 - share) * first.root_location + share * second.root_location
-    return rotations / np.linalg.norm(rotations, axis=1, keepdims=True), root
 
 
 def _farthest(points: FloatArray) -> FloatArray:

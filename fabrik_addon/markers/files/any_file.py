@@ -1,15 +1,18 @@
 """Reads marker files of all kinds, and separates performers."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
+
+from ...core.errors import first_few
 from ..clip import Clip, ClipError, MarkerFileError
-from ..mapping.labels import body_labels
+from ..mapping.labels import body_labels, landmarks_of
+from ..mapping.landmarks import is_mirrored
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED
 from .c3d import MAGIC, parse_c3d
 from .keypoints import parse_csv, parse_npy
@@ -17,7 +20,7 @@ from .motive import START as MOTIVE_START
 from .motive import parse_motive
 from .nexus import has_trajectories, parse_nexus
 from .npz import parse_npz
-from .reading import Parser, read_file
+from .reading import Chosen, Parser, extent, read_file
 from .suffixes import SUFFIXES
 from .trc import parse_trc
 
@@ -31,6 +34,10 @@ _SIDES: Final = frozenset({"l", "r", "left", "right"})
 _SHARED_LABELS: Final = 5
 # A performer has at least this share of the body labels that any other performer has.
 _MIN_SHARE: Final = 0.25
+# Meters: the extent of a person's markers, from a sitting child's to that of raised arms. Fewer landmarks than these
+# may be those of a hand, or of other things.
+_SMALLEST, _LARGEST = 0.35, 3.5
+_FEWEST_LANDMARKS: Final = 8
 
 
 def read_markers(
@@ -48,11 +55,40 @@ def read_markers(
     format is unknown; LayoutError if a layout has to be chosen.
     """
     suffix = Path(path).suffix.lower()
-    clip = read_file(path, lambda *told: _parser(told[0], suffix, layout, rate)(*told), units, up_axis)
-    return clip if rate is None else replace(clip, rate=rate)
+    chosen: Any = (units, up_axis, layout, rate)
+    clip = read_file(path, lambda content, told: _parser(content, suffix)(content, told), Chosen(*chosen))
+    return replace(clip, doubts=(*clip.doubts, *_person_doubts(clip)))
 
 
-def _parser(content: bytes, suffix: str, layout: str | None, rate: float | None) -> Parser:
+def _person_doubts(clip: Clip) -> Iterator[str]:
+    """Sentences if a performer is as large or small as no person, mirrored, or has markers that stand still."""
+    for name in performers(clip) or ("",):
+        person = select_performer(clip, name) if name else clip
+        known = landmarks_of(person.names)
+        places = [person.names.index(label) for label in known]
+        if len(known) < _FEWEST_LANDMARKS:
+            continue
+        size = extent(person.positions[:, places])
+        if size > 0.0 and not _SMALLEST < size < _LARGEST:
+            length = f"{size:.2g}" if size < 1.0 else f"{size:.0f}"
+            yield (
+                f"The markers of {name or 'the person'} extend over {length} m: choose other units than {clip.units} "
+                "if that is wrong"
+            )
+        if is_mirrored(dict(zip(known.values(), np.moveaxis(person.positions[:, places], 1, 0), strict=True))):
+            yield (
+                f"The front of {name or 'the person'} is at the back: check that left and right are not swapped in the "
+                "labels or by mirroring"
+            )
+        # A foot stays in place while the body moves by less than its height.
+        own = person.positions[:, places]
+        moved = (np.fmax.reduce(own) - np.fmin.reduce(own)).max(axis=1)
+        still = [label for label, distance in zip(known, moved, strict=True) if distance == 0.0]
+        if still and np.nanmedian(moved) > size:
+            yield f"These markers never move, but the others do: {first_few(still)}; unassign them if they are frozen"
+
+
+def _parser(content: bytes, suffix: str) -> Parser:
     """The parser for a file with this content."""
     start = content[:64]
     letters = start.replace(b"\0", b"").lower()
@@ -61,15 +97,15 @@ def _parser(content: bytes, suffix: str, layout: str | None, rate: float | None)
     if MOTIVE_START in letters:
         return parse_motive
     if start.startswith(NPY_START):
-        return partial(parse_npy, layout=layout, rate=rate)
+        return parse_npy
     if start.startswith(NPZ_START):
-        return partial(parse_npz, rate=rate)
+        return parse_npz
     if start.startswith(PICKLE_START) and b"." in content[-2:]:
         raise MarkerFileError(PICKLED)
     if len(start) > 1 and start[1] == MAGIC and start[0] < ord(" "):
         return parse_c3d
     if suffix == ".csv":
-        return parse_nexus if has_trajectories(content) else partial(parse_csv, layout=layout, rate=rate)
+        return parse_nexus if has_trajectories(content) else parse_csv
     if suffix not in _PARSERS:
         kinds = "/".join(suffix.lstrip(".").upper() for suffix in SUFFIXES)
         raise MarkerFileError(f"this is not a {kinds} file: choose one of these")

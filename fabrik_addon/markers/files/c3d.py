@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.errors import first_few
 from ..clip import BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
-from .reading import METERS, extent, guessed_up, unique_names, unit_name
+from .reading import Chosen, extent, guessed_up, to_clip
 
 BLOCK: Final = 512
 # Processor types, as numbered in the file.
@@ -266,22 +266,12 @@ def first_frame(parameters: Parameters) -> int:
     return int(number) if number >= 1.0 else max(1, parameters.header.first_frame)
 
 
-def frame_rate(parameters: Parameters) -> tuple[float, tuple[str, ...]]:
-    """Frames a second, and a note if header and parameters differ.
-
-    Raises MarkerFileError if neither makes sense.
-    """
-    told = [
-        parameters.number("POINT:RATE"),
-        parameters.header.rate,
-        parameters.number("TRIAL:CAMERA_RATE"),
-    ]
-    rates = [rate for rate in told if 0.0 < rate < FASTEST]
-    if not rates:
-        raise MarkerFileError("the frame rate is not known: export it again with POINT:RATE")
-    if told[0] == rates[0] and told[1] in rates and not math.isclose(told[0], told[1], rel_tol=1e-4):
-        return rates[0], (f"POINT:RATE is {told[0]:g} Hz, but the header has {told[1]:g} Hz; used the former",)
-    return rates[0], ()
+def frame_rates(parameters: Parameters) -> tuple[float | None, float | None]:
+    """Frames a second, from the parameters if they make sense, and from the header; None if they are unknown."""
+    header, camera = parameters.header.rate, parameters.number("TRIAL:CAMERA_RATE")
+    told = (parameters.number("POINT:RATE"), header, camera), (header,)
+    first, second = (next((rate for rate in rates if 0.0 < rate < FASTEST), None) for rates in told)
+    return first, second
 
 
 def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, ...]]:
@@ -388,10 +378,10 @@ _OUTPUT_NAME: Final = re.compile(r".+(angles?|forces?|moments?|powers?|grf)v?|ce
 _SEGMENT_ENDS: Final = "OALP"
 
 
-def parse_c3d(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
+def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
     """The clip in a file's bytes, in meters and the file's own axes (rotated if X is up).
 
-    units, up_axis: see `read_markers`. Raises MarkerFileError, without the file's name, if the file is empty or not a
+    Raises MarkerFileError, without the file's name, if the file is empty or not a
     C3D file, for unknown units, for a missing rate or scale, without points or frames, and if no marker is ever seen.
     """
     parameters = Parameters(content)
@@ -403,23 +393,23 @@ def parse_c3d(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip
             f"all {len(left_out)} points are outputs of a model, such as {left_out[0]!r}: export markers"
         )
     notes = [f"left out the outputs of a model: {first_few(left_out)}"] if left_out else []
-    told = parameters.string("POINT:UNITS") or None if units is None else units
-    unit = "mm" if told is None else unit_name(told)
-    unit_note = ("the file has no units; assumed mm",) if told is None else ()
-    rate, rate_notes = frame_rate(parameters)
+    told = parameters.string("POINT:UNITS")
+    unit_note = ("the file has no units; assumed mm",) if not told and chosen.units is None else ()
+    rate, header_rate = frame_rates(parameters)
     markers = [place for place, output in enumerate(is_output) if not output]
-    positions = np.where(points.seen[..., None], points.positions, np.nan)[:, markers] * METERS[unit]
-    if np.isnan(positions).all():
-        raise MarkerFileError("no marker is visible on any frame: choose another recording")
-    upright, up, up_note = _upright(positions, parameters, up_axis)
-    return Clip(
-        names=unique_names([names[place] for place in markers]),
-        rate=rate,
-        positions=upright,
-        up_axis=up,
-        units=unit,
-        start_time=(first_frame(parameters) - 1) / rate,
-        notes=(*points.notes, *rate_notes, *unit_note, *up_note, *notes),
+    positions = np.where(points.seen[..., None], points.positions, np.nan)[:, markers]
+    upright, up, up_note = _upright(positions, parameters, chosen.up_axis)
+    return to_clip(
+        chosen._replace(up_axis=up),
+        [names[place] for place in markers],
+        upright,
+        told or "mm",
+        "Z",
+        rate,
+        timed=header_rate,
+        no_rate="the frame rate is not known: export it again with POINT:RATE",
+        start_time=(first_frame(parameters) - 1) / (chosen.rate or rate or header_rate or math.inf),
+        notes=(*points.notes, *unit_note, *up_note, *notes),
     )
 
 

@@ -23,21 +23,28 @@ from ..mapping.labels import landmarks_of
 from .arrays import array_in
 from .layouts import hand_names, names_of
 from .reading import (
-    METERS,
+    Chosen,
     CsvRows,
     guessed_up,
     in_place,
     number_in,
     rate_of_times,
-    rate_or_usual,
+    to_clip,
     unique_names,
-    unit_name,
     unit_of,
     without_unseen,
 )
 
 _COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[\s_.:\-]+(?P<axis>[xyz])|(?P<cap>[XYZ]))", re.ASCII | re.IGNORECASE)
 _AXIS_FIRST: Final = re.compile(r"(?P<axis>[xyz])[\s_]?(?P<name>\d+)", re.IGNORECASE)
+# Columns that are no positions, such as "hips_rx", "hips.rotationX", "hips_quat_w" and "hips_velocity_x", and the end
+# of the names of positions beside them, as in "hips_tx".
+_TURNED: Final = re.compile(
+    r"(.+?)[\s_.:\-]*(?:rotat(?:e|ion)|quaternion|euler|orientation|velocity|acceleration)[\s_.:\-]*[wxyz]"
+    r"|(.+?)[\s_.:\-]+(?:rot|quat|ang|vel|acc)[\s_.:\-]*[wxyz]|(.+)[\s_.:\-][rqvaw][wxyz]",
+    re.IGNORECASE,
+)
+_MOVED: Final = re.compile(r"(.+?)(?:[\s_.:\-]+(?:t|pos)|[\s_.:\-]*(?:position|translat(?:e|ion)))", re.IGNORECASE)
 _NAMELESS: Final = re.compile(r"(?:points?|joints?|landmarks?|key_?points?|kpt?|lm|[pjk])?[\s_]?\d+", re.IGNORECASE)
 _TIMES: Final = ("time", "times", "timestamp", "timestamps", "t", "seconds", "time_s", "time_seconds")
 _FRAMES: Final = ("frame", "frames", "frame#", "frame_number", "frame_index", "fnum")
@@ -57,12 +64,10 @@ _HIPS: Final = frozenset({"hip"})
 _NO_COLUMNS: Final = "it has no point columns: add a header such as nose_x, nose_y, nose_z"
 
 
-def parse_csv(
-    content: bytes, units: str | None, up_axis: UpAxis | None, *, layout: str | None = None, rate: float | None = None
-) -> Clip:
+def parse_csv(content: bytes, chosen: Chosen) -> Clip:
     """The keypoints in a CSV file's bytes, as a clip in meters.
 
-    units, up_axis, layout, rate: see `read_markers`. Raises MarkerFileError if there are no point columns, if points
+    Raises MarkerFileError if there are no point columns, if points
     have neither names nor a known layout, and if units are neither given nor clear.
     """
     rows = CsvRows(content)
@@ -73,12 +78,10 @@ def parse_csv(
     names, frames, numbers = _tidy(rows, lowered) if set(lowered) >= _TIDY else _wide(rows, header)
     placed, notes = in_place(frames, numbers)
     points = placed[:, 1:].reshape(len(placed), -1, 3)
-    return _clip(points, names, units, up_axis, layout, rate or rate_of_times(placed[:, 0]), notes)
+    return _clip(chosen, points, names, rate_of_times(placed[:, 0]), notes)
 
 
-def parse_npy(
-    content: bytes, units: str | None, up_axis: UpAxis | None, *, layout: str | None = None, rate: float | None = None
-) -> Clip:
+def parse_npy(content: bytes, chosen: Chosen) -> Clip:
     """The keypoints in a NumPy array's bytes, as a clip in meters; see `parse_csv`.
 
     Also raises MarkerFileError for other shapes, and for arrays of Python objects, which are never unpickled.
@@ -99,7 +102,7 @@ def parse_npy(
     found = array[:, :, 3:] > 0.0
     if array.shape[2] > 3 and found.any():
         points = np.where(found, points, np.nan)
-    return _clip(points, None, units, up_axis, layout, rate)
+    return _clip(chosen, points, None)
 
 
 def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
@@ -118,18 +121,29 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
             )
         return None, np.arange(len(numbers), dtype=np.float64), np.insert(numbers, 0, np.nan, axis=1)
     columns: dict[str, dict[str, int]] = {}
+    lowered, turned = [cell.lower() for cell in header], set[str]()
     for place, cell in enumerate(header):
+        rotation = _TURNED.fullmatch(cell)
+        # "hand_rX" beside "hand_lX" is a right hand.
+        if rotation is not None and not (rotation[3] and f"{cell[:-2]}l{cell[-1]}".lower() in lowered):
+            turned.add(rotation[rotation.lastindex or 0])
+            continue
         told = _AXIS_FIRST.fullmatch(cell) or _COLUMN.fullmatch(cell)
         if told is not None:
             axis = (told["axis"] or told["cap"]).lower()
             columns.setdefault(told["name"], {}).setdefault(axis, place)
+    if turned:
+        columns = {name if (own := _MOVED.fullmatch(name)) is None else own[1]: axes for name, axes in columns.items()}
     whole = {name: axes for name, axes in columns.items() if len(axes) == 3}
+    if len(turned - whole.keys()) > len(whole):
+        raise MarkerFileError(
+            f"it has rotations of bones, such as {min(turned)}, but no positions: export positions, or BVH to retarget"
+        )
     if not whole:
         if any(len(axes) == 2 for axes in columns.values()):
             raise MarkerFileError("its points have two coordinates: export 3D points")
         raise MarkerFileError(_NO_COLUMNS)
     wanted = [axes[axis] for axes in whole.values() for axis in "xyz"]
-    lowered = [cell.lower() for cell in header]
     counted, timed = (_number_column(rows, lowered, names) for names in (_FRAMES, _TIMES))
     numbers = rows.columns([wanted[0] if place is None else place for place in (counted, timed)] + wanted)
     if timed is None:
@@ -174,12 +188,10 @@ def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
 
 
 def _clip(
+    chosen: Chosen,
     points: FloatArray,
     names: list[str] | None,
-    units: str | None,
-    up_axis: UpAxis | None,
-    layout: str | None,
-    rate: float | None,
+    rate: float | None = None,
     told: Sequence[str] = (),
 ) -> Clip:
     """Named points in meters, upright. names: None if the file has none. rate: None if unknown. told: notes."""
@@ -190,8 +202,8 @@ def _clip(
     if points.shape[1] > 1 and extents.min() <= _FLAT * extents.max():
         raise MarkerFileError("its points lie in a plane, like those of an image: choose a file of 3D points")
     notes = list(told)
-    if layout is not None or names is None or all(_NAMELESS.fullmatch(name) for name in names):
-        own = list(names_of(points, layout))
+    if chosen.layout is not None or names is None or all(_NAMELESS.fullmatch(name) for name in names):
+        own = list(names_of(points, chosen.layout))
     else:
         own = [_plain(name) for name in names]
     kept = [place for place, name in enumerate(own) if name and not _NO_BONE.fullmatch(name)]
@@ -200,13 +212,12 @@ def _clip(
     if len(kept) < len(own):
         notes.append(f"left out {len(own) - len(kept)} points that belong to no bone")
     points, own = points[:, kept], list(unique_names([own[place] for place in kept]))
-    unit = unit_name(units) if units is not None else unit_of(points)
-    points = METERS[unit] * points
+    unit = unit_of(points) if chosen.units is None else chosen.units
     points, own = _with_hands_on_wrists(points, own, notes)
-    if up_axis is None:
+    if chosen.up_axis is None:
         points, up_axis = _upright(points, own, notes)
-    rate, rate_notes = rate_or_usual(rate)
-    return Clip(tuple(own), rate, points, up_axis, unit, notes=(*notes, *rate_notes))
+        chosen = chosen._replace(up_axis=up_axis)
+    return to_clip(chosen, own, points, unit, "Y", rate, notes=notes)
 
 
 def _plain(name: str) -> str:

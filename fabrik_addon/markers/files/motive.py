@@ -13,7 +13,7 @@ Motive. The bones of a skeleton are left out.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -21,8 +21,8 @@ import numpy as np
 
 from ...core.errors import first_few
 from ...core.rotations import matrix_from_quaternion
-from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
-from .reading import METERS, CsvRows, in_place, rate_in_cell, rate_of_times, to_clip, unit_name
+from ..clip import Clip, FloatArray, MarkerFileError
+from .reading import METERS, Chosen, CsvRows, in_place, rate_in_cell, rate_of_times, to_clip, unit_name
 
 START: Final = b"format version"
 _TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})
@@ -44,8 +44,8 @@ class _Column:
     index: int
 
 
-def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
-    """The clip in a file's bytes, in meters and the file's own axes; units, up_axis: see `read_markers`.
+def parse_motive(content: bytes, chosen: Chosen) -> Clip:
+    """The clip in a file's bytes, in meters and the file's own axes.
 
     Raises MarkerFileError, without the file's name, if there is no header, no marker or rigid body, no frame, no rate
     or no known unit.
@@ -55,25 +55,34 @@ def parse_motive(content: bytes, units: str | None, up_axis: UpAxis | None) -> C
     # Not pair by pair, since the name of a take may have commas.
     fields = {_plain(key): value for key, value in pairwise(first)}
     columns, timed = _columns(rows)
-    unit = unit_name(fields.get("lengthunits", "") if units is None else units)
-    wanted = [column.index for column in columns]
-    numbers = rows.columns([0, timed or 0, *wanted])
+    unit = fields.get("lengthunits", "") if chosen.units is None else chosen.units
+    numbers = rows.columns([0, timed or 0, *(column.index for column in columns)])
     numbers, notes = in_place(numbers[:, 0], numbers[:, 1:])
     of_owner: dict[tuple[str, str], dict[tuple[str, str], FloatArray]] = {}
     for index, column in enumerate(columns):
-        of_owner.setdefault((column.kind, column.name), {})[column.told, column.axis] = numbers[:, 1 + index]
-    markers = _markers(of_owner, METERS[unit])
+        own, key = (column.kind, column.name), (column.told, column.axis)
+        # Columns of another owner with the same name, or without one.
+        while key in of_owner.get(own, {}):
+            own = own[0], f"{own[1] or '*'}_2"
+        of_owner.setdefault(own, {})[key] = numbers[:, 1 + index]
+    markers = _markers(of_owner, _ARM / METERS[unit_name(unit)])
     bones = [name for kind, name in of_owner if kind == "bone"]
     points = np.stack(list(markers.values()), axis=1) if markers else np.empty((len(numbers), 0, 3))
     if bones and not np.isfinite(points).any():
         raise MarkerFileError("it has only the bones of a skeleton: export markers, or export BVH and retarget it")
     left_out = f"left out the bones of a skeleton: {first_few(bones)}; export BVH to retarget them"
     told = (rate_in_cell(fields.get(key, "")) for key in ("exportframerate", "captureframerate"))
-    rate = next((rate for rate in told if rate), None) or (rate_of_times(numbers[:, 0]) if timed else None)
-    if rate is None:
-        raise MarkerFileError("the frame rate is in neither the header nor the times: export it again")
-    notes += (left_out,) * bool(bones)
-    return replace(to_clip(list(markers), rate, points, "m", up_axis, "Y", notes), units=unit)
+    return to_clip(
+        chosen,
+        list(markers),
+        points,
+        unit,
+        "Y",
+        next((rate for rate in told if rate), None),
+        timed=rate_of_times(numbers[:, 0]) if timed else None,
+        no_rate="the frame rate is in neither the header nor the times: export it again",
+        notes=(*notes, *(left_out,) * bool(bones)),
+    )
 
 
 def _plain(text: str) -> str:
@@ -108,9 +117,9 @@ def _columns(rows: CsvRows) -> tuple[list[_Column], int | None]:
 
 
 def _markers(
-    owners: Mapping[tuple[str, str], Mapping[tuple[str, str], FloatArray]], meter: float
+    owners: Mapping[tuple[str, str], Mapping[tuple[str, str], FloatArray]], arm: float
 ) -> dict[str, FloatArray]:
-    """(F, 3) positions in meters by marker; markers of rigid bodies are named by the body and a number."""
+    """(F, 3) positions by marker; markers of rigid bodies are named by the body and a number. arm: see `_ARM`."""
     bodies = [name for kind, name in owners if kind == "rigidbody"]
     found: dict[str, FloatArray] = {}
     used: set[str] = set()
@@ -121,18 +130,18 @@ def _markers(
                 continue
             used.add(name)
             body = next((body for body in bodies if name.startswith(f"{body}:")), None)
-            found[name if body is None else _of_body(body, name)] = meter * position
+            found[name if body is None else _of_body(body, name)] = position
     for body in bodies:
         channels = owners["rigidbody", body]
         pivot = _position(channels)
         if pivot is None or any(name.startswith(f"{body}:") for name in used):
             continue
-        found[_of_body(body, "1")] = meter * pivot
+        found[_of_body(body, "1")] = pivot
         quaternion = [channels.get(("rotation", axis)) for axis in "wxyz"]
         if all(part is not None for part in quaternion):
             axes = _axes(np.stack([part for part in quaternion if part is not None], axis=1))
             for index in range(3):
-                found[_of_body(body, str(index + 2))] = meter * pivot + _ARM * axes[:, :, index]
+                found[_of_body(body, str(index + 2))] = pivot + arm * axes[:, :, index]
     return found
 
 

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from ..clip import Clip, MarkerFileError, UpAxis
-from .reading import CsvRows, decoded, in_place, rate_in_cell, to_clip, unique_names, unit_name
+from ..clip import Clip, MarkerFileError
+from .reading import Chosen, CsvRows, decoded, in_place, rate_in_cell, to_clip
 
 _SECTION: Final = "trajectories"
 _SECTION_LINE: Final = re.compile(rb"(?:\A|[\r\n])\"?trajectories\"?[,;\t ]*[\r\n]", re.IGNORECASE)
@@ -24,8 +24,8 @@ def has_trajectories(content: bytes) -> bool:
     return _SECTION_LINE.search(decoded(content).encode()) is not None
 
 
-def parse_nexus(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
-    """The clip in a file's bytes, in meters and the file's own axes; units, up_axis: see `read_markers`.
+def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
+    """The clip in a file's bytes, in meters and the file's own axes.
 
     Raises MarkerFileError, without the file's name, if there is no complete section of trajectories, no rate, no known
     unit, or if no marker is ever seen.
@@ -34,27 +34,28 @@ def parse_nexus(content: bytes, units: str | None, up_axis: UpAxis | None) -> Cl
     while (row := rows.next()) is not None and (not row or row[0].lower() != _SECTION):
         pass
     told, names, axes, unit_row = ((rows.next() or []) for _ in range(4))
-    rate = rate_in_cell(told[0]) if told else None
     if not axes or axes[0].lower() != "frame":
         raise MarkerFileError("the header of its trajectories is truncated: export it again")
-    if rate is None:
-        raise MarkerFileError(f"the frame rate under Trajectories is {told[0] if told else ''!r}: export it again")
-    # A name is above the first column of its marker; columns up to the next name belong to that marker.
-    places: dict[str, list[int]] = {}
-    owner = ""
-    for place, axis in enumerate(axes):
-        name = names[place] if place < len(names) else ""
-        if name:
-            owner = unique_names([*places, name])[-1]
-        if axis.upper() in ("X", "Y", "Z") and owner:
-            places.setdefault(owner, []).append(place)
-    whole = {name: three for name, three in places.items() if len(three) == 3}
-    if not whole:
+    # The columns X, Y, Z of a marker follow each other, with its name, or nothing, above the first.
+    capitals = [axis.upper() for axis in axes]
+    firsts = [place for place in range(len(axes)) if capitals[place : place + 3] == ["X", "Y", "Z"]]
+    if not firsts:
         raise MarkerFileError("it has no markers with columns X, Y and Z under Trajectories: export it again")
-    wanted = [place for three in whole.values() for place in three]
-    unit = unit_name((unit_row[wanted[0]] if wanted[0] < len(unit_row) else "") if units is None else units)
-    numbers = rows.columns([0, 1, *wanted])
+    labels = [*names, *[""] * len(axes)]
+    numbers = rows.columns([0, 1, *(place + axis for place in firsts for axis in range(3))])
     # Sub frames divide frames.
-    parts = np.nanmax(numbers[:, 1], initial=0.0) + 1.0
-    numbers, notes = in_place(parts * numbers[:, 0] + np.nan_to_num(numbers[:, 1]), numbers[:, 2:])
-    return to_clip(tuple(whole), parts * rate, numbers.reshape(-1, len(whole), 3), unit, up_axis, "Z", notes)
+    frames, parts = numbers[:, 0], np.nanmax(numbers[:, 1], initial=0.0) + 1.0
+    frames = parts * frames + np.nan_to_num(numbers[:, 1])
+    numbers[:, 1] = np.nan
+    numbers, notes = in_place(frames, numbers[:, 1:])
+    rate = rate_in_cell(told[0]) if told else None
+    return to_clip(
+        chosen,
+        [labels[place] or f"*{number}" for number, place in enumerate(firsts, start=1)],
+        numbers[:, 1:].reshape(-1, len(firsts), 3),
+        unit_row[firsts[0]] if firsts[0] < len(unit_row) else "",
+        "Z",
+        rate and parts * rate,
+        no_rate=f"the frame rate under Trajectories is {told[0] if told else ''!r}: export it again",
+        notes=notes,
+    )

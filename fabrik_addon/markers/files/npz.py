@@ -9,16 +9,16 @@ from typing import Final
 
 import numpy as np
 
-from ..clip import Clip, MarkerFileError, UpAxis
+from ..clip import Clip, MarkerFileError
 from .arrays import RATES, arrays_in, rate_in
-from .reading import rate_or_usual, to_clip, unit_name, unit_of, without_unseen
+from .reading import Chosen, to_clip
 
 _POSITIONS: Final = ("marker_data", "markers")
 _LABELS: Final = ("marker_labels", "labels")
 
 
-def parse_npz(content: bytes, units: str | None, up_axis: UpAxis | None, *, rate: float | None = None) -> Clip:
-    """The markers in a file's bytes, as a clip in meters; units, up_axis, rate: see `read_markers`.
+def parse_npz(content: bytes, chosen: Chosen) -> Clip:
+    """The markers in a file's bytes, as a clip in meters.
 
     Raises MarkerFileError, without the file's name, if the file is truncated, has no markers or no rate, or if its
     markers would have to be unpickled.
@@ -37,7 +37,4 @@ def parse_npz(content: bytes, units: str | None, up_axis: UpAxis | None, *, rate
         names = [label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label) for label in labels.flat]
     else:
         notes = ("its markers have no labels: use a marker map",)
-    points = without_unseen(np.asarray(positions, dtype=np.float64))
-    unit = unit_name(units) if units is not None else unit_of(points)
-    rate, rate_notes = rate_or_usual(rate or rate_in(found))
-    return to_clip(names, rate, points, unit, up_axis, "Z", (*notes, *rate_notes))
+    return to_clip(chosen, names, np.asarray(positions, dtype=np.float64), None, "Z", rate_in(found), notes=notes)

@@ -11,14 +11,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..clip import FEWEST_MARKERS, BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
+from ..mapping.labels import is_unlabelled
 
-# A parser: from a file's bytes, and optional units and up axis that override the file's, to a clip.
-Parser: TypeAlias = Callable[[bytes, str | None, UpAxis | None], Clip]
+
+class Chosen(NamedTuple):
+    """The user's choices for a file, as in `read_markers`; None: from the file, or detected."""
+
+    units: str | None = None
+    up_axis: UpAxis | None = None
+    layout: str | None = None
+    rate: float | None = None
+
+
+# A parser: from a file's bytes and the user's choices to a clip.
+Parser: TypeAlias = Callable[[bytes, Chosen], Clip]
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +42,11 @@ METERS: Final[Mapping[str, float]] = MappingProxyType(
 _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
 # Frames a second of most cameras.
 _USUAL_RATE: Final = 30.0
+# A header's rate and that of the times may differ by this share.
+_RATE_SLACK: Final = 0.02
+# Numbers that mean "not seen": this large in any unit (10 km in millimeters), or digits of 9.
+_NO_POSITION: Final = 1e7
+_NINES: Final = re.compile(r"99\.?9[9.]*")
 # Plausible rates in Hz; times with a step of exactly 1 s or 1 ms count frames instead.
 _SLOWEST, _FASTEST = 1.0, 1000.0
 # For each frame in a file, its frame numbers may skip at most this many frames on average.
@@ -40,26 +56,25 @@ _LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-def read_file(path: str | os.PathLike[str], parse: Parser, units: str | None, up_axis: str | None) -> Clip:
-    """Read a file with ``parse`` and log the notes of the clip.
+def read_file(path: str | os.PathLike[str], parse: Parser, chosen: Chosen) -> Clip:
+    """Read a file with ``parse``, and log the notes and doubts of the clip.
 
-    units: overrides the file's ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None: the file's, or a guess. Raises
-    MarkerFileError, one sentence that names the file, if it cannot be read.
+    Raises MarkerFileError, one sentence that names the file, if it cannot be read.
     """
     path = Path(path)
     axes: dict[str | None, UpAxis | None] = {None: None, "Y": "Y", "Z": "Z"}
-    told = up_axis.upper() if up_axis is not None else None
+    told = chosen.up_axis.upper() if chosen.up_axis is not None else None
     try:
         if told not in axes:
-            raise MarkerFileError(f"the up axis must be Y or Z, not {up_axis!r}")  # noqa: TRY301
+            raise MarkerFileError(f"the up axis must be Y or Z, not {chosen.up_axis!r}")  # noqa: TRY301
         # Blender refuses names with bytes that are no text.
         name = os.fsencode(path.name).decode("utf-8", "replace")
-        clip = replace(parse(_file_bytes(path), units, axes[told]), source=name)
+        clip = replace(parse(_file_bytes(path), chosen._replace(up_axis=axes[told])), source=name)
     except MarkerFileError as trouble:
         # The class of the error stays, since it may carry more data.
         trouble.args = (f"{path.name}: {trouble}",)
         raise
-    for note in clip.notes:
+    for note in (*clip.notes, *clip.doubts):
         _log.warning("%s: %s", path.name, note)
     return clip
 
@@ -145,30 +160,70 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def without_unseen(points: FloatArray) -> FloatArray:
-    """(F, M, 3) points, with all coordinates NaN for samples that are not positions."""
-    unseen: BoolArray = ~np.isfinite(points).all(axis=-1) | (points == 0.0).all(axis=-1)
+    """(F, M, 3) points, with all coordinates NaN for samples that are not positions.
+
+    Writers fill missing samples with 0, or with a number that is no position: -1, digits of 9 such as -9999 and
+    999.999, or one too large for any room.
+    """
+    with np.errstate(invalid="ignore"):
+        alike = (points == points[..., :1]).all(axis=-1)
+        unseen: BoolArray = ~(np.abs(points) < _NO_POSITION).all(axis=-1)
+    values = np.unique(points[alike & ~unseen, 0])
+    fillers = [value for value in values if value in (0.0, -1.0) or _NINES.fullmatch(f"{abs(value):.7g}")]
+    unseen |= alike & np.isin(points[..., 0], fillers)
     return np.where(unseen[..., None], np.nan, points)
 
 
 def to_clip(
+    chosen: Chosen,
     names: Sequence[str],
-    rate: float,
     points: FloatArray,
-    unit: str,
-    up_axis: UpAxis | None,
+    unit: str | None,
     usual_up: UpAxis,
+    rate: float | None,
+    *,
+    timed: float | None = None,
+    no_rate: str = "",
     notes: Sequence[str] = (),
     start_time: float = 0.0,
 ) -> Clip:
-    """A clip in meters from points (F, M, 3) in a unit, with unique names.
+    """A clip in meters from points (F, M, 3), with unique names.
 
-    up_axis: None: detected, else `usual_up` with a note. Raises MarkerFileError if no point is ever seen.
+    chosen: replaces what the file says. unit: the file's; None: by a person's size. usual_up: if the markers do not
+    show the up axis; with a note. rate: the header's. timed: the rate that the file's times show. no_rate: the error if
+    neither is known; "": assume the rate of most cameras, with a note. Raises MarkerFileError for an unknown unit or
+    rate, and if no point is ever seen.
     """
-    positions = without_unseen(points) * METERS[unit]
-    if np.isnan(positions).all():
+    points = without_unseen(points)
+    if np.isnan(points).all():
         raise MarkerFileError("no marker is visible on any frame: choose another recording")
-    up, up_notes = (up_axis, ()) if up_axis else guessed_up(positions, usual_up)
-    return Clip(unique_names(names), rate, positions, up, unit, start_time=start_time, notes=(*notes, *up_notes))
+    told = chosen.units if chosen.units is not None else unit
+    unit = unit_of(points) if told is None else unit_name(told)
+    positions = points * METERS[unit]
+    # Unlabeled markers may be other things, or reflections.
+    labeled = [place for place, name in enumerate(names) if not is_unlabelled(name)] or slice(None)
+    up, up_notes = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(positions[:, labeled], usual_up)
+    known = chosen.rate or rate or timed
+    if known is None and no_rate:
+        raise MarkerFileError(no_rate)
+    used, rate_notes = rate_or_usual(known)
+    doubts: tuple[str, ...] = ()
+    if timed is not None and abs(timed - used) > _RATE_SLACK * used and chosen.rate is None:
+        doubt = (
+            f"The file has two frame rates, {used:g} and {timed:.5g} Hz; used the first: choose the other if the "
+            "motion is too slow or too fast"
+        )
+        doubts = (doubt,)
+    return Clip(
+        unique_names(names),
+        used,
+        positions,
+        up,
+        unit,
+        start_time=start_time,
+        notes=(*notes, *up_notes, *rate_notes),
+        doubts=doubts,
+    )
 
 
 def rate_in_cell(cell: str) -> float | None:
@@ -196,10 +251,16 @@ def plausible_rate(rate: float) -> bool:
 
 
 def in_place(frames: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[str, ...]]:
-    """Rows (F, n) where their frame numbers (F,) place them, NaN for missing frames; and a note if any is missing.
+    """Rows (F, n) where their frame numbers (F,) place them, NaN for missing frames; and notes on changes.
 
-    If the numbers do not increase by whole steps, all rows are used as they are, with a note.
+    The first column is the time, NaN if unknown. Rows in another order are sorted, unless the times contradict. If the
+    numbers do not increase by whole steps, all rows are used as they are.
     """
+    order = np.argsort(frames, kind="stable")
+    in_order = bool((np.diff(order) == 1).all())
+    if not in_order and (np.diff(frames[order]) > 0.0).all() and not (np.diff(rows[order, 0]) < 0.0).any():
+        placed, notes = in_place(frames[order], rows[order])
+        return placed, ("the frames were not in order; sorted them by their numbers", *notes)
     steps = np.diff(frames)
     rising = bool(np.isfinite(frames).all() and (steps > 0.0).all())
     places = (frames - frames[0]) / np.median(steps) if rising and len(steps) else np.arange(len(frames))

@@ -20,21 +20,20 @@ from typing import Final
 
 import numpy as np
 
-from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
-from .reading import decoded, in_place, number_in, rate_in_cell, rate_of_times, to_clip, unit_name
+from ..clip import Clip, FloatArray, MarkerFileError
+from .reading import Chosen, decoded, in_place, number_in, rate_in_cell, rate_of_times, to_clip
 
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
-# Header and Time column may differ by this share without a warning.
-_RATE_SLACK: Final = 0.02
 
 
 @dataclass(frozen=True)
 class _Line:
-    """A line that is not blank: its number in the file, from 1, and its stripped cells."""
+    """A line that is not blank: its number in the file, from 1, and its stripped cells. spaced: separated by blanks."""
 
     number: int
     cells: tuple[str, ...]
+    spaced: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,27 +56,30 @@ class _Samples:
     notes: tuple[str, ...]
 
 
-def parse_trc(content: bytes, units: str | None, up_axis: UpAxis | None) -> Clip:
-    """The clip in a file's bytes, in meters and the file's own axes.
+def parse_trc(content: bytes, chosen: Chosen) -> Clip:
+    """The clip in a file's bytes, in meters and the file's own axes; Y is up if the markers do not show it.
 
-    units, up_axis: see `read_markers`; an up axis that is not given is guessed from the markers (Y if they do not show
-    it). Raises MarkerFileError, without the file's name, if the file is empty, truncated in its header or not a TRC
-    file, for unknown units, if neither header nor times give a rate, and if no marker is ever seen.
+    Raises MarkerFileError, without the file's name, if the file is empty, truncated in its header or not a TRC file,
+    for unknown units, if neither header nor times give a rate, and if no marker is ever seen.
     """
     text = decoded(content)
     table = _table(_lines(text))
-    unit = unit_name(table.fields.get("units", "") if units is None else units)
     names = _marker_names(table)
     samples = _samples(table, len(names), cut=not text.endswith(("\n", "\r")))
     told = table.fields.get("datarate", "")
-    rate = rate_in_cell(told) or rate_of_times(samples.times)
-    if rate is None:
-        raise MarkerFileError(
-            f"the frame rate is unknown; DataRate is {told or 'missing'!r} and the Time column does not increase: "
-            "fix one of them"
-        )
-    start = float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0
-    return to_clip(names, rate, samples.points, unit, up_axis, "Y", _header_warnings(table, samples, rate), start)
+    return to_clip(
+        chosen,
+        names,
+        samples.points,
+        table.fields.get("units", ""),
+        "Y",
+        rate_in_cell(told),
+        timed=rate_of_times(samples.times),
+        no_rate=f"the frame rate is unknown; DataRate is {told or 'missing'!r} and the Time column does not increase: "
+        "fix one of them",
+        notes=_header_notes(table, samples),
+        start_time=float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0,
+    )
 
 
 def _lines(text: str) -> list[_Line]:
@@ -90,10 +92,11 @@ def _lines(text: str) -> list[_Line]:
     lines = []
     for number, text_line in enumerate(plain.split("\n"), start=1):
         # Without a separator, cells are separated by blanks.
-        words = text_line.split(separator) if separator in text_line else re.split(" +", text_line.strip(" "))
+        spaced = separator not in text_line
+        words = re.split(" +", text_line.strip(" ")) if spaced else text_line.split(separator)
         cells = tuple(word.strip(" ") for word in words)
         if any(cells):
-            lines.append(_Line(number, cells))
+            lines.append(_Line(number, cells, spaced))
     return lines
 
 
@@ -170,6 +173,12 @@ def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
         rows += [_Line(last.number, last.cells[:-1])] if len(last.cells) > _COLUMNS_BEFORE + 3 else []
     if not rows:
         raise MarkerFileError("there are no complete frames after the header: export it again")
+    short = next((line for line in rows if line.spaced and _COLUMNS_BEFORE < len(line.cells) < width), None)
+    if short is not None:
+        raise MarkerFileError(
+            f"line {short.number} has {len(short.cells)} of {width} numbers, and blanks separate them, so it is not "
+            "clear which ones are missing: export it with tabs"
+        )
     numbers = np.full((len(rows), width), np.nan)
     for row, line in enumerate(rows):
         values = _numbers(line)[:width]
@@ -201,16 +210,13 @@ def _numbers(line: _Line) -> list[float]:
     return numbers
 
 
-def _header_warnings(table: _Table, samples: _Samples, rate: float) -> list[str]:
-    """Warnings about header fields and frame numbers that do not match the rows."""
+def _header_notes(table: _Table, samples: _Samples) -> list[str]:
+    """Notes on header fields and frame numbers that do not match the rows."""
     lies = list(samples.notes)
     for what, found in (("frames", samples.rows), ("markers", samples.points.shape[1])):
         said = _count(table, f"num{what}")
         if said not in (found, -1.0):
             lies.append(f"the header gives {said:g} {what}, but there are {found}")
-    timed = rate_of_times(samples.times)
-    if timed is not None and abs(timed - rate) > _RATE_SLACK * rate:
-        lies.append(f"the header has {rate:g} Hz, but the Time column {timed:g} Hz; used the header's")
     infinite = int(np.isinf(samples.points).any(axis=-1).sum())
     if infinite:
         lies.append(f"{infinite} samples are infinite; ignored them")

@@ -13,14 +13,18 @@ from ...human.naming_schemes import match
 from ..mapping.labels import is_unlabelled, is_virtual
 from .figures import Report
 
-# The parts of each limb, and whether it has a side.
+# Each limb in words, its parts, and its side. The words begin with an article, so that a bone named "head" is not
+# translated.
+_ARM: Final = frozenset({"upper_arm", "forearm", "hand"})
+_LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
 _LIMBS: Final = (
-    ("head", frozenset({"head", "neck"}), False),
-    ("trunk", frozenset({"chest", "spine", "shoulder"}), False),
-    ("arm", frozenset({"upper_arm", "forearm", "hand"}), True),
-    ("leg", frozenset({"thigh", "shin", "foot", "toe"}), True),
+    ("the head", frozenset({"head", "neck"}), ""),
+    ("the trunk", frozenset({"chest", "spine", "shoulder"}), ""),
+    ("the left arm", _ARM, "L"),
+    ("the right arm", _ARM, "R"),
+    ("the left leg", _LEG, "L"),
+    ("the right leg", _LEG, "R"),
 )
-SIDES: Final = (("L", "left "), ("R", "right "))
 # If fewer than this share of the labels are on bones, the recording may not be of a person.
 _FEW: Final = 0.5
 # A bone that is at its limits on more than this percentage of the frames has wrong limits or a wrong calibration.
@@ -37,6 +41,8 @@ _PERSON: Final = 2.37
 # None of ten recordings has a marker 12 cm away; with left and right swapped, 32 to 56 % of the markers are.
 _MISPLACED: Final = 0.08
 _MANY: Final = 0.2
+# A single marker this far away is on another part of the body.
+_FAR_AWAY: Final = 2.5 * _MISPLACED
 # The upper and the lower end of the trunk. Degrees: a trunk that is farther from upright lies; people who sit or bend
 # down for a while lean by less.
 _TRUNK: Final = (frozenset({"head", "neck"}), frozenset({"thigh"}))
@@ -63,7 +69,7 @@ def matching_doubts(
         )
     bare = list(limbs_without_markers(set(on_bones.values()), roles))
     if bare and on_bones:
-        yield f"No marker is on the {listed(bare)}: these bones only follow their parents"
+        yield f"No marker is on {listed(bare)}: these bones only follow their parents"
     visible = {bone for label, bone in on_bones.items() if label not in unseen}
     if hidden := [bone for bone in dict.fromkeys(on_bones.values()) if bone not in visible]:
         yield (
@@ -78,7 +84,7 @@ def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
     units.
     """
     far = _over(moved, _MISPLACED * height)
-    if len(far) > _MANY * len(moved):
+    if len(far) > _MANY * len(moved) or _over(moved, _FAR_AWAY * height):
         yield (
             f"Markers are far from where their labels belong: {listed(far)}; check their bones, and that left "
             "and right are not swapped in the labels or by mirroring"
@@ -173,15 +179,14 @@ def _over(values: Mapping[str, float], more_than: float) -> list[str]:
 
 def limbs_without_markers(bones: Collection[str], roles: Mapping[str, Role]) -> Iterator[str]:
     """The limbs of the rig that have no marker."""
-    for limb, parts, sided in _LIMBS:
-        for side, word in SIDES if sided else (("", ""),):
-            own = {bone for bone, role in roles.items() if role.part in parts and (not sided or role.side == side)}
-            if own and not own & set(bones):
-                yield word + limb
+    for limb, parts, side in _LIMBS:
+        own = {bone for bone, role in roles.items() if role.part in parts and side in ("", role.side)}
+        if own and not own & set(bones):
+            yield limb
 
 
 def listed(things: Sequence[str]) -> str:
     """The first few of many names, in words."""
     if len(things) > _NAMED:
         return first_few(things, _NAMED)
-    return " and ".join((", ".join(things[:-1]), things[-1])) if len(things) > 1 else things[0]
+    return f"{', '.join(things[:-1])} and {things[-1]}" if len(things) > 1 else things[0]

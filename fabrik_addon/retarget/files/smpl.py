@@ -86,6 +86,8 @@ _HAND_JOINTS: Final = 15
 _BETWEEN: Final = {22: 0, 24: 0, 52: 0, 55: 3}
 # Radians. Joints rotate by at most half a turn, so larger numbers are degrees.
 _MOST_TURNED: Final = 4.0 * np.pi
+# A matrix times its transpose differs from the identity by at most this, for rounded rotations.
+_NO_ROTATION: Final = 0.05
 # Quaternions that rotate Y up, or Y down, to Z up.
 _Y_UP: Final = np.array([np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0])
 _Y_DOWN: Final = np.array([np.sqrt(0.5), -np.sqrt(0.5), 0.0, 0.0])
@@ -193,7 +195,11 @@ def _quaternions(name: str, array: npt.NDArray[Any]) -> FloatArray:
     values = np.asarray(array, dtype=np.float64)
     if values.ndim == 4 and values.shape[2:] == (3, 3):
         lost = ~np.isfinite(values).all(axis=(2, 3))
-        quaternions = quaternion_from_matrix(np.where(lost[..., None, None], np.eye(3), values))
+        turned = np.where(lost[..., None, None], np.eye(3), values)
+        off = np.abs(turned @ np.swapaxes(turned, 2, 3) - np.eye(3)).max(axis=(2, 3), initial=0.0)
+        if (np.median(np.where(np.linalg.det(turned) > 0.0, off, np.inf), axis=0) > _NO_ROTATION).any():
+            raise RetargetError(f"its {name} have matrices that mirror or scale instead of rotating: export rotations")
+        quaternions = quaternion_from_matrix(turned)
         return np.where(lost[..., None], np.nan, quaternions)
     if values.ndim < 2 or values.shape[-1] % 3 or values.ndim > 3 or (values.ndim == 3 and values.shape[2] != 3):
         raise RetargetError(

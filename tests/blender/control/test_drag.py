@@ -3,6 +3,7 @@
 import bpy
 import numpy as np
 import pytest
+from mathutils import Quaternion
 from support import scenes
 from support.control_rigs import assert_same, bend_as_on_ik
 from support.rigify import open_set_up
@@ -121,7 +122,7 @@ def torso_aside(rig):
     return channels(rig)
 
 
-def test_a_drag_that_is_cancelled_leaves_everything_as_it_was(human):
+def test_a_canceled_drag_changes_nothing(human):
     before, drag = torso_aside(human), led(human)
     assert channels(human) != before
     drag.cancel()
@@ -155,7 +156,7 @@ def test_the_pose_does_not_jump_as_limbs_switch_from_ik_to_fk(human):
 
 @pytest.mark.usefixtures("preferences")
 @pytest.mark.parametrize("limbs", ["AUTO", "FK"])
-def test_auto_keying_keys_controls_and_switches_alone(human, limbs):
+def test_auto_keying_keys_only_controls_and_switches(human, limbs):
     human.fabrik.control.limbs = limbs
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
     drag = led(human)
@@ -255,6 +256,76 @@ def test_locked_channels_of_controls_are_kept(human, locks):
     assert np.array(elbow.rotation_euler)[list(locks)] == pytest.approx(0.0, abs=1e-6)
     assert abs(elbow.rotation_euler[0]) > 0.1
     assert wrist.rotation_euler[:] == pytest.approx((0.0, 0.0, 0.0), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("locked", "locks", "mode", "parts"),
+    [
+        ("spine_fk", (True, True, True), "QUATERNION", True),
+        ("spine_fk.001", (True, True, True), "QUATERNION", True),
+        ("spine_fk.003", (False, True, True), "QUATERNION", False),
+        ("shoulder.L", (True, False, False), "QUATERNION", False),
+        ("upper_arm_fk.L", (False, True, False), "QUATERNION", False),
+        ("spine_fk", (False, True, True), "XYZ", False),
+        ("hand_ik.L", (True, True, True), "QUATERNION", False),
+    ],
+)
+def test_locked_controls_stay_and_the_hand_reaches_its_target(human, locked, locks, mode, parts):
+    """Rigify's lower spine hangs on its upper spine, against the order of the body's bones."""
+    for limb in ("upper_arm_parent.L", "upper_arm_parent.R", "thigh_parent.L", "thigh_parent.R"):
+        human.pose.bones[limb]["IK_FK"] = float(locked != "hand_ik.L")
+    human.update_tag()
+    control = human.pose.bones[locked]
+    control.rotation_mode, control.lock_rotation, control.lock_rotation_w = mode, locks, parts
+    control.lock_rotations_4d = parts
+    control.rotation_quaternion = Quaternion((1.0, 0.2, -0.1, 0.15)).normalized()
+    control.rotation_euler = (0.2, -0.1, 0.15)
+    bpy.context.view_layer.update()
+
+    def angles():
+        turned = control.rotation_euler if mode == "XYZ" else control.rotation_quaternion.to_euler("XYZ")
+        return np.array(turned)[list(locks)]
+
+    before, shift = angles(), np.array((0.0, -0.15, -0.1))
+    drag = led(human, shift)
+    drag.finish(bpy.context)
+    bpy.context.view_layer.update()
+    assert angles() == pytest.approx(before, abs=1e-5)
+    if locked == "spine_fk.003":
+        # It follows a control whose twist does not rotate its bone, so the solver cannot know what its locks allow.
+        return
+    assert drag.left_alone == []
+    hand = human.pose.bones[stands_for(human, "hand_ik.L")]
+    assert np.array(hand.tail) == pytest.approx(drag.start + shift, abs=PLACE)
+
+
+@pytest.mark.parametrize(
+    ("on_fk", "limited", "named"),
+    [(1.0, "ORG-forearm.L", "forearm_fk.L"), (1.0, "ORG-hand.L", "hand_fk.L"), (0.0, "ORG-hand.L", "hand_ik.L")],
+)
+def test_the_control_at_a_limit_is_named(human, on_fk, limited, named):
+    """Rigify hides the bones whose names start with ORG."""
+    human.pose.bones["upper_arm_parent.L"]["IK_FK"] = on_fk
+    human.update_tag()
+    bpy.context.view_layer.update()
+    names = {row.name for row in human.fabrik.control.carriers} - {limited}
+    bpy.ops.fabrik.set_limit(bones=",".join(names), type="FIXED")
+    bpy.ops.fabrik.set_limit(bones=limited, type="HINGE", axis="X", low=-0.1, high=0.1)
+    drag = begin_drag(bpy.context, human, "hand_ik.L")
+    result = drag.step(drag.start + np.array((0.0, -0.2, 0.0)))
+    drag.cancel()
+    assert result.why == f"{named} is at its limit"
+
+
+def test_a_drag_on_fk_leaves_the_stretch_of_ik(human):
+    """What the animator has set for IK is not touched while the limb is on FK."""
+    human.pose.bones["upper_arm_parent.L"]["IK_FK"] = 1.0
+    chain = [bone for bone in human.pose.bones if bone.ik_stretch > 0.0]
+    assert chain
+    for bone in chain:
+        bone.ik_stretch = 0.25
+    led(human, (0.0, -0.15, -0.1)).finish(bpy.context)
+    assert [bone.ik_stretch for bone in chain] == [0.25] * len(chain)
 
 
 def test_switched_off_bones_are_dragged_as_they_are(human):

@@ -8,6 +8,7 @@ from support.rigify import open_set_up
 from support.takes import curves
 
 from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.core import forward_kinematics
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
 
@@ -164,6 +165,35 @@ def test_a_paw_that_is_dragged_stays_on_ik_at_its_control():
     assert np.array(hand.matrix.inverted() @ toe.matrix)[:3, 3] == pytest.approx(held[:3, 3], abs=CLOSE)
     assert {row.name: cat.path_resolve(row.name) for row in kept.switches} == switches
     assert {name: np.array(cat.pose.bones[name].matrix_basis).tobytes() for name in others} == before
+
+
+@pytest.mark.parametrize("pole", [False, True], ids=["rotated", "pole"])
+@pytest.mark.parametrize("shift", [(-0.1, -0.2, -0.3), (-0.3, -0.3, 0.0), (0.0, -0.1, 0.3), (-0.2, -0.2, 0.4)])
+def test_pole_and_ik_control_bring_the_elbow_where_it_was_solved(pole, shift):
+    """Blender's IK changes the lengths of bones that may stretch, so the elbow is exact only if they may not.
+
+    In the rig as it is generated, the lengths change by up to 2.5 %, and the elbow stays in the solved plane.
+    """
+    rig = open_set_up("Basic.basic_human")
+    rig.pose.bones["upper_arm_parent.L"]["pole_vector"] = pole
+    rig.update_tag()
+    names = ["ORG-upper_arm.L", "ORG-forearm.L", "ORG-hand.L"]
+    stretching = {bone.name for bone in rig.pose.bones if bone.ik_stretch > 0.0}
+    for stretch in (0.0, 0.1):
+        for bone in rig.pose.bones:
+            bone.ik_stretch = stretch if bone.name in stretching else 0.0
+            bone.matrix_basis.identity()
+        bpy.context.view_layer.update()
+        drag = drag_in_steps(rig, "hand_ik.L", shift)
+        part = drag._parts[0]  # noqa: SLF001  nothing else says what was solved
+        solved = forward_kinematics(part.tree.skeleton, part.session.rotations, part.session.location)
+        wanted = np.array([solved[part.tree.skeleton.index(name), :3, 3] for name in names])
+        here = np.array([rig.pose.bones[name].matrix for name in names])[:, :3, 3]
+        if not stretch:
+            assert here == pytest.approx(wanted, abs=CLOSE)
+        normals = [np.cross(joints[1] - joints[0], joints[2] - joints[0]) for joints in (here, wanted)]
+        one, other = (normal / np.linalg.norm(normal) for normal in normals)
+        assert np.arccos(min(one @ other, 1.0)) < CLOSE
 
 
 def whole(rig):

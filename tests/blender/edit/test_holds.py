@@ -76,6 +76,18 @@ def test_keys_that_another_rig_shares_are_not_changed(walk):
     assert scenes.digest() == before
 
 
+def test_a_hold_is_not_removed_from_keys_that_another_rig_shares(walk):
+    hold(bone="hand.R")
+    other = scenes.make_rig(name="Other")
+    other.animation_data_create().action = walk.animation_data.action
+    other.animation_data.action_slot = walk.animation_data.action_slot
+    active(walk)
+    before = scenes.digest()
+    with pytest.raises(RuntimeError, match="also animates 'Other' with the same slot: make it single-user first"):
+        bpy.ops.fabrik.remove_hold(index=0)
+    assert scenes.digest() == before
+
+
 def test_without_ease_all_frames_are_held_and_no_others(walk):
     """The first and the last one moved 19 cm."""
     was = takes.poses(walk, FRAMES)
@@ -93,7 +105,7 @@ def moving_table(way):
     return table
 
 
-def test_it_stays_with_an_object_that_moves(walk):
+def test_a_held_bone_follows_a_moving_object(walk):
     table = moving_table(0.2)
     before, _ = tails(walk, "hand.R")
     hold(bone="hand.R", target="Table")
@@ -116,7 +128,7 @@ def test_values_that_cannot_be_kept_are_reported(walk, capfd):
     assert "'hand.R' could not follow" in capfd.readouterr().out
 
 
-def test_removing_gives_the_motion_back(walk):
+def test_removing_a_hold_restores_the_motion(walk):
     keys = takes.curves(walk)
     hold(bone="hand.R")
     assert [each.name for each in walk.fabrik.holds] == ["hand.R 40-60"]
@@ -148,7 +160,7 @@ def shapes(rig):
     return np.array([[curve.evaluate(time) for time in times] for curve in keyframes.curves(rig)])
 
 
-def test_removing_gives_curves_with_handles_back():
+def test_removing_a_hold_restores_curves_with_handles():
     rig = bezier_walk()
     keys, before = takes.curves(rig), shapes(rig)
     hold(bone="hand.R")
@@ -178,7 +190,7 @@ def angles(poses, others):
     return angle_between(first, second)
 
 
-def test_a_key_that_was_set_since_stays(walk, capfd):
+def test_a_key_inserted_later_stays(walk, capfd):
     keys = takes.curves(walk)
     hold(bone="hand.R")
     go_to(50)
@@ -315,7 +327,7 @@ def recorded(demo):
     return active(bpy.data.objects["Rig"])
 
 
-def test_held_feet_leave_hips_and_head_as_calm_as_they_were(recorded):
+def test_held_feet_add_no_acceleration_to_hips_and_head(recorded):
     """Hips went 65 mm a frame instead of 17, and joints accelerated five times as much."""
     frames, names = np.arange(1, 402), recorded.pose.bones.keys()
     before = takes.poses(recorded, frames)[..., :3, 3]

@@ -3,6 +3,7 @@
 import bpy
 import numpy as np
 import pytest
+from mathutils import Vector
 from support import scenes
 
 from fabrik_addon.blender.goals.effectors import is_pinned, pin_bones, pins, unpin_bones
@@ -89,7 +90,7 @@ def test_rotation_is_held_too(rig):
     assert turned["L"] < 2e-3 < turned["R"]
 
 
-def test_a_dragged_pin_comes_along(rig):
+def test_a_dragged_pin_moves_with_its_bone(rig):
     pin_bones(rig, ["forearm.L"])
     bpy.ops.fabrik.drag(bone="forearm.L", translation=(-0.1, -0.1, 0.0))
     assert np.allclose(rig.fabrik.effectors[0].pin_location, rig.pose.bones["forearm.L"].tail, atol=1e-6)
@@ -100,6 +101,64 @@ def test_a_dragged_pin_comes_along(rig):
     assert tuple(rig.fabrik.effectors[0].pin_location) == before
 
 
+def other_frame(rig):
+    rig.keyframe_insert('pose.bones["thigh.L"].rotation_quaternion', frame=1)
+    rig.pose.bones["thigh.L"].rotation_quaternion = (0.9, 0.4, 0.0, 0.1)
+    rig.keyframe_insert('pose.bones["thigh.L"].rotation_quaternion', frame=20)
+    bpy.context.scene.frame_set(20)
+
+
+def by_hand(rig):
+    rig.pose.bones["thigh.L"].rotation_quaternion = (0.9, 0.4, 0.0, 0.1)
+
+
+def new_action(rig):
+    rig.pose.bones["hips"].location = (0.3, 0.0, 0.1)
+    rig.keyframe_insert('pose.bones["hips"].location')
+
+
+@pytest.mark.parametrize("pose", [other_frame, by_hand, new_action])
+def test_a_drag_holds_pinned_bones_where_the_rig_has_been_posed_since(rig, pose):
+    pin_bones(rig, ["shin.L"])
+    pin = rig.fabrik.effectors[0]
+    pinned = tuple(pin.pin_location)
+    pose(rig)
+    bpy.context.view_layer.update()
+    stood = np.array(rig.pose.bones["shin.L"].matrix)
+    assert (rig.pose.bones["shin.L"].tail - Vector(pinned)).length > 0.1
+    drag = begin_drag(bpy.context, rig, "forearm.L")
+    assert drag.notice == "Pins moved to their bones, which have been posed since: shin.L"
+    drag.step(drag.start + np.array((-0.05, -0.1, 0.0)))
+    drag.cancel()
+    assert tuple(pin.pin_location) == pinned
+    bpy.context.view_layer.update()
+    drag = begin_drag(bpy.context, rig, "forearm.L")
+    drag.step(drag.start + np.array((-0.05, -0.1, 0.0)))
+    drag.finish(bpy.context)
+    bpy.context.view_layer.update()
+    assert np.array(rig.pose.bones["shin.L"].matrix) == pytest.approx(stood, abs=1e-4)
+    assert tuple(pin.pin_location) == pytest.approx(tuple(rig.pose.bones["shin.L"].tail), abs=1e-4)
+    assert begin_drag(bpy.context, rig, "forearm.L").notice == ""
+
+
+def test_a_pin_out_of_reach_stays_and_pulls_its_bone_back(rig):
+    """Both feet are pinned too far apart."""
+    pin_bones(rig, ["shin.L", "shin.R"], hold_rotation=False)
+    away = [Vector((x, 0.0, 0.2)) for x in (1.5, -1.5)]
+    for pin, place in zip(rig.fabrik.effectors, away, strict=True):
+        pin.pin_location = place
+    for shift in ((0.0, 0.0, 0.0), (0.0, -0.05, 0.0), (0.0, -0.05, -0.05)):
+        drag = begin_drag(bpy.context, rig, "forearm.L")
+        assert drag.notice == ""
+        drag.step(drag.start + np.array(shift))
+        drag.finish(bpy.context)
+        bpy.context.view_layer.update()
+        assert [Vector(pin.pin_location) for pin in rig.fabrik.effectors] == away
+    assert (rig.pose.bones["shin.L"].tail - away[0]).length > 0.03
+    bpy.ops.fabrik.solve()
+    assert begin_drag(bpy.context, rig, "forearm.L").notice == ""
+
+
 def test_a_disabled_pin_has_no_effect(rig):
     pin_bones(rig, ["shin.L", "shin.R"])
     rig.fabrik.effectors[0].enabled = False
@@ -107,14 +166,14 @@ def test_a_disabled_pin_has_no_effect(rig):
     assert is_pinned(rig, "shin.L")
 
 
-def test_a_pin_whose_bone_is_gone_is_named(rig):
+def test_a_pin_without_its_bone_is_named(rig):
     pin_bones(rig, ["shin.L"])
     rig.fabrik.effectors[0].bone = "shin"
     with pytest.raises(RigError, match=r"Pin 'shin\.L pin': 'Rig' has no bone 'shin' \(was it renamed\?\): remove it"):
         begin_drag(bpy.context, rig, "forearm.L")
 
 
-def test_a_bone_that_is_not_there_pins_nothing(rig):
+def test_a_missing_bone_is_not_pinned(rig):
     with pytest.raises(RigError, match="has no bone 'nose'"):
         pin_bones(rig, ["shin.L", "nose"])
     assert not rig.fabrik.effectors

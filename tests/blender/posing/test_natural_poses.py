@@ -298,7 +298,7 @@ def test_in_a_side_view_it_stops_where_the_ankles_do(human):
     assert result.line in {f"{100 * result.error:.3g} cm short: foot.{side} is at its limit" for side in "LR"}
 
 
-def test_what_says_how_deep_counts_for_hands(human):
+def test_hands_ignore_the_depth_axis(human):
     gone, _ = drag(human, "hand.L", (-0.2, -0.3, 0.1), depth=FRONT)
     np.testing.assert_allclose(gone, (-0.2, -0.3, 0.1), atol=1e-4)
 

@@ -67,7 +67,20 @@ def test_the_first_keys_over_a_strip_play(rig, tools):
 
 
 @pytest.mark.parametrize("how", [by_hand, automatically])
-def test_locked_numbers_get_no_key(rig, how):
+def test_keys_between_two_frames_are_inserted_there(rig, how):
+    for frame in (1, 20):
+        for name in ("hips", "spine", "upper_arm.L", "forearm.L"):
+            rig.pose.bones[name].keyframe_insert("rotation_euler", frame=frame)
+    bpy.context.scene.frame_set(10, subframe=0.375)
+    how(rig)
+    posed = np.array(rig.pose.bones["forearm.L"].matrix)
+    assert {time for curve in curves(rig) for time in keys(curve)[:, 0]} == {1.0, 10.375, 20.0}
+    bpy.context.scene.frame_set(10, subframe=0.375)
+    np.testing.assert_allclose(rig.pose.bones["forearm.L"].matrix, posed, atol=1e-5)
+
+
+@pytest.mark.parametrize("how", [by_hand, automatically])
+def test_locked_channels_get_no_key(rig, how):
     rig.pose.bones["upper_arm.L"].lock_rotation = (False, True, False)
     how(rig)
     assert {index for path, index in keyed(rig) if path.startswith(ARM)} == {0, 2}
@@ -111,7 +124,7 @@ class TestKeyingSets:
         automatically(rig)
         assert keyed(rig) == {(f"{bone}.location", axis) for bone in (ARM, FOREARM) for axis in range(3)}
 
-    def test_somebody_s_own_keys_what_it_lists(self, rig):
+    def test_a_custom_keying_set_keys_what_it_lists(self, rig):
         own = bpy.context.scene.keying_sets.new(idname="own", name="Own")
         own.paths.add(rig, f"{ARM}.rotation_euler", index=1)
         own.paths.add(rig, 'pose.bones["thigh.L"].rotation_euler')
@@ -139,7 +152,7 @@ class TestNoKeyIsSaid:
         assert not keyed(rig)
         assert any("Only Insert Available" in sentence for sentence in dragged.left_alone)
 
-    def test_the_operator_reports_it_last(self, rig, tools, preferences, capfd):
+    def test_the_operator_reports_missing_keys_last(self, rig, tools, preferences, capfd):
         """The status bar shows only the last message."""
         tools.use_keyframe_insert_auto = True
         preferences.use_keyframe_insert_available = True

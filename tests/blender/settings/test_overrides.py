@@ -67,7 +67,8 @@ def fill(group, pointed):
         elif each.identifier != "live":
             setattr(group, each.identifier, another(group, each))
     for name in stored(group):
-        setattr(group, name, {str: f"{name} of a test", float: 2.5, bool: True}[type(getattr(group, name))])
+        values = {str: f"{name} of a test", float: 2.5, bool: True, tuple: (0.5, 2.5)}
+        setattr(group, name, values[type(getattr(group, name))])
 
 
 def contents(group):

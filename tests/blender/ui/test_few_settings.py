@@ -11,7 +11,7 @@ from support.texts import properties_of
 from fabrik_addon.blender.registration import CLASSES
 from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.entries import FABRIK_WT_drag
-from fabrik_addon.blender.ui.operators import edit_motion, markers
+from fabrik_addon.blender.ui.operators import motion
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -121,6 +121,6 @@ def test_few_settings_are_shown_and_fewer_at_first_sight():
     tool = Layout()
     FABRIK_WT_drag.draw_settings(bpy.context, tool, None)
     looks.note(tool.controls)
-    for operator in (markers.FABRIK_OT_import_markers, edit_motion.FABRIK_OT_add_hold):
+    for operator in (motion.FABRIK_OT_import_markers, motion.FABRIK_OT_add_hold):
         looks.note(as_dialog(operator))
     assert 40 < len(looks.settings) <= MOST_SHOWN, sorted(looks.settings)

@@ -9,6 +9,8 @@ from support.texts import all_texts
 
 from fabrik_addon.blender.registration import CLASSES
 from fabrik_addon.blender.ui import translations
+from fabrik_addon.human.naming_schemes import match
+from fabrik_addon.markers.report.doubts import matching_doubts
 
 LANGUAGES = {
     file.stem: translations.table(file.read_text(encoding="utf-8"))
@@ -81,6 +83,21 @@ def test_values_stay_in_their_places(language):
             "42 markers calibrated: RMS 2 mm, worst C7 3 mm; moved down by 2 cm; detected pose: standing in a T pose",
             "42 Marker kalibriert: RMS 2 mm, maximal C7 3 mm; um 2 cm gesenkt; erkannte Pose: in T-Pose stehend",
         ),
+        (
+            "No marker is on the head, the left arm and the right leg: these bones only follow their parents",
+            "Kein Marker ist auf: Kopf, linker Arm und rechtes Bein: diese Knochen folgen nur ihren Elternknochen",
+        ),
+        (
+            (
+                "Far from the source's directions: the line across the hips (60°) and the left shin (4°); "
+                "check that the limits of spine allow these rotations"
+            ),
+            (
+                "Weit von den Richtungen der Quelle: Linie zwischen den Hüftgelenken (60°) und linker Unterschenkel "
+                "(4°); prüfen, ob die Grenzen von spine diese Rotationen zulassen"
+            ),
+        ),
+        ("Limits of 3 bones: ball joint, no limit", "Grenzen von 3 Knochen: Kugelgelenk, keine Grenze"),
         ("Mirrored the limits of 3 bones", "Grenzen gespiegelt: 3 Knochen"),
         (
             "Not changed, because their bone names are unknown: a, and 3 more",
@@ -97,6 +114,22 @@ def test_a_message_is_translated_by_its_pattern_with_its_values(message, german)
     known = LANGUAGES["de"]
     assert translations.translate(message, lambda text, context: known.get((context, text), text)) == german
     assert translations.translate(message, lambda text, _context: text) == message
+
+
+def test_warnings_that_name_parts_of_the_body_are_translated_whole(language):
+    bones = [f"{part}.{side}" for part in ("forearm", "shin") for side in "LR"]
+    known = LANGUAGES[language]
+    for on_bones in ({"LASI": "hips"}, {"LASI": "shin.L"}, {"LASI": "forearm.R"}):
+        for warning in matching_doubts(["LASI"], on_bones, match(["head", "chest", *bones])):
+            german = translations.translate(warning, lambda text, context: known.get((context, text), text))
+            assert german != warning
+            assert not re.search(r"\b(the|and|left|right|arm|leg|head|trunk)\b", german), german
+
+
+def test_names_of_bones_are_not_translated():
+    (warning,) = matching_doubts(["A", "B"], {"A": "head", "B": "'arm and hand'"}, {}, ["A", "B"])
+    german = translations.translate(warning, lambda text, context: LANGUAGES["de"].get((context, text), text))
+    assert german.startswith("Die Marker auf head und 'arm and hand' sind ")
 
 
 def test_every_message_stays_the_same_in_english():
@@ -127,7 +160,7 @@ def test_labels_have_a_context_in_which_blender_has_no_words(cls):
         assert cls.bl_translation_context == translations.CONTEXT
 
 
-def test_blender_shows_them():
+def test_blender_shows_the_translations():
     view = bpy.context.preferences.view
     before = view.language
     try:
@@ -137,12 +170,13 @@ def test_blender_shows_them():
     view.use_translate_interface = True
     try:
         assert (
-            translations.said("Press F over a bone and move the mouse")
+            translations.ui_text("Press F over a bone and move the mouse")
             == "Über einem Knochen F drücken und die Maus bewegen"
         )
         assert (
-            translations.told("'Rig' has no hold: add one first") == "'Rig' hat keine Fixierung: erst eine hinzufügen"
+            translations.ui_message("'Rig' has no hold: add one first")
+            == "'Rig' hat keine Fixierung: erst eine hinzufügen"
         )
-        assert translations.said("Seen on {share:.0f} % of the frames", share=99.6) == "Auf 100 % der Bilder gesehen"
+        assert translations.ui_text("Seen on {share:.0f} % of the frames", share=99.6) == "Auf 100 % der Bilder gesehen"
     finally:
         view.language = before

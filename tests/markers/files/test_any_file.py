@@ -1,15 +1,20 @@
 """File formats by content, and the performers of a recording."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support import walker
 from support.c3d_files import LABELS, C3d, standing
+from support.keypoints import array, csv_text
 
-from fabrik_addon.markers.clip import Clip, ClipError, MarkerFileError
+from fabrik_addon.markers.clip import Clip, ClipError, MarkerFileError, to_z_up
 from fabrik_addon.markers.files.any_file import SUFFIXES, performers, read_markers, select_performer
 
+_LIMBS = ("shoulder", "elbow", "wrist", "hip", "knee", "ankle")
+COCO = ["nose", *(f"{side}_{part}" for part in ("eye", "ear", *_LIMBS) for side in ("left", "right"))]
 DATA = Path(os.environ.get("FABRIK_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
 TRC = (
@@ -73,12 +78,121 @@ class TestReadMarkers:
             assert 1.0 < extent.max() < 8.0, path.name
 
 
+def trc_of(names: Sequence[str], points: np.ndarray, units: str = "m", number: str = "{:.5f}") -> str:
+    """The text of a TRC file; points (F, M, 3) in its units."""
+    lines = ["PathFileType\t4\t(X/Y/Z)\ta.trc", "DataRate\tNumFrames\tNumMarkers\tUnits"]
+    lines += [f"100\t{len(points)}\t{len(names)}\t{units}", "Frame#\tTime\t" + "\t\t\t".join(names), ""]
+    for frame, one in enumerate(points):
+        lines.append("\t".join([str(frame + 1), f"{frame / 100}", *map(number.format, one.ravel())]))
+    return "\n".join(lines) + "\n"
+
+
+class TestNoPositions:
+    """Numbers that writers use for missing samples."""
+
+    @pytest.mark.parametrize("filler", [9999999.0, 999999.0, -9999.0, 999.999, -1.0, 0.0, 1e30])
+    @pytest.mark.parametrize("suffix", [".trc", ".c3d", ".csv", ".npy"])
+    def test_they_are_not_seen(self, tmp_path: Path, filler: float, suffix: str) -> None:
+        names = list(walker.marker_names())
+        points = 1000.0 * walker.true_positions()[:20]
+        hidden = np.zeros(points.shape[:2], dtype=bool)
+        hidden[4:9, 3], hidden[12:, 7] = True, True
+        points[hidden] = filler
+        path = tmp_path / f"a{suffix}"
+        if suffix == ".trc":
+            path.write_text(trc_of(names, points, "mm"))
+        elif suffix == ".c3d":
+            path.write_bytes(C3d(labels=names, points=points).bytes())
+        elif suffix == ".csv":
+            path.write_text(csv_text(names, points))
+        else:
+            points = np.array(1000.0 * array(COCO, 20))
+            points[hidden[:, : len(COCO)]] = filler
+            np.save(path, points)
+        clip = read_markers(path)
+        np.testing.assert_array_equal(clip.seen, ~hidden[:, : len(clip.names)])
+
+    def test_one_far_coordinate_is_enough(self, tmp_path: Path) -> None:
+        points = 1000.0 * walker.true_positions()[:20]
+        points[3, 2, 1] = 1e10
+        (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), points, "mm"))
+        assert np.argwhere(~read_markers(tmp_path / "a.trc").seen).tolist() == [[3, 2]]
+
+
+class TestSize:
+    """A person as large as a house, or as small as a mouse, is doubted: the file's units are wrong."""
+
+    @pytest.mark.parametrize("factor", [1e-3, 1e-2, 0.1, 10.0, 100.0, 1000.0])
+    @pytest.mark.parametrize("prefixes", [("",), ("Anna:", "Bob:")])
+    def test_wrong_units_are_doubted(self, tmp_path: Path, factor: float, prefixes: tuple[str, ...]) -> None:
+        points = walker.true_positions()[:10]
+        names = [f"{prefix}{name}" for prefix in prefixes for name in walker.marker_names()]
+        people = np.concatenate([points + np.array([4.0 * place, 0.0, 0.0]) for place in range(len(prefixes))], axis=1)
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of(names, factor * people, number="{:.7f}"))
+        doubts = read_markers(path).doubts
+        assert len(doubts) == len(prefixes)
+        assert all("choose other units than m if that is wrong" in doubt for doubt in doubts)
+        path.write_text(trc_of(names, people))
+        assert not read_markers(path).doubts
+
+    def test_children_and_raised_arms_are_not(self, tmp_path: Path) -> None:
+        for factor in (0.4, 1.3):
+            path = tmp_path / "a.trc"
+            path.write_text(trc_of(walker.marker_names(), factor * walker.true_positions()[:10]))
+            assert not read_markers(path).doubts
+
+    def test_other_things_have_any_size(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of([f"Crane{number}" for number in range(12)], 100.0 * standing(3, 12)))
+        assert not read_markers(path).doubts
+
+
+class TestFrozen:
+    """A marker that keeps its last position while the person moves is doubted."""
+
+    def test_only_while_the_others_move(self, tmp_path: Path) -> None:
+        names, points = walker.marker_names(), walker.true_positions()[:200].copy()
+        points[:, 5] = points[0, 5]
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of(names, points))
+        (doubt,) = read_markers(path).doubts
+        assert doubt.startswith(f"These markers never move, but the others do: {names[5]};")
+        for whole in (walker.true_positions()[:30], np.repeat(points[:1], 150, axis=0)):
+            path.write_text(trc_of(names, whole))
+            assert not read_markers(path).doubts
+
+
+class TestMirrored:
+    """Labels of the wrong side, and mirrored positions, are doubted; the motion alone may look like a person's."""
+
+    @pytest.mark.parametrize("name", ["gait2354_subject01_walk1.trc", "Pose2Sim_markers.trc", "MACsample.c3d", ""])
+    def test_swapped_sides_and_mirrored_axes(self, tmp_path: Path, name: str) -> None:
+        if name and not (DATA / name).exists():
+            pytest.skip(f"there are no files in {DATA}")
+        names, points = walker.marker_names(), walker.true_positions()[:50]
+        if name:
+            names, points = list(to_z_up(clip := read_markers(DATA / name)).names), to_z_up(clip).positions[:50]
+        other = {"L": "R", "R": "L", "l": "r", "r": "l"}
+        swapped = [f"{other.get(label[0], label[0])}{label[1:]}" for label in names]
+        path = tmp_path / "a.trc"
+        for labels, places, doubted in (
+            (names, points, False),
+            (names, points * [-1.0, -1.0, 1.0], False),
+            (swapped, points, True),
+            (names, points * [-1.0, 1.0, 1.0], True),
+        ):
+            path.write_text(trc_of(labels, places))
+            doubts = read_markers(path, up_axis="Z").doubts
+            assert ["left and right are not swapped" in doubt for doubt in doubts] == [True] * doubted
+
+
 class TestPerformers:
     def test_in_the_order_of_the_labels(self) -> None:
         clip = clip_of("Bob:LASI", "Anna:LASI", "Bob:RASI", "*12", "Prop")
         assert performers(clip) == ("Bob", "Anna")
 
-    def test_none(self) -> None:
+    def test_recordings_without_performers(self) -> None:
         assert performers(clip_of("LASI", "RASI", "L_KNEE", ":X", "Y:")) == ()
 
     @pytest.mark.parametrize("prop", [["Box:corner"], ["Box:back"], [f"Chair:{n}" for n in range(6)]])
@@ -113,7 +227,7 @@ class TestPerformers:
         both = [f"{name}:{label}" for name in ("Bob", "Anna") for label in strange]
         assert performers(clip_of(*both, "Box:corner")) == ("Bob", "Anna")
 
-    def test_the_markers_of_one(self) -> None:
+    def test_the_markers_of_one_performer_are_selected(self) -> None:
         clip = clip_of("Bob:LASI", "Anna:LASI", "*12", "Bob:RASI")
         bob = select_performer(clip, "Bob")
         assert bob.names == ("LASI", "RASI")
@@ -121,13 +235,13 @@ class TestPerformers:
         assert (bob.rate, bob.up_axis) == (clip.rate, clip.up_axis)
         assert performers(bob) == ()
 
-    def test_together_they_are_all_prefixed_markers(self) -> None:
+    def test_performers_together_have_all_prefixed_markers(self) -> None:
         clip = clip_of("a:b:X", "a:Y", "a:b:Z", "c:X")
         assert performers(clip) == ("a:b", "a", "c")
         names = [f"{name}:{label}" for name in performers(clip) for label in select_performer(clip, name).names]
         assert sorted(names) == sorted(clip.names)
 
-    def test_prefixes_with_underscores_before_the_same_labels(self) -> None:
+    def test_performers_by_prefixes_with_underscores(self) -> None:
         labels = ["LASI", "RASI", "LKNE", "RKNE", "LANK"]
         clip = clip_of(*(f"Anna_{label}" for label in labels), *(f"Bob_{label}" for label in labels), "Chair_1")
         assert performers(clip) == ("Anna", "Bob")

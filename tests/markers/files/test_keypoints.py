@@ -281,6 +281,31 @@ class TestTables:
         assert clip.names == tuple(H36M)
         np.testing.assert_allclose(clip.positions, truth, atol=1e-6)
 
+    @pytest.mark.parametrize("ends", ["rx ry rz", "rotation_x rotation_y rotation_z", "qw qx qy qz", "RotX RotY RotZ"])
+    @pytest.mark.parametrize("moved", ["x y z", "tx ty tz", "pos_x pos_y pos_z"])
+    def test_columns_of_rotations_are_no_points(self, tmp_path, ends, moved):
+        """Alone they are refused; beside positions they are left out."""
+        names, truth = ["Hips", *COCO], array(["pelvis", *COCO])
+        turns = np.full((FRAMES, len(ends.split())), 12.5)
+        head = [f"{name}_{end}" for name in names for end in ends.split()]
+        rows = np.tile(turns, (1, len(names)))
+        text = "\n".join([",".join(head), *(",".join(map(str, row)) for row in rows)]) + "\n"
+        with pytest.raises(MarkerFileError, match="it has rotations of bones, such as Hips, but no positions"):
+            read_markers(written(tmp_path / "a.csv", text))
+        head = [f"{name}_{end}" for name in names for end in (*moved.split(), *ends.split())]
+        rows = np.concatenate([truth, np.tile(turns[:, None], (1, len(names), 1))], axis=2).reshape(FRAMES, -1)
+        text = "\n".join([",".join(head), *(",".join(map(str, row)) for row in rows)]) + "\n"
+        clip = read_markers(written(tmp_path / "a.csv", text))
+        assert clip.names == tuple(names)
+        np.testing.assert_allclose(clip.positions, truth)
+
+    def test_a_side_is_no_rotation(self, tmp_path):
+        names = ["hip_l", "hip_r", "knee_l", "knee_r", "ankle_l", "ankle_r", "shoulder_l", "shoulder_r", "nose"]
+        plain = [f"{'left' if name[-1] == 'l' else 'right'}_{name[:-2]}" for name in names[:-1]] + ["nose"]
+        for ends in (("x", "y", "z"), ("_x", "_y", "_z"), ("X", "Y", "Z")):
+            clip = read_markers(written(tmp_path / "a.csv", csv_text(names, array(plain), ends=ends)))
+            assert clip.names == tuple(names), ends
+
     @pytest.mark.parametrize("separator", [";", "\t"])
     def test_decimal_commas(self, tmp_path, separator):
         truth = array(COCO)

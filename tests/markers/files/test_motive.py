@@ -106,6 +106,25 @@ class TestMotive:
             read_markers(written(tmp_path / "take.csv", change(of_markers().text())))
         assert "\n" not in str(caught.value)
 
+    @pytest.mark.parametrize("name", ["", "Marker"])
+    def test_markers_without_a_name_of_their_own_stay(self, tmp_path, name):
+        positions, names = truth()
+        file = of_markers()
+        for place in (1, 2):
+            file.owners[place] = ("Marker", name, *file.owners[place][2:])
+        clip = read_markers(written(tmp_path / "take.csv", file.text()))
+        assert len(clip.names) == len(names)
+        np.testing.assert_allclose(to_z_up(clip).positions, positions, atol=1e-6)
+
+    def test_another_rate_in_the_times_is_doubted(self, tmp_path):
+        text = of_markers().text()
+        assert not read_markers(written(tmp_path / "take.csv", text)).doubts
+        clip = read_markers(
+            written(tmp_path / "take.csv", text.replace("Export Frame Rate,120", "Export Frame Rate,60"))
+        )
+        assert (clip.rate, len(clip.doubts)) == (60.0, 1)
+        assert clip.doubts[0].startswith("The file has two frame rates, 60 and 120 Hz; used the first")
+
     def test_bones_alone_are_refused(self, tmp_path):
         file = Motive().add("Bone", "Anna:Hip", "Position", "XYZ", np.ones((FRAMES, 3)))
         with pytest.raises(MarkerFileError, match="it has only the bones of a skeleton: export markers, or export BVH"):
@@ -129,6 +148,14 @@ class TestNexus:
     def test_encodings(self, tmp_path, encoding):
         clip = read_markers(written(tmp_path / "walk.csv", nexus_text(), encoding))
         np.testing.assert_allclose(clip.positions, truth()[0], atol=1e-5)
+
+    @pytest.mark.parametrize("extra", [False, True])
+    def test_a_marker_without_a_name_stays(self, tmp_path, extra):
+        positions, names = truth()
+        text = nexus_text(extra=extra).replace(f"Anna:{names[2]}", "", 1)
+        clip = read_markers(written(tmp_path / "walk.csv", text))
+        assert clip.names == tuple("*3" if place == 2 else f"Anna:{name}" for place, name in enumerate(names))
+        np.testing.assert_allclose(clip.positions, positions, atol=1e-5)
 
     def test_frames_that_are_missing_stay_gaps_and_sub_frames_count(self, tmp_path):
         lines = nexus_text().splitlines(keepends=True)
@@ -191,7 +218,7 @@ class TestNpz:
             ({"marker_data": np.zeros((4, 6))}, r"its markers have the shape \(4, 6\)"),
             ({"marker_data": np.zeros((4, 2, 3))}, "no marker is visible on any frame"),
             ({"marker_data": np.array([{}], dtype=object)}, "it holds pickled Python objects, which may run code"),
-            ({"marker_data": np.ones((4, 2, 3)) * [[[0], [9e9]]]}, "its units are unknown"),
+            ({"marker_data": np.ones((4, 2, 3)) * [[[0], [9e5]]]}, "its units are unknown"),
         ],
     )
     def test_refused(self, tmp_path, arrays, message):

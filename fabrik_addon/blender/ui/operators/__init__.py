@@ -3,13 +3,6 @@
 An operator imports this function when it runs, because Blender registers all operators at start but runs few of them.
 """
 
-from . import bake, drag, edit_motion, limits, markers, posing
+from . import limits, motion, pose
 
-CLASSES = (
-    *posing.CLASSES,
-    *drag.CLASSES,
-    *edit_motion.CLASSES,
-    *bake.CLASSES,
-    *markers.CLASSES,
-    *limits.CLASSES,
-)
+CLASSES = (*pose.CLASSES, *motion.CLASSES, *limits.CLASSES)

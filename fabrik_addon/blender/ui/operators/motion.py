@@ -1,4 +1,4 @@
-"""Operators that import markers, match them to bones, calibrate them, and report their errors."""
+"""Operators of the Motion tab: markers, bakes, retargets and edits over time."""
 
 import os
 from collections.abc import Sequence
@@ -14,17 +14,23 @@ from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
+from ...settings.bake_options import KEY_OPTIONS, OPTIONS, RETARGET_OPTIONS, BakeOptions, MarkerOptions
+from ...settings.control import control_rig
+from ...settings.in_use import seen
 from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
-from ...settings.rig import rig_settings
-from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_mapped, why_no_rig
-from ..translations import told
-from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, keyword, report_all, reports_errors
+from ...settings.rig import ASIDE, POINTS, rig_settings
+from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
+from ..overlays.later import shown_motion
+from ..translations import ui_message
+from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, report_all, reports_errors, takes
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ....markers.clip import Clip
     from ....retarget.files.recorded import Recorded
+    from ...bake.bake import Steps
+    from ...bake.report import BakeResult
     from ...capture.calibrate import CalibrationResult
 
 
@@ -145,7 +151,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
             self._import(context, path, recording, timing)
         after = scene_rate(context.scene)
         if abs(after - before) > _SAME_RATE:
-            self.report({"WARNING"}, told(f"The scene's frame rate is now {after:g} fps (was {before:g})"))
+            self.report({"WARNING"}, ui_message(f"The scene's frame rate is now {after:g} fps (was {before:g})"))
         return {"FINISHED"}
 
     def _import(self, context: Context, path: Path, recording: "Clip | Recorded", timing: str) -> None:
@@ -155,22 +161,23 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         from ...retarget.door import add_recorded
 
         how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
-        notes = [f"{path.name}: {told(note)}" for note in recording.notes]
+        notes = [f"{path.name}: {ui_message(note)}" for note in recording.notes]
         if isinstance(recording, Clip):
+            notes += [f"{path.name}: {ui_message(doubt)}" for doubt in recording.doubts]
             take = import_clip(context, recording, **how)
             _choose(context, take)
-            report_all(self, told(_summary(recording, take.name)), notes)
+            report_all(self, ui_message(_summary(recording, take.name)), notes)
             return
         rig, source = rig_at_hand(context), add_recorded(context, recording, path.stem, **how)
         if not why_no_rig(rig) and rig is not None:
             kept = rig_settings(rig).retarget
             kept.source = source
             kept.pairs.clear()
-        report_all(self, told(_body_summary(path, recording, source.name)), notes)
+        report_all(self, ui_message(_body_summary(path, recording, source.name)), notes)
 
     def _ask(self, message: str, **values: str) -> set[str]:
         """Show the dialog again, because the user must choose something."""
-        self.report({"INFO"}, told(message))
+        self.report({"INFO"}, ui_message(message))
         chosen = {name: getattr(self, name) for name in _CHOSEN}
         files = [{"name": file.name} for file in self.files]
         operators: Any = bpy.ops
@@ -183,7 +190,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         from ...capture.import_markers import choose_performer, part_of
 
         units, up_axis, layout = (
-            None if told == "AUTO" else told for told in (self.units, self.up_axis, self.keypoints)
+            None if choice == "AUTO" else choice for choice in (self.units, self.up_axis, self.keypoints)
         )
         rate = self.rate or None
         if self.holds == "ARMATURE" or (self.holds == "AUTO" and holds_poses(path)):
@@ -375,9 +382,7 @@ class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
         return f"Assigned {found} of the map's {count} markers to bones", []
 
 
-_REFINE = keyword(CALIBRATION_OPTIONS["refine"])
-
-
+@takes(CALIBRATION_OPTIONS)
 class FABRIK_OT_calibrate_markers(InSteps, Operator):
     """Measure the marker positions on their bones and the person's size"""
 
@@ -386,7 +391,6 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
     why_not = staticmethod(why_no_mapped)
     doing = "calibrating"
 
-    refine: _REFINE
     static: StringProperty(
         name="Static Take",
         description="Collection with markers of the same person standing still. Defaults to the rig's static take",
@@ -398,13 +402,15 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         from ...capture.calibrate import calibrate_markers_steps
 
         kept = rig_settings(rig_at_hand(context)).capture
-        options: dict[str, Any] = {name: getattr(kept, name) for name in CALIBRATION_OPTIONS} | self.given("refine")
+        options: dict[str, Any] = {name: getattr(kept, name) for name in CALIBRATION_OPTIONS} | self.given(
+            *CALIBRATION_OPTIONS
+        )
         static = named(bpy.data.collections, self.static, "collection") or kept.static
         return calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
 
     def done(self, result: "CalibrationResult") -> set[str]:
         """Report the result."""
-        report_all(self, told(result.line), map(told, result.doubts))
+        report_all(self, ui_message(result.line), map(ui_message, result.doubts))
         return {"FINISHED"}
 
 
@@ -457,6 +463,255 @@ class FABRIK_OT_worst_frame(OnRig, Operator):
         return f"Frame {frame}", []
 
 
+@takes(KEY_OPTIONS)
+class ReportsBake:
+    """An operator whose steps return the result of a bake. Keywords that are not given use the rig's settings."""
+
+    frame_start: IntProperty(
+        name="Start", description="First frame. Defaults to the start of the preview range, or of the source"
+    )
+    frame_end: IntProperty(
+        name="End", description="Last frame. Defaults to the end of the preview range, or of the source"
+    )
+    action_name: StringProperty(
+        name="Action Name", description="Name of the new action. Defaults to the rig's name", options=ASIDE
+    )
+
+    def done(self, result: "BakeResult") -> set[str]:
+        """Report the result."""
+        warnings = (*result.warnings, *result.report.doubts)
+        report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, warnings))
+        return {"FINISHED"}
+
+
+@takes(BakeOptions.__annotations__ | MarkerOptions.__annotations__)
+class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
+    """Bake the rig's targets or markers to keyframes"""
+
+    bl_idname = "fabrik.bake"
+    bl_label = "Bake to Keyframes"
+    why_not = staticmethod(why_no_bake)
+    doing = "baking"
+
+    def steps(self, context: Context) -> "Steps":
+        """Start the bake with the rig's settings and the given keywords."""
+        from ...bake.bake import bake_steps
+        from ...bake.jobs import BakeSettings, chosen_range
+
+        rig = rig_at_hand(context)
+        kept = rig_settings(rig)
+        options: dict[str, Any] = {
+            name: getattr(kept.bake if hasattr(kept.bake, name) else kept.capture, name) for name in OPTIONS
+        } | self.given(*OPTIONS)
+        first, last = chosen_range(context.scene, rig, options["source"])
+        frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
+        return bake_steps(context, rig, BakeSettings(**frames, action_name=self.action_name, **options))
+
+
+class FABRIK_OT_match_bones(OnRig, Operator):
+    """Map the source's bones to the rig's bones by name"""
+
+    bl_idname = "fabrik.match_bones"
+    bl_label = "Map Bones"
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...retarget.retarget import match_bones
+
+        return f"{len(match_bones(context, rig))} bones mapped", []
+
+
+class FABRIK_OT_save_bone_map(OnJson, Operator, ExportHelper):
+    """Save the bone mapping to a JSON file"""
+
+    bl_idname = "fabrik.save_bone_map"
+    bl_label = "Save Bone Map"
+    bl_options = {"REGISTER"}
+
+    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+        from ...retarget.retarget import save_pairs
+
+        return f"{save_pairs(rig, chosen_path(self))} bones saved to {chosen_path(self).name}", []
+
+
+class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
+    """Load the bone mapping from a JSON file"""
+
+    bl_idname = "fabrik.load_bone_map"
+    bl_label = "Load Bone Map"
+
+    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+        from ...retarget.retarget import load_pairs
+
+        return f"{load_pairs(rig, chosen_path(self))} bones loaded", []
+
+
+@takes(RETARGET_OPTIONS)
+class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
+    """Copy another armature's motion to the rig as keyframes"""
+
+    bl_idname = "fabrik.retarget"
+    bl_label = "Retarget Animation"
+    doing = "retargeting"
+
+    source: StringProperty(
+        name="Source",
+        description="The armature to retarget from, or a .bvh, .fbx, .glb, .usd, .npz or .mvnx file. "
+        "Defaults to the rig's source",
+        options=ASIDE,
+    )
+
+    def steps(self, context: Context) -> "Steps":
+        """Start the retargeting with the rig's settings and the given keywords."""
+        from ...bake.jobs import preview_range
+        from ...retarget.door import retarget_from
+        from ...retarget.retarget import pairs_of
+
+        rig = rig_at_hand(context)
+        kept = rig_settings(rig)
+        how: dict[str, Any] = {name: getattr(kept.retarget, name) for name in RETARGET_OPTIONS}
+        how |= self.given(*RETARGET_OPTIONS)
+        bake: dict[str, Any] = {name: getattr(kept.bake, name) for name in KEY_OPTIONS} | self.given(*KEY_OPTIONS)
+        given = self.given("frame_start", "frame_end")
+        first, last = preview_range(context.scene) or (None, None)
+        frames = given.get("frame_start", first), given.get("frame_end", last)
+        source = bpy.data.objects.get(self.source) or self.source or kept.retarget.source
+        # The list of bone pairs is only valid for the rig's own source.
+        pairs = pairs_of(rig) if source == kept.retarget.source else ()
+        return retarget_from(context, rig, source, frames, how, {**bake, "action_name": self.action_name}, pairs)
+
+
+# The default length of a hold in frames.
+_LENGTH = 20
+
+
+@of_a_rig
+def _why_no_hold(rig: bpy.types.Object) -> str:
+    """Why an object has no hold, and what to do; "" if it has one."""
+    return "" if len(rig_settings(rig).holds) else f"{rig.name!r} has no hold: add one first"
+
+
+class FABRIK_OT_add_hold(OnRig, Operator):
+    """Keep a hand or foot in place over a range of frames by changing keys within the joint limits"""
+
+    bl_idname = "fabrik.add_hold"
+    bl_label = "Add Hold"
+
+    bone: StringProperty(
+        name="Bone", description="The bone to hold. Defaults to the active bone", options={"SKIP_SAVE"}
+    )
+    point: EnumProperty(name="Point", description="The end of the bone that is held", items=POINTS[:2])
+    hold_rotation: BoolProperty(name="Hold Rotation", description="Hold the rotation as well", default=True)
+    first: IntProperty(name="First", description="First frame of the hold. Defaults to the current frame")
+    last: IntProperty(name="Last", description="Last frame of the hold")
+    ease: IntProperty(name="Ease", description="Frames to ease in and out of the hold", default=10, min=0)
+    target: StringProperty(name="Object", description="The object that the bone stays with. Defaults to world space")
+    target_bone: StringProperty(name="Object's Bone", description="If the object is an armature, the bone to stay with")
+
+    def invoke(self, context: Context, _event: Event) -> set[str]:
+        """Show a dialog for the frames; by default the hold starts at the current frame."""
+        given = self.given("first", "last")
+        self.first = given.get("first", context.scene.frame_current)
+        self.last = given.get("last", self.first + _LENGTH)
+        asked: Any = context.window_manager.invoke_props_dialog(self)
+        return asked
+
+    def draw(self, context: Context) -> None:
+        layout = self.layout
+        layout.use_property_split = True
+        for name in ("first", "last", "ease"):
+            layout.prop(self, name)
+        layout.prop_search(self, "target", context.scene, "objects")
+        # If two objects have the same name, `bpy.data` prefers the local one, like `run`. Scenes do not.
+        target: bpy.types.Object | None = bpy.data.objects.get(self.target)
+        if target is not None and target.type == "ARMATURE":
+            layout.prop_search(self, "target_bone", target.data, "bones")
+        advanced = folded(layout, "Advanced", "hold")
+        if advanced is not None:
+            advanced.prop(self, "point")
+            advanced.prop(self, "hold_rotation")
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...edit.holds import HoldSettings, add_hold
+        from ...settings.selection import clicked_bone
+
+        bone = self.bone or clicked_bone(rig).name
+        target = named(bpy.data.objects, self.target, "object")
+        settings = HoldSettings(self.point, self.hold_rotation, self.ease, target, self.target_bone)
+        missed = add_hold(context, rig, bone, (self.first, self.last), settings)
+        return f"{bone!r} is now held from frame {self.first} to {self.last}", [missed] if missed else []
+
+
+class FABRIK_OT_remove_hold(OnRig, Operator):
+    """Restore the keys that the hold replaced. Keys changed since then are kept"""
+
+    bl_idname = "fabrik.remove_hold"
+    bl_label = "Remove Hold"
+    why_not = staticmethod(_why_no_hold)
+
+    index: IntProperty(name="Number", description="Index of the hold, starting at 0", min=0)
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...edit.holds import remove_hold
+
+        name, left = remove_hold(context, rig, self.index)
+        return f"Removed hold {name!r}", [left] if left else []
+
+
+class FABRIK_OT_hold_contacts(OnRig, Operator):
+    """Hold the feet while they are in contact with the floor. Replaces holds that this operator added before"""
+
+    bl_idname = "fabrik.hold_contacts"
+    bl_label = "Hold Planted Feet"
+
+    def invoke(self, context: Context, _event: Event) -> set[str]:
+        """Ask for confirmation before keys are changed."""
+        asked: Any = context.window_manager.invoke_props_dialog(self)
+        return asked
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...edit.holds import hold_feet
+
+        warnings = hold_feet(context, rig)
+        return f"Holds added: {len(warnings)}", list(filter(None, warnings))
+
+
+def has_to_be_played(rig: bpy.types.Object) -> bool:
+    """Whether strips or controls move a rig, so that curves alone don't give its bones' positions."""
+    animation = rig.animation_data
+    return animation is not None and (animation.action is None or control_rig(rig) is not None)
+
+
+def play_again(context: Context, spread: int) -> None:
+    """Update trails after a drag that changed other frames, if Blender must play the frames for them."""
+    rig = shown_motion(context) if spread else None
+    if rig is not None and has_to_be_played(rig):
+        from ..overlays.motion import update_trails
+
+        update_trails(context, rig)
+
+
+@of_a_rig
+def _why_no_trails(rig: bpy.types.Object) -> str:
+    """Why an object's trails can't be updated, and what to do; "" if they can."""
+    return "" if seen(rig).show_trails else f"No trails of {rig.name!r} are shown: turn on Trails first"
+
+
+class FABRIK_OT_work_out_trails(OnRig, Operator):
+    """Recalculate trails of control rigs and NLA strips by playing the frames"""
+
+    bl_idname = "fabrik.work_out_trails"
+    bl_label = "Update Trails"
+    why_not = staticmethod(_why_no_trails)
+
+    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+        from ...rig.armature import RigError
+        from ..overlays.motion import update_trails
+
+        if not update_trails(context, rig):
+            raise RigError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
+        return f"Updated the trails of {rig.name!r}", []
+
+
 CLASSES = (
     FABRIK_OT_import_markers,
     FABRIK_OT_match_markers,
@@ -467,4 +722,13 @@ CLASSES = (
     FABRIK_OT_calibrate_markers,
     FABRIK_OT_export_report,
     FABRIK_OT_worst_frame,
+    FABRIK_OT_bake,
+    FABRIK_OT_match_bones,
+    FABRIK_OT_save_bone_map,
+    FABRIK_OT_load_bone_map,
+    FABRIK_OT_retarget,
+    FABRIK_OT_add_hold,
+    FABRIK_OT_remove_hold,
+    FABRIK_OT_hold_contacts,
+    FABRIK_OT_work_out_trails,
 )
