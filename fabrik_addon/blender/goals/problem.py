@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import bpy
@@ -22,7 +23,7 @@ from ..settings.limit_properties import read_limits
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
-from .body import collision_of, floor_of, masses_of, support_of
+from .body import collision_of, floor_of, leads_with, masses_of, support_of
 from .effectors import (
     Partner,
     Pin,
@@ -131,9 +132,16 @@ class RigProblem:
         from it; None: such limbs are rigid. stiff: names of bones that move as one piece.
         """
         rig, skeleton = self.rig, self.tree.skeleton
+        # All that lead the body have the force of the weakest, so that none tears another off its target.
+        leading = [each.bone not in self.pinned and each.target_bone is None for each in self.effectors]
+        force = min((leads_with(rig, each.bone) for each in compress(self.effectors, leading)), default=1.0)
+        effectors = [
+            replace(each, weight=each.weight * force) if leads else each
+            for each, leads in zip(self.effectors, leading, strict=True)
+        ]
         return DragSolver(
             skeleton,
-            self.effectors,
+            effectors,
             masses_of(rig, skeleton, stiff),
             limits=self.all_limits,
             still={*skeleton.names}.difference(self.bone_names, self.held),

@@ -20,7 +20,7 @@ from ...core.errors import first_few
 from ...core.kernel.hanging import HangFrom
 from ...core.model.effector import with_factors_applied
 from ..control.posed_rig import posed_rig
-from ..goals.body import floor_of, is_hips, keeps_orientation, leads_with, masses_of, trunk_of_animal, up_of
+from ..goals.body import floor_of, is_hips, keeps_orientation, masses_of, trunk_of_animal, up_of
 from ..goals.effectors import (
     Partner,
     core_effector,
@@ -452,7 +452,6 @@ class DragSetup:
         effector = Effector(
             bone,
             offset=None if self.point == "TAIL" else BONE_HEAD,
-            weight=leads_with(self._armature, bone),
             rotation_weight=1.0 if turning or self._posed.keeps_rotation(bone) else kept,
             priority=self._priority,
         )
