@@ -201,6 +201,15 @@ def test_pole_and_ik_control_bring_elbow_and_hand_to_their_pose(pole, angles, be
     assert here[:, :3, 3] == pytest.approx(wanted[:, :3, 3], abs=CLOSE)
 
 
+def test_a_dragged_toe_follows_the_mouse():
+    rig = keyed_human()
+    go_to(20)
+    shift = np.array((0.0, 0.02, 0.03))
+    drag = drag_in_steps(rig, "toe_ik.L", shift)
+    assert np.array(rig.pose.bones["ORG-toe.L"].tail) == pytest.approx(drag.start + shift, abs=EXACT)
+    assert apart(rig, "thigh.L") < CLOSE
+
+
 def whole(rig):
     """The exact channels of all controls, the switches and the keys."""
     names = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale", "ik_stretch")
