@@ -122,7 +122,7 @@ release: docs zip test-zip test-zip-5.2
 	$(call python,release) release/channels.py build/fabrik.zip $(SITE)
 	$(call python,release) release/pack.py $(SITE)/*/*.zip
 	for channel in $$(dirname $(SITE)/*/fabrik-*.zip); do $(call extension,$(BLENDER)) server-generate --html --repo-dir $$channel || exit 1; done
-	@printf '\nLeft to a person:\n'; sed -n '/^## Left to a person/,/^## /{/^##/!p}' CONTRIBUTING.md
+	@printf '\nLeft to a person:\n'; sed -n '/^## Steps that a person must do/,/^## /{/^##/!p}' CONTRIBUTING.md
 
 ifeq ($(FABRIK_GUI_TOOLS),)
 test-5.2 test-gui test-zip-5.2 listing:

@@ -14,6 +14,7 @@ METARIG = {"hips": "spine", "upper_chest": "spine.003", "head": "spine.006"}
 MIXAMO = {
     "hips": "mixamorig:Hips", "upper_chest": "mixamorig:Spine1", "head": "mixamorig:Head",
     "hand.L": "mixamorig:LeftHand", "foot.L": "mixamorig:LeftFoot", "foot.R": "mixamorig:RightFoot",
+    "thigh.L": "mixamorig:LeftUpLeg",
 }  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def unfolded(panel):
     bpy.utils.register_class(kind)
 
 
-def drag(bone, path, picture):
+def drag(bone, path, picture=""):
     """Press F over a bone's tail, lead it along a path of displacements in the plane of the view, and click."""
     start = tail(bone)
     g.goto(*g.view_xy(start))
@@ -93,6 +93,7 @@ def drag(bone, path, picture):
 
 def steps():
     bpy.context.preferences.view.ui_scale = 1.3
+    bpy.context.preferences.system.viewport_aa = "FXAA"  # the default draws each picture eight times
     with g.override():
         bpy.ops.screen.screen_full_area()
     yield 1.0
@@ -118,12 +119,13 @@ def dragging():
         bpy.ops.fabrik.pin()
         bpy.context.scene.fabrik_show_goals = True
     yield 1.0
-    choose(rig(), "hand.L")
-    yield 0.5
     for _ in range(3):
         film()
+    choose(rig(), "hips")
+    yield from drag("hips", [(0.0, 0.0, -0.035 * i) for i in range(1, 9)])
+    choose(rig(), "hand.L")
     turn = Euler((0.0, 0.0, radians(40.0))).to_matrix()  # x: to the right of the view
-    way = [turn @ Vector((0.30 * sin(pi * i / 22), 0.0, 0.45 * sin(pi * i / 11) - 0.55 * i / 22)) for i in range(1, 23)]
+    way = [turn @ Vector((0.02 * i, 0.0, 0.4 * sin(pi * i / 11))) for i in range(1, 15)]
     yield from drag("hand.L", way, "drag.png")
 
 
@@ -212,10 +214,10 @@ def retargeting():
     assert action is not None
     rig().delta_location.x -= SIDE_BY_SIDE
     scene = bpy.context.scene
-    for number in range(24):
-        scene.frame_set(20 + 5 * number)
+    for number in range(20):
+        scene.frame_set(20 + 6 * number)
         middle = 0.5 * (tail("chest") + tail("chest", smaller))
-        look((middle.x + 0.4, middle.y, 0.8), 3.1, 25.0)
+        look((middle.x + 0.3, middle.y, 0.85), 2.9, 25.0)
         yield 0.4
         film()
         if number == 8:

@@ -14,15 +14,16 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 ICON = 256
+FILM_PART = (300, 70, 1540, 1020)  # of each frame: the viewport without the sidebar; left, upper, right, lower edge
 FILM_WIDTH = 800
 MILLISECONDS = 120  # a frame of the film is shown for
 PAUSE = 1000  # milliseconds for the last one
 MOST_BYTES = 3_000_000
 # Pictures of the guide: the one that each is cut from, and its left, upper, right and lower edge in pixels.
 CUTS = {
-    "posture.png": ("posture.png", (1060, 100, 1890, 1010)),
+    "posture.png": ("posture.png", (960, 100, 1890, 1010)),
     "guesses.png": ("guesses.png", (1550, 100, 1890, 640)),
-    "trails.png": ("edit.png", (400, 160, 1400, 960)),
+    "trails.png": ("edit.png", (400, 60, 1400, 960)),
 }
 CUT_WIDTH = 800  # pixels at most
 
@@ -64,8 +65,9 @@ def animate(frames: list[Path], film: Path) -> None:
     images = []
     for path in frames:
         with Image.open(path) as image:
-            height = FILM_WIDTH * image.height // image.width
-            images.append(image.convert("RGB").resize((FILM_WIDTH, height), Image.Resampling.LANCZOS))
+            part = image.convert("RGB").crop(FILM_PART)
+            part.thumbnail((FILM_WIDTH, FILM_WIDTH), Image.Resampling.LANCZOS)
+            images.append(part)
     durations = [MILLISECONDS] * (len(images) - 1) + [PAUSE]
     images[0].save(film, save_all=True, append_images=images[1:], duration=durations, loop=0, quality=60, method=6)
 

@@ -13,13 +13,13 @@ GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_files_are_there(page):
+def test_the_files_named_in_pages_exist(page):
     named = re.findall(r"`([\w/.]+\.py)\b", page.read_text(encoding="utf-8"))
     places = (ROOT, ROOT / "fabrik_addon")
     assert not [path for path in named if not any((place / path).is_file() for place in places)]
 
 
-def test_make_knows_its_targets():
+def test_make_has_the_targets_that_pages_name():
     """Each command in the pages is tried without executing it, and the tests that it names exist."""
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
     command = re.compile(r"(?:^|`)make ([a-z][\w.-]*)(?: T=([\w/.]+))?", re.MULTILINE)
@@ -32,7 +32,7 @@ def test_make_knows_its_targets():
 
 
 @pytest.mark.parametrize("page", [*PAGES, *GUIDE], ids=lambda page: page.name)
-def test_links_and_pictures_are_there(page):
+def test_links_and_pictures_exist(page):
     text = page.read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#]+)\)", text) + re.findall(r'src="([^"]+)"', text)
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]

@@ -303,7 +303,8 @@ class DragSolver:
         while (free := self._free[carriers]).any():
             carriers[free] = bodies.parents[carriers[free]]
         kept = [float(shares[bodies.bones[limb[-1]]]) for limb in limbs]
-        return HangingTerm(bodies, limbs, carriers.tolist(), kept, start) if limbs else None
+        on_limbs = carriers[shares[bodies.bones[carriers]] > 0.0].tolist()
+        return HangingTerm(bodies, limbs, carriers.tolist(), kept, start, on_limbs) if limbs else None
 
     @property
     def size(self) -> float:
@@ -575,10 +576,13 @@ class DragSolver:
         """
         shares = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         shares = np.minimum(1.0, shares / (_FULL_SHIFT * self.size))
-        self.bounds.shift(float(shares.max(initial=0.0)))
         eased = np.array([shares[ends].max() for _, _, ends in self._eased_hinges])
-        if np.array_equal(eased, self._eased_shares):
-            return
+        if not np.array_equal(eased, self._eased_shares):
+            self._ease(eased)
+        self.posture.shift = self.bounds.shift(float(shares.max(initial=0.0)))
+
+    def _ease(self, eased: FloatArray) -> None:
+        """Prefer a pose whose hinges are bent by shares (K,) of what is missing."""
         self._eased_shares = eased
         rotations, coupled = self.preferred[0].copy(), {each.hinge: each for each in self._coupled}
         for share, (each, missing_bend, _) in zip(eased, self._eased_hinges, strict=True):
@@ -696,7 +700,8 @@ class DragSolver:
             ends, on_ends, pulling = self.hanging.pulls(state.hanging, state.pose)
             pairs = (points, ends), (on, on_ends), (forces, pulling)
             points, on, forces = (np.concatenate(pair) for pair in pairs)
-        stiffness = self.bodies.stiffness(state.pose, model.motions, points, on, forces)
+        torques = goals.on[goals.oriented], self._forces[goals.count :] * goals.arms[:, None]
+        stiffness = self.bodies.stiffness(state.pose, model.motions, points, on, forces, torques)
         return stiffness - model.constraints.curvature(multipliers)
 
     def _positive(self, matrix: FloatArray, mass: FloatArray) -> FloatArray:

@@ -138,6 +138,12 @@ class Problem:
         return any(limit is not None for limit in self.body_limits)
 
     @cached_property
+    def may_restart(self) -> bool:
+        """Whether other start poses are tried."""
+        options = self.options
+        return self.limited and options.finish and options.restarts > 0 and not options.plain
+
+    @cached_property
     def links(self) -> list[Body]:
         """The bodies as seen by the two passes."""
         return build_bodies(self.shape, with_partners(self._moved_effectors), self.limits, array)

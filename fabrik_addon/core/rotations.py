@@ -89,17 +89,17 @@ def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:
 
 
 def rotation_between(starts: FloatArray, ends: FloatArray) -> FloatArray:
-    """(F, 4) the shortest rotations between the directions of vectors (F, 3), of any length.
+    """(..., 4) the shortest rotations between the directions of vectors (..., 3), of any length.
 
     About any axis if they are opposite; the identity if one has no length.
     """
     sizes = lengths(starts) * lengths(ends)
-    quaternions = np.concatenate([(sizes + (starts * ends).sum(axis=1))[:, None], np.cross(starts, ends)], axis=1)
+    quaternions = np.concatenate([(sizes + (starts * ends).sum(axis=-1))[..., None], np.cross(starts, ends)], axis=-1)
     opposite = (sizes > ROUNDING) & (lengths(quaternions) <= ROUNDING * sizes)
     if opposite.any():
-        quaternions[opposite, 1:] = np.cross(starts[opposite], np.eye(3)[np.abs(starts[opposite]).argmin(axis=1)])
+        quaternions[opposite, 1:] = np.cross(starts[opposite], np.eye(3)[np.abs(starts[opposite]).argmin(axis=-1)])
     quaternions[sizes <= ROUNDING] = IDENTITY
-    return np.asarray(quaternions / lengths(quaternions)[:, None])
+    return np.asarray(quaternions / lengths(quaternions)[..., None])
 
 
 def rotation_vector_from_matrix(matrix: FloatArray) -> FloatArray:

@@ -30,7 +30,7 @@ from .rotations import angle_between, quaternion_from_matrix
 from .solution import Solution, Status
 from .state import State
 from .strategy.chains import ChainSolver
-from .strategy.restarts import restart, take_better
+from .strategy.restarts import STEPS, restart, take_better
 from .strategy.temporal import repair_pops
 
 # A joint is not at rest if it alone could still remove more than this share of the residual.
@@ -193,13 +193,18 @@ def solve_frames(problem: Problem, start: Start, targets: Targets, result: Solut
     away = np.zeros((len(state.weights), 0))
     if not problem.options.plain and np.isfinite(state.bend).any():
         away = problem.poles.residual(state.pose, state.bend)
-    frames = np.flatnonzero(problem.least_squares.unfinished(state, away))
+    frames, most = np.flatnonzero(problem.least_squares.unfinished(state, away)), problem.options.most_steps
     if len(frames):
         found = state.part(frames)
-        attempt(problem, found, bent=None if bent is None else bent.part(frames))
+        first = min(STEPS, most) if problem.may_restart else most
+        attempt(problem, found, bent=None if bent is None else bent.part(frames), most_steps=first)
         state.iterations[frames] = found.iterations
         take_better(state, frames, found)
     restart(problem, begun, state)
+    if problem.may_restart and len(frames := np.flatnonzero(state.unmet() & ~state.stationary)):
+        part = state.part(frames)
+        problem.least_squares.run(part, most - STEPS, POLE_WEIGHTS[-1])
+        state.put(frames, part)
     if not problem.options.plain:
         _slide(problem, state)
         _meet_in_order(problem, state)

@@ -18,7 +18,7 @@ OURS = ("benchmarks", "fabrik_addon", "sample_rigs", "support")
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_every_part_is_there(part):
+def test_every_part_exists(part):
     assert callable(function_of(part))
 
 

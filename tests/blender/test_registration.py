@@ -74,7 +74,7 @@ def test_nothing_of_it_is_left_when_it_is_off(switched_off):
     assert not [entry for entry in off["menus"] if "fabrik" in entry[1]]
 
 
-def test_it_is_found_when_it_is_on():
+def test_an_enabled_extension_is_found():
     on = registered()
     assert {"FABRIK_OT_bake", "FABRIK_OT_import_markers", "FABRIK_OT_solve"} <= on["types"]
     assert "Object.fabrik" in on["properties"]

@@ -69,7 +69,7 @@ def test_a_rig_is_small_and_holds_nothing_but_itself(name):
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_rig_is_what_its_recipe_says(name):
+def test_rigs_agree_with_their_recipes(name):
     rig = opened(name)
     assert [bone.name for bone in RECIPES[name]()] == [bone.name for bone in rig.data.bones] or name == "human"
     for bone in RECIPES[name]():
@@ -104,7 +104,7 @@ def test_the_first_pose_shows_its_steps_beside_the_person():
 
 
 @pytest.mark.parametrize("name", ["human", "first_pose"])
-def test_the_person_is_framed(name):
+def test_the_view_shows_the_whole_person(name):
     """In every layout, the person is about half as tall as the viewport's longer side."""
     bpy.ops.wm.open_mainfile(filepath=str(FOLDER / f"{name}.blend"), load_ui=True)
     views = [area.spaces.active for screen in bpy.data.screens for area in screen.areas if area.type == "VIEW_3D"]
@@ -422,7 +422,7 @@ def test_the_skin_touches_the_floor_all_along_the_walk():
 # --- the contact sheet
 
 
-def test_the_contact_sheet_is_written_and_its_file_left_alone(tmp_path):
+def test_the_contact_sheet_does_not_change_the_blend_file(tmp_path):
     rig = opened("human")
     for frame in (1, 50):
         pose_in_blender(rig, frame / 100.0)

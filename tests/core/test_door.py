@@ -331,7 +331,7 @@ def test_objects_with_values_of_another_type_are_refused(error, make):
     assert is_one_sentence(str(caught.value))
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_numbers_of_numpy_are_accepted():
     """Scalars and arrays of shape () of any real type; lists, tuples and arrays of objects that are numbers."""
     plain = solve(
         CHAIN,

@@ -386,7 +386,7 @@ class TestHolding:
         assert error < 1e-4
         assert blocking() is None
 
-    def test_feet_that_are_held(self):
+    def test_held_feet_stay(self):
         blocking, error = self.held((0.0, 0.0, 1.5), limits={})
         assert error > 0.1
         assert blocking().kind == "GOAL"

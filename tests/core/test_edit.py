@@ -244,7 +244,7 @@ def test_a_change_over_time_holds_a_hand_and_fades_on_other_frames():
 
 
 @pytest.mark.parametrize("angles", [(0.0, 0.0), (0.4, -0.7), (1e-5, 2.0)])
-def test_rates_of_rotation_vectors(angles):
+def test_derivatives_of_rotation_vectors_agree_with_differences(angles):
     """The rates agree with finite differences."""
     rotations, roots = take()
     bodies = Bodies(walker.skeleton(), [0, 1], [np.eye(3), np.eye(3)], free_root=False)

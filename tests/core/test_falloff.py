@@ -23,7 +23,7 @@ def test_acceleration_is_continuous():
     assert np.abs(acceleration[np.abs(times) > 1.001]).max() < 1e-6
 
 
-def test_it_has_the_least_jerks_acceleration():
+def test_the_acceleration_is_that_of_least_jerk():
     times = np.linspace(-1.0, 1.0, 20001)
     acceleration = np.gradient(np.gradient(falloff(times, 0.0, 0.0, 1.0, 1.0), times), times)
     assert np.abs(acceleration).max() == pytest.approx(10.0 / np.sqrt(3.0), rel=1e-3)

@@ -49,7 +49,7 @@ def test_a_robot_with_fewer_hinges_than_target_numbers_does_not_stay_folded(hing
     assert (solve_reachable(family, effectors, turning=True).status == Status.SOLVED).mean() >= 0.99
 
 
-def test_two_positions_for_five_hinges_are_met():
+def test_two_targets_of_five_hinges_are_met():
     family = robot(5)
     names = family.skeleton.names
     assert (solve_reachable(family, [Effector(names[2]), Effector(names[4])]).status == Status.SOLVED).all()

@@ -80,7 +80,7 @@ def test_an_oval_trunk_and_round_limbs_are_fitted():
     assert np.mean(middles, axis=0)[1] == pytest.approx(chest.head[1] - 0.02, abs=4e-3)
 
 
-def test_a_skirt_is_not_the_hips():
+def test_a_skirt_widens_a_thigh_only_a_little():
     bones = rest_bones(human(arms=45.0))
     angle = np.linspace(0.0, 2.0 * np.pi, 500)
     thigh = bones["thigh.L"]

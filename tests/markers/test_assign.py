@@ -46,7 +46,7 @@ def unlabelled(clip: Clip, kept: set[str], order: np.random.Generator) -> tuple[
         ("MACsample.c3d", "RSHO VSAC RHIP LHIP RWRI LWRI RHEE LHEE"),
     ],
 )
-def test_all_but_eight_labels_taken_away(path, kept) -> None:
+def test_bones_are_found_for_all_but_eight_labels(path, kept) -> None:
     clip = to_z_up(read_markers(path if path == WALK else recording(path)))
     skeleton, parts, rest = person()
     truth = {marker.marker: marker.bone for marker in match(clip.names, parts, rest).markers}

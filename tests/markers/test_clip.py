@@ -61,9 +61,7 @@ class TestUpAxis:
         place=st.tuples(st.floats(-5, 5), st.floats(-5, 5)),
         unit=st.sampled_from([1.0, 100.0, 1000.0]),
     )
-    def test_someone_standing_anywhere_facing_anywhere(
-        self, yaw: float, place: tuple[float, float], unit: float
-    ) -> None:
+    def test_a_standing_person_shows_the_up_axis(self, yaw: float, place: tuple[float, float], unit: float) -> None:
         person = unit * (turned_about_z(STANDING, yaw) + np.array([*place, 0.0]))[None]
         assert up_axis_by_markers(person) == "Z"
         assert up_axis_by_markers(as_y_up(person)) == "Y"
@@ -127,7 +125,7 @@ class TestUpAxis:
         assert up_axis_by_markers(crawl) == "Z"
         assert up_axis_by_markers(as_y_up(crawl)) == "Y"
 
-    def test_someone_lying_on_the_positive_side_looks_upright(self) -> None:
+    def test_a_person_lying_along_a_positive_axis_looks_upright(self) -> None:
         """The known weakness, described in the docstring: this looks like someone standing."""
         lying_in_a_y_up_file = STANDING[None]
         assert up_axis_by_markers(lying_in_a_y_up_file) == "Z"
@@ -157,7 +155,7 @@ class TestSpans:
         assert covered == [frame for frame, away in enumerate(unseen) if away]
         assert all(end < after for (_, end), (after, _) in pairwise(spans)), "neighboring spans must be one"
 
-    def test_example(self) -> None:
+    def test_resampling_a_small_example(self) -> None:
         assert true_spans(np.array([True, False, True, True, False])) == [(0, 1), (2, 4)]
 
 
@@ -178,7 +176,7 @@ class TestResample:
         duration = (count - 1) / old
         assert duration - 1 / new < again.times[-1] - 3.0 <= duration + 1e-6 / min(old, new)
 
-    def test_whole_seconds_keep_the_last_frame(self) -> None:
+    def test_resampling_whole_seconds_keeps_the_last_frame(self) -> None:
         positions = np.random.default_rng(1).normal(size=(151, 4, 3))
         again = resample(clip_of(positions), 24.0)
         assert again.frame_count == 61
@@ -197,7 +195,7 @@ class TestResample:
             around = {math.floor(at + 1e-5), math.ceil(at - 1e-5)}
             assert seen == (not any(away[frame] for frame in around))
 
-    def test_up_and_back_gives_every_sample_back(self) -> None:
+    def test_resampling_up_and_down_restores_every_sample(self) -> None:
         positions = np.random.default_rng(2).normal(size=(37, 2, 3))
         positions[5:9, 0] = np.nan
         clip = clip_of(positions)
@@ -220,7 +218,7 @@ class TestTrim:
         assert clip.start_time == pytest.approx(1.2)
         assert clip.times[-1] == pytest.approx(1.5)
 
-    def test_all_of_it(self) -> None:
+    def test_the_whole_recording_is_kept(self) -> None:
         clip = clip_of(np.arange(30.0).reshape(10, 1, 3))
         np.testing.assert_array_equal(trim(clip, 0, 9).positions, clip.positions)
 

@@ -20,16 +20,16 @@ def report(errors: float, **limits: float) -> Report:
 
 
 class TestMatching:
-    def test_a_marker_on_every_limb(self) -> None:
+    def test_a_marker_on_every_limb_gives_no_warning(self) -> None:
         assert list(matching_doubts(BONES, {bone: bone for bone in BONES}, ROLES)) == []
 
-    def test_a_cart(self) -> None:
+    def test_markers_of_a_cart_give_warnings(self) -> None:
         labels = [f"Cart{number}" for number in range(40)] + ["LASI", "RASI", "C7"]
         few, bare = matching_doubts(labels, {"LASI": "hips", "RASI": "hips", "C7": "chest"}, ROLES)
         assert few.startswith("Only 3 of 43 labeled markers are on bones: ")
         assert bare.startswith("No marker is on the head, the left arm, the right arm, the left leg, and 1 more: ")
 
-    def test_legs_alone(self) -> None:
+    def test_markers_on_legs_alone_give_a_warning(self) -> None:
         legs = {bone: bone for bone in BONES if bone.startswith(("hips", "thigh", "shin", "foot"))}
         (bare,) = matching_doubts(list(legs), legs, ROLES)
         assert bare.startswith("No marker is on the head, the trunk, the left arm and the right arm: ")
@@ -48,7 +48,7 @@ class TestPlaces:
         assert list(placing_doubts({}, 1.5)) == []
         assert list(placing_doubts({"LASI": 0.05, "RASI": 0.04, "LHEE": 0.3, "RHEE": 0.02, "C7": 0.01}, 1.5)) == []
 
-    def test_many_markers_elsewhere(self) -> None:
+    def test_many_misplaced_markers_give_a_warning(self) -> None:
         moved = {"LASI": 0.05, "RASI": 0.2, "LHEE": 0.3, "C7": 0.01}
         (doubt,) = placing_doubts(moved, 1.5)
         assert doubt.startswith("Markers are far from where their labels belong: LHEE and RASI; check")
@@ -72,7 +72,7 @@ class TestResult:
         assert doubt.startswith("Left out as wrong on many frames: RTIB (30 %) and RKNE (15 %); ")
         assert often.total().rms == pytest.approx(0.005)
 
-    def test_another_person(self) -> None:
+    def test_another_person_gives_a_warning(self) -> None:
         (doubt,) = result_doubts(report(0.085))
         assert doubt.startswith("RMS 85 mm is high: ")
 
@@ -88,6 +88,6 @@ class TestResult:
         assert doubt.startswith("RMS 85 mm is high because constraints move shin.L and shin.R: press ")
 
     @pytest.mark.parametrize("doubts", [(), ("It may be, or not", "a second")])
-    def test_in_the_file(self, doubts: tuple[str, ...]) -> None:
+    def test_warnings_are_in_the_file(self, doubts: tuple[str, ...]) -> None:
         some = Report(np.zeros((1, 1)), ["a"], [1], ["SOLVED"], doubts=doubts)
         assert csv_text(some).count("doubt,") == len(doubts)

@@ -89,7 +89,7 @@ class TestPlanting:
         others = [i for i, name in enumerate(planted.skeleton.names) if not name.startswith(("shin", "foot", "toe"))]
         assert np.linalg.norm(planted.heads - skating.heads, axis=2)[:, others].max() < 0.1 * MM
 
-    def test_it_is_blended(self, skating):
+    def test_changes_are_blended_around_contacts(self, skating):
         before = np.linalg.norm(np.diff(skating.heads, n=2, axis=0), axis=2).max()
         planted = plant_feet(skating, FEET, RATE).solution
         assert np.linalg.norm(np.diff(planted.heads, n=2, axis=0), axis=2).max() < before + 6.0 * MM
@@ -104,7 +104,7 @@ class TestPlanting:
             changed = (rotation != skating.rotations[:, planted.skeleton.index(name)]).any(axis=1)
             assert np.abs(np.sum(rotation * inside, axis=1))[changed] == pytest.approx(1.0, abs=1e-9)
 
-    def test_on_a_treadmill(self, skating):
+    def test_planted_feet_move_with_a_treadmill(self, skating):
         """The same walk on a belt that moves back as fast as the person walks."""
         belt = np.array([0.0, 1.3, 0.0])
         roots = skating.root_location + (np.arange(150) / RATE)[:, None] * belt
@@ -114,7 +114,7 @@ class TestPlanting:
         assert max(stance.drift_after for stance in on_belt.stances) < 3.5 * MM
 
     @pytest.mark.parametrize("belt", [0.0, 1.2, -0.8])
-    def test_how_the_ground_moves(self, belt):
+    def test_the_motion_of_the_ground_is_found(self, belt):
         points = np.stack([stepping(10, 60), stepping(50, 95)], axis=1)
         points[..., 1] += belt * (np.arange(100) / RATE)[:, None]
         assert ground_velocity(points, RATE) == pytest.approx([0.0, belt, 0.0], abs=0.02)
@@ -140,7 +140,7 @@ class TestFloor:
         return replace(solution, root_location=solution.root_location + np.array([0.0, 0.0, height]))
 
     @pytest.mark.parametrize("height", [0.0, 0.07, -0.3])
-    def test_walking_feet_are_brought_down_to_it(self, height):
+    def test_walking_feet_are_lowered_to_the_floor(self, height):
         assert lift_off_floor(self.walked(height)) == pytest.approx([0.0, 0.0, -height], abs=20.0 * MM)
 
     @pytest.mark.parametrize("way", [1, -1])
@@ -151,7 +151,7 @@ class TestFloor:
         climbing = replace(walked, root_location=walked.root_location + climbed[:, None] * (0.0, 0.0, 1.0))
         assert lift_off_floor(climbing) == pytest.approx(np.zeros(3), abs=20.0 * MM)
 
-    def test_at_rest_they_are_on_it(self):
+    def test_at_rest_the_feet_are_on_the_floor(self):
         rest = Solution.empty(walker.skeleton(), 3, 0)
         rest.rotations[:] = (1.0, 0.0, 0.0, 0.0)
         rest.root_location[:] = walker.skeleton().rest[0, :3, 3]

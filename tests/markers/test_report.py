@@ -178,7 +178,7 @@ class TestCsv:
         assert len(self.read(path)) == 3
         assert [file.name for file in tmp_path.iterdir()] == ["r.csv"]
 
-    def test_where_it_cannot_be_written_nothing_is_left(self, tmp_path: Path) -> None:
+    def test_a_failed_write_leaves_no_file(self, tmp_path: Path) -> None:
         (tmp_path / "r.csv").mkdir()
         (tmp_path / "r.csv" / "inside").touch()
         for path in (tmp_path / "r.csv", tmp_path / "none" / "r.csv"):

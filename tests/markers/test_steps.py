@@ -21,7 +21,7 @@ def test_each_part_of_the_work_has_its_share_of_the_progress():
     assert shares == [0.0, 0.25, 0.625]
 
 
-def test_the_callback_may_stop_the_work():
+def test_the_callback_can_stop_the_work():
     def stop(share):
         if share > 0.4:
             raise KeyboardInterrupt

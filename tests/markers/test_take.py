@@ -53,7 +53,7 @@ class TestExactMarkers:
         assert rms.max() <= 1.0 * MM
         assert walker.joint_errors(exact.solution).max() <= 2.0 * MM
 
-    def test_nothing_is_doubted_or_filled(self, exact):
+    def test_a_complete_take_has_no_warnings_or_filled_gaps(self, exact):
         assert not exact.outliers.any()
         assert exact.filled == ()
         assert exact.keyed.all()
@@ -113,7 +113,7 @@ class TestHiddenMarkers:
 
 
 class TestScatteredHoles:
-    def test_no_bone_folds_differently(self):
+    def test_bones_without_limits_do_not_jump_in_gaps(self):
         """Each marker away for half a second, and one sample in ten: no bone jumps, although none has a limit."""
         rng, targets = np.random.default_rng(0), np.array(walker.true_positions())
         targets[rng.random(targets.shape[:2]) < 0.1] = np.nan
@@ -177,7 +177,7 @@ class TestPolicies:
         assert walker.joint_errors(take.solution)[:, legs].max() <= 1.0 * MM
         assert {span.how for span in take.filled} <= {"solved", "held", "interpolated", "unkeyed"}
 
-    def test_held(self, armless):
+    def test_joints_without_markers_are_held(self, armless):
         take = taken(armless, gaps="HOLD")
         bone = walker.skeleton().index("forearm.L")
         part = take.solution.rotations[HIDDEN_ARM.start : HIDDEN_ARM.stop - 12, bone]
@@ -185,7 +185,7 @@ class TestPolicies:
         steps = np.linalg.norm(np.diff(take.solution.rotations[:, bone], axis=0), axis=1)
         assert steps.max() < 0.1
 
-    def test_unkeyed(self, armless):
+    def test_joints_without_markers_get_no_keys(self, armless):
         take = taken(armless, gaps="UNKEYED")
         bone = walker.skeleton().index("forearm.L")
         assert not take.keyed[HIDDEN_ARM, bone].any()
@@ -207,7 +207,7 @@ class TestWrongMarkers:
         assert not take.outliers[135:].any()
         assert exact.solution.rotations[:95] == pytest.approx(take.solution.rotations[:95], abs=0.05)
 
-    def test_a_fallen_marker(self):
+    def test_a_fallen_marker_is_ignored(self):
         marker = walker.marker_names().index("LFRM")
         targets = np.array(walker.true_positions())
         targets[200:, marker] = [0.3, -2.0, 0.01]

@@ -63,7 +63,7 @@ class TestResample:
         inner = slice(5, -5)
         assert np.abs(again.positions - smooth(again.times - 2.0))[inner].max() < 0.1 * bends
 
-    def test_timing(self) -> None:
+    def test_a_clip_is_retimed_as_chosen(self) -> None:
         clip = clip_of(smooth(np.arange(61) / 60.0))
         kept = retimed(clip, 24.0, "KEEP_TIME")
         assert (kept.rate, kept.frame_count, kept.start_time) == (24.0, 25, 2.0)
@@ -151,7 +151,7 @@ class TestLowPass:
         np.testing.assert_array_equal(~np.isnan(smoothed).any(axis=-1), clip.seen)
 
     @given(recordings(), st.floats(1.0, 20.0))
-    def test_forth_and_back_are_the_same(self, clip: Clip, cutoff: float) -> None:
+    def test_filtering_is_the_same_forward_and_backward(self, clip: Clip, cutoff: float) -> None:
         """The filter adds no delay: reversed input gives reversed output."""
         forth, back = (low_pass(clip.positions[::way], clip.rate, cutoff)[::way] for way in (1, -1))
         np.testing.assert_allclose(back, forth, atol=1e-9)
@@ -160,7 +160,7 @@ class TestLowPass:
         positions = np.linspace(-1.0, 2.0, 50)[:, None, None] * np.array([[[1.0, -2.0, 0.5]]])
         np.testing.assert_allclose(low_pass(positions, 60.0, 5.0), positions, atol=1e-12)
 
-    def test_noise_goes_and_motion_stays(self) -> None:
+    def test_noise_is_removed_and_motion_kept(self) -> None:
         rng = np.random.default_rng(4)
         clean = smooth(np.arange(1200) / 120.0)
         noisy = clean + rng.normal(0.0, 0.002, clean.shape)

@@ -26,7 +26,7 @@ def test_targets_within_reach_take_fewer_steps_than_the_papers(start, seed):
     assert solution.iterations.max() <= THE_PAPERS_ITERATIONS
 
 
-def test_the_tables_own_targets_one_by_one():
+def test_table_1_needs_fewer_iterations_than_algorithm_1():
     ours = table1.measure_ours(table1.targets(True))
     plain = table1.measure("FABRIK, Algorithm 1", table1.targets(True), True)
     assert ours.most_iterations <= THE_PAPERS_ITERATIONS

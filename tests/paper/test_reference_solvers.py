@@ -84,7 +84,7 @@ def test_an_arc_turns_one_direction_onto_the_other(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_ccd_never_comes_away_from_its_target_and_reaches_it(seed):
+def test_ccd_approaches_its_target_and_reaches_it(seed):
     rng = np.random.default_rng(seed)
     figure = crumpled_figure(rng, straight_chain(6), ["b5"])
     target = rng.normal(size=(1, 3)) * 0.1

@@ -20,7 +20,7 @@ def unnamed(rows):
 
 @pytest.mark.parametrize("arms", [0.0, 45.0])
 @pytest.mark.parametrize("fingers", [False, True])
-def test_a_person_without_names_is_known(arms, fingers):
+def test_a_person_without_bone_names_is_recognized(arms, fingers):
     rows, places = unnamed(humans.human(arms=arms, fingers=fingers))
     found = tree_body(humans.rest_bones(rows))
     assert not found.on_four

@@ -79,7 +79,7 @@ def test_swapped_sides_give_a_warning():
     assert any("left and right are not swapped" in doubt for doubt in doubts(motion, pairs=swapped))
 
 
-def test_a_rig_whose_left_bones_are_named_right_is_doubted():
+def test_a_rig_with_swapped_bone_names_gives_a_warning():
     sides = str.maketrans("LR", "RL")
     swapped = humans.named(ROWS, lambda name: name[:-1] + name[-1].translate(sides) if name[-2:-1] == "." else name)
     (doubt,) = doubts(source(walked()), motions.skeleton_of(swapped))

@@ -10,7 +10,7 @@ from fabrik_addon.blender.registration import CLASSES
 UI = Path(__file__).parents[2] / "fabrik_addon" / "blender" / "ui"
 # Calls that draw a text, and the argument that contains it.
 _DRAWN = ("text", "heading", "title", "confirm_text")
-_SAYING = ("draw_lines", "folded", "said", "told")
+_SAYING = ("draw_lines", "folded", "ui_text", "ui_message")
 # A table of texts.
 _CONSTANT = "_WORDS"
 # The name of an operator's work, for the status bar.
@@ -60,7 +60,7 @@ def drawn():
             if isinstance(node, ast.Call):
                 found = [keyword.value for keyword in node.keywords if keyword.arg in _DRAWN]
                 if isinstance(node.func, ast.Name) and node.func.id in _SAYING:
-                    found += node.args[:1] if node.func.id in {"said", "told"} else node.args[1:2]
+                    found += node.args[:1] if node.func.id in {"ui_text", "ui_message"} else node.args[1:2]
                 yield from ((f"{path.name}:{node.lineno}", text) for value in found for text in fixed(value))
             if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == _CONSTANT:
                 yield from ((f"{path.name}:{node.lineno}", text) for each in node.value.values for text in fixed(each))

@@ -92,10 +92,10 @@ def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[Take]:
             f"two recordings are named {stem!r}, so their files would have the same name: rename one of them"
         )
     separators = tuple(filter(None, (os.sep, os.altsep)))
-    folders = {Path(told) for told in (chosen.output, chosen.report) if told and (several or told.endswith(separators))}
+    folders = {Path(path) for path in (chosen.output, chosen.report) if path and (several or path.endswith(separators))}
 
-    def place(told: str, name: str) -> Path:
-        return Path(told) / name if Path(told) in folders else Path(told)
+    def place(wanted: str, name: str) -> Path:
+        return Path(wanted) / name if Path(wanted) in folders else Path(wanted)
 
     takes = [
         Take(

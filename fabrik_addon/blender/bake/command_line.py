@@ -379,13 +379,13 @@ def _scale(text: str) -> float | None:
 
 def _bake(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]]:
     """Bake one recording."""
-    told = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
-    told |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}
-    told |= {"options": chosen_options(chosen, _BAKED), "calibration": chosen_options(chosen, CALIBRATION_OPTIONS)}
-    told |= {"root": chosen.root.upper(), "timing": _TIMINGS[chosen.timing]}
+    request = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
+    request |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}
+    request |= {"options": chosen_options(chosen, _BAKED), "calibration": chosen_options(chosen, CALIBRATION_OPTIONS)}
+    request |= {"root": chosen.root.upper(), "timing": _TIMINGS[chosen.timing]}
     read = chosen_options(chosen, IMPORT_OPTIONS)
-    told |= {name: None if value == "AUTO" else value for name, value in read.items()}
-    result = bake_file(BakeFileRequest(**told))
+    request |= {name: None if value == "AUTO" else value for name, value in read.items()}
+    result = bake_file(BakeFileRequest(**request))
     return result.bake, _found(result)
 
 

@@ -51,9 +51,9 @@ _TRIED: Final = 0.003
 _NOTHING: Final = 1e-3
 # A channel that moves a limb's root by more than this share of a trial's movement detaches the limb from its control.
 _SAME: Final = 0.01
-# Shares of a control's movement. Bones that move by at least the first share along all axes belong to the limb's end.
-# From the second share on, so do bones that rotate by less than the third times their length, since an almost straight
-# leg lags by 6 %. The bone above a paw lags by 3 % and rotates by 10 %.
+# A bone belongs to the limb's end if it moves along all axes by at least the first share of its control's movement. If
+# it moves by at least the second share (an almost straight leg lags by 6 %), it may rotate by less than the third, per
+# length. The bone above a paw lags by 3 % and rotates by 10 %.
 _CARRIED: Final = 0.99
 _LAGGING: Final = 0.9
 _ROTATED: Final = 0.01

@@ -139,7 +139,7 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
     for bone in dict.fromkeys(contact.bone for contact in contacts):
         check_on_fk(armature, bone)
     most = _EASE * scene_rate(scene) if ease is None else ease
-    said = []
+    warnings = []
     for contact in contacts:
         others = [each for each in contacts if each.bone == contact.bone]
         before = max((each.last for each in others if each.last < contact.first), default=-np.inf)
@@ -148,8 +148,8 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
         chosen = HoldSettings(contact.point_contacts[0].point, hold_rotation=False, ease=most)
         hold, missed = _add(context, armature, contact.bone, _held_contact(contact), ends, chosen)
         hold.is_contact = True
-        said.append(missed)
-    return said
+        warnings.append(missed)
+    return warnings
 
 
 def _held_contact(contact: Contact) -> list[_Held]:

@@ -75,6 +75,7 @@ class SpreadDrag:
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
         self._is_dragged: BoolArray = np.array([each.bone in setup.dragged for each in span.model.effectors])
+        self._is_held: BoolArray = np.array([each.priority == 0 for each in span.model.effectors])
         self._floor = floor = floor_of(armature)
         skeleton = span.model.skeleton
         dragged = [bone for bone in setup.dragged if bone in skeleton.names]
@@ -101,10 +102,9 @@ class SpreadDrag:
         for row in self._shown:
             self._writer.write(found.rotations[row], found.roots[row])
         errors = self._scale * found.errors[self._row]
-        dragged = self._is_dragged
-        error = float(errors[dragged].max())
+        error = float(errors[self._is_dragged].max())
         why = self._why_short(location) if error > SHOWN and turn is None else ""
-        return StepResult(error, errors[~dragged].max(initial=0.0), why=why)
+        return StepResult(error, errors[self._is_held].max(initial=0.0), why=why)
 
     def _why_short(self, location: npt.ArrayLike) -> str:
         """Why the dragged point can't reach a location (3,), in world space, on the current frame; "" if unknown."""
@@ -223,7 +223,7 @@ def begin_any_drag(
     reports.
 
     Raises:
-        FabrikError: says why the bone can't be dragged, or not on another frame; the scene is unchanged.
+        FabrikError: the bone can't be dragged, or not on that frame; the scene is unchanged.
     """
     trouble = why_no_spread(context, armature)
     if spread.frame is not None and trouble:

@@ -197,7 +197,7 @@ def limits_from_ik(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]
         if settings is not None:
             found.append((bone, settings))
     if not found:
-        reason = "None of these bones has IK limits, IK locks or a Limit Rotation constraint in local space"
+        reason = "None of these bones has IK limits, IK locks or a local Limit Rotation constraint: add one first"
         raise RigError("; ".join([reason, *left]))
     write_all([bone for bone, _ in found], [settings for _, settings in found])
     return f"Converted the limits of {len(found)} of {bones_of(len(bones))}", left

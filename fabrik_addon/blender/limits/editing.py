@@ -99,9 +99,9 @@ def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:
     # Operators pass numbers in single precision.
     tidy: dict[str, Any] = {"cone": as_cone, "twist": as_range, "hinge": as_range, "window": as_window, "slide": tuple}
     given = {name: tidy[name](tuple(value)) if name in tidy else value for name, value in given.items()}
-    told = given.pop("type", "")
-    kind = told or kept.type
-    if kind == FREE and not told:
+    given_type = given.pop("type", "")
+    kind = given_type or kept.type
+    if kind == FREE and not given_type:
         # Choose the type that has these values.
         turns = {"axis", "hinge"} & given.keys()
         beside = given.keys() <= set(EXTRA_FIELDS)

@@ -167,8 +167,8 @@ class DragInput:
 
         None if keys determine this direction.
         """
-        said = self.rotating or self.lock.axis or self.typing.texts or self.base_shift.any()
-        return None if said else self.first.direction
+        is_locked = self.rotating or self.lock.axis or self.typing.texts or self.base_shift.any()
+        return None if is_locked else self.first.direction
 
     def turn(self) -> FloatArray | None:
         """(3,) rotation vector of the bone, in radians and world space; None if it rotates freely."""

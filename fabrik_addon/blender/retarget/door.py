@@ -170,8 +170,8 @@ def _import(path: Path) -> None:
     except (RuntimeError, AttributeError) as trouble:
         # Some builds of Blender have no USD importer.
         # If an importer fails, Blender passes on the whole traceback of Python.
-        said = [line for line in str(trouble).splitlines() if line.strip() and not line.startswith("Location:")]
-        why = said[-1].removeprefix("Error: ").strip()
+        lines = [line for line in str(trouble).splitlines() if line.strip() and not line.startswith("Location:")]
+        why = lines[-1].removeprefix("Error: ").strip()
         if why == "KeyboardInterrupt":
             # Stop all takes after Ctrl-C; an error would stop only this one.
             raise KeyboardInterrupt from None

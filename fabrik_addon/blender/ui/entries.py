@@ -10,7 +10,7 @@ from ..settings.rig import rig_settings
 from ..settings.why_not import rig_at_hand, why_no_rig
 from .operators.motion import MOTION_SUFFIXES
 from .overlays.handlers import draw_goals_switch, draw_limits_switch
-from .translations import said
+from .translations import ui_text
 
 _POSING: Final = (
     ("fabrik.drag", "fabrik.pin", "fabrik.add_effector"),
@@ -58,7 +58,7 @@ def _draw_import(self: Menu, _context: Context) -> None:
     """Draw the entry in File > Import."""
     suffixes = ", ".join(MOTION_SUFFIXES)
     self.layout.operator(
-        "fabrik.import_markers", text=said("Motion Capture ({suffixes})", suffixes=suffixes), translate=False
+        "fabrik.import_markers", text=ui_text("Motion Capture ({suffixes})", suffixes=suffixes), translate=False
     )
 
 

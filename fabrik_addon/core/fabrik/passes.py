@@ -164,7 +164,7 @@ class Passes:
         pose.heads[index], pose.orientations[index] = self._translated(aims, pose.heads[index], frame), frame
 
     def _rotated_toward(self, frame: Quaternion, wanted: Quaternion, share: Scalar) -> Quaternion:
-        """A frame rotated by a share of the rotation to another."""
+        """A frame rotated part of the way to another: 0 keeps it, 1 reaches the other."""
         turn = rotation_vector(self.backend, wanted @ frame.conjugated())
         return (self.backend.exp_map(turn * share) @ frame).normalized()
 

@@ -321,13 +321,23 @@ class Bodies:
         return np.where(self.body_of[:, None] == self.body_of, 0.5, self.above[self.body_of][:, self.body_of])
 
     def stiffness(
-        self, pose: Pose, motions: Motions, points: FloatArray, on: IntArray, forces: FloatArray
+        self,
+        pose: Pose,
+        motions: Motions,
+        points: FloatArray,
+        on: IntArray,
+        forces: FloatArray,
+        turning: tuple[IntArray, FloatArray] | None = None,
     ) -> FloatArray:
         """(..., D, D) second derivatives of the work of forces (..., n, 3) at points (..., n, 3) of bodies `on` (n,).
 
-        Σ f · ∂²p / ∂i ∂j, which is f · (a_i × (a_j × arm_j)) where i is above j.
+        Σ f · ∂²p / ∂i ∂j, which is f · (a_i × (a_j × arm_j)) where i is above j. turning: also torques t (..., m, 3) on
+        bodies (m,), whose rotation vectors change by ½ t · (a_i × a_j) (Baker, Campbell and Hausdorff's formula).
         """
         bent = self.stiffness_factor(pose, motions, points, on, forces)
+        if turning is not None:
+            below = self._moved_columns(turning[0])[:, 0].T @ turning[1]
+            bent += 0.5 * cross(motions[0], below)
         return self.symmetric(motions[0] @ np.swapaxes(bent, -1, -2))
 
     def stiffness_factor(

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, times
+from ..arrays import FloatArray, IntArray, squares, times
 from ..model.kinematics import forward_kinematics
 from .bodies import Bodies, Motions, Pose
-from .capsules import Capsules, Contacts, Place, SelfCollision
+from .capsules import Capsules, Contacts, Place, SelfCollision, nearest
 from .joint_limits import ConstraintRows, Holder
 from .posture import Away, PostureTerm
 
@@ -19,14 +19,18 @@ _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
 # Meters: a smaller distance from the center of mass to the support's edge counts as none.
 _NO_ROOM = 1e-9
-# Compliance of the support per force of 1, the unit of the posture term: balance is kept within 1.5 cm.
-_BALANCE_YIELDS = 0.015
+# A body that starts off its support moves into this share of it, about its middle. With a foot lifted by 30 cm, the
+# center of mass is inside by 3 mm with 0.85, by 12 with 0.6; the hips move by 7 and 8 cm, and by 11 with a foot aside.
+_STANDS_IN = 0.85
+# Compliance of the support, and of the region below, per force of 1, the unit of the posture term: balance is kept
+# within 1.5 cm.
+_YIELDS = 0.015
 # The center of mass moves freely within the first number, as a share of the distance to the support's edge. Beyond it,
-# the hips move back, as people's do, with the second number as compliance. The third number is by how many meters this
-# region becomes narrower for each meter that the center is lowered, because bending down moves the hips farther back
-# than reaching out. With 0.3 and 0.05 hips move 2.3 cm for a hand 70 cm forward and the center of mass 5.4 cm for a
-# hand on the floor; with these numbers 1.4 and 5.7 cm.
-_AT_EASE, _EASE_YIELDS, _LOWERED = 0.37, 0.015, 0.1
+# the hips move back, as people's do. The second number is by how many meters this region becomes narrower for each
+# meter that the center is lowered, because bending down moves the hips farther back than reaching out. With 0.3 and a
+# compliance of 0.05 hips move 2.3 cm for a hand 70 cm forward and the center of mass 5.4 cm for a hand on the floor;
+# with these numbers 1.4 and 5.7 cm.
+_AT_EASE, _LOWERED = 0.37, 0.1
 # The largest force of each side of the support: balance gives way before goals do, whose caps are 57 for a person. With
 # 0.5, 0.7, 1 and no cap, hips dragged out of reach stay up to 8, 12, 18 and 41 mm farther from their target than
 # without balance, and a squat of 45 cm tilts the trunk by 12, 18, 18 and 18 degrees.
@@ -84,15 +88,13 @@ class Bounds:
         self._normal: FloatArray = np.array((0.0, 0.0, 1.0) if floor is None else floor.normal)
         self._height = 0.0 if floor is None else floor.height
         self._normals: FloatArray = np.zeros((0, 3))
-        self._shifted, self._hung = 0.0, np.zeros(3)
+        self._hung = np.zeros(3)
 
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
-        """Set the outline of the support, large enough for a pose that begins out of balance; `shift` shrinks it.
+        """Prefer a pose: (J, 4) local rotations and the root's head at (3,), armature space.
 
-        rotations: (J, 4) local. location: (3,) the root's head, armature space.
-
-        A smaller outline inside it bounds the region of free movement. Points that start below the floor may stay that
-        low.
+        Sets the outline of the support, and a smaller one that bounds the region of free movement. Points that start
+        below the floor may stay that low.
         """
         self._posture = posture
         self.capsules.carry(rotations, location)
@@ -106,20 +108,29 @@ class Bounds:
             self._heights += np.where(self._radii > 0.0, np.minimum(places @ self._normal - self._heights, 0.0), 0.0)
         if self._support is None or len(self._support.corners) < _LEAST_CORNERS:
             return
-        normals, reaches = _outline(self._support)
-        preferred = posture.preferred_centre_of_mass
-        gaps = np.maximum(reaches - normals @ preferred, 0.0)
-        eased = normals - _LOWERED * np.array(self._support.up)
-        at_ease = _AT_EASE * gaps**2 / max(float(gaps.max()), _NO_ROOM)
-        self._normals = np.concatenate([normals, eased])
-        self._reaches = np.concatenate([normals @ preferred + gaps, eased @ preferred + at_ease])
-        # How much wider the outline is than the support.
-        self._too_wide = np.concatenate([np.maximum(normals @ preferred - reaches, 0.0), np.zeros(len(normals))])
-        self._yielding = np.repeat((_BALANCE_YIELDS, _EASE_YIELDS), len(normals))
+        normals, self._edges = _outline(self._support)
+        start, corners, up = posture.preferred_centre_of_mass, self._support.corners, np.array(self._support.up)
+        self._normals, self._way = np.concatenate([normals, normals - _LOWERED * up]), np.zeros(3)
+        if (normals @ start > self._edges).any():
+            inner = corners.mean(axis=0) + _STANDS_IN * (corners - corners.mean(axis=0))
+            along = np.roll(inner, -1, axis=0) - inner
+            shares = nearest(np.stack([inner, inner + along]), np.broadcast_to(start, inner.shape))
+            ways = inner + shares[:, None] * along - start
+            ways -= (ways @ up)[:, None] * up
+            self._way = ways[squares(ways).argmin()]
+        self.shift(0.0)
 
-    def shift(self, share: float) -> None:
-        """Shrink the outline by a share of the difference between the enlarged one and the support."""
-        self._shifted = share
+    def shift(self, share: float) -> FloatArray:
+        """(3,) a share of the way on which a body that starts off its support moves over it.
+
+        The outline contains the place reached on that way, and the region of free movement is around that place.
+        """
+        if not len(self._normals):
+            return np.zeros(3)
+        along = self._normals @ (self._posture.preferred_centre_of_mass + share * self._way)
+        gaps = np.maximum(self._edges - along[: len(self._edges)], 0.0)
+        self._reaches = along + np.concatenate([gaps, _AT_EASE * gaps**2 / max(float(gaps.max()), _NO_ROOM)])
+        return np.asarray(share * self._way)
 
     def hang(self, away: Away) -> None:
         """Count the masses of limbs without goals where they are in a pose, until the next call.
@@ -157,8 +168,8 @@ class Bounds:
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         out = self._out(away)
         # Beyond its largest value a force stays almost constant: it grows by at most a tenth more.
-        beyond = out - _MOST_FORCE * self._yielding
-        yielding = np.maximum(self._yielding, 10.0 / _MOST_FORCE * beyond)
+        beyond = out - _MOST_FORCE * _YIELDS
+        yielding = np.maximum(_YIELDS, 10.0 / _MOST_FORCE * beyond)
         gaps = -np.where(beyond > 0.0, _MOST_FORCE * yielding, out)
         rows = ConstraintRows.straight(self._normals @ shift, gaps, _SUPPORT_KEYS + np.arange(count), yielding)
         masses = len(posture.shares)
@@ -172,7 +183,7 @@ class Bounds:
     def _out(self, away: Away) -> FloatArray:
         """(N,) how far the center of mass is beyond each side of the support, units of length."""
         ahead = self._normals @ (self._posture.shares @ away.centres + self._hung)
-        return np.asarray(ahead - self._reaches + self._shifted * self._too_wide)
+        return np.asarray(ahead - self._reaches)
 
     def holder(self, key: int) -> Holder:
         """The constraint of the row with a key."""
@@ -189,8 +200,8 @@ class Bounds:
         cost = price * float(self.capsules.depths(pose).sum() + self._below(pose).sum())
         if len(self._normals):
             out = np.maximum(self._out(away), 0.0)
-            forces = np.minimum(out / self._yielding, _MOST_FORCE)
-            cost += float(forces @ (out - 0.5 * forces * self._yielding))
+            forces = np.minimum(out / _YIELDS, _MOST_FORCE)
+            cost += float(forces @ (out - 0.5 * forces * _YIELDS))
         return cost
 
     def _below(self, pose: Pose) -> FloatArray:

@@ -1,9 +1,10 @@
 """Limbs without goals hang: a weak pull on their bones besides the posture term, within the same limits and floor.
 
 A limb keeps its tilt from the vertical while its carrier (the bone it hangs from) tilts, and rotates about the vertical
-with it. The farther the carrier tilts, the more it is pulled straight down: arms held away from the body, a shin below
-a raised knee. Limbs raised above level are pulled less. Nothing is pulled in the start pose. Animation rigs have a
-similar option for FK limbs (Rigify: "FK limb follow", off by default).
+with it. A carrier that is itself a bone of a limb tilts as its direction does, however it twists. The farther the
+carrier tilts, the more the limb is pulled straight down: arms held away from the body, a shin below a raised knee.
+Limbs raised above level are pulled less. Nothing is pulled in the start pose. Animation rigs have a similar option for
+FK limbs (Rigify: "FK limb follow", off by default).
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import ROUNDING, FloatArray, IntArray, lengths, times
+from ..rotations import matrix_from_quaternion, rotation_between
 from .bodies import Bodies, Motions, Pose, cross
 
 # The pull on a limb, as a share of the body's size squared (the unit of the posture term). It is about ten times the
@@ -52,6 +54,7 @@ class HangingTerm:
         carriers: Sequence[int],
         shares: Sequence[float],
         start: HangFrom,
+        on_limbs: Sequence[int] = (),
     ) -> None:
         """Prepare the term.
 
@@ -61,6 +64,9 @@ class HangingTerm:
             carriers: for each limb, the body that carries it.
             shares: for each limb, the share of the carrier's tilt that it does not follow.
             start: the pose whose tilts are kept.
+            on_limbs: the carriers that are bones of limbs. How far they twist about their own axes does not count as
+                tilt: an upper arm that twists would otherwise pull the forearm down, which twists it further, and the
+                forearm would snap.
         """
         skeleton = bodies.skeleton
         self._bodies, self._up = bodies, start.up
@@ -77,6 +83,9 @@ class HangingTerm:
         self._strength = np.sqrt(_PULL * pull) * skeleton.size
         pose = bodies.pose(start.rotations[bodies.bones], start.location)
         self._back = np.swapaxes(pose.orientations[self._carriers], -1, -2)
+        # (S,) the rows whose carriers are themselves bones of limbs, and (S, 3) the directions of these carriers.
+        self._swings: IntArray = np.flatnonzero(np.isin(self._carriers, on_limbs))
+        self._axes: FloatArray = pose.orientations[self._carriers[self._swings], :, 1]
         self._start = self._directions(pose)[0]
         self._falls = np.clip(1.0 - self._start @ start.up, 0.0, 1.0) * start.hangs
 
@@ -121,6 +130,10 @@ class HangingTerm:
         The pull vanishes for a carrier upside down, which has no heading.
         """
         turned = carrying @ self._back
+        if len(self._swings):
+            axes = carrying[..., self._swings, :, :][..., 1]
+            swings = rotation_between(np.broadcast_to(self._axes, axes.shape), axes)
+            turned[..., self._swings, :, :] = matrix_from_quaternion(swings)
         upright = turned @ self._up
         cosine = np.clip(upright @ self._up, -1.0, 1.0)
         axes = cross(np.broadcast_to(self._up, upright.shape), upright)
@@ -130,7 +143,7 @@ class HangingTerm:
         # Follow the carrier's rotation about the vertical, and a share of its tilt.
         ridden = times(turned, self._start)
         kept = _rotated(ridden, axes, -self._shares * tilt)
-        drawn = self._falls * np.where(cosine > 0.0, sine**2, 1.0)
+        drawn = self._falls * np.where(cosine > 0.0, 1.0 - cosine**4, 1.0)
         wanted = (1.0 - drawn)[..., None] * kept - drawn[..., None] * self._up
         wanted /= lengths(wanted)[..., None]
         strength = self._strength * np.sqrt(0.5 * (1.0 + cosine))

@@ -90,6 +90,9 @@ class PostureTerm:
     back.
 
     Poses may have a leading axis of frames: (F, J, 4) and (F, 3).
+
+    Attributes:
+        shift: (3,) of all preferred positions.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class PostureTerm:
         free: (B,) the bodies of limbs without goals. coupled: hinges with which the joints above rotate.
         """
         self.bodies, skeleton = bodies, bodies.skeleton
+        self.shift: FloatArray = np.zeros(3)
         posed = forward_kinematics(skeleton, rotations, location)
         along = masses.centres * skeleton.lengths
         centres = posed[..., :3, 3] + along[:, None] * posed[..., :3, 1]
@@ -162,7 +166,8 @@ class PostureTerm:
         centres = pose.points(self.carrier, self._offsets)
         own = self._own_offsets
         balanced = centres if own is None else pose.points(self.bodies.carrier, own)
-        return Away(centres, balanced, centres - self._preferred, self._with_coupled(turned), above, extended)
+        moved = centres - self._preferred - self.shift
+        return Away(centres, balanced, moved, self._with_coupled(turned), above, extended)
 
     def _with_coupled(self, vectors: FloatArray) -> FloatArray:
         """(..., B, 3) rotation vectors, for joints above hinges relative to the rotation that follows the hinge.

@@ -39,7 +39,7 @@ class Poles:
     def angle(self, index: int, pose: Pose, poles: FloatArray) -> FloatArray:
         """(F,) radians from a limb's middle to its pole, about its line.
 
-        The angle is reduced to zero where middle or pole are almost on the line, since it would jump there.
+        The angle is reduced to zero if the middle or the pole is almost on the line, because it would jump there.
         """
         axis, length, side, to_pole = self._frame(index, pose, poles)
         angle = np.arctan2((axis * cross(side, to_pole)).sum(axis=-1), (side * to_pole).sum(axis=-1))

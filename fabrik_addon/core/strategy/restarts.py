@@ -10,8 +10,8 @@ from ..state import State
 
 # A few poses help nearly all frames that can be helped (in the benchmarks' families); the others are tried afterwards.
 _FEW = 4
-# After this many steps a restart shows whether it is successful; the best one is then completed.
-_STEPS = 25
+# After this many steps an attempt shows whether it is successful; the best one is then completed.
+STEPS = 25
 # With more than this many target numbers per degree of freedom no other pose fits: for a walk with 31 skin markers on
 # 19 degrees of freedom restarts took six times as long without any gain. A person with 22 exact points has a ratio of
 # 1.2, a robot's hand of 4 hinges 1.5.
@@ -54,7 +54,7 @@ def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, b
     part.pose = problem.bodies.pose(local, part.pose.root, part.pose.factors)
     part.residual = problem.goals.residual(part.pose, part.wanted)
     part.iterations[:] = 0
-    attempt(problem, part, bending=False, most_steps=_STEPS)
+    attempt(problem, part, bending=False, most_steps=STEPS)
     # If several meet the targets, take the first one, since otherwise rounding would choose.
     costs = np.where(part.unmet(), part.cost(), 0.0).reshape(len(batch), count)
     state.iterations[frames] += part.iterations.reshape(costs.shape).sum(axis=0)
@@ -65,8 +65,8 @@ def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, b
 
 def _stuck(problem: Problem, start: Start, state: State) -> IntArray:
     """The frames that another start pose may bring nearer to their targets."""
-    options, frames = problem.options, np.flatnonzero(state.unmet())
-    if not (options.finish and options.restarts and problem.limited) or options.plain or not len(frames):
+    frames = np.flatnonzero(state.unmet())
+    if not (problem.may_restart and len(frames)):
         return frames[:0]
     weights = state.weights[frames]
     beyond = problem.is_beyond_lengths(state.wanted.points[frames], weights, start.roots[frames])

@@ -7,8 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import numpy as np
+
+from ...core.errors import first_few
 from ..clip import Clip, ClipError, MarkerFileError
 from ..mapping.labels import body_labels, landmarks_of
+from ..mapping.landmarks import is_mirrored
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED
 from .c3d import MAGIC, parse_c3d
 from .keypoints import parse_csv, parse_npy
@@ -53,20 +57,35 @@ def read_markers(
     suffix = Path(path).suffix.lower()
     chosen: Any = (units, up_axis, layout, rate)
     clip = read_file(path, lambda content, told: _parser(content, suffix)(content, told), Chosen(*chosen))
-    return replace(clip, doubts=(*clip.doubts, *_size_doubts(clip)))
+    return replace(clip, doubts=(*clip.doubts, *_person_doubts(clip)))
 
 
-def _size_doubts(clip: Clip) -> Iterator[str]:
-    """A sentence if a performer is as large or small as no person, because of wrong units."""
+def _person_doubts(clip: Clip) -> Iterator[str]:
+    """Sentences if a performer is as large or small as no person, mirrored, or has markers that stand still."""
     for name in performers(clip) or ("",):
         person = select_performer(clip, name) if name else clip
         known = landmarks_of(person.names)
-        size = extent(person.positions[:, [person.names.index(label) for label in known]])
-        if len(known) >= _FEWEST_LANDMARKS and size > 0.0 and not _SMALLEST < size < _LARGEST:
+        places = [person.names.index(label) for label in known]
+        if len(known) < _FEWEST_LANDMARKS:
+            continue
+        size = extent(person.positions[:, places])
+        if size > 0.0 and not _SMALLEST < size < _LARGEST:
+            length = f"{size:.2g}" if size < 1.0 else f"{size:.0f}"
             yield (
-                f"The markers of {name or 'the person'} extend over {size:.3g} m: choose other units than "
-                f"{clip.units} if that is wrong"
+                f"The markers of {name or 'the person'} extend over {length} m: choose other units than {clip.units} "
+                "if that is wrong"
             )
+        if is_mirrored(dict(zip(known.values(), np.moveaxis(person.positions[:, places], 1, 0), strict=True))):
+            yield (
+                f"The front of {name or 'the person'} is at the back: check that left and right are not swapped in the "
+                "labels or by mirroring"
+            )
+        # A foot stays in place while the body moves by less than its height.
+        own = person.positions[:, places]
+        moved = (np.fmax.reduce(own) - np.fmin.reduce(own)).max(axis=1)
+        still = [label for label, distance in zip(known, moved, strict=True) if distance == 0.0]
+        if still and np.nanmedian(moved) > size:
+            yield f"These markers never move, but the others do: {first_few(still)}; unassign them if they are frozen"
 
 
 def _parser(content: bytes, suffix: str) -> Parser:

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from ..clip import FEWEST_MARKERS, BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
+from ..mapping.labels import is_unlabelled
 
 
 class Chosen(NamedTuple):
@@ -199,7 +200,9 @@ def to_clip(
     told = chosen.units if chosen.units is not None else unit
     unit = unit_of(points) if told is None else unit_name(told)
     positions = points * METERS[unit]
-    up, up_notes = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(positions, usual_up)
+    # Unlabeled markers may be other things, or reflections.
+    labeled = [place for place, name in enumerate(names) if not is_unlabelled(name)] or slice(None)
+    up, up_notes = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(positions[:, labeled], usual_up)
     known = chosen.rate or rate or timed
     if known is None and no_rate:
         raise MarkerFileError(no_rate)

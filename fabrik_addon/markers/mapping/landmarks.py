@@ -6,7 +6,7 @@ real ones. Proportions: Winter, Biomechanics and Motor Control of Human Movement
 to the pelvis: Bell, Pedersen and Brand 1989.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, Protocol
@@ -214,6 +214,54 @@ def _finger_landmarks() -> dict[str, Landmark]:
 
 
 LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**_ON_THE_BODY, **_finger_landmarks()})
+
+
+# Landmarks on both sides of the trunk show its left; parts that have a front and a back show its front; percent of the
+# body's height.
+_BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
+_LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
+_DEEP: Final = 4.0
+
+
+def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
+    """Whether a body's front is at the back of its left, right and up: sides are swapped, or an axis is mirrored.
+
+    landmarks: (F, 3) positions of landmarks by side and name, NaN where not seen. Front: from heels to toes, from the
+    back to the front of pelvis, trunk and head; the parts vote. False if left, up or front are not known.
+    """
+    parts: dict[str, dict[float, list[FloatArray]]] = {}
+    for (_side, name), place in landmarks.items():
+        landmark = LANDMARKS[name]
+        part = {"toe": "foot", "spine": "chest"}.get(landmark.part, landmark.part)
+        front = landmark.front + _LONG.get(landmark.joint, 0.0)
+        parts.setdefault(part, {}).setdefault(front, []).append(place)
+    wide = [
+        landmarks["L", name] - landmarks["R", name]
+        for side, name in landmarks
+        if side == "L" and ("R", name) in landmarks and LANDMARKS[name].part in _BROAD
+    ]
+    ends = [
+        [place for groups in (parts.get(part, {}) for part in own) for places in groups.values() for place in places]
+        for own in (("hips", "thigh"), ("chest", "shoulder", "head"))
+    ]
+    if not wide or not all(ends):
+        return False
+    ahead = np.cross(_middle(wide), _middle(ends[1]) - _middle(ends[0]))
+    votes = []
+    for part in ("hips", "chest", "head", "foot"):
+        fronts = sorted(parts.get(part, {}))
+        if not fronts or fronts[-1] - fronts[0] < _DEEP:
+            continue
+        agrees = ((_middle(parts[part][fronts[-1]]) - _middle(parts[part][fronts[0]])) * ahead).sum(axis=1)
+        agrees = agrees[np.isfinite(agrees)]
+        votes.append(float(np.sign(np.median(agrees))) if len(agrees) else 0.0)
+    return sum(votes) < 0.0
+
+
+def _middle(places: Sequence[FloatArray]) -> FloatArray:
+    """(F, 3) the mean of (F, 3) positions that are seen; NaN if none is."""
+    counts = np.isfinite(places).sum(axis=0)
+    return np.asarray(np.nansum(places, axis=0) / np.where(counts, counts, np.nan))
 
 
 def carrier(landmark: Landmark, side: str, parts: Mapping[Role, str]) -> str | None:

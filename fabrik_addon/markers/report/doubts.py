@@ -41,6 +41,8 @@ _PERSON: Final = 2.37
 # None of ten recordings has a marker 12 cm away; with left and right swapped, 32 to 56 % of the markers are.
 _MISPLACED: Final = 0.08
 _MANY: Final = 0.2
+# A single marker this far away is on another part of the body.
+_FAR_AWAY: Final = 2.5 * _MISPLACED
 # The upper and the lower end of the trunk. Degrees: a trunk that is farther from upright lies; people who sit or bend
 # down for a while lean by less.
 _TRUNK: Final = (frozenset({"head", "neck"}), frozenset({"thigh"}))
@@ -82,7 +84,7 @@ def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
     units.
     """
     far = _over(moved, _MISPLACED * height)
-    if len(far) > _MANY * len(moved):
+    if len(far) > _MANY * len(moved) or _over(moved, _FAR_AWAY * height):
         yield (
             f"Markers are far from where their labels belong: {listed(far)}; check their bones, and that left "
             "and right are not swapped in the labels or by mirroring"

@@ -339,7 +339,7 @@ def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolAr
 
 
 def filled_spans(recording: Recording, known: BoolArray, gaps: Gaps) -> tuple[FilledSpan, ...]:
-    """The spans over which bones were not known; known: (F, J)."""
+    """The spans of frames on which bones were not determined by markers; known: (F, J)."""
     names = recording.solver.skeleton.names
     return tuple(
         FilledSpan(names[bone], first, end - 1, end - first, _HOW[gaps])

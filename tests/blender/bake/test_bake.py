@@ -53,7 +53,7 @@ class TestSavedFile:
 
     @pytest.mark.parametrize(("root", "travel"), [("FIXED", 0.0), ("FREE", 1.5)])
     @pytest.mark.parametrize("mode", ["QUATERNION", "MIXED"])
-    def test_tails_agree(self, tmp_path, root, travel, mode):
+    def test_solved_tails_agree_with_blender(self, tmp_path, root, travel, mode):
         rig, _ = scenes.walking_rig(FRAMES, seed=3, mode=mode, travel=travel)
         rig.fabrik.root = root
         result = run(rig)
@@ -62,21 +62,21 @@ class TestSavedFile:
         assert_agrees(result, bpy.data.objects["Rig"])
 
     @pytest.mark.parametrize("scale", [0.01, 100.0])
-    def test_tails_agree_on_a_scaled_rig(self, tmp_path, scale):
+    def test_solved_tails_agree_on_a_scaled_rig(self, tmp_path, scale):
         rig, _ = scenes.walking_rig(FRAMES, seed=4, scale=scale)
         result = run(rig)
         save_and_open(tmp_path / "baked.blend")
         assert_agrees(result, bpy.data.objects["Rig"])
         assert result.report.total().max < 2e-3 * HEIGHT * scale
 
-    def test_tails_agree_with_hidden_markers(self, tmp_path):
+    def test_solved_tails_agree_with_hidden_markers(self, tmp_path):
         hidden = [(slice(3, 7), 1), (slice(0, 3), 2), (slice(9, 12), 3), (5, slice(None))]
         rig, _ = scenes.walking_rig(FRAMES, seed=5, hidden=hidden)
         result = run(rig)
         save_and_open(tmp_path / "baked.blend")
         assert_agrees(result, bpy.data.objects["Rig"])
 
-    def test_it_can_be_baked_again_by_hand(self, tmp_path):
+    def test_a_second_bake_by_hand_works(self, tmp_path):
         rig, _ = scenes.walking_rig(FRAMES, seed=6)
         first = run(rig)
         save_and_open(tmp_path / "baked.blend")
@@ -102,7 +102,7 @@ class TestReport:
             assert np.allclose(report.errors[row], wanted, atol=3e-3, equal_nan=True)
         assert np.isnan(report.errors[2:5, 4]).all()
 
-    def test_line_and_timings(self):
+    def test_the_result_has_a_line_and_timings(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=8)
         result = run(rig)
         total = result.report.total()
@@ -125,7 +125,7 @@ class TestReport:
 class TestWhatIsKeyed:
     """Only the solved bones are keyed, on the requested frames; everything else is unchanged."""
 
-    def test_only_solved_bones(self):
+    def test_only_solved_bones_get_keys(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=9)
         for effector in rig.fabrik.effectors:
             effector.enabled = effector.bone == "forearm.L"
@@ -201,7 +201,7 @@ class TestWhatIsKeyed:
         times = sorted(set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')))
         assert times == [-20.0, *map(float, range(1, FRAMES + 1)), 40.0]
 
-    def test_object_motion_counts_and_stays(self):
+    def test_object_motion_is_considered_and_kept(self):
         """The targets do not move while the armature object is moved past them."""
         rig = scenes.make_rig()
         scenes.aim(rig, "forearm.L", scenes.empty_at((0.5, -0.2, 1.3)))
@@ -288,7 +288,7 @@ class TestGaps:
         assert steps[3:8].min() > 0.0
         assert np.isnan(solution.errors[4:8, 1]).all()
 
-    def test_the_others_are_met_all_the_same(self):
+    def test_visible_targets_are_met_while_others_are_hidden(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=19, hidden=[(slice(4, 8), 1)])
         assert run(rig).report.total().max < 2e-3 * HEIGHT
 
@@ -455,7 +455,7 @@ class TestOperator:
         bpy.ops.fabrik.bake()
         assert set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')) == set(range(3, 9))
 
-    def test_markers_are_baked_as_long_as_their_take(self):
+    def test_the_range_of_the_take_is_baked(self):
         """Importing widens the scene's range and never narrows it; beyond the take, poses would only be frozen."""
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
         for effector in rig.fabrik.effectors:
@@ -486,7 +486,7 @@ class TestOperator:
         assert "marker,top" in rig.fabrik.capture.report.as_string()
         assert rig.fabrik.bake.source == "AUTO"
 
-    def test_keywords_take_precedence(self):
+    def test_keywords_override_settings(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
         rig.fabrik.bake.action = "CURRENT"
         scene = bpy.context.scene
@@ -496,7 +496,7 @@ class TestOperator:
         assert rig.animation_data.action.name == "Mine"
         assert (rig.fabrik.bake.step, rig.fabrik.bake.action) == (1, "CURRENT")
 
-    def test_invoked_without_a_window_it_bakes_straight_through(self):
+    def test_without_a_window_invoke_bakes_at_once(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)
         assert bpy.ops.fabrik.bake("INVOKE_DEFAULT", frame_start=1, frame_end=3) == {"FINISHED"}
         assert rig.animation_data.action is not None

@@ -71,7 +71,7 @@ class TestJobs:
         assert run_command(call) == 1
         assert {path.name: path.read_text() for path in (tmp_path / "out").glob("*.csv")} == reports
 
-    def test_motions_of_armatures_too(self, request, recording, tmp_path, capfd):
+    def test_motions_are_retargeted_in_two_processes(self, request, recording, tmp_path, capfd):
         rig = request.config.rootpath / "sample_rigs" / "human.blend"
         arguments = [rig, recording("bvh/dab.bvh"), tmp_path / "none.bvh", "--range", 1, 10, "--jobs", 2]
         assert run_command([*map(str, arguments), "--output", str(tmp_path / "out")], COMMAND) == 1
@@ -79,7 +79,7 @@ class TestJobs:
         assert "1 of 2 takes written" in lines
         assert [path.name for path in (tmp_path / "out").iterdir()] == ["dab.blend"]
 
-    def test_a_process_that_crashes_costs_one_take(self, call, addon_folder, tmp_path):
+    def test_a_crashed_process_fails_one_take(self, call, addon_folder, tmp_path):
         running = start(call, "--jobs", "2", folder=addon_folder)
         first = next(line for line in running.stdout if line.startswith("take"))
         # By then both workers are running again.
@@ -153,7 +153,7 @@ class TestDask:
             process.kill()
             process.wait()
 
-    def test_a_worker_is_killed_on_the_way(self, cluster, call, addon_folder, tmp_path):
+    def test_a_killed_worker_is_replaced(self, cluster, call, addon_folder, tmp_path):
         """The other worker processes its take: none is lost, and none is processed twice."""
         address, workers = cluster
         running = start(call, "--dask", address, folder=addon_folder)
@@ -178,7 +178,7 @@ class TestDask:
         time.sleep(5)
         assert len(list((tmp_path / "out").iterdir())) < 2 * TAKES
 
-    def test_no_performer(self, call, capfd):
+    def test_a_missing_scheduler_is_named(self, call, capfd):
         pytest.importorskip("distributed")
         assert run_command([*call, "--dask", "nonsense"]) == 1
         assert "nonsense: there is no Dask scheduler" in capfd.readouterr().err
@@ -190,7 +190,7 @@ class TestDask:
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == "fabrik_bake: --dask needs the package distributed: use pip install distributed\n"
 
-    def test_it_is_loaded_only_when_it_is_asked_for(self, call, addon_folder, tmp_path):
+    def test_dask_is_imported_only_if_it_is_used(self, call, addon_folder, tmp_path):
         (tmp_path / "distributed.py").write_text("raise SystemExit('loaded')")
         running = start(["--help"], folder=addon_folder, PYTHONPATH=str(tmp_path))
         assert running.communicate(timeout=60)[1] == ""

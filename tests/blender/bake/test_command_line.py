@@ -94,7 +94,7 @@ def rows_of(path, scope):
 class TestBake:
     """Bakes of a recording from the command line."""
 
-    def test_blend_report_and_table(self, files, capfd):
+    def test_the_blend_file_report_and_table_are_written(self, files, capfd):
         assert cli.run_command(files.arguments()) == 0
         printed = capfd.readouterr()
         assert printed.err == ""
@@ -109,7 +109,7 @@ class TestBake:
         assert [int(row["frame"]) for row in rows_of(files.report, "frame")] == list(range(1, FRAMES + 1))
 
     @pytest.mark.parametrize("scale", [1.0, 0.1])
-    def test_saved_rig_meets_its_markers(self, tmp_path, scale):
+    def test_the_saved_rig_is_at_its_markers(self, tmp_path, scale):
         files = make_files(tmp_path, scale=scale)
         cli.run_command(files.arguments())
         bpy.ops.wm.open_mainfile(filepath=str(files.output))
@@ -136,7 +136,7 @@ class TestBake:
         assert before.keys() == after.keys()
         assert all(np.allclose(before[key], after[key], atol=1e-5) for key in before)
 
-    def test_markers_are_those_of_the_map(self, files):
+    def test_only_markers_of_the_map_are_used(self, files):
         bpy.ops.wm.open_mainfile(filepath=str(files.rig))
         scenes.aim(bpy.data.objects["Rig"], "head", scenes.empty_at((9, 9, 9)))
         bpy.ops.wm.save_mainfile()
@@ -146,7 +146,7 @@ class TestBake:
         assert [(effector.name, effector.bone) for effector in kept] == [(name, POINTS[name][0]) for name in POINTS]
         assert np.allclose(kept["Nose"].offset, POINTS["Nose"][1])
 
-    def test_range_step_and_start_frame(self, files):
+    def test_range_step_and_start_frame_are_used(self, files):
         cli.run_command(files.arguments("--range", "12", "20", "--step", "4", "--start-frame", "10"))
         assert [int(row["frame"]) for row in rows_of(files.report, "frame")] == [12, 16, 20]
 
@@ -285,7 +285,7 @@ class TestWrongInput:
     )
 
     @pytest.mark.parametrize(("spoil", "words"), TROUBLES, ids=[spoil.__name__ for spoil, _ in TROUBLES])
-    def test_trouble_is_named(self, files, capfd, spoil, words):
+    def test_errors_are_named(self, files, capfd, spoil, words):
         spoil(files)
         before = {path: path.read_bytes() for path in files.folder.iterdir() if path.is_file()}
         capfd.readouterr()
@@ -310,7 +310,7 @@ class TestWrongInput:
         ("recording", "words"),
         [("walk.bvh", "use the command retarget"), ("walk.fbx", "use the command retarget"), ("walk.tak", ".c3d")],
     )
-    def test_another_kind_of_recording(self, files, capfd, recording, words):
+    def test_a_file_that_is_no_recording_is_refused(self, files, capfd, recording, words):
         files.markers = files.folder / recording
         files.markers.touch()
         assert cli.run_command(files.arguments()) == 1
@@ -327,7 +327,7 @@ class TestWrongInput:
             (["rig.blend", "walk.trc", "--map", "m", "--output", "o", "--nonsense"], "--nonsense"),
         ],
     )
-    def test_wrong_call(self, capfd, arguments, words):
+    def test_wrong_arguments_are_refused(self, capfd, arguments, words):
         assert cli.run_command(arguments) == 2
         (line,) = capfd.readouterr().err.splitlines()
         assert words in line
@@ -444,7 +444,7 @@ class TestNothingIsLost:
         assert cli.run_command(files.arguments()) == 1
         assert "can't be used (File name too long)" in capfd.readouterr().err
 
-    def test_what_is_no_file(self, files, capfd):
+    def test_a_device_is_not_replaced_by_a_report(self, files, capfd):
         files.report = Path(os.devnull)
         assert cli.run_command(files.arguments()) == 1
         assert "is not a file that can be replaced" in capfd.readouterr().err
@@ -533,7 +533,7 @@ runpy.run_module("fabrik_addon", run_name="__main__")
         assert re.fullmatch("fabrik_bake: stopped; .*\n", done.stderr)
         assert files.written() == []
 
-    def test_nobody_reads_what_it_prints(self, files, addon_folder):
+    def test_a_closed_output_is_reported(self, files, addon_folder):
         command = [sys.executable, "-m", "fabrik_addon", "bake", *files.arguments()]
         read, write = os.pipe()
         os.close(read)
@@ -595,7 +595,7 @@ runpy.run_module("fabrik_addon", run_name="__main__")
         assert said == "fabrik_bake: stopped; complete files are kept\n"
         assert files.written() == ["bad.trc"]
 
-    def test_help_and_wrong_call(self, run_module):
+    def test_help_and_wrong_arguments(self, run_module):
         assert run_module("bake", "--help").returncode == 0
         wrong = run_module("simmer")
         assert wrong.returncode == 2
@@ -618,7 +618,7 @@ class TestSeveralTakes:
         out = ["--output", files.folder / "blends", "--report", files.folder / "reports", "--map", files.map]
         return [str(argument) for argument in (files.rig, *recordings, *out, *more)]
 
-    def test_each_has_its_files_and_its_line(self, files, capfd):
+    def test_each_take_has_its_files_and_its_line(self, files, capfd):
         recordings = self.takes(files)
         assert cli.run_command(self.arguments(files, recordings)) == 0
         lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith(("take", "2 of"))]
@@ -670,7 +670,7 @@ class TestSeveralTakes:
         lines = capfd.readouterr().out.splitlines()
         assert [line for line in lines[-3:] if "take" in line] == ["1 of 3 takes written", *lines[:2]]
 
-    def test_doubts_count_as_failures_where_they_are_to(self, files, capfd):
+    def test_with_strict_warnings_are_failures(self, files, capfd):
         """The take is still written, and counts as one with warnings."""
         recordings = self.takes(files)
         few = ["LKnee", "LAnkle", "RKnee", "RAnkle", "LHip", "RHip"]
@@ -726,7 +726,7 @@ class TestChoices:
         assert not files.output.exists()
 
     @pytest.mark.parametrize("options", [OPTIONS, RETARGET_OPTIONS, CALIBRATION_OPTIONS, IMPORT_OPTIONS])
-    def test_an_option_that_is_not_given_has_the_default_of_its_declaration(self, options):
+    def test_options_have_the_defaults_of_their_declarations(self, options):
         parser = cli.Parser()
         cli.add_options(parser, options)
         found = cli.chosen_options(parser.parse_args([]), options)

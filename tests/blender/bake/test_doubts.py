@@ -44,7 +44,7 @@ def arguments(folder, markers, *more):
 
 
 @pytest.mark.parametrize(("more", "status"), [((), 0), (("--strict",), 1)])
-def test_a_cart_is_doubted(tmp_path, capfd, more, status):
+def test_a_cart_gives_a_warning(tmp_path, capfd, more, status):
     assert cli.run_command(arguments(tmp_path, cart_file(tmp_path), *more)) == status
     printed = capfd.readouterr().out
     assert "Warning: Only 3 of 15 labeled markers are on bones" in printed
@@ -60,7 +60,7 @@ def test_a_cart_is_doubted(tmp_path, capfd, more, status):
     assert [row["name"] for row in rows if row["scope"] == "doubt"] == doubts, "the saved report has them"
 
 
-def test_a_person_passes(tmp_path, capfd):
+def test_a_person_gives_no_warning(tmp_path, capfd):
     more = ("--strict", "--map", SAMPLES / "walk_map.json", "--samples", 1, 20)
     assert cli.run_command(arguments(tmp_path, SAMPLES / "walk.trc", *more)) == 0
     assert "Warning" not in capfd.readouterr().out
@@ -82,7 +82,7 @@ def test_wrong_units_and_rates_are_doubted(tmp_path, capfd, old, new, doubt):
     assert f"Warning: {doubt}" in capfd.readouterr().out
 
 
-def test_strict_over_several_takes(tmp_path, capfd):
+def test_strict_fails_if_one_of_several_takes_has_a_warning(tmp_path, capfd):
     other = tmp_path / "other.trc"
     other.write_bytes(cart_file(tmp_path).read_bytes())
     out = tmp_path / "out"
@@ -117,7 +117,7 @@ def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
     assert "is high because constraints move thigh.L, shin.L, thigh.R and shin.R: press Set Up Control Rig" in doubt
 
 
-def test_left_for_right(tmp_path, capfd):
+def test_swapped_sides_give_a_warning(tmp_path, capfd):
     """A person whose markers have the other side's labels would come out walking backward, without a word."""
     clip = read_markers(SAMPLES / "walk.trc")
     sides = str.maketrans("LR", "RL")
@@ -131,7 +131,7 @@ def test_left_for_right(tmp_path, capfd):
 @pytest.mark.parametrize(
     ("axes", "doubt"), [((0, -1, -2), "is upside down on most"), ((2, 0, 1), "lies or crawls on most frames: if the")]
 )
-def test_a_wrong_up_axis_is_doubted(tmp_path, capfd, axes, doubt):
+def test_a_wrong_up_axis_gives_a_warning(tmp_path, capfd, axes, doubt):
     """The solver follows the markers exactly, on the rig's head or on its side, so no error shows it."""
     clip = to_z_up(read_markers(SAMPLES / "walk.trc"))
     turned = np.stack([np.sign(axis + 0.5) * clip.positions[:60, :, abs(axis)] for axis in axes], axis=-1)

@@ -66,7 +66,7 @@ def test_a_task_for_each_take():
 @pytest.mark.parametrize(
     ("takes", "said"), [("", "There are no recordings"), ("/a/walk.c3d; /b/walk.trc", "Two recordings are named walk")]
 )
-def test_jobs_that_make_no_sense_are_refused(takes, said):
+def test_invalid_jobs_are_refused(takes, said):
     assert said in compiled(blendfile="/rigs/human.blend", takes=takes, output="/baked")["refused"]
 
 
@@ -82,7 +82,7 @@ def test_the_recordings_are_found_when_a_job_is_submitted(tmp_path):
 # Blender's BVH importer leaves its file open.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("command", "options"), [("bake", "--samples 1 20"), ("retarget", "--range 1 20")])
-def test_the_tasks_work(tmp_path, recording, clean_scene, command, options):
+def test_the_commands_of_the_tasks_work(tmp_path, recording, clean_scene, command, options):
     """With the arguments that `blender --command` passes on."""
     takes = [RIGS / "walk.trc", tmp_path / "again.trc"] if command == "bake" else [recording("bvh/dab.bvh")]
     if command == "bake":

@@ -72,7 +72,7 @@ class TestFewerKeys:
     def test_bones_that_do_not_move_have_two_keys(self):
         assert location_keys(np.ones((50, 3)), 1e-6).tolist() == [0, 49]
 
-    def test_zero_keeps_what_bends(self):
+    def test_zero_keeps_all_keys_that_bend_the_curve(self):
         values = np.stack([np.arange(20.0) ** 2] * 3, axis=1)
         assert len(location_keys(values, 0.0)) == 20
 
@@ -91,7 +91,7 @@ class TestFewerKeys:
 class TestRootMotion:
     """Root motion is keyed on the root bone, on the object, or nowhere."""
 
-    def test_object_takes_the_motion_over_and_the_world_looks_the_same(self):
+    def test_object_motion_looks_the_same_in_the_world(self):
         rig = traveller()
         run(rig)
         wanted = all_tails(rig)
@@ -134,7 +134,7 @@ class TestRootMotion:
 class TestStrips:
     """A bake as an NLA strip."""
 
-    def test_strip_plays_what_an_action_would(self):
+    def test_a_strip_plays_the_same_motion_as_an_action(self):
         rig = traveller(seed=5)
         run(rig)
         wanted = all_tails(rig)
@@ -156,7 +156,7 @@ class TestStrips:
         assert [track.strips[0].action.name for track in tracks] == [old.name, "Rig FABRIK"]
         assert rig.animation_data.action is None
 
-    def test_saved_and_opened(self, tmp_path):
+    def test_a_bake_is_saved_with_the_file(self, tmp_path):
         rig = traveller(seed=6)
         run(rig, action="NLA")
         wanted = all_tails(rig)
@@ -235,7 +235,7 @@ class TestWhichBones:
         ({"source": "MARKERS"}, "'Rig' has no matched markers: match its markers to bones first"),
     ],
 )
-def test_settings_that_make_no_sense(options, sentence):
+def test_invalid_settings_are_refused(options, sentence):
     rig = traveller()
     before = scenes.digest()
     with pytest.raises(FabrikError, match=sentence):

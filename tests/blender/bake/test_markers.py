@@ -66,13 +66,13 @@ class TestFollowing:
         assert result.report.total().rms < 1e-3 * scale
         assert result.report.total().max < 5e-3 * scale
 
-    def test_effectors_do_not_count_beside_markers(self):
+    def test_effectors_are_ignored_if_there_are_markers(self):
         rig, _, labels = marked_rig()
         scenes.aim(rig, "head", scenes.empty_at((9, 9, 9)))
         assert list(run(rig).report.markers) == labels
         assert list(run(rig, source="EFFECTORS").report.markers) == ["head"]
 
-    def test_markers_that_are_off_or_on_no_bone_do_not_count(self):
+    def test_disabled_and_unmatched_markers_are_ignored(self):
         rig, _, labels = marked_rig()
         markers = rig.fabrik.capture.markers
         markers[0].enabled, markers[1].weight, markers[2].bone = False, 0.0, ""
@@ -109,7 +109,7 @@ class TestGaps:
     """Bakes of a forearm whose markers are missing for some frames."""
 
     @pytest.mark.parametrize("gaps", ["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"])
-    def test_policies(self, gaps):
+    def test_gaps_are_handled_as_chosen(self, gaps):
         rig, _, labels = marked_rig(hidden=["forearm.L"])
         result = run(rig, gaps=gaps)
         seen = ~np.isnan(result.report.errors)
@@ -159,7 +159,7 @@ class TestReport:
         run(rig)
         assert len(bpy.data.texts) == 1
 
-    def test_limits_that_bind_are_in_it(self):
+    def test_active_limits_are_in_the_report(self):
         rig, _, _ = marked_rig()
         bone = rig.pose.bones["forearm.L"]
         bone["fabrik_limit"] = "HINGE"
@@ -260,7 +260,7 @@ def test_one_undo_step():
         (lambda markers: setattr(markers[0], "target_bone", "x"), "Marker 'hips0': .* is not an armature"),
     ],
 )
-def test_troubles_name_the_marker_and_change_nothing(spoil, sentence):
+def test_errors_name_the_marker_and_change_nothing(spoil, sentence):
     rig, _, _ = marked_rig()
     spoil(rig.fabrik.capture.markers)
     bpy.context.view_layer.update()
@@ -270,7 +270,7 @@ def test_troubles_name_the_marker_and_change_nothing(spoil, sentence):
     assert scenes.digest() == before
 
 
-def test_a_take_that_plays_at_another_speed_than_it_was_imported_at_is_named():
+def test_a_changed_playback_speed_is_reported():
     """Baked again at another rate its feet drifted 48 mm instead of 4, without a word."""
     rig, _, _ = marked_rig()
     take = next(iter(rig.fabrik.capture.markers)).target.users_collection[0]

@@ -54,7 +54,7 @@ class TestOneScale:
     """The markers are made as large as the rig; the rig stays as it is."""
 
     @pytest.mark.parametrize("size", [1.0, 1.15])
-    def test_size_and_places_are_found(self, size):
+    def test_size_and_positions_are_found(self, size):
         rig, truth = recorded(size)
         rest = [tuple(bone.head_local) for bone in rig.data.bones]
         found = calibrate_markers(bpy.context, rig, proportions="UNIFORM")
@@ -65,7 +65,7 @@ class TestOneScale:
         result = bake(bpy.context, rig, frame_start=1, frame_end=FRAMES)
         assert result.report.total().rms < 0.008
 
-    def test_rig_keeps_what_was_found_and_the_pose_assumed(self):
+    def test_the_rig_stores_the_calibration_and_the_assumed_pose(self):
         rig, _ = recorded()
         found = calibrate_markers(bpy.context, rig, proportions="UNIFORM")
         kept = rig.fabrik.capture.calibrated
@@ -119,7 +119,7 @@ class TestOtherProportions:
         calibrate_markers(bpy.context, rig, proportions="UNIFORM")
         assert not len(rig.fabrik.capture.factors)
 
-    def test_the_rig_takes_on_the_person_s_size(self):
+    def test_the_rig_gets_the_person_s_size(self):
         rig, _ = recorded(1.2)
         lengths = np.array([bone.length for bone in rig.data.bones])
         found = calibrate_markers(bpy.context, rig, proportions="REST")
@@ -143,14 +143,14 @@ class TestStatic:
         assert found.rms < 0.01
         assert set(rig.fabrik.capture.markers.keys()) == set(truth)
 
-    def test_the_operator_uses_the_rig_s(self):
+    def test_the_operator_uses_the_rigs_settings(self):
         rig, truth = recorded()
         still = scenes.record(rig, list(truth.values()), *(rows[:3] for rows in scenes.smooth_motion(rig, 200, 5)))
         scenes.import_positions(still, list(truth))
         rig.fabrik.capture.static, rig.fabrik.capture.refine = bpy.data.collections[-1], False
         assert bpy.ops.fabrik.calibrate_markers() == {"FINISHED"}
 
-    def test_markers_guessed_by_motion_take_no_part(self):
+    def test_markers_guessed_by_motion_are_ignored(self):
         """Other balls may have the same numbers in the static trial: here three guessed markers are a meter off."""
         rig, truth = recorded()
         still = scenes.record(rig, list(truth.values()), *(rows[:3] for rows in scenes.smooth_motion(rig, 200, 5)))
@@ -198,7 +198,7 @@ def lead(rig):
         (lambda rig: bpy.data.objects.remove(rig.fabrik.capture.markers[0].target), {}, "has no object|not in scene"),
     ],
 )
-def test_troubles(prepare, options, sentence):
+def test_errors_name_the_cause_and_change_nothing(prepare, options, sentence):
     rig, _ = recorded()
     prepare(rig)
     bpy.context.view_layer.update()

@@ -45,7 +45,7 @@ def test_eight_labels_are_enough_to_find_the_rest():
     assert sum(found[label][0] == truth[name] for label, name in told.items()) >= 0.9 * len(told)
 
 
-def test_those_put_on_bones_by_hand_stay_and_tell_the_rest():
+def test_assignments_by_hand_stay_and_identify_the_others():
     """As with a file without labels: match again, keeping the bones that were assigned by hand."""
     rig, told = open_walk(kept=set())
     bpy.ops.fabrik.match_markers()
@@ -68,7 +68,7 @@ def test_those_put_on_bones_by_hand_stay_and_tell_the_rest():
     assert sum(bone == truth[name] for name, bone in guessed.items()) >= 0.75 * len(guessed)
 
 
-def test_nothing_is_guessed_from_a_few():
+def test_a_few_markers_give_no_guesses():
     rig, _told = open_walk(kept={"LASI", "RASI", "LKNE"})
     match_markers(bpy.context, rig)
     before = scenes.digest()

@@ -138,7 +138,7 @@ def test_scale_applies_to_positions():
 
 
 @pytest.mark.parametrize("rate", [24.0, 60.0, 59.94, 119.88, 0.5, 1000.0])
-def test_the_scene_takes_on_the_clip_s_rate(rate):
+def test_the_scene_gets_the_clip_s_rate(rate):
     collection = import_clip(bpy.context, wandering_clip(rate=rate), timing="SET_SCENE_RATE")
 
     render = bpy.context.scene.render
@@ -274,7 +274,7 @@ def test_operator_asks_for_the_performer(tmp_path):
     assert [empty[MARKER_NAME] for empty in bpy.data.collections["two"].objects] == ["LASI", "RASI"]
 
 
-def test_part_of_a_recording():
+def test_a_part_of_a_recording_is_imported():
     clip = wandering_clip(frames=20, rate=100.0)
     part = part_of(clip, 3, 12, 4)
     np.testing.assert_array_equal(part.positions, clip.positions[[2, 6, 10]])
@@ -292,7 +292,7 @@ def test_part_of_a_recording():
         ((1, 5, 0), "the step is 0"),
     ],
 )
-def test_a_part_that_is_not_there(choice, sentence):
+def test_a_part_outside_the_recording_is_refused(choice, sentence):
     with pytest.raises(ImportMarkersError, match=sentence):
         part_of(wandering_clip(frames=20), *choice)
 
@@ -379,7 +379,7 @@ def test_the_operator_reports_invalid_files_and_changes_nothing(trc, tmp_path, c
     assert good
 
 
-def test_operator_names_a_file_that_is_not_there(tmp_path):
+def test_operator_names_a_missing_file(tmp_path):
     with pytest.raises(RuntimeError, match=r"none\.trc: there is no such file"):
         bpy.ops.fabrik.import_markers(filepath=str(tmp_path / "none.trc"))
 

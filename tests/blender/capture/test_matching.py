@@ -65,7 +65,7 @@ class TestMatching:
         match_markers(bpy.context, rig)
         assert scenes.digest() == before
 
-    def test_keep_preserves_assignments_by_hand(self):
+    def test_assignments_by_hand_are_kept(self):
         rig = person()
         take()
         match_markers(bpy.context, rig)
@@ -125,7 +125,7 @@ class TestWhereMarkersAre:
         assert all(entry.target == holder for entry in markers)
         assert bones_of(rig)["LASI"] == "hips"
 
-    def test_two_takes_with_one_label_twice(self):
+    def test_two_takes_with_the_same_labels(self):
         rig = person()
         first, second = take(("LASI",), "a.trc"), take(("LASI",), "b.trc")
         for empty in second.objects[:]:
@@ -147,7 +147,7 @@ def rename_bones(rig):
         (lambda rig: setattr(rig.fabrik.capture, "take_armature", rig), "'Rig' can't be the marker armature of 'Rig'"),
     ],
 )
-def test_troubles(prepare, sentence):
+def test_errors_name_the_cause_and_change_nothing(prepare, sentence):
     rig = person()
     prepare(rig)
     before = scenes.digest()
@@ -210,7 +210,7 @@ class TestOperators:
         assert bpy.ops.fabrik.match_markers(preset="PLUG_IN_GAIT") == {"FINISHED"}
         assert bones_of(rig)["RASI"] == "hips"
 
-    def test_a_collection_that_is_not_there(self):
+    def test_a_missing_collection_is_refused(self):
         person()
         with pytest.raises(RuntimeError, match="There is no collection 'nowhere'"):
             bpy.ops.fabrik.match_markers(take="nowhere")
@@ -270,7 +270,7 @@ class TestSeveralTakes:
         sway = np.random.default_rng(2).uniform(0.0, 0.01, (30, len(LABELS), 3))
         return import_clip(bpy.context, Clip(LABELS, 50.0, where + sway, up_axis="Z", source=source))
 
-    def test_a_take_imported_since_is_matched(self):
+    def test_a_take_imported_later_is_matched(self):
         rig = person()
         take(source="first.trc")
         match_markers(bpy.context, rig)
@@ -279,7 +279,7 @@ class TestSeveralTakes:
         assert rig.fabrik.capture.take == second
         assert {entry.target for entry in rig.fabrik.capture.markers} == set(second.objects)
 
-    def test_another_rig_s_take_is_left_to_it(self):
+    def test_the_take_of_another_rig_is_not_used(self):
         anna = person()
         hers = take(source="anna.trc")
         match_markers(bpy.context, anna)

@@ -76,7 +76,7 @@ def test_pinned_feet_stay_on_ik_as_the_file_is_opened_again(tmp_path):
     stands_as_solved(rig, result)
 
 
-def test_pinned_feet_of_an_override_stay_on_ik_as_the_file_is_opened_again(tmp_path):
+def test_pinned_feet_of_an_override_stay_on_ik_in_a_reopened_file(tmp_path):
     open_rigify("Basic.basic_human")
     bpy.ops.fabrik.use_control_rig()
     library = tmp_path / "library.blend"
@@ -124,7 +124,7 @@ def test_another_armatures_motion():
         assert on_ik[:, :3, 3] == pytest.approx(on_fk[:, :3, 3], abs=0.01), frame
 
 
-def test_limbs_that_are_to_be_on_fk_leave_their_ik_controls_alone():
+def test_limbs_set_to_fk_do_not_change_their_ik_controls():
     rig = open_rigify("Basic.basic_human")
     bpy.ops.fabrik.use_control_rig()
     rig.fabrik.control.limbs = "FK"

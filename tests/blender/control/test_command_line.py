@@ -43,7 +43,7 @@ def test_a_generated_rigify_gets_another_armature_s_motion(tmp_path, recording, 
 
 
 @pytest.mark.parametrize(("bone", "kind"), [("eye.L", "DAMPED_TRACK"), ("shin.L", "IK")])
-def test_what_no_control_moves_is_no_reason_to_use_controls(tmp_path, bone, kind):
+def test_bones_without_controls_do_not_make_a_control_rig(tmp_path, bone, kind):
     """An eye that tracks an object, and a leg that follows an empty: all bones are posed by their own channels."""
     rig = scenes.make_rig((*scenes.PERSON, ("eye.L", "head", (0.03, -0.1, 1.7), (0.03, -0.15, 1.7))))
     rig.pose.bones[bone].constraints.new(kind).target = scenes.empty_at((0.1, -1.0, 0.1))

@@ -122,7 +122,7 @@ def torso_aside(rig):
     return channels(rig)
 
 
-def test_a_drag_that_is_cancelled_leaves_everything_as_it_was(human):
+def test_a_canceled_drag_changes_nothing(human):
     before, drag = torso_aside(human), led(human)
     assert channels(human) != before
     drag.cancel()
@@ -156,7 +156,7 @@ def test_the_pose_does_not_jump_as_limbs_switch_from_ik_to_fk(human):
 
 @pytest.mark.usefixtures("preferences")
 @pytest.mark.parametrize("limbs", ["AUTO", "FK"])
-def test_auto_keying_keys_controls_and_switches_alone(human, limbs):
+def test_auto_keying_keys_only_controls_and_switches(human, limbs):
     human.fabrik.control.limbs = limbs
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
     drag = led(human)
@@ -270,7 +270,7 @@ def test_locked_channels_of_controls_are_kept(human, locks):
         ("hand_ik.L", (True, True, True), "QUATERNION", False),
     ],
 )
-def test_locked_controls_of_spine_and_ik_stay_and_the_hand_gets_there(human, locked, locks, mode, parts):
+def test_locked_controls_stay_and_the_hand_reaches_its_target(human, locked, locks, mode, parts):
     """Rigify's lower spine hangs on its upper spine, against the order of the body's bones."""
     for limb in ("upper_arm_parent.L", "upper_arm_parent.R", "thigh_parent.L", "thigh_parent.R"):
         human.pose.bones[limb]["IK_FK"] = float(locked != "hand_ik.L")

@@ -13,7 +13,7 @@ GOALS = {"hand_ik.L": (0.1, -0.3, 0.2), "hand_ik.R": (-0.1, -0.2, 0.1), "head": 
 FEET = ("foot_ik.L", "foot_ik.R")
 
 
-def test_five_goals_live():
+def test_five_live_targets_are_met():
     rig = open_rigify("Basic.basic_human")
     bpy.ops.fabrik.use_control_rig()
     kept = rig.fabrik.control

@@ -98,7 +98,7 @@ def test_channels_over_frames_are_those_of_the_poses_one_by_one(posed):
     assert set(take.locations) == {posed.place(skeleton.names[0])}
 
 
-def test_a_pose_is_keyed_by_what_holds_it(posed):
+def test_the_controls_that_move_a_pose_are_keyed(posed):
     (tree,) = posed.trees()
     names = tree.skeleton.names
     # Limbs go to FK, on which each bone has its own control.

@@ -85,13 +85,13 @@ class TestGeneratedHuman:
         assert [parents[part] for part in arm] == ["spine.003", *arm[:-1]]
         assert [parents[part] for part in ("spine.004", "spine.006")] == ["spine.003", "spine.004"]
 
-    def test_its_switches(self, human):
+    def test_the_switches_of_a_rig_are_found(self, human):
         kept = set_up()
         assert {row.name: row.fk for row in kept.switches} == {
             f'pose.bones["{limb}_parent.{side}"]["IK_FK"]': 1.0 for limb in ("thigh", "upper_arm") for side in "LR"
         }
 
-    def test_controls_stand_for_bones(self, human):
+    def test_controls_represent_bones(self, human):
         stands = {row.name: row.stands_for.partition("-")[2] for row in set_up().controls}
         wanted = {
             "hand_ik.L": "hand.L",
@@ -104,7 +104,7 @@ class TestGeneratedHuman:
         }
         assert {name: stands[name] for name in wanted} == wanted
 
-    def test_again_and_in_any_pose_it_is_the_same_and_the_rig_is_as_it_was(self, human):
+    def test_a_set_up_in_any_pose_is_the_same_and_restores_the_rig(self, human):
         before = everything(human)
         first = kept_rows(set_up())
         assert everything(human) == before
@@ -117,7 +117,7 @@ class TestGeneratedHuman:
         assert again == first
         assert everything(human) == before
 
-    def test_a_place_that_is_locked_is_found_and_stays_locked(self, human):
+    def test_a_locked_location_is_found_and_stays_locked(self, human):
         rows = kept_rows(set_up())
         human.pose.bones["torso"].lock_location = (True, False, False)
         assert kept_rows(set_up()) == rows
@@ -130,13 +130,13 @@ class TestGeneratedHuman:
         assert row.found == "HAND"
         assert carriers(set_up())[row.name] == "tweak_spine.004"
 
-    def test_it_is_saved(self, human, tmp_path):
+    def test_the_set_up_is_saved(self, human, tmp_path):
         rows = kept_rows(set_up())
         bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
         bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "saved.blend"))
         assert kept_rows(bpy.data.objects["Generated"].fabrik.control) == rows
 
-    def test_it_goes_with_a_library_override(self, human, tmp_path):
+    def test_a_library_override_keeps_the_set_up(self, human, tmp_path):
         rows = kept_rows(set_up())
         file = tmp_path / "library.blend"
         bpy.ops.wm.save_as_mainfile(filepath=str(file))

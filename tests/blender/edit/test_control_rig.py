@@ -72,7 +72,7 @@ def test_the_body_follows_and_controls_alone_have_keys(human, control, shift):
     assert all(np.array_equal(now[path][:, 0], keys[path][:, 0]) for path in keys)
 
 
-def test_a_hold(human):
+def test_a_hold_keeps_a_control_in_place(human):
     """The hand also stays in place on nearby frames, on which other controls have moved the bones above the arm."""
     first, last, ease = 12, 20, 6
     held = (first <= FRAMES) & (last >= FRAMES)
@@ -92,7 +92,7 @@ def test_a_hold(human):
     assert max(np.abs(now - keys[path]).max() for path, now in curves(human).items()) < 1e-6
 
 
-def test_a_limb_on_ik_says_what_to_do(human):
+def test_a_limb_on_ik_is_refused_with_the_remedy(human):
     write_switches(human, {row.name: row.ik for row in human.fabrik.control.switches})
     with pytest.raises(Exception, match=r"Bone 'hand_ik\.R' is on IK here: switch its limb to FK"):
         begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD, SPREAD))
@@ -115,7 +115,7 @@ def test_esc_and_a_layer(human):
     assert not keyframes.curves(human) or human.animation_data.action is None
 
 
-def test_trails_of_controls_are_those_of_the_bones_that_they_stand_for(human):
+def test_trails_of_controls_are_those_of_their_bones(human):
     human.fabrik.show_trails, human.fabrik.trail_frames = True, 5
     select(human, ("hand_fk.R",), "hand_fk.R")
     bpy.ops.fabrik.work_out_trails()

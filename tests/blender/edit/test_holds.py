@@ -105,7 +105,7 @@ def moving_table(way):
     return table
 
 
-def test_it_stays_with_an_object_that_moves(walk):
+def test_a_held_bone_follows_a_moving_object(walk):
     table = moving_table(0.2)
     before, _ = tails(walk, "hand.R")
     hold(bone="hand.R", target="Table")
@@ -128,7 +128,7 @@ def test_values_that_cannot_be_kept_are_reported(walk, capfd):
     assert "'hand.R' could not follow" in capfd.readouterr().out
 
 
-def test_removing_gives_the_motion_back(walk):
+def test_removing_a_hold_restores_the_motion(walk):
     keys = takes.curves(walk)
     hold(bone="hand.R")
     assert [each.name for each in walk.fabrik.holds] == ["hand.R 40-60"]
@@ -160,7 +160,7 @@ def shapes(rig):
     return np.array([[curve.evaluate(time) for time in times] for curve in keyframes.curves(rig)])
 
 
-def test_removing_gives_curves_with_handles_back():
+def test_removing_a_hold_restores_curves_with_handles():
     rig = bezier_walk()
     keys, before = takes.curves(rig), shapes(rig)
     hold(bone="hand.R")
@@ -190,7 +190,7 @@ def angles(poses, others):
     return angle_between(first, second)
 
 
-def test_a_key_that_was_set_since_stays(walk, capfd):
+def test_a_key_inserted_later_stays(walk, capfd):
     keys = takes.curves(walk)
     hold(bone="hand.R")
     go_to(50)
@@ -327,7 +327,7 @@ def recorded(demo):
     return active(bpy.data.objects["Rig"])
 
 
-def test_held_feet_leave_hips_and_head_as_calm_as_they_were(recorded):
+def test_held_feet_add_no_acceleration_to_hips_and_head(recorded):
     """Hips went 65 mm a frame instead of 17, and joints accelerated five times as much."""
     frames, names = np.arange(1, 402), recorded.pose.bones.keys()
     before = takes.poses(recorded, frames)[..., :3, 3]

@@ -39,7 +39,7 @@ def strip_of(rig):
     return rig.animation_data.nla_tracks[-1].strips[0]
 
 
-def test_on_off_and_half(walk):
+def test_a_layer_has_an_influence(walk):
     keys, was, before = takes.curves(walk), world(walk, "hand.R"), takes.poses(walk, FRAMES)
     recording = walk.animation_data.action
     drag()
@@ -134,7 +134,7 @@ def bags(strip):
             yield from (bag.fcurves for bag in each.channelbags)
 
 
-def test_what_can_t_be_layered_is_left_as_it_is(walk):
+def test_actions_that_cannot_be_layered_do_not_change(walk):
     for bone in walk.pose.bones:
         bone.rotation_mode = "AXIS_ANGLE"
     for bone in walk.pose.bones:

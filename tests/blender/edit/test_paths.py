@@ -28,7 +28,7 @@ def select(rig, *names):
     rig.data.bones.active = rig.data.bones[names[0]]
 
 
-def test_bones_are_where_blender_has_them(walk):
+def test_paths_agree_with_blender(walk):
     paths = find_paths(walk, 21)
     assert paths.frames.tolist() == list(range(1, 42))
     posed = takes.poses(walk, paths.frames)
@@ -39,7 +39,7 @@ def test_bones_are_where_blender_has_them(walk):
     assert np.abs(paths.tails[:, order] - ends).max() < 1e-5
 
 
-def test_kept_until_a_key_changes(walk):
+def test_paths_are_cached_until_a_key_changes(walk):
     keeper = PathKeeper()
     first, state = keeper.paths(walk, 21)
     assert keeper.paths(walk, 30) == (first, state)

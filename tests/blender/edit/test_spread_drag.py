@@ -63,7 +63,7 @@ class TestWalk:
             ({"bone": "foot.L", "point": "HEAD", "translation": (0.0, 0.0, 0.05)}, ("foot.L", "toe.L")),
         ],
     )
-    def test_here_exactly_beyond_not_at_all_between_calmly(self, walk, options, moved):
+    def test_changes_fade_out_without_jerks(self, walk, options, moved):
         bone, end = options["bone"], options.get("point", "TAIL").lower()
         keys, before, was = takes.curves(walk), takes.poses(walk, FRAMES), world(walk, bone, end)
         drag(**options)
@@ -108,14 +108,23 @@ class TestWalk:
         assert any("hand.R" in path for path in changed)
         assert not [path for path in changed if any(name in path for name in ("head", "neck", "arm.L", "toe"))]
 
-    def test_pins_stay_on_their_way(self, walk):
+    @pytest.mark.parametrize(("hand", "shift"), [("hand.R", (0.0, 0.0, 0.4)), ("hand.L", (0.0, 0.0, 0.2))])
+    def test_a_raised_hand_leaves_the_head_in_place(self, walk, hand, shift):
+        """On all frames; the head moved by 7 and 9 cm."""
+        place = walk.pose.bones.find("head")
+        before, was = takes.poses(walk, FRAMES)[:, place], world(walk, hand)
+        drag(bone=hand, translation=shift)
+        assert np.linalg.norm(world(walk, hand) - was - shift) < 1e-4
+        assert np.linalg.norm(takes.poses(walk, FRAMES)[:, place, :3, 3] - before[:, :3, 3], axis=1).max() < 0.01
+
+    def test_pins_keep_their_paths(self, walk):
         pin_bones(walk, ["hand.L"])
         place = walk.pose.bones.find("hand.L")
         before = takes.poses(walk, FRAMES)[:, place]
         drag(bone="chest", translation=(0.0, 0.05, 0.0))
         assert np.abs(takes.poses(walk, FRAMES)[:, place] - before).max() < 1e-4
 
-    def test_undo_takes_it_all_back_at_once(self, walk):
+    def test_one_undo_reverts_the_whole_edit(self, walk):
         bpy.ops.ed.undo_push(message="before")
         keys = takes.curves(walk)
         bpy.ops.fabrik.drag("EXEC_DEFAULT", True, bone="hand.R", translation=(0.0, 0.0, 0.2), spread=SPREAD)
@@ -133,7 +142,7 @@ class TestWalk:
         assert result.why == "shoulder.R is at its limit"
         assert result.line.endswith(" short: shoulder.R is at its limit")
 
-    def test_esc_leaves_nothing(self, walk):
+    def test_esc_restores_everything(self, walk):
         before = scenes.digest()
         held = begin_spread(bpy.context, walk, "hand.R", Spread(SPREAD, SPREAD))
         held.step(held.start + np.array((0.0, 0.0, 0.2)))
@@ -167,7 +176,7 @@ def test_limbs_that_come_to_be_straight_make_no_jerk(options, exact):
     assert np.abs(heads - old)[:, places(rig, FEET)].max() < 1e-4
 
 
-def test_a_planted_foot_takes_its_contact_along(walk):
+def test_the_contact_moves_with_a_planted_foot(walk):
     """All frames of the contact inside the span move equally; beyond the span nothing changes."""
     foot, other = places(walk, ("foot.R", "foot.L"))
     before, here, spread = takes.poses(walk, FRAMES), 42, 46
@@ -246,7 +255,7 @@ def test_the_next_markers_and_contacts_end_a_spread(walk):
     assert moved[HERE - 1]
 
 
-def test_another_frame_is_edited_without_going_there(walk):
+def test_another_frame_is_edited_without_a_frame_change(walk):
     go_to(5)
     place = walk.pose.bones.find("hand.R")
     before, shown = takes.poses(walk, FRAMES)[:, place, :3, 3], world(walk, "hand.R")
@@ -258,7 +267,7 @@ def test_another_frame_is_edited_without_going_there(walk):
     assert np.abs(moved[~INSIDE]).max() == 0.0
 
 
-def test_sparse_keys_stay_as_many_but_for_here_and_the_ends():
+def test_sparse_keys_get_new_keys_only_here_and_at_the_ends():
     rig = takes.walking_human(step=8)
     go_to(HERE + 2)
     keys, was = takes.curves(rig), world(rig, "hand.R")
@@ -352,7 +361,7 @@ def test_auto_keying_off_changes_this_frame_only(walk):
     assert all(np.array_equal(now, keys[path]) for path, now in takes.curves(walk).items())
 
 
-def test_without_keys_it_is_a_drag_like_any_other():
+def test_without_keys_only_the_current_frame_is_dragged():
     rig = person()
     was = world(rig, "forearm.L")
     drag(bone="forearm.L", translation=(-0.05, 0.0, 0.1))

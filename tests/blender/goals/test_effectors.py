@@ -104,7 +104,7 @@ def test_errors_of_adding_name_the_problem_and_change_nothing(rig, options, sent
     assert scenes.digest() == before
 
 
-def test_remove_takes_the_active_effector_and_keeps_its_target(rig):
+def test_removing_an_effector_keeps_its_target(rig):
     for bone in ("head", "shin.L", "shin.R"):
         bpy.ops.fabrik.add_effector(bone=bone)
     bpy.ops.fabrik.remove_effector()
@@ -116,7 +116,7 @@ def test_remove_takes_the_active_effector_and_keeps_its_target(rig):
     assert "head target" in bpy.context.scene.objects
 
 
-def test_remove_names_a_place_that_is_not_there(rig):
+def test_removing_a_missing_effector_is_refused(rig):
     bpy.ops.fabrik.add_effector(bone="head")
     rig.fabrik.active_effector = 7
     assert "no target or pin with number 7" in refusal(bpy.ops.fabrik.remove_effector)
@@ -129,7 +129,7 @@ class TestPolls:
     OPERATORS = ("add_effector", "remove_effector", "solve", "bake")
 
     @pytest.mark.parametrize("name", OPERATORS)
-    def test_nothing_active(self, name):
+    def test_without_an_active_rig_operators_are_refused(self, name):
         assert NO_RIG in refusal(getattr(bpy.ops.fabrik, name))
 
     @pytest.mark.parametrize("name", OPERATORS)
@@ -159,7 +159,7 @@ class TestPolls:
         assert "'Rig' has no target: select a bone in Pose mode and add one" in refusal(getattr(bpy.ops.fabrik, name))
 
     @pytest.mark.parametrize("name", ["solve", "bake"])
-    def test_all_switched_off(self, rig, name):
+    def test_all_targets_disabled(self, rig, name):
         bpy.ops.fabrik.add_effector(bone="head")
         bpy.ops.fabrik.add_effector(bone="shin.L")
         rig.fabrik.effectors[0].enabled = False
@@ -200,7 +200,7 @@ class TestChecks:
         bpy.ops.object.delete()
         assert "Target 'forearm.L'" in complaint(rig)
 
-    def test_own_rig(self, rig, effector):
+    def test_the_rig_as_its_own_target(self, rig, effector):
         effector.target = rig
         assert complaint(rig) == "Target 'forearm.L': 'Rig' can't be its own target: choose another object"
 
@@ -211,11 +211,11 @@ class TestChecks:
             == "Target 'forearm.L': 'Target' is not an armature and has no bone 'tip': choose an armature or no bone"
         )
 
-    def test_target_bone_that_is_not_there(self, rig, effector):
+    def test_a_missing_target_bone(self, rig, effector):
         effector.target, effector.target_bone = scenes.make_rig(name="Other"), "tip"
         assert complaint(rig) == "Target 'forearm.L': 'Other' has no bone 'tip': choose one that it has"
 
-    def test_a_switched_off_effector_is_not_looked_at(self, rig, effector):
+    def test_disabled_effectors_are_ignored(self, rig, effector):
         effector.enabled, effector.bone = False, "nothing"
         scenes.aim(rig, "head", effector.target)
         check_effectors(bpy.context.scene, rig)

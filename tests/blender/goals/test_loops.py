@@ -59,7 +59,7 @@ def shown(rig):
 
 
 class TestSolving:
-    def test_both_sides_give_way_and_nothing_else(self, rig):
+    def test_only_the_two_sides_move(self, rig):
         before = shown(rig)
         bpy.ops.fabrik.solve()
         assert gap(rig) < NEAR
@@ -109,7 +109,7 @@ class TestRefusals:
         with pytest.raises(RigError, match="turn Rotation off"):
             solve_frame(bpy.context, rig)
 
-    def test_a_stick_that_moves_by_itself(self, rig):
+    def test_a_stick_that_is_animated(self, rig):
         stick = held_stick(rig)
         stick.keyframe_insert("location", frame=1)
         with pytest.raises(RigError, match=r"'hand\.R' moves with bones"):
@@ -170,7 +170,7 @@ class TestDragging:
         return result
 
     @pytest.mark.parametrize("bone", ["forearm.L", "forearm.R"])
-    def test_either_side_takes_the_other_along(self, rig, bone):
+    def test_each_side_moves_the_other(self, rig, bone):
         result = self.drag(rig, bone, (0.05, 0.05, 0.05))
         assert result.error < NEAR
         assert result.pin_error < NEAR

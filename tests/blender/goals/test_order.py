@@ -54,7 +54,7 @@ def test_naming_schemes(feet, hands, head):
     assert priorities(rig) == {**dict.fromkeys(feet, 0), **dict.fromkeys(hands, 1), head: 2}
 
 
-def test_what_is_not_known_stays_as_it_is(rig):
+def test_bones_with_unknown_names_keep_their_priority(rig):
     rig.data.bones["head"].name = "antenna"
     rig.fabrik.effectors[0].bone, rig.fabrik.effectors[0].priority = "antenna", 7
     bpy.ops.fabrik.order_effectors()
@@ -70,7 +70,7 @@ def test_unknown_names_are_reported():
         bpy.ops.fabrik.order_effectors()
 
 
-def test_then_feet_stay_where_hands_can_not_reach(rig):
+def test_feet_stay_if_hands_cannot_reach(rig):
     bpy.ops.fabrik.order_effectors()
     rig.fabrik.root = "FREE"
     rig.fabrik.effectors["forearm.L"].target.location += Vector((1.0, 0.0, 1.0))

@@ -90,7 +90,7 @@ def test_rotation_is_held_too(rig):
     assert turned["L"] < 2e-3 < turned["R"]
 
 
-def test_a_dragged_pin_comes_along(rig):
+def test_a_dragged_pin_moves_with_its_bone(rig):
     pin_bones(rig, ["forearm.L"])
     bpy.ops.fabrik.drag(bone="forearm.L", translation=(-0.1, -0.1, 0.0))
     assert np.allclose(rig.fabrik.effectors[0].pin_location, rig.pose.bones["forearm.L"].tail, atol=1e-6)
@@ -166,14 +166,14 @@ def test_a_disabled_pin_has_no_effect(rig):
     assert is_pinned(rig, "shin.L")
 
 
-def test_a_pin_whose_bone_is_gone_is_named(rig):
+def test_a_pin_without_its_bone_is_named(rig):
     pin_bones(rig, ["shin.L"])
     rig.fabrik.effectors[0].bone = "shin"
     with pytest.raises(RigError, match=r"Pin 'shin\.L pin': 'Rig' has no bone 'shin' \(was it renamed\?\): remove it"):
         begin_drag(bpy.context, rig, "forearm.L")
 
 
-def test_a_bone_that_is_not_there_pins_nothing(rig):
+def test_a_missing_bone_is_not_pinned(rig):
     with pytest.raises(RigError, match="has no bone 'nose'"):
         pin_bones(rig, ["shin.L", "nose"])
     assert not rig.fabrik.effectors

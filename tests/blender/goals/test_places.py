@@ -161,14 +161,14 @@ class TestPins:
         turn = bone.matrix.to_quaternion().rotation_difference(Quaternion(pin.pin_rotation)).angle
         return (bone.tail - Vector(pin.pin_location)).length, turn
 
-    def test_they_hold_while_something_else_reaches(self, pinned):
+    def test_pins_hold_while_another_bone_reaches(self, pinned):
         bpy.ops.fabrik.solve()
         off, turn = self.held(pinned)
         assert off < NEAR
         assert turn < 0.01
         assert gap(pinned) < NEAR
 
-    def test_a_bake_holds_them_in_the_armature_s_own_space(self, pinned):
+    def test_a_bake_follows_targets_of_a_moving_armature(self, pinned):
         for frame, x in ((1, 0.0), (9, 2.0)):
             pinned.location.x = x
             pinned.keyframe_insert("location", frame=frame)
@@ -201,7 +201,7 @@ def test_places_are_in_the_armature_s_space_whatever_its_place_and_scale(rig):
         )
 
 
-def test_a_target_out_of_reach_takes_no_other_goal_off_its_target(rig):
+def test_a_target_out_of_reach_moves_no_other_effector(rig):
     """A foot stays at its target while a hand is pulled meters out of reach, in either order."""
     effector = rig.fabrik.effectors[0]
     rig.fabrik.root = "FREE"

@@ -55,11 +55,11 @@ class TestEveryUse:
         bpy.context.view_layer.update()
         return rig.pose.bones["hips"].location.length
 
-    def test_by_itself_the_root_stays_until_anything_is_pinned(self, pose):
+    def test_with_automatic_the_root_stays_until_a_bone_is_pinned(self, pose):
         assert self.moved(pose, pinned=False) == 0.0
         assert self.moved(pose, pinned=True) > 0.02
 
-    def test_pinned_it_stays_whatever_else_is(self, pose):
+    def test_a_pinned_root_stays_whatever_else_is_pinned(self, pose):
         assert self.moved(pose, pinned=True, root="FIXED") == 0.0
 
     @pytest.mark.parametrize("root", ["FREE", "FOLLOW"])
@@ -67,7 +67,7 @@ class TestEveryUse:
         assert self.moved(pose, pinned=False, root=root) > 0.1
 
 
-def test_a_pin_of_another_tree_does_not_let_the_root_go():
+def test_a_pin_of_another_tree_does_not_free_the_root():
     rig = reaching(pinned=False)
     bpy.ops.object.mode_set(mode="EDIT")
     prop = rig.data.edit_bones.new("prop")
@@ -79,7 +79,7 @@ def test_a_pin_of_another_tree_does_not_let_the_root_go():
     assert rig.pose.bones["hips"].location.length == 0.0
 
 
-def test_a_pin_that_is_off_does_not_let_the_root_go():
+def test_a_disabled_pin_does_not_free_the_root():
     rig = reaching(pinned=True)
     for effector in rig.fabrik.effectors:
         effector.enabled = effector.kind == "TARGET"
@@ -108,7 +108,7 @@ class TestDraggedRoot:
         drag_by(rig, "hips", (0.1, 0.0, 0.0))
         assert rig.pose.bones["hips"].location.length == 0.0
 
-    def test_a_keyword_counts_before_the_setting(self):
+    def test_a_keyword_overrides_the_setting(self):
         rig = person()
         rig.fabrik.root = "FREE"
         drag = begin_drag(bpy.context, rig, "forearm.L", settings=DragSettings(root="FIXED"))
@@ -118,6 +118,6 @@ class TestDraggedRoot:
         assert rig.pose.bones["hips"].location.length > 0.1
 
 
-def test_the_numbers_that_older_files_hold_keep_their_meaning():
+def test_numbers_in_older_files_keep_their_meaning():
     items = {item.identifier: item.value for item in active(person()).fabrik.bl_rna.properties["root"].enum_items}
     assert (items["FIXED"], items["FREE"]) == (0, 1)

@@ -243,7 +243,7 @@ def markers_of(collection):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("parented", [False, True])
-def test_a_clip_comes_back_with_its_gaps(seed, parented):
+def test_samples_of_a_clip_have_its_gaps(seed, parented):
     clip = random_gaps(seed)
     collection = import_clip(bpy.context, clip, timing="KEEP_FRAMES", start_frame=-3)
     parent = new_object("Parent")
@@ -328,7 +328,7 @@ def test_the_scene_is_evaluated_once_a_frame_for_all_that_needs_it():
     np.testing.assert_allclose(matrices[:, :, :3, 3], places[:, :2], atol=1e-6)
 
 
-def test_the_frame_is_put_back():
+def test_the_frame_is_restored():
     target = new_object()
     make_child(target)
     bpy.context.scene.frame_set(17, subframe=0.25)
@@ -353,7 +353,7 @@ def test_the_frame_is_put_back_when_a_target_fails():
     assert bpy.context.scene.frame_current == 17
 
 
-def test_plain_markers_are_read_though_they_are_hidden():
+def test_hidden_plain_markers_are_read():
     target = new_object()
     values = animate(target)
     target.hide_viewport = True
@@ -412,7 +412,7 @@ def test_an_armature_of_which_only_bones_move_is_not_evaluated_frame_by_frame():
     assert tuple(other.location) == (7.0, 7.0, 7.0)
 
 
-def test_esc_is_looked_at_between_a_few_frames_of_a_heavy_scene(clean_scene):
+def test_esc_stops_the_sampling_of_a_heavy_scene(clean_scene):
     """Each frame takes longer than the time between two checks, so there is a check after every four."""
     target = new_object()
     target.parent = new_object("Parent")

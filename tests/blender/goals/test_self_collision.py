@@ -133,7 +133,7 @@ def test_other_rigs_and_rigs_with_it_off_have_none(human):
     assert fitted(scenes.make_rig(scenes.SNAKE, "Snake")) is None
 
 
-def test_capsules_are_drawn_when_asked_for(human):
+def test_capsules_are_drawn_if_switched_on(human):
     assert not capsule_lines(human)
     human.fabrik.show_capsules = True
     points, radii = along(human)

@@ -48,12 +48,12 @@ class TestSupport:
         assert np.allclose(corners[:, 2], 0.0, atol=1e-6)
         assert area(corners) > 0.0
 
-    def test_one_foot_is_a_foot(self, human):
+    def test_the_sole_of_one_foot_is_the_support(self, human):
         one, both = (support_of(human, pinned).corners for pinned in (FEET[:1], FEET))
         assert 0.01 < area(one) < 0.3 * area(both)
         assert one[:, 0].min() > 0.0
 
-    def test_a_pinned_toe_stands_for_its_foot(self, human):
+    def test_a_pinned_toe_counts_as_its_foot(self, human):
         assert np.allclose(support_of(human, ("toe.L",)).corners, support_of(human, ("foot.L",)).corners)
 
     def test_a_foot_that_was_posed_away_from_its_pin_counts_where_that_is(self, human):
@@ -65,7 +65,7 @@ class TestSupport:
         bpy.context.view_layer.update()
         assert np.allclose(support_of(human, FEET).corners, before, atol=1e-5)
 
-    def test_a_lifted_foot_takes_its_outline_along(self, human):
+    def test_the_outline_moves_with_a_lifted_foot(self, human):
         human.pose.bones["thigh.L"].rotation_mode = "XYZ"
         human.pose.bones["thigh.L"].rotation_euler = (-0.6, 0.0, 0.0)
         before = support_of(human, FEET).corners
@@ -74,7 +74,7 @@ class TestSupport:
         assert after[:, 1].min() < before[:, 1].min() - 0.3
         assert after[:, 1].max() == pytest.approx(before[:, 1].max(), abs=1e-6)
 
-    def test_nothing_pinned_a_hand_pinned_and_off(self, human):
+    def test_no_support_without_pinned_feet_or_balance(self, human):
         assert support_of(human, ()) is None
         assert support_of(human, ("hand.L",)) is None
         human.fabrik.balance = "OFF"
@@ -104,7 +104,7 @@ class TestSupport:
         assert area(support_of(table, names).corners) == pytest.approx(2.0)
         assert support_of(table, names[:2]) is None
 
-    def test_up_is_the_world_s(self, human):
+    def test_up_is_the_worlds_z_axis(self, human):
         human.matrix_world = Matrix.LocRotScale((3.0, -2.0, 5.0), Euler((0.4, -0.3, 1.0)), (2.0, 2.0, 2.0))
         bpy.context.view_layer.update()
         support = support_of(human, FEET)
@@ -115,7 +115,7 @@ class TestSupport:
 
 
 class TestFloor:
-    def test_none_unless_it_is_on(self, human):
+    def test_there_is_no_floor_unless_it_is_on(self, human):
         assert floor_of(human) is None
 
     @pytest.mark.parametrize("scale", [1.0, 0.5])

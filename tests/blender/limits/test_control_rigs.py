@@ -62,7 +62,7 @@ def test_a_pose_on_ik_is_clamped_and_stays_on_ik(human):
     assert not any(human.pose.bones["shin_fk.L"].rotation_euler)
 
 
-def test_a_pose_that_is_inside_stays_to_the_bit(human):
+def test_a_pose_inside_does_not_change(human):
     write_limit(human.pose.bones[FOREARM], NARROW)
     bend_on_fk(human, angle=0.05)
     before = [tuple(bone.matrix_basis.col[0]) for bone in human.pose.bones]
@@ -70,7 +70,7 @@ def test_a_pose_that_is_inside_stays_to_the_bit(human):
     assert [tuple(bone.matrix_basis.col[0]) for bone in human.pose.bones] == before
 
 
-def test_constraints_are_put_on_controls(human):
+def test_constraints_are_added_to_controls(human):
     write_limit(human.pose.bones[FOREARM], NARROW)
     bpy.ops.fabrik.limits_to_constraints(bones="forearm_fk.L")
     assert not [each for each in human.pose.bones[FOREARM].constraints if each.type == "LIMIT_ROTATION"]
@@ -118,7 +118,7 @@ def test_limits_are_made_from_the_rotations_of_an_action(human):
     assert np.degrees(np.array(bone["fabrik_hinge"])) == pytest.approx((0.0, 68.0), abs=0.1)
 
 
-def test_what_controls_can_not_be_constrained_to_is_said(human):
+def test_limits_that_controls_cannot_have_are_reported(human):
     write_limit(human.pose.bones["ORG-hand.L"], Ball(0.5))
     human.fabrik.control.carriers["ORG-hand.L"].control = ""
     told = refusal(bpy.ops.fabrik.limits_to_constraints, bones="ORG-hand.L")

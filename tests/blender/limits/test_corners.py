@@ -59,7 +59,7 @@ class TestPoints:
         assert corners(bone) == pytest.approx(np.array(wanted), abs=1e-6)
         assert read_limit(bone).twist == (-0.3, 0.3)
 
-    def test_one_that_is_there_already_is_refused(self, bone):
+    def test_an_existing_point_is_refused(self, bone):
         lean_to(bone, 0.5, 0.5)
         assert "There is already a point" in limited.refusal(bpy.ops.fabrik.add_limit_point, from_pose=True)
         assert corners(bone) == pytest.approx(np.array(SQUARE))
@@ -96,7 +96,7 @@ class TestHull:
             inward = np.array([-edge[1], edge[0]]) / np.linalg.norm(edge)
             assert ((leans - first) @ inward).min() > margin - 1e-9
 
-    def test_it_is_hardly_larger_than_it_must_be(self):
+    def test_the_outline_is_hardly_larger_than_needed(self):
         angles = np.linspace(0.0, 2.0 * pi, 500)
         circle = 0.8 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
         found = window_around(circle, 0.0)
@@ -111,7 +111,7 @@ class TestHull:
 class TestFromRotations:
     @given(seed=st.integers(0, 2**32 - 1), margin=st.floats(0.0, 0.2))
     @settings(max_examples=25, deadline=None)
-    def test_it_holds_them(self, seed, margin):
+    def test_the_outline_contains_the_poses(self, seed, margin):
         rng = np.random.default_rng(seed)
         turns = compose_arrays(*rng.uniform(-1.2, 1.2, (3, 30)))
         limit = fitted_limit(turns, margin, shape="POLYGON")
@@ -126,7 +126,7 @@ class TestFromRotations:
         assert angle_between(turn, legal_rotations(limit, turn))[0] < 1e-6
         assert limit.twist == pytest.approx((0.0, 0.2))
 
-    def test_an_l_of_swings_has_no_more_than_its_hull(self):
+    def test_an_l_of_swings_has_an_outline_inside_its_hull(self):
         leg = np.linspace(0.0, 1.0, 20)
         turns = compose_arrays(np.append(leg, 0 * leg), np.append(0 * leg, leg), np.zeros(40))
         limit = fitted_limit(turns, shape="POLYGON")
@@ -134,7 +134,7 @@ class TestFromRotations:
         assert angle_between(far, legal_rotations(limit, far))[0] > 0.2
 
 
-def test_from_an_action(bone):
+def test_an_outline_from_an_action(bone):
     leans = [(0.2, 0.9), (-0.6, 0.1), (0.4, -0.3), (0.0, 0.0)]
     for frame, lean in enumerate(leans, start=1):
         lean_to(bone, *lean, twist=0.1 * frame)

@@ -61,7 +61,7 @@ class TestSet:
         bpy.ops.fabrik.set_limit(bones="thigh.L", type="POLYGON", window="0.5, 0, 0 0.5; -0.25 -0.25".replace(";", ","))
         assert limit_of(rig, "thigh.L").window == ((0.5, 0.0), (0.0, 0.5), (-0.25, -0.25))
 
-    def test_type_alone_lets_everything_else_be(self, rig):
+    def test_a_new_type_changes_nothing_else(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", type="BALL", cone=(0.5,) * 4)
         bpy.ops.fabrik.set_limit(bones="head", type="HINGE", low=-0.5)
         bpy.ops.fabrik.set_limit(bones="head", type="BALL")
@@ -105,7 +105,7 @@ class TestSet:
             ({"window": "0 0 1 0 0 1"}, "POLYGON"),
         ],
     )
-    def test_without_a_type_a_free_bone_gets_what_the_numbers_are_for(self, rig, given, kind):
+    def test_without_a_type_the_values_choose_it(self, rig, given, kind):
         bpy.ops.fabrik.set_limit(bones="head", **given)
         assert rig.pose.bones["head"][LIMIT] == kind
 
@@ -175,14 +175,14 @@ class TestSelection:
         bpy.ops.fabrik.set_limit(type="FIXED")
         assert read_limits(rig).keys() == set(ARMS)
 
-    def test_hidden_bones_are_left(self, rig):
+    def test_hidden_bones_do_not_change(self, rig):
         limited.select(rig, ARMS)
         bone = rig.pose.bones["upper_arm.L"]
         (bone if hasattr(bone, "hide") else bone.bone).hide = True
         bpy.ops.fabrik.set_limit(type="FIXED")
         assert read_limits(rig).keys() == {"upper_arm.R"}
 
-    def test_the_active_bone_where_none_is_selected(self, rig):
+    def test_the_active_bone_if_none_is_selected(self, rig):
         limited.select(rig, (), active="head")
         bpy.ops.fabrik.set_limit(type="FIXED")
         assert read_limits(rig).keys() == {"head"}
@@ -193,7 +193,7 @@ class TestSelection:
         bpy.ops.fabrik.set_limit(type="FIXED")
         assert read_limits(rig).keys() == set(ARMS)
 
-    def test_another_rig_in_pose_mode_is_left(self, rig):
+    def test_another_rig_in_pose_mode_does_not_change(self, rig):
         other = limited.make_mirrored_rig(name="Other")
         bpy.ops.object.mode_set(mode="OBJECT")
         scenes.make_active(rig)
@@ -253,7 +253,7 @@ class TestWindows:
         numbers = window_in(cone)
         Polygon(tuple(zip(numbers[::2], numbers[1::2], strict=True)))
 
-    def test_add_keeps_the_outline(self, rig):
+    def test_a_new_point_keeps_the_outline(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", window="0 0 1 0 0 0.5")
         limited.select(rig, ARMS, active="head")
         bpy.ops.fabrik.add_limit_point()
@@ -269,7 +269,7 @@ class TestWindows:
         assert "give at least three" in limited.refusal(bpy.ops.fabrik.remove_limit_point, bones="head")
         assert len(rig.pose.bones["head"][WINDOW]) == 6
 
-    def test_a_corner_that_is_not_there(self, rig):
+    def test_a_missing_point_is_refused(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", type="POLYGON")
         assert "no point number 8" in limited.refusal(bpy.ops.fabrik.remove_limit_point, bones="head", index=8)
 

@@ -64,7 +64,7 @@ def test_the_mirror_image_of_a_pose_is_as_legal(turned_rig, limit, seed):
 
 @limited.in_one_scene(30)
 @given(limit=limited.limits)
-def test_twice_is_the_limit_itself(rig, limit):
+def test_mirroring_twice_gives_the_same_limit(rig, limit):
     write_limit(rig.pose.bones["thigh.L"], limit)
     before = limited.kept(rig)["thigh.L"]
     bpy.ops.fabrik.mirror_limits(bones="thigh.L")

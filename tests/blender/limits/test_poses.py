@@ -61,7 +61,7 @@ class TestClampPose:
         bpy.ops.fabrik.clamp_pose(bones=",".join(LIMITS))
         assert scenes.digest() == before
 
-    def test_it_lands_on_the_nearest(self, rig):
+    def test_the_nearest_rotation_inside_is_chosen(self, rig):
         bone = rig.pose.bones[NAME]
         write_limit(bone, LIMITS[NAME])
         for seed in range(5):
@@ -348,7 +348,7 @@ class TestAmendedCurves:
             point.interpolation = "CONSTANT"
         return action
 
-    def test_others_stay_also_between(self, rig, action):
+    def test_other_bones_stay_between_keys_too(self, rig, action):
         keyframes.set_curve_keys(action, rig, "location", 1, [1, 3, 9, 12], [1.0, 2.0, 3.0, 4.0], "g")
         found = {curve.array_index: keyframes.keys(curve).tolist() for curve in keyframes.curves(rig)}
         assert found[1] == [[1, 1], [3, 2], [5, 0], [9, 3], [12, 4]]

@@ -444,7 +444,7 @@ def test_bones_across_their_limbs_get_hinges_and_no_balls():
     assert (posed @ LEFT) @ AHEAD > 0.7
 
 
-def test_a_body_without_a_head_or_sides_is_not_guessed_at():
+def test_a_body_without_a_head_or_sides_is_not_limited():
     rows = [row for row in humans.human(fingers=False) if row.name in {"hips", "spine", "chest"}]
     found = human_limits(humans.rest_bones(rows))
     assert not found.limits
@@ -490,7 +490,7 @@ def test_only_the_selected_or_the_named_bones(clean_scene):
     assert read_limits(rig).keys() == {"forearm.L", "head", "shin.R"}
 
 
-def test_what_it_says(clean_scene):
+def test_the_result_names_the_bones(clean_scene):
     rows = humans.human(fingers=False, rolls={"forearm.L": 44.0})
     rows += [humans.Row(f"tail_{place}", "hips", np.zeros(3), np.array([0, 1.0, 0]), UP) for place in range(6)]
     build(rows)
@@ -517,7 +517,7 @@ def test_what_it_says(clean_scene):
         (scenes.PERSON, "forearm.L,nobody", "'Rig' has no bone 'nobody'"),
     ],
 )
-def test_what_it_says_where_nothing_can_be_done(clean_scene, bones, names, message):
+def test_the_message_if_nothing_can_be_limited(clean_scene, bones, names, message):
     rig = scenes.make_rig(bones)
     with pytest.raises(RuntimeError, match=message):
         bpy.ops.fabrik.limit_preset(bones=names)
@@ -534,7 +534,7 @@ def test_nothing_is_limited_where_one_bone_cannot_be(clean_scene):
 
 
 @pytest.mark.parametrize(("name", "limited"), [("human", 21), ("hand", 20), ("chain", 0)])
-def test_the_sample_rigs_have_them(name, limited):
+def test_the_sample_rigs_have_human_limits(name, limited):
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"), load_ui=False)
     rig = bpy.data.objects["Rig"]
     limits = read_limits(rig)
@@ -599,13 +599,13 @@ def metarig(metarigs):
 
 
 class TestIsItAHuman:
-    def test_animals_are_not(self, metarigs):
+    def test_animals_are_not_human(self, metarigs):
         assert not why_not_human(metarigs["human"])
         assert "trunk lies across its legs" in why_not_human(metarigs["wolf"])
         assert why_not_human(metarigs["horse"])
         assert "neither arms nor legs" in why_not_human(metarigs["shark"])
 
-    def test_parts_of_a_human_may_be(self, metarig):
+    def test_parts_of_a_human_may_be_limited(self, metarig):
         for part in (("f_", "thumb", "palm", "hand"), ("upper_arm", "forearm", "hand"), ("thigh", "shin", "foot")):
             some = {name: bone for name, bone in metarig.items() if name.startswith(part)}
             assert len(some) > 3

@@ -180,7 +180,7 @@ class TestConstraints:
         bpy.ops.fabrik.limits_from_ik(bones=bone.name)
         assert degrees_of(read_limit(bone)) == ("X", -30, 45)
 
-    def test_other_spaces_are_named_and_left(self, rig, bone, capfd):
+    def test_constraints_in_other_spaces_are_named_and_ignored(self, rig, bone, capfd):
         constrain(bone, space="WORLD", x=(0, 10)).name = "in the world"
         constrain(bone, x=(-30, 50), y=(0, 0), z=(0, 0))
         constrain(bone, x=(0, 1)).mute = True
@@ -192,7 +192,7 @@ class TestConstraints:
         assert "'in the world' of bone 'upper_arm.L' was skipped: it is not in local space" in printed
         assert "'weak' of bone 'upper_arm.L' was skipped: its influence is not 1" in printed
 
-    def test_only_others_is_refused_in_one_line(self, rig, bone):
+    def test_a_constraint_in_another_space_is_refused(self, rig, bone):
         constrain(bone, space="POSE", x=(0, 10))
         sentence = limited.refusal(bpy.ops.fabrik.limits_from_ik, bones=bone.name)
         assert "it is not in local space" in sentence
@@ -267,10 +267,10 @@ class TestFitting:
         assert found.axis == "Y"
         assert not found.bounded
 
-    def test_still(self):
+    def test_a_bone_that_does_not_move(self):
         assert fitted_limit(quaternions(((1, 0, 0), 0.0), ((1, 0, 0), 1e-6)), 0.1) == Fixed()
 
-    def test_held_away_from_rest(self):
+    def test_a_bone_that_never_reaches_rest(self):
         found = fitted_limit(quaternions(*[((0, 0, 1), 0.5)] * 3), 0.1)
         assert (found.axis, found.low, found.high) == ("Z", pytest.approx(0.4), pytest.approx(0.6))
 

@@ -119,7 +119,7 @@ class TestAgain:
     def values(self, constraint):
         return {name: getattr(constraint, name) for name in ("owner_space", "use_limit_x", "min_x", "max_x", "mute")}
 
-    def test_it_is_replaced(self, rig):
+    def test_an_existing_constraint_is_replaced(self, rig):
         bone = rig.pose.bones[NAME]
         names = self.others(bone)
         before = self.values(bone.constraints["by hand"])
@@ -131,7 +131,7 @@ class TestAgain:
             assert (own.min_x, own.max_x, own.owner_space) == (-0.25, high, "LOCAL")
         assert self.values(bone.constraints["by hand"]) == before
 
-    def test_it_goes_with_the_limit(self, rig):
+    def test_the_constraint_is_removed_with_the_limit(self, rig):
         bone = rig.pose.bones[NAME]
         names = self.others(bone)
         write_limit(bone, Hinge("X", -0.25, 0.5))

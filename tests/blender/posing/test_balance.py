@@ -87,7 +87,7 @@ def test_joints_that_goals_leave_open_take_the_stored_pose(rig):
     assert arm.matrix.to_quaternion().rotation_difference(leaned).angle > 0.01
 
 
-def test_back_at_its_start_a_drag_is_there_to_the_bit(rig):
+def test_a_drag_back_to_its_start_restores_the_pose_exactly(rig):
     rig.fabrik.preferred_pose, rig.fabrik.use_floor = "REST", True
     before = [tuple(map(tuple, bone.matrix_basis)) for bone in rig.pose.bones]
     begin = np.array(rig.matrix_world @ rig.pose.bones["hand.L"].tail)
@@ -129,7 +129,7 @@ class TestSolve:
         self.solve(rig, start="REST")
         assert lowest(rig) > -0.005
 
-    def test_near_the_pose_that_is_preferred(self, rig, hand):
+    def test_poses_stay_near_the_preferred_pose(self, rig, hand):
         """An arm without a target, and the trunk, return to their stored pose."""
         spine = rig.pose.bones["spine"]
         spine.rotation_quaternion = (0.99, 0.14, 0.0, 0.0)

@@ -108,7 +108,7 @@ class TestHuman:
     @pytest.mark.parametrize(
         ("system", "meters", "unit"), [("METRIC", 0.01, " cm"), ("IMPERIAL", 0.0254, '"'), ("NONE", 1.0, "")]
     )
-    def test_what_is_short_is_told_in_the_scenes_units_and_why(self, human, system, meters, unit):
+    def test_the_missing_distance_is_reported_in_scene_units_with_its_reason(self, human, system, meters, unit):
         human.fabrik.use_floor = True
         bpy.context.scene.unit_settings.system = system
         pin_bones(human, ("foot.R",))
@@ -117,7 +117,7 @@ class TestHuman:
         assert result.line == f"{result.error / meters:.3g}{unit} short: foot.L is on the floor"
 
     @pytest.mark.parametrize("root", ["FIXED", "FREE", "FOLLOW"])
-    def test_back_where_it_began_from_anywhere(self, human, root):
+    def test_a_drag_back_to_its_start_restores_the_pose(self, human, root):
         rng = np.random.default_rng(3)
         scenes.pose(human, scenes.smooth_motion(human, 1, 5, most=0.2)[0][0])
         bpy.ops.fabrik.clamp_pose(bones=",".join(human.pose.bones.keys()))
@@ -172,7 +172,7 @@ class TestSpaces:
 class TestReach:
     ARM = frozenset({"upper_arm.L", "forearm.L"})
 
-    def test_whole_rig_but_nothing_off_the_way(self):
+    def test_the_whole_rig_follows_except_unrelated_bones(self):
         rig = person(mode="MIXED")
         rig.fabrik.free_limbs_hang = False
         before = channels(rig)
@@ -180,7 +180,7 @@ class TestReach:
         assert changed(rig, before) == {"hips", "spine", *self.ARM}
 
     @pytest.mark.parametrize("count", [1, 2, 3])
-    def test_a_number_of_bones_whatever_carries_them(self, count):
+    def test_a_number_of_bones_follows(self, count):
         rig = person(mode="MIXED")
         scenes.pose(rig, scenes.smooth_motion(rig, 1, 7)[0][0], move=(0.1, 0.2, 0.3))
         rig.data.bones["upper_arm.L"].use_inherit_rotation = False
@@ -191,7 +191,7 @@ class TestReach:
         assert abs(np.linalg.norm(world(rig, "forearm.L") - hand - shift) - result.error) < 1e-4
         assert (result.error < 1e-3) == (count > 1)
 
-    def test_held_by_its_head_a_bone_does_not_count(self):
+    def test_a_bone_dragged_by_its_head_is_not_moved_itself(self):
         rig = person()
         before = channels(rig)
         drag_by(rig, "forearm.L", (0.0, -0.1, 0.0), point="HEAD", reach="BONES", bones=1)
@@ -236,7 +236,7 @@ class TestRoot:
         sideways = pull_chain(joints, np.array((3.0, 0, 0)), np.array((3.0, 0.5, 0)))
         assert np.linalg.norm(sideways) < 0.5
 
-    def test_pins_come_before_following(self):
+    def test_pins_take_precedence_over_following(self):
         rig = person()
         pin_bones(rig, ["shin.L", "shin.R"], hold_rotation=False)
         feet = [world(rig, "shin.L"), world(rig, "shin.R")]
@@ -329,7 +329,7 @@ class TestOthers:
             ("hips", ("hand.L", "hand.R"), {"hips"}),
         ],
     )
-    def test_of_one_limb_its_end(self, human, bone, others, dragged):
+    def test_of_a_selected_limb_only_its_end_is_dragged(self, human, bone, others, dragged):
         assert DragSetup(human, bone, "TAIL", DragSettings(others=others)).dragged.keys() == dragged
 
     def test_the_mirrored_bone_keeps_going_the_mirrored_way(self, human):
@@ -388,7 +388,7 @@ class TestLeftAlone:
             with pytest.raises(RigError, match=f"Bone '{bone}' can't be dragged: constraint 'IK' moves it"):
                 begin_drag(bpy.context, rig, bone)
 
-    def test_muted_constraints_and_limits_own_nothing(self):
+    def test_muted_constraints_and_limits_do_not_move_bones(self):
         rig = person()
         rig.pose.bones["spine"].constraints.new("COPY_ROTATION").mute = True
         rig.pose.bones["spine"].constraints.new("LIMIT_ROTATION")
@@ -421,7 +421,7 @@ class TestLeftAlone:
         assert changed(rig, before) == {"hips", "spine", "forearm.L"}
         assert np.linalg.norm(world(rig, "forearm.L") - hand - (-0.05, -0.08, 0.05)) < 1e-3
 
-    def test_no_bone_is_left_to_rotate(self):
+    def test_a_drag_without_movable_bones_is_refused(self):
         rig = person()
         for bone in rig.pose.bones:
             bone.lock_rotation = (True, True, True)

@@ -159,7 +159,7 @@ class TestRelease:
         assert session.finish(bpy.context) == 0
         assert channels(human) == before
 
-    def test_nothing_asked_nothing_done(self, human):
+    def test_without_a_movement_nothing_changes(self, human):
         before = channels(human)
         assert begin_drag(bpy.context, human, "hand.L").finish(bpy.context) == 0
         assert channels(human) == before

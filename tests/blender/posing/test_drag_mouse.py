@@ -32,14 +32,14 @@ def from_afar(point, eye=(3.0, -8.0, 4.0)):
     return Ray(eye, (point - eye) / np.linalg.norm(point - eye))
 
 
-def said(first=None, **options):
+def entered(first=None, **options):
     first = first or through(PLACE)
     return DragInput(PLACE, AXES, first, first, pixel=0.003, **options)
 
 
 @given(numbers, numbers)
 def test_the_point_stays_under_the_mouse_in_the_plane_of_the_view(x, z):
-    now = said()
+    now = entered()
     now.ray = moved(x, 0.0, z)
     assert np.allclose(now.shift(), (x, 0.0, z))
 
@@ -47,7 +47,7 @@ def test_the_point_stays_under_the_mouse_in_the_plane_of_the_view(x, z):
 @given(st.sampled_from("XYZ"), numbers)
 def test_along_an_axis_the_point_goes_where_the_mouse_is_on_it(axis, amount):
     shift = amount * np.eye(3)["XYZ".index(axis)]
-    now = said(from_afar(PLACE))
+    now = entered(from_afar(PLACE))
     now.press_axis(axis, plane=False)
     now.ray = from_afar(PLACE + shift)
     assert np.allclose(now.shift(), shift, atol=1e-9)
@@ -56,21 +56,21 @@ def test_along_an_axis_the_point_goes_where_the_mouse_is_on_it(axis, amount):
 @given(st.sampled_from("XYZ"), numbers, numbers)
 def test_in_a_plane_the_point_stays_under_the_mouse(axis, one, other):
     shift = np.insert(np.array((one, other)), "XYZ".index(axis), 0.0)
-    now = said(from_afar(PLACE))
+    now = entered(from_afar(PLACE))
     now.press_axis(axis, plane=True)
     now.ray = from_afar(PLACE + shift)
     assert np.allclose(now.shift(), shift, atol=1e-9)
 
 
 def test_an_axis_along_the_line_of_sight_does_not_move():
-    now = said()
+    now = entered()
     now.press_axis("Y", plane=False)
     now.ray = moved(0.5, 0.0, 0.5)
     assert np.allclose(now.shift(), 0.0)
 
 
 def test_the_same_key_goes_from_the_worlds_axis_to_the_bones_to_none():
-    now = said()
+    now = entered()
     now.ray = moved(0.5, 0.0, 0.25)
     now.press_axis("Y", plane=False)
     assert str(now.lock) == "along global Y"
@@ -87,7 +87,7 @@ def test_the_same_key_goes_from_the_worlds_axis_to_the_bones_to_none():
 
 @given(numbers, st.booleans())
 def test_snapping_gives_whole_steps(amount, fine):
-    now = said(snap=True, fine=fine)
+    now = entered(snap=True, fine=fine)
     now.press_axis("X", plane=False)
     now.ray = moved(amount, 0.0, 0.0)
     step = snap_step(now.pixel, fine=fine)
@@ -110,13 +110,13 @@ class TestTyping:
         ("text", "value"), [("1.25", 1.25), ("-.5", -0.5), ("3-", -3.0), ("1.2.5", 1.25), ("-", 0.0)]
     )
     def test_a_number(self, text, value):
-        now = said()
+        now = entered()
         now.press_axis("Z", plane=False)
         self.type(now, text)
         assert np.allclose(now.shift(), (0.0, 0.0, value))
 
-    def test_tab_goes_from_axis_to_axis(self):
-        now = said()
+    def test_tab_switches_to_the_next_axis(self):
+        now = entered()
         self.type(now, "1")
         now.typing.next(now.field_count)
         now.typing.next(now.field_count)
@@ -126,15 +126,15 @@ class TestTyping:
         assert now.typing.place == 0
 
     def test_in_a_plane_there_are_two_numbers(self):
-        now = said()
+        now = entered()
         now.press_axis("X", plane=True)
         self.type(now, "1")
         now.typing.next(now.field_count)
         self.type(now, "2")
         assert np.allclose(now.shift(), (0.0, 1.0, 2.0))
 
-    def test_with_all_erased_the_mouse_counts_again(self):
-        now = said()
+    def test_erased_digits_give_the_mouse_control_again(self):
+        now = entered()
         now.ray = moved(0.5, 0.0, 0.0)
         self.type(now, "12")
         now.typing.erase()
@@ -146,7 +146,7 @@ class TestTyping:
 
 class TestTurning:
     def turned(self, angle, **options):
-        now = said(rotating=True, **options)
+        now = entered(rotating=True, **options)
         for share in np.linspace(0.1, 1.0, 10):
             ends = [np.array((np.cos(a), np.sin(a))) for a in ((share - 0.1) * angle, share * angle)]
             now.add_turn(*ends)
@@ -165,18 +165,18 @@ class TestTurning:
         assert np.allclose(now.turn(), (0.0, -0.5, 0.0))
 
     def test_degrees_can_be_typed(self):
-        now = said(rotating=True)
+        now = entered(rotating=True)
         now.press_axis("Z", plane=False)
         for character in "90":
             now.typing.type(character)
         assert np.allclose(now.turn(), (0.0, 0.0, radians(90)))
 
-    def test_steps(self):
+    def test_rotations_snap_to_steps(self):
         assert np.allclose(self.turned(radians(13), snap=True).turn(), -radians(15) * AHEAD)
         assert np.allclose(self.turned(radians(13.4), snap=True, fine=True).turn(), -radians(13) * AHEAD)
 
     def test_moving_and_rotating_continue_from_each_other(self):
-        now = said()
+        now = entered()
         now.ray = moved(0.5, 0.0, 0.25)
         assert now.turn() is None
         now.rotate(True)
@@ -197,7 +197,7 @@ class TestTurning:
 
 
 def test_lines_along_what_is_locked():
-    now = said()
+    now = entered()
     assert locked_lines(now) == []
     now.press_axis("X", plane=False)
     ((axis, ends),) = locked_lines(now)
@@ -211,7 +211,7 @@ def test_lines_along_what_is_locked():
 
 
 def test_what_is_shown():
-    now = said()
+    now = entered()
     now.ray = moved(0.5, 0.0, -0.00001)
     assert str(now) == "Move X 0.5000  Y 0.0000  Z 0.0000  (0.5000 m)"
     now.press_axis("X", plane=False)

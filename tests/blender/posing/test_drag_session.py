@@ -62,7 +62,7 @@ class TestKeys:
         drag_by(rig, "hips", (0.0, 0.1, 0.0), point="HEAD", root="FREE")
         assert {curve.data_path for curve in curves(rig)} == {'pose.bones["hips"].location'}
 
-    def test_no_keys_without_it(self):
+    def test_without_auto_keying_no_keys_are_inserted(self):
         rig = person()
         drag_by(rig, "forearm.L", (-0.05, -0.1, 0.05))
         assert rig.animation_data is None
@@ -87,7 +87,7 @@ class TestLive:
         bpy.context.view_layer.update()
         return rig
 
-    def test_the_pose_and_the_target_are_where_the_bone_was_dragged(self):
+    def test_the_target_moves_with_the_dragged_bone(self):
         rig = self.live_person()
         shift = np.array((-0.1, -0.1, 0.1))
         wanted = world(rig, "forearm.L") + shift
@@ -119,7 +119,7 @@ class TestOperator:
         assert bpy.ops.fabrik.drag(location=hand) == {"FINISHED"}
         assert np.linalg.norm(world(rig, "forearm.L") - hand) < 1e-3
 
-    def test_turns(self):
+    def test_rotations_are_applied(self):
         rig = person()
         before = rig.pose.bones["forearm.L"].matrix.to_quaternion()
         bpy.ops.fabrik.drag(bone="forearm.L", rotation=(0.0, 0.0, 0.4))

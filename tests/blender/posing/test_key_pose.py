@@ -90,7 +90,7 @@ def test_a_drag_that_is_cancelled_leaves_nothing_to_key():
     assert "was posed since its last key" in refusal(bpy.ops.fabrik.key_pose)
 
 
-def test_the_whole_body_and_what_is_selected():
+def test_the_whole_body_or_the_selected_bones_are_keyed():
     rig = keyed_person()
     rig.fabrik.key_bones = "WHOLE"
     assert bpy.ops.fabrik.key_pose() == {"FINISHED"}

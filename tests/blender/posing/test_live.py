@@ -123,7 +123,7 @@ def test_frames_in_any_order_give_the_same_poses(rig):
 
 
 @pytest.mark.parametrize("how", ["parent", "constraint", "driver"])
-def test_targets_moved_by_something_else_count(rig, how):
+def test_animated_and_driven_targets_are_followed(rig, how):
     leader, ball = scenes.empty_at((0.1, 0.0, 0.0), "Leader"), target(rig)
     if how == "parent":
         ball.parent = leader
@@ -198,7 +198,7 @@ class TestInfluence:
             assert abs(turn.y) + abs(turn.z) < 1e-4
             assert -0.1 - 1e-4 <= 2 * np.arctan2(turn.x, turn.w) <= 2.0 + 1e-4
 
-    def test_a_free_root_goes_its_share_too(self, rig):
+    def test_a_free_root_moves_by_its_influence(self, rig):
         rig.fabrik.root = "FREE"
         move(rig, 3.0, 0.0, 1.0)
         switch(rig)
@@ -220,7 +220,7 @@ class TestHandsOff:
         switch(rig, on=False)
         assert not is_watching()
 
-    def test_switched_off_the_pose_stays(self, rig):
+    def test_the_pose_stays_if_live_is_switched_off(self, rig):
         switch(rig)
         posed = turns(rig)
         switch(rig, on=False)

@@ -92,7 +92,7 @@ def test_in_a_window_knees_come_after_the_hips_and_all_is_there_when_the_target_
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_live_is_smooth_there_and_back(human, name):
+def test_live_is_smooth_on_a_path_and_back(human, name):
     bone, shift = PATHS[name]
     switch_on(human)
     before = feet(human)
@@ -111,14 +111,14 @@ class TestPins:
         target("hand.L").location += Vector(FAR)
         return before
 
-    def test_they_hold_while_a_live_target_is_out_of_reach(self, human):
+    def test_pins_hold_while_a_live_target_is_out_of_reach(self, human):
         switch_on(human)
         before = self.pulled(human)
         bpy.context.view_layer.update()
         assert np.linalg.norm(world(human, "hand.L") - target("hand.L").location) > 0.3
         assert np.abs(feet(human) - before).max() < 1e-3
 
-    def test_they_hold_in_solving(self, human):
+    def test_pins_hold_in_solve(self, human):
         before = self.pulled(human)
         bpy.ops.fabrik.solve()
         assert np.linalg.norm(world(human, "hand.L") - target("hand.L").location) > 0.3
@@ -160,7 +160,7 @@ class TestRanks:
         assert max(other, head) < 1e-3
 
 
-def test_out_of_reach_it_is_calm(human):
+def test_out_of_reach_nothing_jitters(human):
     switch_on(human)
     before = feet(human)
     places = there_and_back("hand.L", (-0.2, -1.2, 0.3), step=0.02)

@@ -111,7 +111,7 @@ THINGS = {
 
 
 @pytest.mark.parametrize("what", THINGS)
-def test_whatever_can_be_set_is_seen(rig, what):
+def test_changes_of_every_setting_are_noticed(rig, what):
     """Each property that Blender shows for a session's input, one after the other."""
     kept, thing = Begun(rig), THINGS[what](rig)
     changed = 0
@@ -191,7 +191,7 @@ def test_what_takes_more_than_a_property_is_seen(rig, change):
     assert kept.is_right(rig)
 
 
-def test_where_the_root_is_is_seen_once_it_no_longer_moves(rig):
+def test_the_location_of_a_pinned_root_is_noticed(rig):
     kept = Begun(rig)
     rig.fabrik.root = "FIXED"
     assert kept.is_right(rig)

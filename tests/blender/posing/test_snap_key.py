@@ -78,7 +78,7 @@ class TestOutsideLimits:
         update()
         return rig
 
-    def test_they_are_named_with_what_to_do(self, bent):
+    def test_bones_outside_limits_are_named_with_the_remedy(self, bent):
         before = rotations(bent)
         count, sentences = snap_targets(bpy.context, bent)
         assert count == len(HUMAN_ENDS)
@@ -89,7 +89,7 @@ class TestOutsideLimits:
         assert apart_deg(rotations(bent), before) < 1e-6
         assert not snap_targets(bpy.context, bent, clamp=True)[1]
 
-    def test_clamped_first_solving_then_changes_nothing(self, bent):
+    def test_after_clamping_and_snapping_a_solve_changes_nothing(self, bent):
         assert bpy.ops.fabrik.snap_targets(clamp=True) == {"FINISHED"}
         before = rotations(bent)
         bpy.ops.fabrik.solve()
@@ -97,13 +97,13 @@ class TestOutsideLimits:
 
 
 class TestSnap:
-    def test_targets_go_to_where_the_effectors_are(self, rig):
+    def test_targets_move_to_their_effectors(self, rig):
         assert bpy.ops.fabrik.snap_targets() == {"FINISHED"}
         for bone, tip in tips(rig).items():
             place = bpy.data.objects[f"{bone} target"].matrix_world.translation
             assert tuple(place) == pytest.approx(tuple(tip), abs=1e-5)
 
-    def test_solving_then_changes_nothing(self, rig):
+    def test_after_snapping_a_solve_changes_nothing(self, rig):
         before = rotations(rig)
         bpy.ops.fabrik.snap_targets()
         bpy.ops.fabrik.solve()
@@ -131,7 +131,7 @@ class TestSnap:
         place = other.matrix_world @ other.pose.bones["tip"].head
         assert tuple(place) == pytest.approx(tuple(tips(rig)["head"]), abs=1e-4)
 
-    def test_a_target_that_takes_its_rotation_along(self, rig):
+    def test_a_target_with_rotation_is_rotated_too(self, rig):
         effector = rig.fabrik.effectors[1]
         effector.hold_rotation = True
         kept = rig.fabrik.effectors[2].target.matrix_world.to_quaternion()
@@ -141,7 +141,7 @@ class TestSnap:
         assert effector.target.matrix_world.to_quaternion().rotation_difference(turn).angle < 1e-3
         assert rig.fabrik.effectors[2].target.matrix_world.to_quaternion().rotation_difference(kept).angle < 1e-3
 
-    def test_pins_hold_where_the_pose_is(self, rig):
+    def test_pins_move_to_the_pose(self, rig):
         pin = rig.fabrik.effectors[3]
         pin.target, pin.pin_location = None, (9.0, 9.0, 9.0)
         bpy.ops.fabrik.snap_targets()
@@ -251,7 +251,7 @@ class TestKeyPose:
         bpy.ops.fabrik.key_pose()
         assert sum(curve.data_path.endswith("location") for curve in keyframes.curves(rig)) == 3
 
-    def test_the_pose_stays_and_comes_back(self, rig):
+    def test_a_keyed_pose_returns_with_its_frame(self, rig):
         before = rotations(rig)
         bpy.ops.fabrik.key_pose()
         scenes.reset(rig)

@@ -142,7 +142,7 @@ def test_target_can_be_a_bone_of_another_rig():
     assert (rig.pose.bones["forearm.L"].tail - other.matrix_world @ other.pose.bones["tip"].head).length < 1e-3
 
 
-def test_points_on_bones():
+def test_other_points_on_bones_reach_targets():
     rig = scenes.make_rig()
     ball = scenes.empty_at((0.3, 0.3, 1.3))
     effector = scenes.aim(rig, "forearm.L", ball, point="HEAD")

@@ -42,7 +42,7 @@ def solve(rig, side, shift):
 
 
 @pytest.mark.parametrize("shift", [NEAR, FAR, BEYOND, ASIDE])
-def test_solved_again_it_stays(human, shift):
+def test_a_second_solve_changes_nothing(human, shift):
     first, _ = solve(human, "L", shift)
     again, _ = solve(human, "L", (0.0, 0.0, 0.0))
     assert np.degrees(angle_between(first, again).max()) < 0.05
@@ -81,7 +81,7 @@ def test_a_pose_that_was_changed_by_hand_is_where_it_begins(human):
 
 
 @pytest.mark.parametrize("shift", [NEAR, FAR, BEYOND])
-def test_the_other_side_is_the_mirror_image(human, shift):
+def test_mirrored_targets_give_the_mirrored_pose(human, shift):
     _, own = solve(human, "L", shift)
     for bone in human.pose.bones:
         bone.rotation_quaternion, bone.location = (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0)

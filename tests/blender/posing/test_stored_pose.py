@@ -42,14 +42,14 @@ def preferred(rig):
     return preferred_pose(rig, tree, tree.rotations, tree.root_location)
 
 
-def test_the_start_unless_something_else_is_chosen(rig):
+def test_the_start_is_the_default_preferred_pose(rig):
     tree = pose(rig, 0)
     assert same(preferred(rig), tree)
     rig.fabrik.preferred_pose = "KEPT"
     assert same(preferred(rig), tree), "nothing is kept yet"
 
 
-def test_rest(rig):
+def test_the_rest_pose_can_be_preferred(rig):
     rest = read_trees(rig)[0]
     pose(rig, 0)
     rig.fabrik.preferred_pose = "REST"

@@ -110,6 +110,6 @@ def test_a_broken_file_is_reported_in_one_line(command, tmp_path, content):
 @pytest.mark.parametrize(
     ("name", "said"), [("walk.trc", "use the command bake"), ("walk.c3d", "the command bake"), ("walk.amc", "to .bvh")]
 )
-def test_another_kind_of_recording(name, said, tmp_path, capfd):
+def test_a_file_without_an_armature_is_refused(name, said, tmp_path, capfd):
     assert run_command([str(RIG), str(tmp_path / name), "--output", str(tmp_path / "walk.blend")], COMMAND) == 1
     assert said in capfd.readouterr().err

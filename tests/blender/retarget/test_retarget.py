@@ -40,7 +40,7 @@ def heads(thing, frame):
     return {bone.name: np.array(thing.matrix_world @ bone.head) for bone in thing.pose.bones}
 
 
-def test_a_rig_does_what_its_twin_does(moving):
+def test_a_copy_of_the_source_moves_like_it(moving):
     source, rig = moving
     assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
     for frame in (1, 7, 18, 24):
@@ -49,7 +49,7 @@ def test_a_rig_does_what_its_twin_does(moving):
     assert "24 frames of 'Source'" in rig_settings(rig).last_result
 
 
-def test_a_retarget_keeps_to_the_range_that_is_set(moving):
+def test_a_retarget_uses_the_range_that_is_set(moving):
     """Its range could not be set in the sidebar, and that of an earlier bake did not count."""
     _, rig = moving
     rig.fabrik.retarget.source = bpy.data.objects["Source"]
@@ -238,7 +238,7 @@ def test_only_chosen_bones_get_keys(moving):
     assert keyed_bones(rig) == {"spine", "upper_arm.L"}
 
 
-def test_a_loop_stays_one(moving):
+def test_a_loop_stays_a_loop(moving):
     source, rig = moving
     for curve in curves(source):
         curve.keyframe_points[-1].co[1] = curve.keyframe_points[0].co[1]

@@ -89,7 +89,7 @@ def test_curves_are_grouped_and_in_order():
     np.testing.assert_array_equal(keyframes.keys(found[-1]), np.column_stack((FRAMES, np.arange(20.0))))
 
 
-def test_a_rig_s_curves_pose_its_bones():
+def test_written_curves_pose_the_bones():
     armature = bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig"))
     bpy.context.scene.collection.objects.link(armature)
     bpy.context.view_layer.objects.active = armature
@@ -216,7 +216,7 @@ def test_a_new_action_like_the_current_one_does_not_change_that():
     np.testing.assert_allclose(shown(empty, [3.0]), [(1.0, 1.0, 1.0)])
 
 
-def test_a_new_action_like_none_is_empty():
+def test_a_new_action_without_a_model_is_empty():
     empty = new_empty()
 
     assert new_action_like(empty, "Baked", without={"location"}) == empty.animation_data.action

@@ -80,7 +80,7 @@ def test_keys_between_two_frames_are_inserted_there(rig, how):
 
 
 @pytest.mark.parametrize("how", [by_hand, automatically])
-def test_locked_numbers_get_no_key(rig, how):
+def test_locked_channels_get_no_key(rig, how):
     rig.pose.bones["upper_arm.L"].lock_rotation = (False, True, False)
     how(rig)
     assert {index for path, index in keyed(rig) if path.startswith(ARM)} == {0, 2}
@@ -124,7 +124,7 @@ class TestKeyingSets:
         automatically(rig)
         assert keyed(rig) == {(f"{bone}.location", axis) for bone in (ARM, FOREARM) for axis in range(3)}
 
-    def test_somebody_s_own_keys_what_it_lists(self, rig):
+    def test_a_custom_keying_set_keys_what_it_lists(self, rig):
         own = bpy.context.scene.keying_sets.new(idname="own", name="Own")
         own.paths.add(rig, f"{ARM}.rotation_euler", index=1)
         own.paths.add(rig, 'pose.bones["thigh.L"].rotation_euler')
@@ -152,7 +152,7 @@ class TestNoKeyIsSaid:
         assert not keyed(rig)
         assert any("Only Insert Available" in sentence for sentence in dragged.left_alone)
 
-    def test_the_operator_reports_it_last(self, rig, tools, preferences, capfd):
+    def test_the_operator_reports_missing_keys_last(self, rig, tools, preferences, capfd):
         """The status bar shows only the last message."""
         tools.use_keyframe_insert_auto = True
         preferences.use_keyframe_insert_available = True

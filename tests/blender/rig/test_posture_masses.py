@@ -44,7 +44,7 @@ def test_a_bone_s_own_mass_counts_beside_those_of_the_others(rig):
     assert masses(rig) == before
 
 
-def test_stiffness(rig):
+def test_stiffness_is_read_from_bones(rig):
     before = masses(rig)
     bpy.ops.fabrik.set_limit(bones="head", stiffness=0.5)
     bpy.ops.fabrik.set_limit(bones="spine", stiffness=1.0)
@@ -66,7 +66,7 @@ def test_invalid_values_are_named(rig, name):
 class TestCentreOfMass:
     """The center of mass of the posed rig."""
 
-    def test_is_where_the_bones_own_masses_say(self, rig):
+    def test_the_center_of_mass_is_that_of_the_bones(self, rig):
         rig.pose.bones["spine"].rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
         bpy.context.view_layer.update()
         skeleton = read_trees(rig)[0].skeleton

@@ -78,11 +78,11 @@ class TestConstraints:
         assert gap(rig) < NEAR
 
     @pytest.mark.parametrize("kind", ["LIMIT_ROTATION", "COPY_SCALE"])
-    def test_some_leave_the_bone_to_the_animator(self, rig, kind):
+    def test_some_constraints_leave_the_bone_to_the_animator(self, rig, kind):
         rig.pose.bones["spine"].constraints.new(kind)
         assert constrained_bones(rig) == {}
 
-    def test_muted_or_without_influence_they_do_nothing(self, rig):
+    def test_muted_constraints_and_those_without_influence_do_nothing(self, rig):
         copy = rig.pose.bones["spine"].constraints.new("COPY_ROTATION")
         copy.target, copy.mute = leader(rig), True
         assert constrained_bones(rig) == {}
@@ -99,7 +99,7 @@ class TestConstraints:
             (0, True, {"forearm.L", "upper_arm.L", "spine", "hips"}),
         ],
     )
-    def test_ik_owns_its_whole_chain(self, rig, length, tail, chain):
+    def test_ik_moves_its_whole_chain(self, rig, length, tail, chain):
         ik = rig.pose.bones["forearm.L"].constraints.new("IK")
         ik.target, ik.chain_count, ik.use_tail = leader(rig), length, tail
         assert set(constrained_bones(rig)) == chain
@@ -124,7 +124,7 @@ class TestConstraints:
         solve(rig)
         assert gap(rig) < NEAR
 
-    def test_a_bake_follows_a_carrier_that_moves(self, rig):
+    def test_a_bake_follows_a_moving_parent(self, rig):
         spin = leader(rig)
         for frame, angle in ((1, -0.5), (9, 0.7)):
             spin.rotation_euler.x = angle
@@ -210,7 +210,7 @@ class TestLocksInPart:
         assert arm.rotation_euler[1] == pytest.approx(0.25, abs=1e-4)
         assert gap(rig) < NEAR
 
-    def test_live_keeps_locks_as_well(self, rig):
+    def test_live_keeps_locks(self, rig):
         arm = rig.pose.bones["upper_arm.L"]
         arm.rotation_mode, arm.rotation_euler = "XYZ", (0.1, 0.25, 0.3)
         arm.lock_rotation = (False, True, False)

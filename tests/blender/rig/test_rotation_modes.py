@@ -47,7 +47,7 @@ def smooth_motion(frames, seed, speed=0.05):
 
 
 @given(mode=modes, quaternion=quaternions)
-def test_channels_give_back_the_rotation(mode, quaternion):
+def test_channels_represent_the_rotation(mode, quaternion):
     name, values = to_channels(mode, quaternion[None])
 
     assert name == property_name(mode)

@@ -59,7 +59,7 @@ class TestKeeping:
         assert [rig.data.bones[name].inherit_scale for name in ("forearm.L", "hand.L")] == ["NONE", "NONE"]
         assert rig.data.bones["upper_arm.L"].inherit_scale == "FULL"
 
-    def test_it_is_beside_a_limit(self, rig):
+    def test_a_bone_can_have_stretch_and_a_limit(self, rig):
         bpy.ops.fabrik.set_limit(bones="forearm.L", axis="Z", low=0.0, high=2.0)
         stretch("forearm.L")
         assert read_settings(rig.pose.bones["forearm.L"]).type == "HINGE"
@@ -67,7 +67,7 @@ class TestKeeping:
         assert SLIDE not in rig.pose.bones["forearm.L"]
 
     @pytest.mark.parametrize("factors", [(1.5, 1.0)])
-    def test_factors_that_make_no_sense_are_refused(self, rig, factors):
+    def test_invalid_factors_are_refused(self, rig, factors):
         with pytest.raises(RuntimeError, match=r"stretch range 1\.5 to 1 is invalid"):
             stretch("forearm.L", factors)
         rig.pose.bones["forearm.L"][SLIDE] = list(factors)
@@ -82,7 +82,7 @@ class TestKeeping:
 
 
 class TestSolving:
-    def test_without_stretch_it_stays_short(self, rig):
+    def test_without_stretch_the_target_is_missed(self, rig):
         bpy.ops.fabrik.solve()
         assert gap(rig) > 0.1
 
@@ -108,14 +108,14 @@ class TestSolving:
         assert gap(rig) < NEAR
         assert scales(rig) == pytest.approx(1.0, abs=1e-6)
 
-    def test_no_farther_than_allowed(self, rig):
+    def test_bones_stretch_no_farther_than_allowed(self, rig):
         stretch(factors=(1.0, 1.1))
         bpy.ops.fabrik.solve()
         assert gap(rig) > NEAR
         arm = [rig.pose.bones[name].scale[1] for name in ("upper_arm.L", "forearm.L")]
         assert arm == pytest.approx([1.1, 1.1], abs=1e-5)
 
-    def test_a_tail_that_stretches_itself_arrives(self, rig):
+    def test_a_bone_that_stretches_reaches_its_target(self, rig):
         stretch("upper_arm.L,forearm.L,hand.L", (1.0, 1.3))
         effector = rig.fabrik.effectors[0]
         effector.point = "TAIL"
@@ -146,7 +146,7 @@ class TestSolving:
         assert gap(rig) < NEAR
         assert rig.pose.bones["upper_arm.L"].scale[1] == scale
 
-    def test_other_scales_are_refused_still(self, rig):
+    def test_other_scales_are_still_refused(self, rig):
         stretch()
         rig.pose.bones["forearm.L"].scale = (1.2, 1.2, 1.2)
         update()

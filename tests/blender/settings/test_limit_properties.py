@@ -65,7 +65,7 @@ class TestRoundTrip:
         write_limit(bone, limit)
         assert same(read_limit(bone), limit)
 
-    def test_one_angle_is_four(self, bone):
+    def test_one_angle_is_used_for_all_four(self, bone):
         write_limit(bone, Ball(0.5))
         assert read_limit(bone) == Ball((0.5, 0.5, 0.5, 0.5))
         assert list(bone[CONE]) == [0.5] * 4
@@ -108,7 +108,7 @@ class TestAbsent:
     @pytest.mark.parametrize(
         ("kind", "limit"), [("BALL", Ball()), ("HINGE", Hinge()), ("FIXED", Fixed()), ("FREE", None)]
     )
-    def test_type_alone(self, bone, kind, limit):
+    def test_a_type_without_values(self, bone, kind, limit):
         bone[LIMIT] = kind
         assert read_limit(bone) == limit or same(read_limit(bone), limit)
 
@@ -172,7 +172,7 @@ class TestSinglePrecision:
         bone[WINDOW] = [0.0, 0.0, float(np.float32(pi)), 0.0, 0.0, float(np.float32(pi))]
         assert np.allclose(read_limit(bone).window, [(0, 0), (pi, 0), (0, pi)])
 
-    def test_nothing_is_rounded_that_is_really_outside(self, bone):
+    def test_angles_outside_a_range_are_not_rounded_into_it(self, bone):
         write_limit(bone, Ball())
         bone[CONE] = [pi + 1e-3, 1.0, 1.0, 1.0]
         with pytest.raises(LimitPropertyError, match="0 to 180°"):
@@ -205,7 +205,7 @@ class TestNonsense:
     """A value that makes no sense is an error that names bone and property."""
 
     @pytest.mark.parametrize(("kind", "name", "value", "reason"), NONSENSE)
-    def test_reading(self, rig, bone, kind, name, value, reason):
+    def test_reading_an_invalid_value_names_it(self, rig, bone, kind, name, value, reason):
         bone[LIMIT] = kind
         if kind == "POLYGON":
             bone[WINDOW] = [0.0, 0.0, 1.0, 0.0, 0.0, 1.0]
@@ -221,7 +221,7 @@ class TestNonsense:
             assert len(str(wrong.value).splitlines()) == 1
 
     @pytest.mark.parametrize(("kind", "name", "value", "reason"), NONSENSE)
-    def test_another_bone_s_is_not_looked_at(self, rig, bone, kind, name, value, reason):
+    def test_other_bones_are_not_read(self, rig, bone, kind, name, value, reason):
         bone[LIMIT] = kind
         if name in bone:
             del bone[name]

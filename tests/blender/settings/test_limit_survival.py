@@ -146,7 +146,7 @@ class TestOverride:
             write_limit(own.pose.bones["spine"], Ball(0.5))
         assert limited.kept(own) == before
 
-    def test_clearing_switches_it_off(self, own, tmp_path):
+    def test_clearing_removes_the_limit(self, own, tmp_path):
         clear_limit(own.pose.bones["forearm.L"])
         clear_limit(own.pose.bones["spine"])
         for again in self.reopened(tmp_path):
@@ -154,7 +154,7 @@ class TestOverride:
             assert "forearm.L" not in read_limits(again)
             assert not any(name in again.pose.bones["spine"] for name in PROPERTIES)
 
-    def test_clearing_takes_the_stretching_away_too(self, rig, tmp_path):
+    def test_clearing_removes_stretch_too(self, rig, tmp_path):
         """Whether the library's bone stretches, or the override's own."""
         bones = ("forearm.L", "head")
         bpy.ops.fabrik.set_limit(bones="forearm.L", slide=(0.5, 2.0))

@@ -37,7 +37,7 @@ def twins(tmp_path):
 
 
 @BOTH_ORDERS
-def test_both_are_in_the_scene_as_targets(twins, linked_first):
+def test_targets_of_equal_names_are_accepted(twins, linked_first):
     both = twins(lambda: scenes.empty_at((0, 0, 1)), linked_first=linked_first)
     assert len({thing.name for thing in both}) == 1
     rig = scenes.make_rig()
@@ -69,7 +69,7 @@ def test_an_armature_for_markers_is_the_own_one(twins, linked_first):
 
 
 @BOTH_ORDERS
-def test_a_source_is_the_own_one(twins, linked_first):
+def test_a_source_is_the_local_object(twins, linked_first):
     own, _ = twins(lambda: scenes.make_rig(name="Walker"), linked_first=linked_first)
     own.keyframe_insert("location", frame=3)
     own.keyframe_insert("location", frame=7)

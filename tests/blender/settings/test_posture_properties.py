@@ -78,13 +78,13 @@ class TestValues:
         assert read_mass(bone) < 0.0
 
     @pytest.mark.parametrize("value", [-0.1, 1.5, nan, "stiff", [0.5], True])
-    def test_a_stiffness_that_makes_no_sense(self, bone, value):
+    def test_an_invalid_stiffness_is_named(self, bone, value):
         bone[STIFFNESS] = value
         with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L'.*'fabrik_stiffness'"):
             read_stiffness(bone)
 
     @pytest.mark.parametrize("value", [nan, inf, "heavy", [0.5]])
-    def test_a_mass_that_makes_no_sense(self, bone, value):
+    def test_an_invalid_mass_is_named(self, bone, value):
         bone[MASS] = value
         with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L'.*'fabrik_mass'"):
             read_mass(bone)

@@ -36,7 +36,7 @@ def test_bones_and_active_ones_of_all_armatures_in_pose_mode_come_back():
     assert state(rigs) == before
 
 
-def test_what_is_gone_is_no_trouble():
+def test_a_deleted_rig_is_ignored():
     rig = scenes.make_rig()
     bpy.ops.object.mode_set(mode="POSE")
     keeper = SelectionKeeper(bpy.context)

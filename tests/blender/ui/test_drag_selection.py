@@ -34,7 +34,7 @@ def chosen(rig):
     return [bone.name for bone in selected_bones(bpy.context, rig)], rig.data.bones.active.name
 
 
-def test_esc_gives_the_selection_back(rig, press):
+def test_esc_restores_the_selection(rig, press):
     before = chosen(rig)
     (drag,) = press(pick=True)
     assert chosen(rig) == (["forearm.L"], "forearm.L")

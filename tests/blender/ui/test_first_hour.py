@@ -41,7 +41,7 @@ def test_arguments_of_one_call_are_not_reused(operator, names):
     assert all(properties[name].is_skip_save for name in names)
 
 
-def test_spread_stays_once_edits_are_layers():
+def test_spread_is_kept_with_layers():
     rig = walking_human(frames=21)
     rig.fabrik.drag.spread_to = {"LAYER"}
     bpy.ops.fabrik.drag(bone="forearm.L", translation=(0.0, 0.0, 0.1), spread=5)
@@ -69,7 +69,7 @@ def test_a_set_up_that_fails_leaves_the_one_before():
     assert after == before
 
 
-def test_add_target_has_its_text_beside_pins():
+def test_add_target_has_a_label_beside_pins():
     person()
     bpy.ops.fabrik.pin(bones="shin.L")
     assert "Add Target" in texts(FABRIK_PT_drag)

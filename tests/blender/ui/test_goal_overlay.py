@@ -61,7 +61,7 @@ class TestShapes:
 
 
 class TestViews:
-    def test_they_are_where_effector_and_target_are(self, rig):
+    def test_lines_go_from_effectors_to_targets(self, rig):
         (view,) = views(rig)
         assert view.goal is Goal.TARGET
         assert not view.met
@@ -78,7 +78,7 @@ class TestViews:
         (view,) = views(rig)
         assert view.met
 
-    def test_solved_it_is_met(self, rig):
+    def test_a_solved_target_is_drawn_as_met(self, rig):
         rig.fabrik.effectors[0].target.location = rig.matrix_world @ Vector((0.4, -0.3, 1.2))
         bpy.ops.fabrik.solve()
         (view,) = views(rig)
@@ -171,7 +171,7 @@ class TestDrawing:
         assert drawing_handlers.shown_rigs(bpy.context) == [rig]
         assert scenes.steps_of(lambda: drawing_handlers.shown_rigs(bpy.context)) == few
 
-    def test_rigs_come_and_go(self, rig):
+    def test_added_and_removed_rigs_are_noticed(self, rig):
         shown = lambda: {thing.name for thing in drawing_handlers.shown_rigs(bpy.context)}  # noqa: E731
         bpy.ops.ed.undo_push(message="one rig")
         assert shown() == {"Rig"}
@@ -188,7 +188,7 @@ class TestDrawing:
         bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
         assert shown() == set()
 
-    def test_rigs_of_other_view_layers_are_not(self, rig):
+    def test_rigs_of_other_view_layers_are_not_drawn(self, rig):
         apart = bpy.data.collections.new("Apart")
         bpy.context.scene.collection.children.link(apart)
         apart.objects.link(rig)
@@ -199,12 +199,12 @@ class TestDrawing:
         bpy.context.view_layer.layer_collection.children["Apart"].exclude = False
         assert drawing_handlers.shown_rigs(bpy.context) == [rig]
 
-    def test_hidden_rigs_are_not(self, rig):
+    def test_hidden_rigs_are_not_drawn(self, rig):
         rig.hide_set(True)
         assert drawing_handlers.shown_rigs(bpy.context) == []
 
 
-def test_labels_do_not_lie_on_each_other():
+def test_labels_do_not_overlap():
     rng = np.random.default_rng(5)
     places, widths = [tuple(place) for place in rng.uniform(0, 80, (12, 2))], list(rng.uniform(20, 60, 12))
     found = goal_overlay.apart(places, widths, 15.0)

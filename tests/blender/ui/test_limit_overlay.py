@@ -75,7 +75,7 @@ def test_another_rig_that_is_posed_at_the_same_time_is_not_shown(rig):
     assert shown() == ["forearm.L"]
 
 
-def test_off_until_it_is_switched_on(clean_scene):
+def test_the_overlay_is_off_at_first(clean_scene):
     assert clean_scene.fabrik_show_limits is False
 
 
@@ -109,7 +109,7 @@ def test_a_limit_binds_where_the_pose_passes_it(rig):
         assert {shape.binds for shape in overlay.shapes_of_bone(bone)} == {binds}, angle
 
 
-def test_what_a_constraint_makes_of_the_pose_counts(rig):
+def test_poses_after_constraints_are_drawn(rig):
     bone = rig.pose.bones["forearm.L"]
     bone.rotation_mode, bone.rotation_euler = "XYZ", (2.5, 0.0, 0.0)
     held = bone.constraints.new("LIMIT_ROTATION")

@@ -42,7 +42,7 @@ def is_legal(limit, points, slack=1e-6):
 
 
 @given(limit=balls, x=st.floats(-1, 1), z=st.floats(-1, 1), twist=st.floats(-3, 3))
-def test_shapes_are_whole(limit, x, z, twist):
+def test_shapes_are_valid(limit, x, z, twist):
     for shape in shapes_of(limit, rotation(x, z, twist), LENGTH):
         assert np.isfinite(shape.vertices).all()
         for rows, width in ((shape.triangles, 3), (shape.lines, 2)):

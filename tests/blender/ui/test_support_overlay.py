@@ -37,7 +37,7 @@ def test_the_outline_is_closed_and_the_plumb_line_ends_on_the_ground():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_inside_agrees_with_a_mix_of_the_corners(seed):
+def test_mixtures_of_corners_are_inside(seed):
     """In either winding and with any up direction."""
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
@@ -76,7 +76,7 @@ class TestRig:
         assert np.allclose(foot.points.mean(axis=0)[:2], middle[:2], atol=1e-5)
         assert outline.look is Look.PINNED
 
-    def test_it_falls_where_its_mass_is_elsewhere(self, rig):
+    def test_a_center_of_mass_outside_the_support_is_drawn_in_orange(self, rig):
         rig.pose.bones["post0"].location = (-20.0, 0.0, 0.0)
         bpy.ops.fabrik.set_limit(bones="post0", mass=0.9)
         rig.fabrik.active_effector = 0

@@ -121,15 +121,15 @@ def test_warnings_that_name_parts_of_the_body_are_translated_whole(language):
     known = LANGUAGES[language]
     for on_bones in ({"LASI": "hips"}, {"LASI": "shin.L"}, {"LASI": "forearm.R"}):
         for warning in matching_doubts(["LASI"], on_bones, match(["head", "chest", *bones])):
-            told = translations.translate(warning, lambda text, context: known.get((context, text), text))
-            assert told != warning
-            assert not re.search(r"\b(the|and|left|right|arm|leg|head|trunk)\b", told), told
+            german = translations.translate(warning, lambda text, context: known.get((context, text), text))
+            assert german != warning
+            assert not re.search(r"\b(the|and|left|right|arm|leg|head|trunk)\b", german), german
 
 
 def test_names_of_bones_are_not_translated():
     (warning,) = matching_doubts(["A", "B"], {"A": "head", "B": "'arm and hand'"}, {}, ["A", "B"])
-    told = translations.translate(warning, lambda text, context: LANGUAGES["de"].get((context, text), text))
-    assert told.startswith("Die Marker auf head und 'arm and hand' sind ")
+    german = translations.translate(warning, lambda text, context: LANGUAGES["de"].get((context, text), text))
+    assert german.startswith("Die Marker auf head und 'arm and hand' sind ")
 
 
 def test_every_message_stays_the_same_in_english():
@@ -160,7 +160,7 @@ def test_labels_have_a_context_in_which_blender_has_no_words(cls):
         assert cls.bl_translation_context == translations.CONTEXT
 
 
-def test_blender_shows_them():
+def test_blender_shows_the_translations():
     view = bpy.context.preferences.view
     before = view.language
     try:
@@ -170,12 +170,13 @@ def test_blender_shows_them():
     view.use_translate_interface = True
     try:
         assert (
-            translations.said("Press F over a bone and move the mouse")
+            translations.ui_text("Press F over a bone and move the mouse")
             == "Über einem Knochen F drücken und die Maus bewegen"
         )
         assert (
-            translations.told("'Rig' has no hold: add one first") == "'Rig' hat keine Fixierung: erst eine hinzufügen"
+            translations.ui_message("'Rig' has no hold: add one first")
+            == "'Rig' hat keine Fixierung: erst eine hinzufügen"
         )
-        assert translations.said("Seen on {share:.0f} % of the frames", share=99.6) == "Auf 100 % der Bilder gesehen"
+        assert translations.ui_text("Seen on {share:.0f} % of the frames", share=99.6) == "Auf 100 % der Bilder gesehen"
     finally:
         view.language = before

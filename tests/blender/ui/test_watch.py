@@ -21,7 +21,7 @@ def watch(rig):
     made.stop()
 
 
-def test_nothing_has_happened(rig, watch):
+def test_without_a_change_work_continues(rig, watch):
     rig.name, rig.location = "Renamed", (1.0, 2.0, 3.0)
     scenes.empty_at((0.0, 0.0, 0.0))
     bpy.context.view_layer.update()

@@ -76,7 +76,7 @@ def test_arcs_bring_one_direction_onto_the_other(a, b):
 
 
 @pytest.mark.parametrize("numbers", [one, many], ids=["one", "many"])
-def test_arcs_at_the_antipode_and_without_length(numbers):
+def test_arcs_between_opposite_and_zero_directions(numbers):
     for direction in ([1.0, 0, 0], [0, 1.0, 0], [0, 0, -1.0], [1.0, 2.0, 3.0]):
         a = numbers.vector(np.array([direction]))
         assert as_array(numbers, numbers.rotation_between(a, -a) @ a) == pytest.approx(-np.array(direction), abs=1e-5)

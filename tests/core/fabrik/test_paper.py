@@ -135,7 +135,7 @@ def tree_of_sub_bases(depth=3):
 
 
 @pytest.mark.parametrize("options", [Options(), Options(finish=False, tolerance=1e-3)])
-def test_sub_bases_below_sub_bases(options):
+def test_nested_sub_bases(options):
     skeleton, effectors = tree_of_sub_bases()
     assert len(effectors) == 8
     rotations = random_rotations(np.random.default_rng(4), (30, len(skeleton)), 0.3)
@@ -186,7 +186,7 @@ def test_a_straight_chain_bends_for_a_target_on_its_own_line(limited, share):
 
 @pytest.mark.one_pose
 @pytest.mark.parametrize("limited", [False, True])
-def test_a_target_behind_the_root(limited):
+def test_a_target_behind_the_root_is_met(limited):
     limits = {name: ball(90) for name in CHAIN.names} if limited else {}
     for target in ([0.0, -0.45, 0.0], [0.0, -0.6, 0.01], [1e-6, -0.2, 0.0], [0.0, 0.0, 0.0]):
         solution = solve(CHAIN, TIP, np.array([target]), limits=limits)

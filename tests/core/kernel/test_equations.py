@@ -12,6 +12,7 @@ from fabrik_addon.core.rotations import (
     matrix_from_quaternion,
     quaternion_from_matrix,
     quaternion_from_rotation_vector,
+    rotation_vector_from_matrix,
 )
 
 STEP = 1e-5
@@ -70,7 +71,7 @@ BROKEN = [True, True, True, False, True, True, True]
 
 @pytest.mark.parametrize("inherits", [None, BROKEN])
 @pytest.mark.parametrize("free_root", [True, False])
-def test_the_gradient_is_the_slope(inherits, free_root):
+def test_the_gradient_agrees_with_differences(inherits, free_root):
     bodies, posture, _, pose = make(1, inherits, free_root)
     found = posture.equations(posture.away(pose), pose, bodies.motions(pose))[1]
     assert found == pytest.approx(slopes(bodies, pose, lambda other: posture.value(posture.away(other))), abs=1e-7)
@@ -146,7 +147,7 @@ def test_rotations_near_their_goal_have_the_right_rows():
 
 
 @pytest.mark.parametrize("inherits", [None, BROKEN])
-def test_the_matrix_is_that_of_the_masses(inherits):
+def test_the_matrix_is_the_mass_matrix(inherits):
     """It is Σ m JᵀJ over the masses, and each joint's inertia on the diagonal."""
     bodies, posture, _, pose = make(4, inherits)
     found = posture.equations(posture.away(pose), pose, bodies.motions(pose))[0]
@@ -158,22 +159,25 @@ def test_the_matrix_is_that_of_the_masses(inherits):
 
 
 def test_curvature_is_the_slope_of_the_work_of_forces():
-    """It is f · ∂²p / ∂i ∂j of points on the bodies, seen as the second differences of f · p."""
+    """It is f · ∂²p / ∂i ∂j of points on the bodies, and t · ∂²r / ∂i ∂j of their rotation vectors, as differences."""
     bodies, _, _, pose = make(5)
     random = np.random.default_rng(6)
     forces = random.normal(size=(3, 3))
     on, offsets = np.array([1, 3, 5]), random.normal(size=(3, 3))
+    torques = random.normal(size=(3, 3))
 
     def points(pose):
         return pose.heads[on] + (pose.orientations[on] @ offsets[..., None])[..., 0]
 
     def work(step):
-        return float((forces * points(moved(bodies, pose, step))).sum())
+        other = moved(bodies, pose, step)
+        turned = rotation_vector_from_matrix(other.orientations[on] @ np.swapaxes(pose.orientations[on], -1, -2))
+        return float((forces * points(other)).sum() + (torques * turned).sum())
 
     size, count = 1e-3, bodies.columns
     expected = np.empty((count, count))
     for i, j in np.ndindex(count, count):
         one, two = size * np.eye(count)[i], size * np.eye(count)[j]
         expected[i, j] = (work(one + two) - work(one - two) - work(two - one) + work(-one - two)) / (4.0 * size**2)
-    found = bodies.stiffness(pose, bodies.motions(pose), points(pose), on, forces)
+    found = bodies.stiffness(pose, bodies.motions(pose), points(pose), on, forces, (on, torques))
     assert found == pytest.approx(expected, abs=1e-4)

@@ -144,7 +144,7 @@ def test_a_shin_below_a_raised_knee_hangs():
     assert directions(found.rotations, ["shin.L"], found.root_location)[0, 2] < -0.97
 
 
-def test_it_hangs_inside_its_limit():
+def test_a_limb_hangs_inside_its_limit():
     found = knee_up({**LIMITS, "shin.L": Ball(0.2)})
     shin = skeleton().index("shin.L")
     assert angle_between(found.rotations[shin], REST[shin]) == pytest.approx(0.2, abs=1e-3)

@@ -62,7 +62,7 @@ def some_rotations(frames, spread=0.7):
     return local / np.linalg.norm(local, axis=-1)[..., None]
 
 
-def test_frames_are_clamped_as_one_pose_is():
+def test_frames_are_clamped_like_single_poses():
     limits, local = joints(), some_rotations(30)
     assert limits.clamped(local) == pytest.approx(np.array([limits.clamped(each) for each in local]), abs=1e-12)
 

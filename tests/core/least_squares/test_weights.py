@@ -14,7 +14,7 @@ def make_solver(**options):
     return Solver(walker.skeleton(), walker.effectors(), root="FREE", options=Options(restarts=0, **options))
 
 
-def test_a_target_without_weight_counts_as_unseen():
+def test_a_target_without_weight_is_ignored():
     targets = np.array(walker.true_positions()[:4])
     targets[:, 5] += 0.4
     weights = np.ones(targets.shape[:2])

@@ -89,13 +89,13 @@ class TestBall:
             lean, _ = lean_and_twist_deg(clamped(Ball(0.5), np.array([quaternion], dtype=float)))
             assert np.hypot(*lean) == pytest.approx(np.degrees(0.5), abs=1e-6)
 
-    def test_no_cone_at_all_leaves_the_twist(self):
+    def test_without_a_cone_only_twist_is_allowed(self):
         found = clamped(Ball(0.0, (-1.0, 1.0)), leaning(40, 30, 20))
         lean, twist = lean_and_twist_deg(found)
         assert lean == pytest.approx([0, 0], abs=1e-9)
         assert twist == pytest.approx(20, abs=1e-9)
 
-    def test_a_flat_cone_is_a_segment(self):
+    def test_a_flat_cone_allows_a_line_of_swings(self):
         limit = Ball((1.0, 0.0, 0.5, 0.0))
         for x, z, to_x in ((40, 30, 40), (80, -30, np.degrees(1)), (-80, 5, -np.degrees(0.5))):
             lean, _ = lean_and_twist_deg(clamped(limit, leaning(x, z)))

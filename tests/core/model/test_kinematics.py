@@ -44,7 +44,7 @@ def test_rest_is_the_rest_pose_and_the_root_can_be_moved():
     assert matrices[2, :, :3, 3] == pytest.approx(skeleton.rest[:, :3, 3] + [0, 2, 0])
 
 
-def test_children_of_longer_bones_move_along():
+def test_children_move_with_the_tails_of_stretched_bones():
     skeleton = straight_chain(3)
     matrices = forward_kinematics(skeleton, np.tile([1.0, 0, 0, 0], (3, 1)), lengths=np.array([0.2, 0.1, 0.1]))
     assert matrices[:, 1, 3] == pytest.approx([0, 0.2, 0.3])

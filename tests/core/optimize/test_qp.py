@@ -44,7 +44,7 @@ def problem(rng, frames, columns, count, sides, scale=1.0):
     st.sampled_from([1e-3, 1.0, 1e3]),
 )
 @example(223, 3, 3, 2, 5, 1e3)  # nearly dependent inequalities that push hard
-def test_like_all_active_sets_tried(seed, frames, columns, count, sides, scale):
+def test_the_solution_is_the_best_of_all_active_sets(seed, frames, columns, count, sides, scale):
     rng = np.random.default_rng(seed)
     matrix, slope, rows, wanted, constraints, gaps = problem(rng, frames, columns, count, sides, scale)
     compliance = rng.uniform(0.01, 1.0, size=wanted.shape)

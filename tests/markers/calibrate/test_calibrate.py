@@ -145,7 +145,7 @@ class TestOverATake:
         assert rms[1] < 0.6 * rms[0]
         assert after.scale == pytest.approx(1.1, rel=0.02)
 
-    def test_outliers_do_not_count(self):
+    def test_outliers_are_ignored(self):
         clip = recorded(noise=0.5 * MM)
         positions = np.array(clip.positions)
         positions[5:15, 8] += [0.4, 0.0, 0.3]
@@ -177,7 +177,7 @@ def other():
     return factors, Clip(tuple(walker.marker_names()), 10.0, points, "Z")
 
 
-def test_markers_that_wander_keep_their_guesses():
+def test_markers_that_move_on_their_bones_keep_their_guesses():
     """Keypoints stray slowly by 15 mm, two or three to a bone: counted as exact, their offsets were 27 mm off."""
     ends = {"FHD", "ASI", "SHO", "ELB", "WRA", "KNE", "ANK", "HEE", "TOE", "MT5", "HLX"}
     kept = [place for place, name in enumerate(walker.marker_names()) if name[1:] in ends]

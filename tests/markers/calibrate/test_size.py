@@ -57,7 +57,7 @@ class TestRigidPairs:
     def test_bones_that_are_not_listed_are_roots(self) -> None:
         assert pairs_of(("prop", "HEAD"), ("prop", "TAIL"), ("hips", "TAIL")) == {(0, 1)}
 
-    def test_they_keep_their_distance_whatever_the_pose(self) -> None:
+    def test_rigid_pairs_keep_their_distance_in_every_pose(self) -> None:
         """A chain in the plane, posed at random: the pairs are those whose distance stays."""
         bones, parents = ["a", "b", "c"], {"a": None, "b": "a", "c": "b"}
         mapped = [(bone, point) for bone in bones for point in ("HEAD", "TAIL", "OFFSET")]
@@ -97,12 +97,12 @@ ALL_PAIRS = tuple(combinations(range(5), 2))
 
 class TestUniformScale:
     @given(scale=st.floats(1e-3, 1e3), seed=st.integers(0, 10_000))
-    def test_a_scaled_copy_anywhere(self, scale: float, seed: int) -> None:
+    def test_the_scale_of_a_moved_copy_is_found(self, scale: float, seed: int) -> None:
         positions = np.array([turned_and_moved(SHAPE, seed + k) / scale for k in range(3)])
         assert uniform_scale(SHAPE, ALL_PAIRS, positions) == pytest.approx(scale, rel=1e-9)
 
     @given(seed=st.integers(0, 10_000), share=st.floats(0.0, 0.6))
-    def test_unseen_samples_do_not_count(self, seed: int, share: float) -> None:
+    def test_unseen_samples_are_ignored(self, seed: int, share: float) -> None:
         positions = np.array([turned_and_moved(SHAPE, seed + k) / 2.5 for k in range(30)])
         away = np.random.default_rng(seed).uniform(size=positions.shape[:2]) < share
         positions[away] = np.nan

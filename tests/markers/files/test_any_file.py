@@ -10,7 +10,7 @@ from support import walker
 from support.c3d_files import LABELS, C3d, standing
 from support.keypoints import array, csv_text
 
-from fabrik_addon.markers.clip import Clip, ClipError, MarkerFileError
+from fabrik_addon.markers.clip import Clip, ClipError, MarkerFileError, to_z_up
 from fabrik_addon.markers.files.any_file import SUFFIXES, performers, read_markers, select_performer
 
 _LIMBS = ("shoulder", "elbow", "wrist", "hip", "knee", "ankle")
@@ -148,12 +148,51 @@ class TestSize:
         assert not read_markers(path).doubts
 
 
+class TestFrozen:
+    """A marker that keeps its last position while the person moves is doubted."""
+
+    def test_only_while_the_others_move(self, tmp_path: Path) -> None:
+        names, points = walker.marker_names(), walker.true_positions()[:200].copy()
+        points[:, 5] = points[0, 5]
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of(names, points))
+        (doubt,) = read_markers(path).doubts
+        assert doubt.startswith(f"These markers never move, but the others do: {names[5]};")
+        for whole in (walker.true_positions()[:30], np.repeat(points[:1], 150, axis=0)):
+            path.write_text(trc_of(names, whole))
+            assert not read_markers(path).doubts
+
+
+class TestMirrored:
+    """Labels of the wrong side, and mirrored positions, are doubted; the motion alone may look like a person's."""
+
+    @pytest.mark.parametrize("name", ["gait2354_subject01_walk1.trc", "Pose2Sim_markers.trc", "MACsample.c3d", ""])
+    def test_swapped_sides_and_mirrored_axes(self, tmp_path: Path, name: str) -> None:
+        if name and not (DATA / name).exists():
+            pytest.skip(f"there are no files in {DATA}")
+        names, points = walker.marker_names(), walker.true_positions()[:50]
+        if name:
+            names, points = list(to_z_up(clip := read_markers(DATA / name)).names), to_z_up(clip).positions[:50]
+        other = {"L": "R", "R": "L", "l": "r", "r": "l"}
+        swapped = [f"{other.get(label[0], label[0])}{label[1:]}" for label in names]
+        path = tmp_path / "a.trc"
+        for labels, places, doubted in (
+            (names, points, False),
+            (names, points * [-1.0, -1.0, 1.0], False),
+            (swapped, points, True),
+            (names, points * [-1.0, 1.0, 1.0], True),
+        ):
+            path.write_text(trc_of(labels, places))
+            doubts = read_markers(path, up_axis="Z").doubts
+            assert ["left and right are not swapped" in doubt for doubt in doubts] == [True] * doubted
+
+
 class TestPerformers:
     def test_in_the_order_of_the_labels(self) -> None:
         clip = clip_of("Bob:LASI", "Anna:LASI", "Bob:RASI", "*12", "Prop")
         assert performers(clip) == ("Bob", "Anna")
 
-    def test_none(self) -> None:
+    def test_recordings_without_performers(self) -> None:
         assert performers(clip_of("LASI", "RASI", "L_KNEE", ":X", "Y:")) == ()
 
     @pytest.mark.parametrize("prop", [["Box:corner"], ["Box:back"], [f"Chair:{n}" for n in range(6)]])
@@ -188,7 +227,7 @@ class TestPerformers:
         both = [f"{name}:{label}" for name in ("Bob", "Anna") for label in strange]
         assert performers(clip_of(*both, "Box:corner")) == ("Bob", "Anna")
 
-    def test_the_markers_of_one(self) -> None:
+    def test_the_markers_of_one_performer_are_selected(self) -> None:
         clip = clip_of("Bob:LASI", "Anna:LASI", "*12", "Bob:RASI")
         bob = select_performer(clip, "Bob")
         assert bob.names == ("LASI", "RASI")
@@ -196,13 +235,13 @@ class TestPerformers:
         assert (bob.rate, bob.up_axis) == (clip.rate, clip.up_axis)
         assert performers(bob) == ()
 
-    def test_together_they_are_all_prefixed_markers(self) -> None:
+    def test_performers_together_have_all_prefixed_markers(self) -> None:
         clip = clip_of("a:b:X", "a:Y", "a:b:Z", "c:X")
         assert performers(clip) == ("a:b", "a", "c")
         names = [f"{name}:{label}" for name in performers(clip) for label in select_performer(clip, name).names]
         assert sorted(names) == sorted(clip.names)
 
-    def test_prefixes_with_underscores_before_the_same_labels(self) -> None:
+    def test_performers_by_prefixes_with_underscores(self) -> None:
         labels = ["LASI", "RASI", "LKNE", "RKNE", "LANK"]
         clip = clip_of(*(f"Anna_{label}" for label in labels), *(f"Bob_{label}" for label in labels), "Chair_1")
         assert performers(clip) == ("Anna", "Bob")

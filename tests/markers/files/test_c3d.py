@@ -195,7 +195,7 @@ ODD: dict[str, tuple[C3d, str]] = {
 
 class TestOdd:
     @pytest.mark.parametrize("name", ODD)
-    def test_it_is_read_nevertheless(self, path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    def test_odd_headers_are_read(self, path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
         content, said = ODD[name]
         with caplog.at_level(logging.INFO):
             clip = read_markers(written(path, content))
@@ -266,7 +266,7 @@ class TestLabels:
         points = standing(2, len(labels))
         return read_markers(written(path, C3d(points, labels=labels, params=told))).names
 
-    def test_odd_ones_are_kept(self, path: Path) -> None:
+    def test_odd_labels_are_kept(self, path: Path) -> None:
         names = ("Subject:LASI", "L.ASIS", "*12", "*Unnamed_3", "Fuß")
         assert self.named(path, names) == names
 
@@ -282,7 +282,7 @@ class TestLabels:
         names = self.named(path, ["LTHI", "LTHI"], DESCRIPTIONS=text("thigh", "thigh"))
         assert names == ("LTHI", "LTHI_2")
 
-    def test_blank_and_missing_ones(self, path: Path) -> None:
+    def test_blank_and_missing_labels_get_names(self, path: Path) -> None:
         points = standing(2, 4)
         clip = read_markers(written(path, C3d(points, labels=["LASI", "    ", "RASI"])))
         assert clip.names == ("LASI", "*2", "RASI", "*4")
@@ -291,7 +291,7 @@ class TestLabels:
         clip = read_markers(written(path, replace(PLAIN, params={"POINT:LABELS": None})))
         assert clip.names == tuple(f"*{place}" for place in range(1, len(LABELS) + 1))
 
-    def test_more_than_255(self, path: Path) -> None:
+    def test_more_than_255_labels_are_read(self, path: Path) -> None:
         names = [f"P{place:03}" for place in range(300)]
         content = C3d(MANY, labels=names, params={"POINT:LABELS2": text(*names[255:])})
         clip = read_markers(written(path, content))
@@ -327,7 +327,7 @@ class TestOutputs:
         labels = ["LASI", output, "Force"]
         assert read_markers(written(path, C3d(standing(2, 3), labels=labels))).names == ("LASI", "Force")
 
-    def test_many_are_counted(self, path: Path) -> None:
+    def test_many_ignored_outputs_are_counted(self, path: Path) -> None:
         labels = ["LASI", *(f"L{part}Angles" for part in ("Hip", "Knee", "Ankle", "Wrist", "Neck"))]
         (note,) = read_markers(written(path, C3d(standing(2, 6), labels=labels))).notes
         named = "LHipAngles, LKneeAngles, LAnkleAngles, LWristAngles, and 1 more"
@@ -355,7 +355,9 @@ class TestAxes:
             (("+Y", "-X"), "Z", [(0, 0, 1), (0, 1, 0), (-1, 0, 0)]),
         ],
     )
-    def test_screens(self, path: Path, screens: tuple[str, str], up: str, turn: list[tuple[int, int, int]]) -> None:
+    def test_the_up_axis_of_screens_is_used(
+        self, path: Path, screens: tuple[str, str], up: str, turn: list[tuple[int, int, int]]
+    ) -> None:
         """The person stands along the axis that the header gives as up."""
         upright = PLAIN.points if up == "Z" else PLAIN.points[..., [0, 2, 1]] * (1, 1, -1)
         params = screens_of(*screens)
@@ -442,7 +444,7 @@ class TestRefused:
             (replace(PLAIN, labels=[f"L{part}Angles" for part in "abcdef"]), "all 6 points are outputs of a model"),
         ],
     )  # fmt: skip
-    def test_in_one_sentence_that_names_the_file(self, path: Path, content: C3d | bytes, message: str) -> None:
+    def test_errors_are_one_sentence_that_names_the_file(self, path: Path, content: C3d | bytes, message: str) -> None:
         with pytest.raises(MarkerFileError, match=message) as caught:
             read_markers(written(path, content))
         said = str(caught.value)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from support.c3d_files import standing
 
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.markers.clip import MarkerFileError, to_z_up
@@ -169,6 +170,15 @@ class TestPlain:
         assert (clip.rate, clip.units, clip.notes) == (100.0, "mm", ())
         np.testing.assert_allclose(clip.positions, PLAIN_METERS)
 
+    def test_unlabeled_markers_do_not_show_the_up_axis(self, path: Path) -> None:
+        """Reflections far below the floor would make the person look as if it lay."""
+        points = np.tile(standing(3, 6), (1, 2, 1))[..., [0, 2, 1]]
+        points[:, 6:] = [0.0, -900.0, 0.0] + np.linspace(0.0, 3000.0, 6)[:, None] * [0.0, 0.0, 1.0]
+        rows = [(str(frame), str(frame / 100), *map(str, one.ravel())) for frame, one in enumerate(points)]
+        for names, up in ((("*1", "*2", "U_3", "*4", "*5", "*6"), "Y"), (tuple("GHIJKL"), "Z")):
+            clip = read_markers(written(path, replace(PLAIN, names=(*"ABCDEF", *names), rows=rows)))
+            assert clip.up_axis == up
+
     def test_someone_who_lies_still_does_not_show_the_up_axis(self, path: Path) -> None:
         """A note says which axis was used; with a given axis there is no note."""
         lying = [str(value) for place in range(-800, 1000, 300) for value in (place, 80, 80)]
@@ -244,7 +254,7 @@ def test_written_files_are_read(
 
 
 class TestNames:
-    def test_odd_ones_are_kept(self, path: Path) -> None:
+    def test_odd_labels_are_kept(self, path: Path) -> None:
         names = ["Subject:LASI", "L.ASIS", "*12", "*Unnamed_3", "Sacro médio"]
         rows = [("1", "0", *map(str, range(1, 16)))]
         clip = read_markers(written(path, replace(PLAIN, names=names, rows=rows)))
@@ -350,7 +360,7 @@ class TestLies:
             ({"rate": "50"}, "two frame rates, 50 and 100 Hz"),
         ],
     )
-    def test_counts_are_only_logged(
+    def test_wrong_counts_are_only_logged(
         self, path: Path, caplog: pytest.LogCaptureFixture, change: dict[str, str], said: str
     ) -> None:
         with caplog.at_level(logging.WARNING):
@@ -359,7 +369,7 @@ class TestLies:
         assert said in caplog.text
         assert said in " ".join((*clip.notes, *clip.doubts))
 
-    def test_nothing_is_logged_for_an_honest_file(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_correct_file_gives_no_note(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.DEBUG):
             read_markers(written(path, PLAIN))
         assert not caplog.records
@@ -431,7 +441,9 @@ class TestRefused:
             (PLAIN.text().replace("\tA\t", "\tLeft knee\t").replace("\t", " "), "the name 'knee' is not above"),
         ],
     )
-    def test_in_one_sentence_that_names_the_file(self, path: Path, content: Trc | str | bytes, message: str) -> None:
+    def test_errors_are_one_sentence_that_names_the_file(
+        self, path: Path, content: Trc | str | bytes, message: str
+    ) -> None:
         with pytest.raises(MarkerFileError, match=message) as caught:
             read_markers(written(path, content))
         said = str(caught.value)
@@ -462,7 +474,7 @@ class TestRefused:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only there may names have any bytes")
-def test_a_name_that_is_no_text_is_told_as_text(tmp_path: Path) -> None:
+def test_a_name_that_is_not_a_string_is_shown_as_text(tmp_path: Path) -> None:
     path = written(tmp_path / os.fsdecode(b"gr\xfc\xdfe.trc"), PLAIN)
     assert read_markers(path).source == "gr��e.trc"
 
@@ -503,7 +515,7 @@ class TestRealFiles:
         assert (clip.names[0], clip.names[-1]) == (first, last)
         assert clip.rate == 60.0
 
-    def test_is_a_person_on_a_floor(self, real: Path) -> None:
+    def test_the_sample_is_a_person_on_a_floor(self, real: Path) -> None:
         clip = to_z_up(read_markers(real))
         heights = clip.positions[..., 2]
         assert 0.0 < heights.min() < 0.15

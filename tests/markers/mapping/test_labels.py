@@ -140,12 +140,12 @@ class TestLabels:
         ("cut", "whole"),
         [("RSHO", "R.Shoulder"), ("RTHI", "R.Thigh"), ("RSHA", "R.Shank"), ("VSAC", "V.Sacral"), ("LWRI", "L.Wrist")],
     )
-    def test_four_letters(self, cut: str, whole: str) -> None:
+    def test_labels_of_four_letters(self, cut: str, whole: str) -> None:
         parts, rest = rig()
         one, other = (match([label], parts, rest, preset="HELEN_HAYES").markers[0] for label in (cut, whole))
         assert (one.bone, one.offset) == (other.bone, other.offset)
 
-    def test_doubles(self) -> None:
+    def test_duplicate_labels(self) -> None:
         labels = ["LASI", "LASI_2", "Bob:LASI", "L_ASI", "RASI"]
         matched = match(labels, rig()[0], preset="PLUG_IN_GAIT")
         assert [marker.marker for marker in matched.markers] == ["LASI", "RASI"]
@@ -228,7 +228,7 @@ PAIRED = ["ASI", "KNE", "ANK", "HEE", "TOE", "SHO", "ELB", "WRA", "WRB", "FIN", 
 
 class TestPlaces:
     @pytest.mark.parametrize("scheme", humans.SCHEMES)
-    def test_the_same_on_rigs_of_every_scheme(self, scheme: str) -> None:
+    def test_rigs_of_every_naming_scheme_get_the_same_map(self, scheme: str) -> None:
         labels = SETS["PLUG_IN_GAIT"].split()
         parts, rest = rig(scheme)
         plain_parts, plain_rest = rig()

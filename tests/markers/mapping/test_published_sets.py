@@ -17,10 +17,10 @@ def person():
 
 @pytest.mark.parametrize("name", SETS)
 class TestPublishedSets:
-    def test_all_is_matched(self, name: str, person) -> None:
+    def test_all_markers_are_matched(self, name: str, person) -> None:
         assert match(SETS[name].labels, *person).unmatched == ()
 
-    def test_on_their_bones(self, name: str, person) -> None:
+    def test_markers_are_on_their_bones(self, name: str, person) -> None:
         bones = {marker.marker: marker.bone for marker in match(SETS[name].labels, *person).markers}
         expected = dict(pair.split(":") for pair in SETS[name].bones.split())
         assert {label: bones.get(label) for label in expected} == expected
@@ -39,7 +39,7 @@ class TestWhatIsNoMarkerOfABody:
     def test_virtual_points(self, label: str, person) -> None:
         assert match([label, "LASI", "RASI", "LKNE", "RKNE"], *person).unmatched == (label,)
 
-    def test_things(self, person) -> None:
+    def test_markers_on_things_are_not_matched(self, person) -> None:
         labels = [
             "Cart1",
             "Cart2",
@@ -59,10 +59,10 @@ class TestWhatIsNoMarkerOfABody:
         ]
         assert match(labels, *person).markers == ()
 
-    def test_a_sacrum_is_one(self, person) -> None:
+    def test_one_marker_may_be_the_sacrum(self, person) -> None:
         assert match(["V.Sacral", "V_Sacral"], *person).markers[0].bone == "hips"
 
-    def test_clusters_count_less(self, person) -> None:
+    def test_clusters_have_less_weight(self, person) -> None:
         weights = {
             marker.marker: marker.weight for marker in match(["RKNE", "RTHI1", "RTHI2", "RASI"], *person).markers
         }

@@ -50,7 +50,7 @@ def test_keypoints_that_jump_away_for_a_moment():
 
 
 class TestFlung:
-    def test_fast_or_swapped_samples_are_plausible(self):
+    def test_fast_or_swapped_samples_are_not_outliers(self):
         """A hand that hits at 15 m/s and stops within 40 ms; two markers that are swapped for good."""
         times = np.arange(60) / 100.0
         hand = np.stack((np.clip(15.0 * (times - 0.3), 0.0, 0.9), 0.4 * np.sin(30.0 * times), 0.0 * times), axis=1)

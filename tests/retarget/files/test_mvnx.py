@@ -53,7 +53,7 @@ def test_the_rest_is_a_t_pose_on_the_floor_that_faces_the_front(mvnx):
     np.testing.assert_allclose(tail["Pelvis"], at["L5"], atol=1e-12)
 
 
-def test_names_tell_the_bones(mvnx):
+def test_bones_are_known_by_their_names(mvnx):
     roles = match(read_recorded(written(mvnx, mvnx_text(*motion()))).names)
     parts = {name: role.part for name, role in roles.items()}
     assert [parts[name] for name in ("Pelvis", "L5", "L3", "T12", "T8")] == ["hips", "spine", "spine", "spine", "chest"]
@@ -112,7 +112,7 @@ def test_locations_in_millimeters_are_refused(mvnx):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_entities_do_not_grow(mvnx, encoding):
+def test_entities_are_not_expanded(mvnx, encoding):
     """A billion laughs: ten entities, each ten times the one before."""
     grown = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
     text = mvnx_text(*motion(), head=f'<!DOCTYPE mvnx [<!ENTITY a0 "ha">{grown}]>').replace("UTF-8", encoding)

@@ -100,7 +100,7 @@ class TestPlaces:
         step = at[moved] - at[joint]
         np.testing.assert_allclose(step / np.linalg.norm(step), way, atol=0.12)
 
-    def test_names_tell_the_bones(self, npz):
+    def test_bones_are_known_by_their_names(self, npz):
         poses, trans = motion(joints=52)
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans))
         roles = match(body.names)
@@ -114,7 +114,7 @@ class TestKeys:
         ("root_orient", "pose_body", "trans"), ("global_orient", "body_pose", "transl"),
     ])  # fmt: skip
     @pytest.mark.parametrize("hands", [True, False])
-    def test_parts(self, npz, root, own, trans, hands):
+    def test_poses_are_split_into_parts(self, npz, root, own, trans, hands):
         poses, moved = motion(joints=52)
         parts = {root: poses[:, 0], own: poses[:, 1:22].reshape(FRAMES, -1), trans: moved, "mocap_frame_rate": 50}
         if hands:
@@ -147,7 +147,7 @@ class TestKeys:
         np.testing.assert_allclose(found[1], found[0], atol=1e-12)
         np.testing.assert_allclose(found[2], found[0], atol=1e-9)
 
-    def test_the_rate_given_counts_and_a_missing_one_is_told(self, npz):
+    def test_a_given_rate_is_used_and_a_missing_one_is_reported(self, npz):
         poses, trans = motion()
         path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans)
         assert read_recorded(path).rate == 30.0
@@ -160,21 +160,21 @@ class TestKeys:
         assert np.ptp(body.root, axis=0).max() == 0.0
         assert body.notes == ("it has no location of the body (trans); the body stays in place",)
 
-    def test_the_axis_given_counts(self, npz):
+    def test_a_given_axis_is_used(self, npz):
         poses, trans = motion(up="Y")
         path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans)
         lying = read_recorded(path, "Z").positions()
         assert lying[0, NAMES.index("head"), 2] - lying[0, 0, 2] < 0.3
         np.testing.assert_allclose(read_recorded(path, "Y").positions(), read_recorded(path).positions())
 
-    def test_who_lies_has_z_up_with_a_note(self, npz):
+    def test_a_lying_person_has_z_up_and_a_note(self, npz):
         poses, trans = motion()
         poses[:, 0] = [0.0, 0.0, np.pi / 2]
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=30))
         assert body.notes == ("the up axis is unknown; assumed Z: choose the other one if the person is not upright",)
         np.testing.assert_allclose(body.positions()[:, 0, :2], trans[:, :2])
 
-    def test_files_with_poses_are_told_from_those_with_markers(self, npz):
+    def test_files_with_poses_are_distinguished_from_those_with_markers(self, npz):
         poses, trans = motion()
         assert holds_poses(saved(npz, poses=poses, trans=trans))
         assert not holds_poses(saved(npz, marker_data=trans[:, None]))
@@ -254,7 +254,7 @@ class TestCrooked:
         with pytest.raises(RetargetError, match=r"^walk\.npz: "):
             read_recorded(path)
 
-    def test_no_such_file_and_odd_choices(self, npz):
+    def test_missing_files_and_invalid_options_are_refused(self, npz):
         with pytest.raises(RetargetError, match="there is no such file"):
             read_recorded(npz)
         with pytest.raises(RetargetError, match="the up axis is 'X': it must be Y or Z"):

@@ -13,7 +13,7 @@ from bpy.props import StringProperty
 from bpy.types import Context, Event, Timer, UILayout
 
 from ...settings.why_not import rig_at_hand, why_no_rig
-from ..translations import said, told
+from ..translations import ui_message, ui_text
 
 # A line about the result, and a sentence for each skipped item.
 Done: TypeAlias = tuple[str, Sequence[str]]
@@ -32,7 +32,7 @@ def reports_errors(method: _Runs) -> _Runs:
         try:
             return method(self, *arguments)
         except FabrikError as error:
-            self.report({"ERROR"}, told(str(error)))
+            self.report({"ERROR"}, ui_message(str(error)))
             return {"CANCELLED"}
 
     # `wraps` keeps the signature, because Blender checks the number of arguments.
@@ -89,14 +89,14 @@ class OnRig:
         """Whether `why_not` finds no reason against running."""
         reason: str = cls.why_not(rig_at_hand(context))
         if reason:
-            cls.poll_message_set(told(reason))
+            cls.poll_message_set(ui_message(reason))
         return not reason
 
     @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Run and report the result, or report an error in one line."""
         done, left = self.run(context, rig_at_hand(context))
-        report_all(self, told(done), map(told, left))
+        report_all(self, ui_message(done), map(ui_message, left))
         return {"FINISHED"}
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
@@ -241,14 +241,14 @@ class InSteps(OnRig):
 
         if event.type == "ESC":
             self.cancel(context)
-            self.report({"INFO"}, told(f"Canceled {said(self.doing)}; nothing was changed"))
+            self.report({"INFO"}, ui_message(f"Canceled {ui_text(self.doing)}; nothing was changed"))
             return {"CANCELLED"}
         if event.type != "TIMER":
             return {"RUNNING_MODAL"}
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            return self._failed(f"{lost}, so {said(self.doing)} it was canceled: start it again")
+            return self._failed(f"{lost}, so {ui_text(self.doing)} it was canceled: start it again")
         try:
             self._show(context, self._work())
         except StopIteration as end:
@@ -281,9 +281,9 @@ class InSteps(OnRig):
         """Show the share done in the status bar and at the pointer."""
         percent = int(_PERCENT * share)
         context.window_manager.progress_update(percent)
-        line = said(
+        line = ui_text(
             "FABRIK: {doing} {rig}, {percent} %   |   Esc: stop",
-            doing=said(self.doing),
+            doing=ui_text(self.doing),
             rig=self._watch.name,
             percent=percent,
         )
@@ -297,12 +297,12 @@ class InSteps(OnRig):
         context.workspace.status_text_set(None)
 
     def _failed(self, reason: str) -> set[str]:
-        self.report({"ERROR"}, told(reason))
+        self.report({"ERROR"}, ui_message(reason))
         return {"CANCELLED"}
 
 
 def folded(layout: UILayout, label: str, of: str) -> UILayout | None:
     """A sub-panel that is closed at first; None while it is closed. of: the panel that contains it."""
     header, body = layout.panel(f"fabrik_{of}_{label}", default_closed=True)
-    header.label(text=said(label), translate=False)
+    header.label(text=ui_text(label), translate=False)
     return body

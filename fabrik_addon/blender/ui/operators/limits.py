@@ -9,7 +9,7 @@ from bpy.types import Context, Event, Operator
 
 from ...settings.limit_values import DESCRIPTIONS, EXTRA_FIELDS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.why_not import rig_at_hand
-from ..translations import said, told
+from ..translations import ui_message, ui_text
 from .base import Bones, Done, OnBones
 
 # Options that are not given don't change the bone. So Blender must not reuse values of the previous call.
@@ -309,8 +309,8 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         if doubt:
             self.anyway = True
             manager = context.window_manager
-            title, go_on = said("Apply Human Limits to This Rig?"), said("Apply")
-            return set(manager.invoke_confirm(self, event, title=title, message=told(doubt), confirm_text=go_on))
+            title, go_on = ui_text("Apply Human Limits to This Rig?"), ui_text("Apply")
+            return set(manager.invoke_confirm(self, event, title=title, message=ui_message(doubt), confirm_text=go_on))
         return self.execute(context)
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:

@@ -21,7 +21,7 @@ from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
 from ...settings.rig import ASIDE, POINTS, rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..overlays.later import shown_motion
-from ..translations import told
+from ..translations import ui_message
 from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, report_all, reports_errors, takes
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
             self._import(context, path, recording, timing)
         after = scene_rate(context.scene)
         if abs(after - before) > _SAME_RATE:
-            self.report({"WARNING"}, told(f"The scene's frame rate is now {after:g} fps (was {before:g})"))
+            self.report({"WARNING"}, ui_message(f"The scene's frame rate is now {after:g} fps (was {before:g})"))
         return {"FINISHED"}
 
     def _import(self, context: Context, path: Path, recording: "Clip | Recorded", timing: str) -> None:
@@ -161,23 +161,23 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         from ...retarget.door import add_recorded
 
         how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
-        notes = [f"{path.name}: {told(note)}" for note in recording.notes]
+        notes = [f"{path.name}: {ui_message(note)}" for note in recording.notes]
         if isinstance(recording, Clip):
-            notes += [f"{path.name}: {told(doubt)}" for doubt in recording.doubts]
+            notes += [f"{path.name}: {ui_message(doubt)}" for doubt in recording.doubts]
             take = import_clip(context, recording, **how)
             _choose(context, take)
-            report_all(self, told(_summary(recording, take.name)), notes)
+            report_all(self, ui_message(_summary(recording, take.name)), notes)
             return
         rig, source = rig_at_hand(context), add_recorded(context, recording, path.stem, **how)
         if not why_no_rig(rig) and rig is not None:
             kept = rig_settings(rig).retarget
             kept.source = source
             kept.pairs.clear()
-        report_all(self, told(_body_summary(path, recording, source.name)), notes)
+        report_all(self, ui_message(_body_summary(path, recording, source.name)), notes)
 
     def _ask(self, message: str, **values: str) -> set[str]:
         """Show the dialog again, because the user must choose something."""
-        self.report({"INFO"}, told(message))
+        self.report({"INFO"}, ui_message(message))
         chosen = {name: getattr(self, name) for name in _CHOSEN}
         files = [{"name": file.name} for file in self.files]
         operators: Any = bpy.ops
@@ -190,7 +190,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         from ...capture.import_markers import choose_performer, part_of
 
         units, up_axis, layout = (
-            None if told == "AUTO" else told for told in (self.units, self.up_axis, self.keypoints)
+            None if choice == "AUTO" else choice for choice in (self.units, self.up_axis, self.keypoints)
         )
         rate = self.rate or None
         if self.holds == "ARMATURE" or (self.holds == "AUTO" and holds_poses(path)):
@@ -410,7 +410,7 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
 
     def done(self, result: "CalibrationResult") -> set[str]:
         """Report the result."""
-        report_all(self, told(result.line), map(told, result.doubts))
+        report_all(self, ui_message(result.line), map(ui_message, result.doubts))
         return {"FINISHED"}
 
 
@@ -480,7 +480,7 @@ class ReportsBake:
     def done(self, result: "BakeResult") -> set[str]:
         """Report the result."""
         warnings = (*result.warnings, *result.report.doubts)
-        report_all(self, "{}: {} ({})".format(*map(told, result.lines)), map(told, warnings))
+        report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, warnings))
         return {"FINISHED"}
 
 
@@ -671,8 +671,8 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...edit.holds import hold_feet
 
-        said = hold_feet(context, rig)
-        return f"Holds added: {len(said)}", list(filter(None, said))
+        warnings = hold_feet(context, rig)
+        return f"Holds added: {len(warnings)}", list(filter(None, warnings))
 
 
 def has_to_be_played(rig: bpy.types.Object) -> bool:

@@ -13,7 +13,7 @@ from mathutils import Quaternion, Vector
 from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, FabrikRig, rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_own_targets, why_no_solve
 from ..overlays.handlers import DrawingHandlers
-from ..translations import told
+from ..translations import ui_message
 from .base import Bones, Done, OnBones, OnRig, Watch, keyword, report_all, reports_errors
 from .motion import play_again
 
@@ -347,11 +347,11 @@ class FABRIK_OT_drag(OnRig, Operator):
         self._lines = DrawingHandlers(*((draw, "POST_VIEW") for draw in draws))
         self._lines.start()
         context.window_manager.modal_handler_add(self)
-        keys = told(
+        keys = ui_message(
             "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
             "R: rotate   G: move   O: keep orientation   Ctrl: snap   Shift: precise   0-9: type"
         )
-        notice = told(self._drag.notice)
+        notice = ui_message(self._drag.notice)
         context.workspace.status_text_set("   ".join(filter(None, [notice, keys])))
         self._show(context)
         return {"RUNNING_MODAL"}
@@ -362,7 +362,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            self.report({"ERROR"}, told(f"{lost}, so the drag was canceled: start it again"))
+            self.report({"ERROR"}, ui_message(f"{lost}, so the drag was canceled: start it again"))
             return {"CANCELLED"}
         try:
             if self._confirms(event):
@@ -494,41 +494,41 @@ class FABRIK_OT_drag(OnRig, Operator):
 
     def _key(self, event: Event) -> bool:
         """Process a key; returns whether it is used."""
-        said = self._input
+        entered = self._input
         if event.type in {"X", "Y", "Z"}:
-            said.press_axis(event.type, plane=event.shift and not said.rotating)
+            entered.press_axis(event.type, plane=event.shift and not entered.rotating)
         elif event.type in {"R", "G"}:
-            said.rotate(event.type == "R")
+            entered.rotate(event.type == "R")
         elif event.type == "BACK_SPACE":
-            said.typing.erase()
+            entered.typing.erase()
         elif event.type == "TAB":
-            said.typing.next(said.field_count)
+            entered.typing.next(entered.field_count)
         elif event.unicode:
-            said.typing.type(event.unicode)
+            entered.typing.type(event.unicode)
         else:
             return False
         return True
 
     def _move(self, event: Event) -> None:
         """Process a mouse move; with Shift a tenth of it."""
-        said, now = self._input, self._view.mouse(event)
-        said.snap, said.fine = event.ctrl, event.shift
+        entered, now = self._input, self._view.mouse(event)
+        entered.snap, entered.fine = event.ctrl, event.shift
         share = _PRECISE if event.shift and not event.ctrl else 1.0
-        if said.rotating:
-            middle = self._view.on_screen(said.place + said.shift())
+        if entered.rotating:
+            middle = self._view.on_screen(entered.place + entered.shift())
             if middle is not None:
-                said.add_turn(self._seen - middle, now - middle, share)
+                entered.add_turn(self._seen - middle, now - middle, share)
         else:
             self._mouse = self._mouse + share * (now - self._seen)
-            said.ray = self._view.ray(self._mouse)
+            entered.ray = self._view.ray(self._mouse)
         self._seen = now
 
     def _step(self, context: Context) -> None:
         """Pose the rig for the current input."""
-        said = self._input
-        result = self._drag.step(said.place + said.shift(), said.turn(), said.depth)
+        entered = self._input
+        result = self._drag.step(entered.place + entered.shift(), entered.turn(), entered.depth)
         # Store the actual movement of the point, so that repeating the drag with it gives the same pose.
-        self.translation = said.shift() + (0.0 if said.depth is None else result.deeper * said.depth)
+        self.translation = entered.shift() + (0.0 if entered.depth is None else result.deeper * entered.depth)
         self._line = result.line
         self._go_on(context, goes_on=result.is_catching_up)
         self._show(context)
@@ -562,7 +562,9 @@ class FABRIK_OT_drag(OnRig, Operator):
 
     def _show(self, context: Context) -> None:
         """Show the state of the drag in the viewport's header."""
-        context.area.header_text_set("   ".join([f"{self.bone}: {told(str(self._input))}", told(self._line)]))
+        context.area.header_text_set(
+            "   ".join([f"{self.bone}: {ui_message(str(self._input))}", ui_message(self._line)])
+        )
         context.area.tag_redraw()
 
     def _clear(self, context: Context) -> None:
@@ -581,8 +583,8 @@ class FABRIK_OT_drag(OnRig, Operator):
         count = drag.finish(context)
         play_again(context, self.spread)
         moved = f"{bones_of(count)} rotated"
-        done = f"{self.bone}: {told(', '.join(filter(None, [moved, line])))}"
-        report_all(self, done, map(told, drag.left_alone))
+        done = f"{self.bone}: {ui_message(', '.join(filter(None, [moved, line])))}"
+        report_all(self, done, map(ui_message, drag.left_alone))
         return {"FINISHED"}
 
 

@@ -100,17 +100,17 @@ _FAR: Final = 10000.0
 _WIDTH: Final = 1.0
 
 
-def locked_lines(said: DragInput) -> list[tuple[int, FloatArray]]:
+def locked_lines(drag: DragInput) -> list[tuple[int, FloatArray]]:
     """The axes to draw, 0 to 2, and the (2, 3) ends of each line; empty if no axis is locked."""
-    if not said.lock.axis:
+    if not drag.lock.axis:
         return []
-    reach = _FAR * said.pixel
-    return [(axis, said.place + reach * np.outer((-1.0, 1.0), said.frame[:, axis])) for axis in said.lock.fields]
+    reach = _FAR * drag.pixel
+    return [(axis, drag.place + reach * np.outer((-1.0, 1.0), drag.frame[:, axis])) for axis in drag.lock.fields]
 
 
-def draw_locks(said: DragInput) -> None:
+def draw_locks(drag: DragInput) -> None:
     """Draw into the current viewport."""
-    lines = locked_lines(said)
+    lines = locked_lines(drag)
     if not lines:
         return
     context: Any = bpy.context

@@ -19,7 +19,7 @@ from ...settings.limit_properties import LimitPropertyError
 from ...settings.markers import BAD, FAIR
 from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import enabled_effectors, mapped_markers
-from ..translations import said, told
+from ..translations import ui_message, ui_text
 from .drawing import COLORS, Drawing, colored, draw_over
 
 # The size of a dot relative to a mark.
@@ -219,7 +219,7 @@ def label(view: GoalView, scene: bpy.types.Scene) -> str:
     if view.met or view.goal is Goal.BEND:
         return ""
     text = length_text(view.error, scene)
-    return said("pin is {error} off", error=text) if view.goal is Goal.PIN else text
+    return ui_text("pin is {error} off", error=text) if view.goal is Goal.PIN else text
 
 
 def labels(rig: bpy.types.Object, scene: bpy.types.Scene) -> list[tuple[GoalView, str]]:
@@ -228,7 +228,7 @@ def labels(rig: bpy.types.Object, scene: bpy.types.Scene) -> list[tuple[GoalView
     texts = [(view, text) for view in shown if (text := label(view, scene))]
     why = why_short(rig) if texts else ""
     if why:
-        texts[0] = texts[0][0], f"{texts[0][1]}: {told(why)}"
+        texts[0] = texts[0][0], f"{texts[0][1]}: {ui_message(why)}"
     return texts
 
 

@@ -13,7 +13,7 @@ from ...capture.takes import imported_takes, record_of
 from ...settings.control import may_be_control_rig
 from ...settings.in_use import seen
 from ...settings.why_not import mapped_markers, rig_at_hand, why_no_rig
-from ..translations import told
+from ..translations import ui_message
 
 # Pixels, measured in Blender 5.2's sidebar at its initial width: the width of a line beside an icon, and of frames,
 # tabs and the icon.
@@ -111,7 +111,7 @@ def draw_switch(layout: UILayout, item: Any, *, active: bool) -> UILayout:
 def draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
     """Draw a sentence, in as many lines as it needs."""
     column = layout.column(align=True)
-    for line in short_lines(told(sentence), _room_beside_icon()):
+    for line in short_lines(ui_message(sentence), _room_beside_icon()):
         column.label(text=line, icon=icon, translate=False)
         icon = "BLANK1"
 

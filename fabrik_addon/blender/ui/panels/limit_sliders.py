@@ -26,7 +26,7 @@ from ...settings.limit_values import AXES, EXTRA_FIELDS, KINDS, NO_SLIDE
 from ...settings.selection import active_bone, selected_bones
 from ..operators.base import folded
 from ..stiffness_slider import STIFFNESS_SLIDER
-from ..translations import said
+from ..translations import ui_text
 from .base import draw_lines
 
 # Min and max length factors of a new stretch.
@@ -61,7 +61,7 @@ def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
         advanced.enabled = not reason
         _draw_stretch(advanced, bone)
         if read_settings(bone).mass >= 0.0:
-            advanced.prop(bone, f'["{MASS}"]', text=said("Mass"), translate=False)
+            advanced.prop(bone, f'["{MASS}"]', text=ui_text("Mass"), translate=False)
 
 
 def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence[PoseBone]) -> None:
@@ -70,7 +70,7 @@ def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence
     means = "" if control == bone.name else f"{control} ▸ "
     shown = means + bone.name
     if bone in selected and len(selected) > 1:
-        shown = said("{bone} and {count} more", bone=shown, count=len(selected) - 1)
+        shown = ui_text("{bone} and {count} more", bone=shown, count=len(selected) - 1)
     layout.label(text=shown, icon="BONE_DATA", translate=False)
     if selected and bone not in selected:
         layout.label(text="The buttons change the selected bones, not this one", icon="INFO")
@@ -121,15 +121,15 @@ def _labels(bone: PoseBone, field: str) -> list[str]:
     rig: Any = bone.id_data
     names = swings_of(rest_key(rig)).get(bone.name) if field == "cone" else None
     if names is None:
-        return [said(label) for label in _WORDS[field]]
-    return [f"{said(name)} {label[-2:]}" for name, label in zip(names, _WORDS[field], strict=True)]
+        return [ui_text(label) for label in _WORDS[field]]
+    return [f"{ui_text(name)} {label[-2:]}" for name, label in zip(names, _WORDS[field], strict=True)]
 
 
 def _draw_angles(layout: UILayout, bone: PoseBone, name: str, labels: Sequence[str]) -> None:
     """Draw sliders for a property; "Free" if the bone does not have it."""
     column = layout.column(align=True)
     if name not in bone.keys():  # noqa: SIM118  to Blender's type hints a bone holds nothing
-        column.label(text=said("{name}: free", name=labels[0]), translate=False)
+        column.label(text=ui_text("{name}: free", name=labels[0]), translate=False)
         return
     for index, label in enumerate(labels):
         column.prop(bone, f'["{name}"]', index=index, text=label, translate=False, slider=True)

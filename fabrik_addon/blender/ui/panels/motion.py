@@ -24,7 +24,7 @@ from ..operators.base import folded
 from ..operators.motion import (
     has_to_be_played,
 )
-from ..translations import said
+from ..translations import ui_text
 from .base import (
     AboutRig,
     MotionTab,
@@ -62,7 +62,7 @@ class FABRIK_MT_takes(Menu):
         rig: Any = rig_at_hand(context)
         for take in imported_takes(context.scene):
             state = state_of_take(rig, take)
-            word = f" ({said(_WORDS[state])})" if state in _WORDS else ""
+            word = f" ({ui_text(_WORDS[state])})" if state in _WORDS else ""
             choose = self.layout.operator(
                 "fabrik.follow_take", text=f"{take.name}{word}", icon=_TAKE_ICONS[state], translate=False
             )
@@ -105,12 +105,12 @@ def _draw_take(layout: UILayout, rig: bpy.types.Object, take: bpy.types.Collecti
     """Draw the take in use, and its state."""
     row = layout.row()
     if take is None:
-        row.menu("FABRIK_MT_takes", text=said("Choose Take"), translate=False)
+        row.menu("FABRIK_MT_takes", text=ui_text("Choose Take"), translate=False)
         return
     state = state_of_take(rig, take)
     row.menu("FABRIK_MT_takes", text=fitted(take.name, _ROOM), icon=_TAKE_ICONS[state], translate=False)
     if state in _WORDS:
-        row.label(text=said(_WORDS[state]), translate=False)
+        row.label(text=ui_text(_WORDS[state]), translate=False)
 
 
 # The icons differ in shape. The report shows the errors as numbers.
@@ -204,7 +204,7 @@ def _draw_bone(layout: UILayout, rig: bpy.types.Object, marker: FabrikMarker) ->
     bone.prop_search(marker, "bone", rig.pose, "bones")
     bone.operator("fabrik.marker_bone", text="", icon="EYEDROPPER")
     if marker.is_guess:
-        draw_lines(layout, said("Guessed: moves {far:.0f} mm on this bone", far=1000.0 * marker.guess), "QUESTION")
+        draw_lines(layout, ui_text("Guessed: moves {far:.0f} mm on this bone", far=1000.0 * marker.guess), "QUESTION")
 
 
 class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
@@ -272,7 +272,7 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
 def draw_output(layout: UILayout, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
     """Draw the settings of the keys to write, and of their action."""
     kept = rig_settings(rig)
-    layout.prop(scene, "use_preview_range")
+    layout.prop(scene, "use_preview_range", text="Preview Range")
     if scene.use_preview_range:
         ends = layout.column(align=True)
         ends.prop(scene, "frame_preview_start", text="Start")
@@ -328,14 +328,14 @@ def _draw_figures(layout: UILayout, marker: FabrikMarker) -> None:
     """Draw the errors of one marker."""
     column = layout.column(align=True)
     if marker.error < 0.0:
-        draw_lines(column, said("{marker}: not seen, or not on a bone", marker=marker.name), "DOT")
+        draw_lines(column, ui_text("{marker}: not seen, or not on a bone", marker=marker.name), "DOT")
         return
     figures = {"marker": marker.name, "rms": 1000.0 * marker.error, "worst": 1000.0 * marker.worst}
     row = column.row()
-    row.label(text=said("{marker}: {rms:.1f} mm, worst {worst:.0f}", **figures), icon="DOT", translate=False)
+    row.label(text=ui_text("{marker}: {rms:.1f} mm, worst {worst:.0f}", **figures), icon="DOT", translate=False)
     row.operator("fabrik.worst_frame", text="", icon="FRAME_NEXT").marker = marker.name
     column.label(
-        text=said("Seen on {share:.0f} % of the frames", share=marker.coverage), icon="BLANK1", translate=False
+        text=ui_text("Seen on {share:.0f} % of the frames", share=marker.coverage), icon="BLANK1", translate=False
     )
 
 

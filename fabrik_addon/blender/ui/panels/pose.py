@@ -11,7 +11,7 @@ from ...settings.rig import FabrikEffector, FabrikRig, rig_settings
 from ...settings.why_not import has_motion, rig_at_hand, shared_targets, why_no_rig, why_no_solve
 from ..operators.base import folded
 from ..overlays.handlers import GOALS_SWITCH, LIMITS_SWITCH, add_missing_handlers
-from ..translations import CONTEXT, said
+from ..translations import CONTEXT, ui_text
 from .base import (
     AboutRig,
     PoseTab,
@@ -106,7 +106,7 @@ class FABRIK_UL_effectors(Rows, UIList):
         names = draw_switch(layout, effector, active=effector.enabled)
         # The name of the target is below the list.
         kind: Any = "PINNED" if effector.kind == "PIN" else "EMPTY_DATA" if effector.target else "ERROR"
-        draw_name(names, effector.shown_bone or said("No bone"), "BONE_DATA", boxes=4)
+        draw_name(names, effector.shown_bone or ui_text("No bone"), "BONE_DATA", boxes=4)
         names.label(text="", icon=kind)
 
 
@@ -208,7 +208,7 @@ class FABRIK_UL_carriers(Rows, UIList):
 
     @staticmethod
     def draw_row(layout: UILayout, carrier: FabrikCarrier) -> None:
-        control = carrier.control or said("Not controlled")
+        control = carrier.control or ui_text("Not controlled")
         draw_names(layout, carrier.name, control, icon="BONE_DATA", second_icon=_ICONS[carrier.found])
 
 

@@ -1,6 +1,6 @@
 """Translates the interface. Each language is a .po file in this folder, which translation tools can edit.
 
-Blender translates labels and tooltips by itself. `said` translates texts into which values are inserted. `told`
+Blender translates labels and tooltips by itself. `ui_text` translates texts and then inserts values. `ui_message`
 translates results and errors that already contain values. Their patterns are the entries of the context Message, with
 {} for a value.
 """
@@ -25,7 +25,8 @@ CONTEXTS: Final[tuple[str, ...]] = ("*", CONTEXT)
 MESSAGE: Final = "Message"
 # Separators between the parts of a message, the widest first.
 _JOINTS: Final = ("; ", ": ", ", ")
-# The last two parts of a list. An "and" inside a quoted name does not count; the quote of "source's" is none.
+# The last two parts of a list. An "and" inside a quoted name is not one of them; an apostrophe, as in "source's",
+# begins no name.
 _LAST_TWO: Final = "{} and {}"
 _LAST_AND: Final = re.compile(r"(.+) and ((?:[^']|(?<=\w)'(?=\w)|'[^']*')+)")
 # The prefix of English locales. A Blender without a window or without languages has no locale.
@@ -34,18 +35,18 @@ _ENGLISH: Final = "en_"
 _KEPT: Final = 1024
 
 
-def said(text: str, **values: object) -> str:
+def ui_text(text: str, **values: object) -> str:
     """A text translated to the language of Blender's interface; values replace their names in braces."""
-    translated: str = bpy.app.translations.pgettext_iface(text, CONTEXT)
-    return translated.format(**values) if values else translated
+    found: str = bpy.app.translations.pgettext_iface(text, CONTEXT)
+    return found.format(**values) if values else found
 
 
-def told(message: str) -> str:
+def ui_message(message: str) -> str:
     """A message that already contains values, translated to the language of the interface."""
     locale = bpy.app.translations.locale
     if not locale or locale.startswith(_ENGLISH):
         return message
-    plain = said(message)
+    plain = ui_text(message)
     return translate(message, bpy.app.translations.pgettext_iface) if plain == message else plain
 
 
@@ -58,8 +59,8 @@ def translate(message: str, look_up: Callable[[str, str], str]) -> str:
     found = _made_by(core)
     if found is not None:
         pattern, values = found
-        told = look_up(pattern, MESSAGE).format(*(translate(value, look_up) for value in values))
-        return message.replace(core, told)
+        translated = look_up(pattern, MESSAGE).format(*(translate(value, look_up) for value in values))
+        return message.replace(core, translated)
     joint = next((joint for joint in _JOINTS if joint in core), "")
     if joint:
         return joint.join(translate(part, look_up) for part in _parts(message, joint))
