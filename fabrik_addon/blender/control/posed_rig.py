@@ -519,7 +519,7 @@ class ControlRig(PlainRig):
         left = list[str]()
         writer.switch((*writer.limbs, *writer.leaving), to_ik=True)
         for row in range(len(heads) if placed else 0):
-            writer.write(rotations[row], heads[row], exactly=True)
+            writer.write(rotations[row], heads[row])
             left += [f"{sentence} on one frame" for sentence in writer.leave_ik()]
             staying = {name for limb in (writer.limbs | writer.leaving).values() for name in limb.controls}
             placed = {name: channels for name, channels in placed.items() if name in staying}

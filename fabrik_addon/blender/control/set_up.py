@@ -12,7 +12,7 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
-from ...core.arrays import FloatArray
+from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import first_few
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ..rig.armature import RigError, Tree, check_editable, check_rig
@@ -22,7 +22,7 @@ from ..rig.pose_writer import HeldChannels, PoseKeeper, read_switch, write_switc
 from ..settings.control import FabrikCarrier, FabrikControlRig
 from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
-from .limbs import NOTHING, LimbOnIk, place_limbs_directly, try_channels
+from .limbs import LimbOnIk, Update, place_limbs
 from .model import add_to_channels, free_channels, is_additive
 from .posed_rig import ControlRig
 from .switches import Switch, batches, custom_numbers, dependents, permanent_iks, possible_switches, switch_limbs
@@ -44,6 +44,73 @@ _STRETCH: Final = 0.03
 # Share of a trial's angle. A bone whose rotation differs by less from the control's follows it rigidly.
 _RIGID: Final = 0.02
 _AXES: Final = 3
+# A trial's step, in radians or shares of a limb's length. Errors of single precision are a thousandth of it. It does
+# not straighten a limb at 99.7 % of its length.
+_TRIED: Final = 0.003
+# Effects below this share of a trial step's largest effect are ignored.
+_NOTHING: Final = 1e-3
+# A channel that moves a limb's root by more than this share of a trial's movement detaches the limb from its control.
+_SAME: Final = 0.01
+# A bone belongs to the limb's end if it moves along all axes by at least the first share of its control's movement. If
+# it moves by at least the second share (an almost straight leg lags by 6 %), it may rotate by less than the third, per
+# length. The bone above a paw lags by 3 % and rotates by 10 %.
+_CARRIED: Final = 0.99
+_LAGGING: Final = 0.9
+_ROTATED: Final = 0.01
+
+
+class _TriedLimb(LimbOnIk):
+    """A limb on IK, and the effects of its controls' channels, which trials measure.
+
+    Attributes:
+        columns: for each free channel, the index of its control, and its index among the control's six channels.
+        units: (6,) the steps of a trial.
+        jacobian: (6 B, C) effects of a trial's step of C channels on B bones, in the units of `differences`.
+    """
+
+    def __init__(self, rig: bpy.types.Object, bones: Sequence[str], controls: Sequence[str]) -> None:
+        """Read the bones and the channels; does not try any control yet."""
+        super().__init__(rig, bones, controls)
+        self.units = _TRIED * np.array([self.size, self.size, self.size, 1.0, 1.0, 1.0])
+        free = [free_channels(rig.pose.bones[name]) for name in controls]
+        self.columns = [(place, int(axis)) for place, each in enumerate(free) for axis in np.flatnonzero(each)]
+        self.jacobian = np.zeros((6 * len(self.bones), len(self.columns)))
+
+    @property
+    def carried(self) -> BoolArray:
+        """(N, B) whether bones move as far as each translating control along all axes, like the limb's end."""
+        ways, turns = np.linalg.norm(self.jacobian.reshape(len(self.bones), 2, 3, -1), axis=2).swapaxes(0, 1)
+        lagging = (ways > _LAGGING * self.units[0]) & (turns < _ROTATED * self.units[0])
+        moved = lagging | (ways > _CARRIED * self.units[0])
+        places, axes = np.array(self.columns).T
+        along = [(places == control) & (axes < 3) for control in range(len(self.controls))]
+        return np.array([moved[:, own].sum(axis=1) == 3 for own in along])
+
+    @property
+    def leader(self) -> str:
+        """The IK control, which is the control that the most bones follow."""
+        return self.controls[int(np.argmax(self.carried.sum(axis=1)))]
+
+
+def _try_channels(update: Update, limbs: Sequence[_TriedLimb]) -> None:
+    """Measure the effects of the limbs' control channels on their bones, one channel of each limb at a time."""
+    update()
+    held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
+    here = [limb.current_matrices() for limb in limbs]
+    for column in range(max((len(limb.columns) for limb in limbs), default=0)):
+        trying = [row for row, limb in enumerate(limbs) if column < len(limb.columns)]
+        for row in trying:
+            limb = limbs[row]
+            place, axis = limb.columns[column]
+            steps = np.where(np.arange(6) == axis, limb.units, 0.0)
+            add_to_channels(limb.rig.pose.bones[limb.controls[place]], steps)
+        update()
+        for row in trying:
+            limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].current_matrices(), here[row])
+            held[row].restore()
+    update()
+    for limb in limbs:
+        limb.jacobian[:, np.abs(limb.jacobian[:3]).max(axis=0) > _SAME * limb.units[0]] = 0.0
 
 
 def find_limb_controls(
@@ -69,10 +136,8 @@ def find_limb_controls(
     moving = _effective_controls(context, rig, limbs, mine)
     mine = {path: [name for name in mine[path] if name not in moving] for path in limbs}
     write_switches(rig, {row.name: row.ik for row in kept.switches})
-    context.view_layer.update()
-    tried = {path: LimbOnIk(rig, bones, mine[path]) for path, bones in limbs.items() if mine[path]}
-    try_channels(context.view_layer.update, list(tried.values()))
-    context.view_layer.update()
+    tried = {path: _TriedLimb(rig, bones, mine[path]) for path, bones in limbs.items() if mine[path]}
+    _try_channels(context.view_layer.update, list(tried.values()))
     for path, limb in tried.items():
         for name in _chosen(limb):
             _note(kept, limb, name, path)
@@ -85,7 +150,7 @@ def find_limb_controls(
 
 
 def _stop_stretching(
-    context: bpy.types.Context, kept: FabrikControlRig, limbs: Mapping[str, LimbOnIk], after: Mapping[str, int]
+    context: bpy.types.Context, kept: FabrikControlRig, limbs: Mapping[str, _TriedLimb], after: Mapping[str, int]
 ) -> None:
     """Store the bones whose IK Stretch is turned off, if this keeps the limb's lengths constant.
 
@@ -104,11 +169,9 @@ def _stop_stretching(
         switch_limbs(limb.rig, kept, {path: kept.switches[path].ik})
     # A paw's rest pose may differ from its controls', since Rigify rotates the heel to match.
     rests = [np.array([limb.rig.data.bones[name].matrix_local for name in limb.bones]) for limb in limbs.values()]
-    place_limbs_directly(context.view_layer.update, list(limbs.values()), rests)
-    context.view_layer.update()
-    tried = {path: LimbOnIk(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
-    try_channels(context.view_layer.update, list(tried.values()))
-    context.view_layer.update()
+    place_limbs(context.view_layer.update, list(limbs.values()), rests)
+    tried = {path: _TriedLimb(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
+    _try_channels(context.view_layer.update, list(tried.values()))
     for path, limb in tried.items():
         _look_at_joints(kept, limb, path)
 
@@ -146,7 +209,7 @@ def _effective_controls(
 ) -> set[str]:
     """The controls that currently move their limb; in each trial one control of every limb is moved."""
     context.view_layer.update()
-    tried = {path: LimbOnIk(rig, bones, mine[path]) for path, bones in limbs.items()}
+    tried = {path: _TriedLimb(rig, bones, mine[path]) for path, bones in limbs.items()}
     here = {path: limb.current_matrices() for path, limb in tried.items()}
     found: set[str] = set()
     for turn in range(max((len(names) for names in mine.values()), default=0)):
@@ -158,13 +221,13 @@ def _effective_controls(
         context.view_layer.update()
         for path, name in names.items():
             limb = tried[path]
-            if limb.error(limb.differences(limb.current_matrices(), here[path])) > NOTHING * limb.units[0]:
+            if np.abs(limb.differences(limb.current_matrices(), here[path])).max() > _NOTHING * limb.units[0]:
                 found.add(name)
         held.restore()
     return found
 
 
-def _chosen(limb: LimbOnIk) -> list[str]:
+def _chosen(limb: _TriedLimb) -> list[str]:
     """The needed controls: the IK control, then those that add an effect, from the innermost.
 
     An example of a control without an effect is a pole that the rig's IK uses only on request.
@@ -174,16 +237,16 @@ def _chosen(limb: LimbOnIk) -> list[str]:
         own = [column for column, (place, _) in enumerate(limb.columns) if limb.controls[place] == name]
         does = limb.jacobian[:, own]
         # A control adds an effect if one of its columns is not a linear combination of the known columns.
-        rest = does - known @ (np.linalg.pinv(known, rcond=NOTHING) @ does) if known.size else does
+        rest = does - known @ (np.linalg.pinv(known, rcond=_NOTHING) @ does) if known.size else does
         sizes = np.linalg.norm(does, axis=0)
         adds = (np.linalg.norm(rest, axis=0) > _NEW * np.maximum(sizes, _NEW * sizes.max())).any()
-        if np.abs(does).max() < NOTHING * limb.units[0] or adds:
+        if np.abs(does).max() < _NOTHING * limb.units[0] or adds:
             chosen.append(name)
             known = np.concatenate([known, does], axis=1)
     return chosen
 
 
-def _note(kept: FabrikControlRig, limb: LimbOnIk, control: str, path: str) -> None:
+def _note(kept: FabrikControlRig, limb: _TriedLimb, control: str, path: str) -> None:
     """Store that a control moves a limb.
 
     A control that is only translated, a pole, is stored with the first bone that it rotates.
@@ -196,22 +259,22 @@ def _note(kept: FabrikControlRig, limb: LimbOnIk, control: str, path: str) -> No
     if row.stands_for:
         return
     own = [column for column, (place, _) in enumerate(limb.columns) if limb.controls[place] == control]
-    turned = np.abs(limb.jacobian[:, own]).reshape(len(limb.bones), -1).max(axis=1) > NOTHING * limb.units[0]
+    turned = np.abs(limb.jacobian[:, own]).reshape(len(limb.bones), -1).max(axis=1) > _NOTHING * limb.units[0]
     row.stands_for = limb.bones[int(np.argmax(turned))] if turned.any() else limb.bones[0]
 
 
-def _note_heel(kept: FabrikControlRig, limb: LimbOnIk, end: int) -> None:
+def _note_heel(kept: FabrikControlRig, limb: _TriedLimb, end: int) -> None:
     """Store the control, such as a paw's heel, that rotates only the bone above a limb's end, about all axes."""
     above = limb.bones.index(kept.carriers[limb.bones[end]].parent) if end else 0
     turned = limb.jacobian.reshape(len(limb.bones), 6, -1)[:, 3:] / limb.lengths[:, None, None]
     for place, name in enumerate(limb.controls if above else ()):
         own = [column for column, (control, axis) in enumerate(limb.columns) if control == place and axis >= 3]
         rigid = np.abs(np.linalg.norm(turned[above][:, own], axis=0) - limb.units[3]) < _RIGID * limb.units[3]
-        if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < NOTHING * limb.units[3]:
+        if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
             kept.carriers[limb.bones[above]].goes_by = name
 
 
-def _look_at_joints(kept: FabrikControlRig, limb: LimbOnIk, path: str) -> None:
+def _look_at_joints(kept: FabrikControlRig, limb: _TriedLimb, path: str) -> None:
     """Store how a limb's IK bends the joints between its first bone and its end, and whether it stretches the limb.
 
     The limb need not be exactly in its rest pose.

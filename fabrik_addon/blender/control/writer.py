@@ -16,7 +16,7 @@ from ..rig.armature import as_array, meters_per_unit, nearest_rotations
 from ..rig.keying import key_in_steps
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch
 from ..settings.control import FabrikControlRig
-from .limbs import LimbOnIk, Update, limbs_kept_on_ik, place_limbs, place_limbs_directly
+from .limbs import LimbOnIk, Update, limbs_kept_on_ik, place_limbs
 from .model import ControlModel
 from .switches import keyed_switches, switch_limbs, with_linked_values
 
@@ -24,8 +24,6 @@ from .switches import keyed_switches, switch_limbs, with_linked_values
 _LEAST_MOVE: Final = 1e-7
 # Rounds of correction. Each one reads the controls' parents again and corrects the remaining error.
 _MENDS: Final = 3
-# Gauss-Newton steps per mouse move for limbs that bend at several joints. On release there are more.
-_STEPS_OF_A_MOVE: Final = 3
 # The largest error of a bone without a warning, in meters and radians (0.05 degrees).
 MOST_OFF: Final = (1e-4, 8.7e-4)
 # The same as a share of the body's size, because the precision of large rigs is lower.
@@ -100,18 +98,12 @@ class ControlWriter:
         paths = [path for path, value in self.on_fk.items() if self._before_switches[path] != value]
         return [next(row.control for row in self._kept.carriers if row.switch == path) for path in paths]
 
-    def write(self, rotations: FloatArray, head: FloatArray | None, *, exactly: bool = False) -> None:
-        """Pose the body by local rotations (J, 4) and the root's head (3,) in armature space; None: the head at rest.
-
-        exactly: bring all bones of limbs on IK as near to their poses as their controls can.
-        """
+    def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
+        """Pose the body by local rotations (J, 4) and the root's head (3,), armature space; None: the head at rest."""
         model = self.ready_model()
         self._wanted = forward_kinematics(self._skeleton, rotations, head)
         self._apply(model, self._wanted)
-        self._place_limbs(exactly=exactly, most=None if exactly else _STEPS_OF_A_MOVE)
-        if self.leaving:
-            every = list(self.leaving.values())
-            place_limbs_directly(self._update, every, [self._wanted_of(limb) for limb in every])
+        self._place_limbs()
 
     def settle(self) -> list[str]:
         """Check the body's pose and correct it; returns a warning on each bone that cannot be corrected."""
@@ -120,16 +112,12 @@ class ControlWriter:
         if not self.changed() and not self.switched():
             # The drag has returned to its start, and everything has been restored.
             return []
-        for mended in range(_MENDS):
+        for _ in range(_MENDS):
             self._update()
             if not self.deviations():
                 break
             self._apply(self._look(), self._wanted)
             self._place_limbs()
-            off = [limb for limb in self.limbs.values() if not self._is_there(limb)]
-            if off and mended:
-                self._place_limbs(off, exactly=True)
-                self._apply(self._look(), self._wanted)
         self._update()
         missed, rows = self.deviations(), self._kept.carriers
         # The bones below a bone that is off are off too. Name the first ones, and the one that is farthest away.
@@ -137,22 +125,11 @@ class ControlWriter:
         named = [each for each in missed if rows[each.bone].parent not in names or each.distance == farthest]
         return [deviation_warning(self._kept, each, self.limbs) for each in named]
 
-    def _is_there(self, limb: LimbOnIk) -> bool:
-        """Whether a limb on IK is as near to its wanted pose as the closed form can bring it."""
-        wanted = self._wanted_of(limb)
-        return limb.is_held(wanted) and not limb.is_far(wanted)
-
-    def _place_limbs(
-        self, limbs: Iterable[LimbOnIk] | None = None, *, exactly: bool = False, most: int | None = None
-    ) -> None:
-        """Bring limbs on IK to the body's wanted pose; most: as in `place_limbs`."""
-        every = list(self.limbs.values() if limbs is None else limbs)
-        by_steps = [limb for limb in every if exactly or not limb.is_simple]
-        if by_steps:
-            place_limbs(self._update, by_steps, [self._wanted_of(limb) for limb in by_steps], most)
-        at_once = [limb for limb in every if limb.is_simple and not exactly]
-        if at_once:
-            place_limbs_directly(self._update, at_once, [self._wanted_of(limb) for limb in at_once])
+    def _place_limbs(self) -> None:
+        """Bring limbs on IK, and those that a bake switches to FK, to the body's wanted pose."""
+        every = [*self.limbs.values(), *self.leaving.values()]
+        if every:
+            place_limbs(self._update, every, [self._wanted_of(limb) for limb in every])
 
     def _wanted_of(self, limb: LimbOnIk) -> FloatArray:
         """(B, 4, 4) wanted matrices of a limb's bones; bones outside the tree keep their current ones."""
