@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths
+from .arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths
 from .kernel.bodies import Bodies, Motions, Pose, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
@@ -36,7 +36,7 @@ from .model.bodies import participants
 from .model.effector import Effector, with_partners
 from .model.options import Options
 from .model.skeleton import Skeleton
-from .optimize.qp import QpStep, QuadraticProgram
+from .optimize.qp import QuadraticProgram
 from .rotations import (
     IDENTITY,
     angle_between,
@@ -174,32 +174,48 @@ class _State:
         )
 
     @cached_property
+    def motions(self) -> Motions:
+        """The motions of the columns."""
+        return self._solver.bodies.motions(self.pose)
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """(3 (E + O), D) how much the columns reduce the residual."""
+        solver = self._solver
+        return solver.goals.rows(self.pose, self.motions, self.wanted).reshape(-1, solver.bodies.columns)
+
+    @cached_property
+    def mobility(self) -> FloatArray:
+        """(D, D) the inverse of the mass matrix, in the directions that locks leave open."""
+        mass, unlocked = self.model.mass, self._solver.unlocked(self.pose)
+        if unlocked is None:
+            return np.linalg.inv(mass)
+        locked = np.diag(np.diagonal(mass)) * (1.0 - np.diagonal(unlocked))
+        return np.asarray(unlocked @ np.linalg.inv(unlocked @ mass @ unlocked + locked) @ unlocked)
+
+    @cached_property
     def model(self) -> "_Model":
         """The quadratic model that gives a step."""
-        solver, pose = self._solver, self.pose
-        motions = solver.bodies.motions(pose)
+        solver, pose, motions = self._solver, self.pose, self.motions
         mass, gradient = solver.posture.equations(self.away, pose, motions)
         if solver.hanging is not None:
             pulled, pull = solver.hanging.equations(self.hanging, pose, motions)
             mass, gradient = mass + pulled, gradient + pull
-        rows = solver.goals.rows(pose, motions, self.wanted).reshape(-1, solver.bodies.columns)
         limits = solver.limits.rows(pose.local, _MAX_ROTATION)
         bounds, contacts = solver.bounds.rows(pose, motions, self.away)
         contacts = contacts._replace(rows=contacts.rows + len(limits.gaps))
-        return _Model(motions, mass, gradient, rows, ConstraintRows.joined([limits, bounds]), contacts)
+        return _Model(mass, gradient, ConstraintRows.joined([limits, bounds]), contacts)
 
 
 class _Model(NamedTuple):
     """Linearization of a state in the D columns.
 
     mass: (D, D) the Gauss-Newton matrix of the terms of posture and of limbs that hang. gradient: (D,) of the same
-    terms. rows: (3 (E + O), D) of the goals. constraints: all others, with their contacts.
+    terms. constraints: all but the goals, with their contacts.
     """
 
-    motions: Motions
     mass: FloatArray
     gradient: FloatArray
-    rows: FloatArray
     constraints: ConstraintRows
     contacts: Contacts
 
@@ -645,8 +661,8 @@ class DragSolver:
 
     def _step(self, state: _State, damping: float) -> tuple[_State, float, float]:
         """The state after one quadratic program, the next damping, and the largest rotation of a joint, radians."""
-        _, mass, gradient, rows, constraints, _ = state.model
-        residual = state.residual.ravel()
+        mass, gradient, constraints, _ = state.model
+        rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
         # A constraint with compliance is not met exactly, and a gap may stay open: stiffness along such rows would be a
@@ -657,7 +673,7 @@ class DragSolver:
         asked = np.concatenate([residual[met], self.size * constraints.gaps[closed]])
         curvature = self._curvature(state, multipliers)
         matrix = self._positive((1.0 + damping) * mass + _MET_STIFFNESS * held.T @ held - curvature, mass)
-        slope, unlocked = _MET_STIFFNESS * held.T @ asked - gradient, self._unlocked(state.pose)
+        slope, unlocked = _MET_STIFFNESS * held.T @ asked - gradient, self.unlocked(state.pose)
         if unlocked is not None:
             locked = np.diag(np.diagonal(matrix)) * (1.0 - np.diagonal(unlocked))
             matrix, slope, rows = unlocked @ matrix @ unlocked + locked, unlocked @ slope, rows @ unlocked
@@ -677,8 +693,9 @@ class DragSolver:
         # Meeting goals more exactly than necessary costs their forces times the distance.
         least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
         share = min(1.0, _MAX_ROTATION / max(longest, ROUNDING))
+        held = constraints.rows[found.active[0] & exact]
         for _ in range(4):
-            trial = self._corrected(state, program, found, share, found.active & exact)
+            trial = self._corrected(state, found.step[0], met, held, share)
             if trial.merit <= state.merit + least:
                 self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[0, ::3]
                 pushes = found.pushes[0]
@@ -701,7 +718,7 @@ class DragSolver:
             pairs = (points, ends), (on, on_ends), (forces, pulling)
             points, on, forces = (np.concatenate(pair) for pair in pairs)
         torques = goals.on[goals.oriented], self._forces[goals.count :] * goals.arms[:, None]
-        stiffness = self.bodies.stiffness(state.pose, model.motions, points, on, forces, torques)
+        stiffness = self.bodies.stiffness(state.pose, state.motions, points, on, forces, torques)
         return stiffness - model.constraints.curvature(multipliers)
 
     def _positive(self, matrix: FloatArray, mass: FloatArray) -> FloatArray:
@@ -722,25 +739,28 @@ class DragSolver:
             matrix = matrix + (along * (np.maximum(-values[bent], _RAISED) - values[bent])) @ along.T
         return matrix
 
-    def _corrected(
-        self, state: _State, program: QuadraticProgram, found: QpStep, share: float, active: BoolArray
-    ) -> _State:
-        """The state after a share of a step, corrected onto goals that are met, since they are curved."""
-        step, met = share * found.step[0], found.compliance[0] <= _RIGID
-        trial, left = self._moved(state, step), (1.0 - share) * state.residual
-        longest = float(np.abs(step[: self.bodies.turning]).max(initial=0.0))
+    def _corrected(self, state: _State, step: FloatArray, met: BoolArray, held: FloatArray, share: float) -> _State:
+        """The state after a share of a step (D,), corrected onto goals that are met, since they are curved.
+
+        met: (3 (E + O),). held: (N, D) further rows, which corrections do not change. Each correction is a Newton step
+        with the rows of the pose it begins in, and moves as little mass as possible. With the rows and the Hessian of
+        the first pose, chains that are almost stretched move away from their pins.
+        """
+        trial, left = self._moved(state, share * step), (1.0 - share) * state.residual
+        off = (trial.residual - left).ravel()[met]
         for _ in range(4):
-            off = np.where(met, (trial.residual - left).ravel(), 0.0)
             if np.abs(off).max(initial=0.0) <= self.tolerance:
                 break
-            # Released goals do not have to keep their distances, so their rows give way freely.
-            move = program.correction(off[None], np.where(met, _RIGID, _LOOSE)[None], active)[0]
-            if np.abs(move[: self.bodies.turning]).max(initial=0.0) > 0.2 + longest:
+            rows = np.concatenate([trial.rows[met], held])
+            by_forces = state.mobility @ rows.T
+            square = rows @ by_forces
+            square[np.diag_indices(len(square))] *= 1.0 + SINGLE
+            square[np.diag_indices(len(square))] += _RIGID
+            nearer = self._moved(trial, by_forces @ np.linalg.solve(square, np.concatenate([off, np.zeros(len(held))])))
+            still = (nearer.residual - left).ravel()[met]
+            if np.linalg.norm(still) > 0.6 * np.linalg.norm(off):
                 break
-            nearer = self._moved(trial, move)
-            if np.linalg.norm((nearer.residual - left).ravel()[met]) > 0.6 * np.linalg.norm(off):
-                break
-            trial = nearer
+            trial, off = nearer, still
         return trial
 
     def _moved(self, state: _State, step: FloatArray) -> _State:
@@ -757,7 +777,7 @@ class DragSolver:
             inside[body] = lock(inside[body])
         return inside
 
-    def _unlocked(self, pose: Pose) -> FloatArray | None:
+    def unlocked(self, pose: Pose) -> FloatArray | None:
         """(D, D) the projection of steps onto the directions that locks leave open, to first order.
 
         None without locks.
@@ -820,11 +840,11 @@ class DragSolver:
             rows, gaps = model.constraints.rows[exact], model.constraints.gaps[exact]
             active = self._active.of(model.constraints)[exact] > 0.0
             program = QuadraticProgram(
-                model.mass[None], np.zeros((1, self.bodies.columns)), model.rows[None], rows[None]
+                model.mass[None], np.zeros((1, self.bodies.columns)), state.rows[None], rows[None]
             )
-            yields = np.where(np.repeat(chosen, 3), _RIGID, _LOOSE)[None]
-            found = program.solve(off[None], gaps[None], yields, active=active[None])
-            state = self._corrected(state, program, found, 1.0, found.active)
+            met = np.repeat(chosen, 3)
+            found = program.solve(off[None], gaps[None], np.where(met, _RIGID, _LOOSE)[None], active=active[None])
+            state = self._corrected(state, found.step[0], met, rows[found.active[0]], 1.0)
         return state
 
 
