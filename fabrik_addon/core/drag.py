@@ -185,11 +185,16 @@ class _State:
         return solver.goals.rows(self.pose, self.motions, self.wanted).reshape(-1, solver.bodies.columns)
 
     @cached_property
+    def whitening(self) -> FloatArray:
+        """(D, D) the inverse of the Cholesky factor of the mass matrix."""
+        return np.linalg.inv(np.linalg.cholesky(self.model.mass))
+
+    @cached_property
     def mobility(self) -> FloatArray:
         """(D, D) the inverse of the mass matrix, in the directions that locks leave open."""
         mass, unlocked = self.model.mass, self._solver.unlocked(self.pose)
         if unlocked is None:
-            return np.linalg.inv(mass)
+            return np.asarray(self.whitening.T @ self.whitening)
         locked = np.diag(np.diagonal(mass)) * (1.0 - np.diagonal(unlocked))
         return np.asarray(unlocked @ np.linalg.inv(unlocked @ mass @ unlocked + locked) @ unlocked)
 
@@ -672,7 +677,7 @@ class DragSolver:
         held = np.concatenate([rows[met], self.size * constraints.rows[closed]])
         asked = np.concatenate([residual[met], self.size * constraints.gaps[closed]])
         curvature = self._curvature(state, multipliers)
-        matrix = self._positive((1.0 + damping) * mass + _MET_STIFFNESS * held.T @ held - curvature, mass)
+        matrix = self._positive((1.0 + damping) * mass + _MET_STIFFNESS * held.T @ held - curvature, state)
         slope, unlocked = _MET_STIFFNESS * held.T @ asked - gradient, self.unlocked(state.pose)
         if unlocked is not None:
             locked = np.diag(np.diagonal(matrix)) * (1.0 - np.diagonal(unlocked))
@@ -721,7 +726,7 @@ class DragSolver:
         stiffness = self.bodies.stiffness(state.pose, state.motions, points, on, forces, torques)
         return stiffness - model.constraints.curvature(multipliers)
 
-    def _positive(self, matrix: FloatArray, mass: FloatArray) -> FloatArray:
+    def _positive(self, matrix: FloatArray, state: _State) -> FloatArray:
         """(D, D) a matrix that is positive definite by a margin.
 
         Negative curvature, in units of mass, changes its sign: steps along it go downhill, and are shorter the sharper
@@ -729,13 +734,12 @@ class DragSolver:
         Optimization*, section 3.4; Dauphin et al., NeurIPS 2014).
         """
         try:
-            np.linalg.cholesky(matrix - _MARGIN * mass)
+            np.linalg.cholesky(matrix - _MARGIN * state.model.mass)
         except np.linalg.LinAlgError:
-            root = np.linalg.cholesky(mass)
-            by_mass = np.linalg.solve(root, np.linalg.solve(root, matrix).T)
+            by_mass = state.whitening @ matrix @ state.whitening.T
             values, vectors = np.linalg.eigh(0.5 * (by_mass + by_mass.T))
             bent = values < _MARGIN
-            along = root @ vectors[:, bent]
+            along = state.model.mass @ state.whitening.T @ vectors[:, bent]
             matrix = matrix + (along * (np.maximum(-values[bent], _RAISED) - values[bent])) @ along.T
         return matrix
 
