@@ -187,42 +187,34 @@ class _State:
     @cached_property
     def whitening(self) -> FloatArray:
         """(D, D) the inverse of the Cholesky factor of the mass matrix."""
-        return np.linalg.inv(np.linalg.cholesky(self.model.mass))
+        return np.linalg.inv(np.linalg.cholesky(self.equations[0]))
 
     @cached_property
     def mobility(self) -> FloatArray:
         """(D, D) the inverse of the mass matrix, in the directions that locks leave open."""
-        mass, unlocked = self.model.mass, self._solver.unlocked(self.pose)
+        mass, unlocked = self.equations[0], self._solver.unlocked(self.pose)
         if unlocked is None:
             return np.asarray(self.whitening.T @ self.whitening)
         locked = np.diag(np.diagonal(mass)) * (1.0 - np.diagonal(unlocked))
         return np.asarray(unlocked @ np.linalg.inv(unlocked @ mass @ unlocked + locked) @ unlocked)
 
     @cached_property
-    def model(self) -> "_Model":
-        """The quadratic model that gives a step."""
-        solver, pose, motions = self._solver, self.pose, self.motions
-        mass, gradient = solver.posture.equations(self.away, pose, motions)
+    def equations(self) -> tuple[FloatArray, FloatArray]:
+        """(D, D) the Gauss-Newton matrix, and (D,) the gradient, of the terms of posture and of limbs that hang."""
+        solver = self._solver
+        mass, gradient = solver.posture.equations(self.away, self.pose, self.motions)
         if solver.hanging is not None:
-            pulled, pull = solver.hanging.equations(self.hanging, pose, motions)
+            pulled, pull = solver.hanging.equations(self.hanging, self.pose, self.motions)
             mass, gradient = mass + pulled, gradient + pull
-        limits = solver.limits.rows(pose.local, _MAX_ROTATION)
-        bounds, contacts = solver.bounds.rows(pose, motions, self.away)
-        contacts = contacts._replace(rows=contacts.rows + len(limits.gaps))
-        return _Model(mass, gradient, ConstraintRows.joined([limits, bounds]), contacts)
+        return mass, gradient
 
-
-class _Model(NamedTuple):
-    """Linearization of a state in the D columns.
-
-    mass: (D, D) the Gauss-Newton matrix of the terms of posture and of limbs that hang. gradient: (D,) of the same
-    terms. constraints: all but the goals, with their contacts.
-    """
-
-    mass: FloatArray
-    gradient: FloatArray
-    constraints: ConstraintRows
-    contacts: Contacts
+    @cached_property
+    def constraints(self) -> tuple[ConstraintRows, Contacts]:
+        """All constraints but the goals, and their contacts."""
+        solver = self._solver
+        limits = solver.limits.rows(self.pose.local, _MAX_ROTATION)
+        bounds, contacts = solver.bounds.rows(self.pose, self.motions, self.away)
+        return ConstraintRows.joined([limits, bounds]), contacts._replace(rows=contacts.rows + len(limits.gaps))
 
 
 class _Active(NamedTuple):
@@ -666,7 +658,7 @@ class DragSolver:
 
     def _step(self, state: _State, damping: float) -> tuple[_State, float, float]:
         """The state after one quadratic program, the next damping, and the largest rotation of a joint, radians."""
-        mass, gradient, constraints, _ = state.model
+        (mass, gradient), (constraints, _) = state.equations, state.constraints
         rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
@@ -698,9 +690,9 @@ class DragSolver:
         # Meeting goals more exactly than necessary costs their forces times the distance.
         least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
         share = min(1.0, _MAX_ROTATION / max(longest, ROUNDING))
-        held = constraints.rows[found.active[0] & exact]
+        closed = constraints.keys[found.active[0] & exact]
         for _ in range(4):
-            trial = self._corrected(state, found.step[0], met, held, share)
+            trial = self._corrected(state, found.step[0], met, closed, share)
             if trial.merit <= state.merit + least:
                 self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[0, ::3]
                 pushes = found.pushes[0]
@@ -713,8 +705,8 @@ class DragSolver:
 
     def _curvature(self, state: _State, multipliers: FloatArray) -> FloatArray:
         """(D, D) how forces on goals, masses and contacts change along the columns as the bodies move."""
-        goals, posture, model = self.goals, self.posture, state.model
-        pressed, on_pressed, pressing = model.contacts.forces(multipliers)
+        goals, posture, (constraints, contacts) = self.goals, self.posture, state.constraints
+        pressed, on_pressed, pressing = contacts.forces(multipliers)
         points = np.concatenate([goals.points(state.pose), state.away.centres, pressed])
         on = np.concatenate([goals.on, posture.carrier, on_pressed])
         forces = np.concatenate([goals.forces(self._forces), -posture.pulls(state.away), pressing])
@@ -724,7 +716,7 @@ class DragSolver:
             points, on, forces = (np.concatenate(pair) for pair in pairs)
         torques = goals.on[goals.oriented], self._forces[goals.count :] * goals.arms[:, None]
         stiffness = self.bodies.stiffness(state.pose, state.motions, points, on, forces, torques)
-        return stiffness - model.constraints.curvature(multipliers)
+        return stiffness - constraints.curvature(multipliers)
 
     def _positive(self, matrix: FloatArray, state: _State) -> FloatArray:
         """(D, D) a matrix that is positive definite by a margin.
@@ -734,37 +726,49 @@ class DragSolver:
         Optimization*, section 3.4; Dauphin et al., NeurIPS 2014).
         """
         try:
-            np.linalg.cholesky(matrix - _MARGIN * state.model.mass)
+            np.linalg.cholesky(matrix - _MARGIN * state.equations[0])
         except np.linalg.LinAlgError:
             by_mass = state.whitening @ matrix @ state.whitening.T
             values, vectors = np.linalg.eigh(0.5 * (by_mass + by_mass.T))
             bent = values < _MARGIN
-            along = state.model.mass @ state.whitening.T @ vectors[:, bent]
+            along = state.equations[0] @ state.whitening.T @ vectors[:, bent]
             matrix = matrix + (along * (np.maximum(-values[bent], _RAISED) - values[bent])) @ along.T
         return matrix
 
-    def _corrected(self, state: _State, step: FloatArray, met: BoolArray, held: FloatArray, share: float) -> _State:
+    def _corrected(
+        self, state: _State, step: FloatArray, met: BoolArray, closed: npt.NDArray[np.int64], share: float
+    ) -> _State:
         """The state after a share of a step (D,), corrected onto goals that are met, since they are curved.
 
-        met: (3 (E + O),). held: (N, D) further rows, which corrections do not change. Each correction is a Newton step
-        with the rows of the pose it begins in, and moves as little mass as possible. With the rows and the Hessian of
-        the first pose, chains that are almost stretched move away from their pins.
+        met: (3 (E + O),). closed: keys (N,) of constraints that corrections do not change, apart from removing
+        overlaps. Each correction is a Newton step with the rows of the pose it begins in, and moves as little mass as
+        possible. With the rows and the Hessian of the first pose, chains that are almost stretched move away from
+        their pins.
         """
-        trial, left = self._moved(state, share * step), (1.0 - share) * state.residual
-        off = (trial.residual - left).ravel()[met]
+        left = (1.0 - share) * state.residual.ravel()[met]
+
+        def off(trial: _State) -> tuple[FloatArray, FloatArray]:
+            """What is missing at goals, and at constraints if their gap is negative; and the rows of both."""
+            constraints, _ = trial.constraints
+            held = np.isin(constraints.keys, closed)
+            gaps = self.size * np.minimum(constraints.gaps[held], 0.0)
+            rows = np.concatenate([trial.rows[met], self.size * constraints.rows[held]])
+            return np.concatenate([trial.residual.ravel()[met] - left, gaps]), rows
+
+        trial = self._moved(state, share * step)
+        missing, rows = off(trial)
         for _ in range(4):
-            if np.abs(off).max(initial=0.0) <= self.tolerance:
+            if np.abs(missing).max(initial=0.0) <= self.tolerance:
                 break
-            rows = np.concatenate([trial.rows[met], held])
             by_forces = state.mobility @ rows.T
             square = rows @ by_forces
             square[np.diag_indices(len(square))] *= 1.0 + SINGLE
             square[np.diag_indices(len(square))] += _RIGID
-            nearer = self._moved(trial, by_forces @ np.linalg.solve(square, np.concatenate([off, np.zeros(len(held))])))
-            still = (nearer.residual - left).ravel()[met]
-            if np.linalg.norm(still) > 0.6 * np.linalg.norm(off):
+            nearer = self._moved(trial, by_forces @ np.linalg.solve(square, missing))
+            still, rows = off(nearer)
+            if np.linalg.norm(still) > 0.6 * np.linalg.norm(missing):
                 break
-            trial, off = nearer, still
+            trial, missing = nearer, still
         return trial
 
     def _moved(self, state: _State, step: FloatArray) -> _State:
@@ -839,16 +843,15 @@ class DragSolver:
             is_met = np.abs(off).max(initial=0.0) <= _MET * self.tolerance
             if is_met and self.bounds.depth(state.pose) <= _MISSED * self.size:
                 break
-            model = state.model
-            exact = np.flatnonzero(model.constraints.compliance == 0.0)
-            rows, gaps = model.constraints.rows[exact], model.constraints.gaps[exact]
-            active = self._active.of(model.constraints)[exact] > 0.0
-            program = QuadraticProgram(
-                model.mass[None], np.zeros((1, self.bodies.columns)), state.rows[None], rows[None]
-            )
+            constraints, _ = state.constraints
+            exact = np.flatnonzero(constraints.compliance == 0.0)
+            rows, gaps = constraints.rows[exact], constraints.gaps[exact]
+            active = self._active.of(constraints)[exact] > 0.0
+            still = np.zeros((1, self.bodies.columns))
+            program = QuadraticProgram(state.equations[0][None], still, state.rows[None], rows[None])
             met = np.repeat(chosen, 3)
             found = program.solve(off[None], gaps[None], np.where(met, _RIGID, _LOOSE)[None], active=active[None])
-            state = self._corrected(state, found.step[0], met, rows[found.active[0]], 1.0)
+            state = self._corrected(state, found.step[0], met, constraints.keys[exact[found.active[0]]], 1.0)
         return state
 
 
