@@ -507,7 +507,8 @@ class DragSolver:
                 return state, step, longest < _NEARLY_AT_REST
             # Stop early; the next moves bring the remaining gain.
             is_little = last - state.merit < _MIN_FALL * (first - state.merit) or not self._is_missed(state).any()
-            if not settled and step >= _STEPS_WHEN_MET and is_little:
+            is_outside = self.bounds.depth(state.pose) <= _MISSED * self.size
+            if not settled and step >= _STEPS_WHEN_MET and is_little and is_outside:
                 break
         return state, step, False
 

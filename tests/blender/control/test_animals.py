@@ -1,5 +1,7 @@
 """Animals that Rigify generates: paws and hooves that are pinned stay, on IK, in a drag and in a bake."""
 
+from itertools import pairwise
+
 import bpy
 import numpy as np
 import pytest
@@ -71,6 +73,26 @@ def test_pinned_paws_stay_on_ik_while_the_body_or_another_paw_is_dragged(kind, c
     assert np.array(tail) == pytest.approx(drag.start + shift, abs=CLOSE)
     assert_on_ik(rig)
     assert_held(rig, held)
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("kind", ANIMALS)
+def test_a_chest_on_a_fixed_pelvis_is_as_near_as_its_spine_is_long(kind, forward):
+    """Without pins the pelvis stays in place, and a spine cannot become longer."""
+    rig = open_set_up(f"Animals.{kind}")
+    carriers, bone = rig.fabrik.control.carriers, rig.fabrik.control.controls["chest"].stands_for
+    ends = [rig.pose.bones[bone].tail.copy()]
+    while bone:
+        ends.append(rig.pose.bones[bone].head.copy())
+        bone = carriers[bone].parent
+    length = sum((one - two).length for one, two in pairwise(ends))
+    drag = begin_drag(bpy.context, rig, "chest")
+    shift = 0.08 * ANIMALS[kind][1] * np.array((0.0, -1.0, 0.0) if forward else (0.6, 0.0, -0.8))
+    result = drag.step(drag.start + shift, settled=True)
+    least = max(0.0, float(np.linalg.norm(drag.start + shift - ends[-1])) - length)
+    assert (least > 0.01) == forward
+    assert result.error == pytest.approx(least, abs=1e-4)
+    drag.cancel()
 
 
 @pytest.mark.parametrize("kind", ANIMALS)

@@ -66,6 +66,26 @@ def lowest(rig):
     return min((rig.matrix_world @ place).z for place in places)
 
 
+def test_the_body_does_not_go_through_the_floor_on_the_way(rig):
+    """A foot went 2.2 mm deeper in the last step, although all goals were met."""
+    rig.fabrik.effectors.clear()
+    bpy.ops.fabrik.pin(bones="foot.R,hand.L")
+    rig.fabrik.use_floor = True
+    balls = floor_of(rig).balls
+
+    def heights():
+        bpy.context.view_layer.update()
+        matrices = {bone: rig.matrix_world @ rig.pose.bones[bone].matrix for bone, *_ in balls}
+        return np.array([(matrices[bone] @ scenes.Vector(place)).z - radius for bone, place, radius in balls])
+
+    before = np.minimum(heights(), 0.0)
+    shift = np.array((0.11685569, -0.06014998, -0.22647416))
+    dragged = begin_drag(bpy.context, rig, "thigh.L")
+    for share in np.linspace(0.0, 1.0, 10)[1:]:
+        dragged.step(dragged.start + share * shift)
+        assert (heights() - before).min() > -1e-3
+
+
 def test_a_hand_does_not_go_through_the_floor(rig):
     dragged = drag(rig, "hand.L", (-0.2, -0.4, -1.1))
     assert lowest(rig) < -0.03
