@@ -27,10 +27,10 @@ _STANDS_IN = 0.85
 _YIELDS = 0.015
 # The center of mass moves freely within the first number, as a share of the distance to the support's edge. Beyond it,
 # the hips move back, as people's do. The second number is by how many meters this region becomes narrower for each
-# meter that the center is lowered, because bending down moves the hips farther back than reaching out. With 0.3 and a
-# compliance of 0.05 hips move 2.3 cm for a hand 70 cm forward and the center of mass 5.4 cm for a hand on the floor;
-# with these numbers 1.4 and 5.7 cm.
-_AT_EASE, _LOWERED = 0.37, 0.1
+# meter that the center is lowered, because bending down moves the hips farther back than reaching out. With 0.37 and
+# 0.1 hips move 2.3 cm for a hand 70 cm forward and the center of mass 5.8 cm for a hand on the floor; with these
+# numbers 1.8 and 5.6 cm.
+_AT_EASE, _LOWERED = 0.42, 0.15
 # The largest force of each side of the support: balance gives way before goals do, whose caps are 57 for a person. With
 # 0.5, 0.7, 1 and no cap, hips dragged out of reach stay up to 8, 12, 18 and 41 mm farther from their target than
 # without balance, and a squat of 45 cm tilts the trunk by 12, 18, 18 and 18 degrees.
