@@ -116,7 +116,7 @@ def measure_lines():
             for what, limit, distance in zip(("hips move", "center of mass moves"), most, moved, strict=True)
             if limit is not None
         ]
-    header = ("the hand goes", "solved", "hips go cm", "centre of mass goes cm, seen from above", "mm short")
+    header = ("the hand goes", "solved", "hips go cm", "center of mass goes cm, seen from above", "mm short")
     return Part(table("Natural: a hand in a straight line, feet pinned", header, rows), tuple(aims))
 
 
@@ -124,9 +124,9 @@ def _travels(rig, track):
     """Meters of movement of the hips' head, and of the center of mass seen from above."""
     masses = body_masses({bone.name: bone.length for bone in rig.data.bones})
     share = np.array([masses[name].share for name in track.names])
-    along = np.array([masses[name].centre * rig.data.bones[name].length for name in track.names])
-    centres = track.matrices[..., :3, 3] + along[:, None] * track.matrices[..., :3, 1]
-    middle = share @ centres
+    along = np.array([masses[name].center * rig.data.bones[name].length for name in track.names])
+    centers = track.matrices[..., :3, 3] + along[:, None] * track.matrices[..., :3, 1]
+    middle = share @ centers
     hips = track.matrices[:, track.names.index("hips"), :3, 3]
     return [float(np.linalg.norm(each[-1] - each[0])) for each in (hips, middle[:, :2])]
 

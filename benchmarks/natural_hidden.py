@@ -84,8 +84,8 @@ def by_posture(person, limits, chosen):
     skeleton = person.skeleton
     targets, rotations = _targets(person, chosen)
     masses = body_masses(dict(zip(skeleton.names, skeleton.lengths.tolist(), strict=True)))
-    shares, centres, keeps, bends, _, eased = np.array([masses[name] for name in skeleton.names]).T
-    weighed = Masses(shares, centres, keeps, bends, eased=eased)
+    shares, centers, keeps, bends, _, eased = np.array([masses[name] for name in skeleton.names]).T
+    weighed = Masses(shares, centers, keeps, bends, eased=eased)
     solver = DragSolver(skeleton, _effectors(), weighed, limits=limits, root="FREE")
     pose, heads = np.tile([1.0, 0.0, 0.0, 0.0], (len(skeleton), 1)), []
     rest = pose.copy()

@@ -23,7 +23,7 @@ def measure_gait():
     targets = gait_targets(model)
     theirs = model.solve(targets)
     placed = model.place(theirs)
-    centres = np.stack([placed[joint.child][1] for joint in model.joints], axis=1)
+    centers = np.stack([placed[joint.child][1] for joint in model.joints], axis=1)
     errors = np.linalg.norm(model.points(theirs) - targets, axis=2)
     rows = [_row("OpenSim's answer", model, errors, "-", "-")]
     rig = model.rig(theirs)
@@ -31,11 +31,11 @@ def measure_gait():
         solver = Solver(rig.skeleton, rig.effectors, limits=limits, root="FREE")
         solution = solver.solve(targets)
         seconds = best_of(3, lambda solver=solver: solver.solve(targets))
-        away = np.median(np.linalg.norm(solution.heads - centres, axis=2))
+        away = np.median(np.linalg.norm(solution.heads - centers, axis=2))
         time = f"{1000.0 * seconds / len(targets):.2f}"
         rows.append(_row(name, model, solution.errors, f"{1000.0 * away:.2f}", time))
     errors, heads = _baked(rig, [marker.name for marker in model.markers], targets)
-    away = np.median(np.linalg.norm(heads - centres, axis=2))
+    away = np.median(np.linalg.norm(heads - centers, axis=2))
     rows.append(
         _row("a bake in Blender, joint limits, read from the keyed rig", model, errors, f"{1000.0 * away:.2f}", "-")
     )

@@ -109,11 +109,11 @@ def _align(problem: Problem, state: State) -> None:
         pose.orientations[:, on],
         state.wanted.frames,
     )
-    rotation, centre, goes_to = align_root(goals.points(pose)[:, :count], state.wanted.points, weights, turning)
+    rotation, center, goes_to = align_root(goals.points(pose)[:, :count], state.wanted.points, weights, turning)
     own = quaternion_from_matrix(bodies.rest_turns[0])
     local = pose.local.copy()
     local[:, 0] = product(product(conjugate(own), product(rotation, own)), local[:, 0])
-    turned = times(matrix_from_quaternion(rotation), pose.root - centre)
+    turned = times(matrix_from_quaternion(rotation), pose.root - center)
     state.pose = bodies.pose(problem.joint_limits.clamped(local), goes_to + turned, pose.factors)
 
 

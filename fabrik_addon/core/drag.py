@@ -397,7 +397,7 @@ class DragSolver:
     def center_of_mass(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
         """(3,) the center of mass in a pose, armature space."""
         pose = self.bodies.pose(rotations[self.bodies.bones], location)
-        return self.posture.centre_of_mass(self.posture.away(pose))
+        return self.posture.center_of_mass(self.posture.away(pose))
 
     def misses(
         self, rotations: FloatArray, location: FloatArray, points: FloatArray, target_rotations: FloatArray | None
@@ -708,7 +708,7 @@ class DragSolver:
         """(D, D) how forces on goals, masses and contacts change along the columns as the bodies move."""
         goals, posture, (constraints, contacts) = self.goals, self.posture, state.constraints
         pressed, on_pressed, pressing = contacts.forces(multipliers)
-        points = np.concatenate([goals.points(state.pose), state.away.centres, pressed])
+        points = np.concatenate([goals.points(state.pose), state.away.centers, pressed])
         on = np.concatenate([goals.on, posture.carrier, on_pressed])
         forces = np.concatenate([goals.forces(self._forces), -posture.pulls(state.away), pressing])
         if self.hanging is not None:
@@ -834,7 +834,7 @@ class DragSolver:
 
     def _farthest(self, first: _State, state: _State) -> float:
         """The largest distance that a joint, or a bone's center of mass, moves between two states."""
-        centers, heads = state.away.centres - first.away.centres, (state.pose.heads - first.pose.heads)[~self._free]
+        centers, heads = state.away.centers - first.away.centers, (state.pose.heads - first.pose.heads)[~self._free]
         return float(max(lengths(centers).max(), lengths(heads).max()))
 
     def _with_goals_met(self, state: _State, chosen: BoolArray) -> _State:

@@ -380,7 +380,7 @@ class _Block:
         curvature = bodies.stiffness(
             pose,
             motions,
-            np.concatenate([goals.points(pose), away.centres], axis=1),
+            np.concatenate([goals.points(pose), away.centers], axis=1),
             np.concatenate([goals.on, posture.carrier]),
             np.concatenate([goals.forces(forces), -posture.pulls(away)], axis=1),
         )

@@ -17,13 +17,13 @@ from .naming_schemes import match
 class BoneMass(NamedTuple):
     """The mass of a bone.
 
-    share: of the body's mass. centre: its center of mass, as a share of the distance from head to tail. keeps: factor
+    share: of the body's mass. center: its center of mass, as a share of the distance from head to tail. keeps: factor
     on its mass in the posture term. bends: factor on its joint's inertia. hangs: the share of a trunk's tilt that it
     does not follow if its limb has no goal. eased: the smallest bend of its joint in a relaxed limb, in radians.
     """
 
     share: float
-    centre: float
+    center: float
     keeps: float = 1.0
     bends: float = 1.0
     hangs: float = 0.0
@@ -34,7 +34,7 @@ class _Segment(NamedTuple):
     """Percentage of the body's mass, center of mass, parts, and the segment that gets its mass if it has no bones."""
 
     percent: float
-    centre: float
+    center: float
     parts: tuple[str, ...]
     else_on: str
 
@@ -128,14 +128,14 @@ def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str,
                 share = segment.percent * (lengths[bone] / whole if whole > 0.0 else 1.0 / len(bones))
                 part = roles[bone].part
                 # A segment without bones of its own is a mass at the tail of the bone that it is attached to.
-                centre = segment.centre if part in segment.parts else 1.0
+                center = segment.center if part in segment.parts else 1.0
                 before = found.get(bone, BoneMass(0.0, _MIDDLE))
                 both = before.share + share
-                centre = (before.share * before.centre + share * centre) / both if both > 0.0 else centre
+                center = (before.share * before.center + share * center) / both if both > 0.0 else center
                 keeps = _PELVIS_KEEPS if part == "hips" else 1.0
                 found[bone] = BoneMass(
                     both,
-                    centre,
+                    center,
                     keeps,
                     _BENDS.get(part, 1.0),
                     _HANGS.get(part, 0.0),

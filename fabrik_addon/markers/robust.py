@@ -43,13 +43,13 @@ def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray,
     if not some.any():
         return middle, some
     part = samples[:, some]
-    centre = np.nanmedian(part, axis=0)
+    center = np.nanmedian(part, axis=0)
     for _ in range(_ROUNDS):
-        distances = np.linalg.norm(part - centre, axis=2)
+        distances = np.linalg.norm(part - center, axis=2)
         spread = usual_distances(distances) / MEDIAN_DISTANCE
         weights = outlier_weights(distances, outlying * spread)[..., None]
         total = weights.sum(axis=0)
         mean = (weights * np.nan_to_num(part)).sum(axis=0) / np.maximum(total, ROUNDING)
-        centre = np.where(total > ROUNDING, mean, centre)
-    middle[some] = centre
+        center = np.where(total > ROUNDING, mean, center)
+    middle[some] = center
     return middle, some

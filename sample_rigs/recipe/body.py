@@ -44,9 +44,9 @@ def cone(start: Point, end: Point, start_radius: float, end_radius: float) -> Ca
     return distance
 
 
-def ellipsoid(centre: Point, radii: Point, axes: FloatArray | None = None) -> Callable[[FloatArray], FloatArray]:
+def ellipsoid(center: Point, radii: Point, axes: FloatArray | None = None) -> Callable[[FloatArray], FloatArray]:
     """An ellipsoid with these half axes, along the columns of `axes` (3, 3) or x, y, z; a rough distance."""
-    middle, sizes, frame = np.array(centre), np.array(radii), np.eye(3) if axes is None else axes
+    middle, sizes, frame = np.array(center), np.array(radii), np.eye(3) if axes is None else axes
 
     def distance(points: FloatArray) -> FloatArray:
         local = (points - middle) @ frame

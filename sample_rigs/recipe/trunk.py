@@ -12,7 +12,7 @@ CYCLE = 1.06  # seconds from one left heel strike to the next
 STRIDE = SPEED * CYCLE
 DURATION = 4.0  # seconds
 FIRST_PHASE = 0.30  # at time 0 the person stands on the left leg
-START = SPEED * DURATION / 2.0  # y of the pelvis at time 0: the walk is centred on the origin
+START = SPEED * DURATION / 2.0  # y of the pelvis at time 0: the walk is centerd on the origin
 
 PELVIS_HEIGHT = 0.925
 BOB, SWAY, SURGE = 0.016, 0.020, 0.006

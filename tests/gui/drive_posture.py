@@ -184,7 +184,7 @@ def use_the_balance():
         def look(balance=balance):
             if balance == "AUTO":
                 g.shot("posture_balance.png")
-            return -body.centre_of_mass(rig())[1]
+            return -body.center_of_mass(rig())[1]
 
         ahead[balance] = yield from dragged("hand.L", (-0.4, -0.7, 0.0), look)
     assert ahead["AUTO"] < ahead["OFF"] - 0.02, ahead

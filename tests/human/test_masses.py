@@ -48,8 +48,8 @@ def test_the_mass_of_a_segment_without_bones_is_at_the_tail_of_its_neighbor():
         ("shin.R", (4.57, 0.444), 1.33),
     ):
         expected = (own[0] * own[1] + missing * 1.0) / (own[0] + missing)
-        assert handless[bone].centre == pytest.approx(expected)
-    assert handless["upper_arm.L"].centre == body_masses(lengths)["upper_arm.L"].centre
+        assert handless[bone].center == pytest.approx(expected)
+    assert handless["upper_arm.L"].center == body_masses(lengths)["upper_arm.L"].center
 
 
 def test_masses_of_other_rigs_follow_from_size():
@@ -57,4 +57,4 @@ def test_masses_of_other_rigs_follow_from_size():
     masses = body_masses({"one": 1.0, "two": 2.0, "speck": 0.0})
     assert masses["two"].share == pytest.approx(8.0 * masses["one"].share)
     assert masses["speck"].share > 0.0
-    assert {mass.centre for mass in masses.values()} == {0.5}
+    assert {mass.center for mass in masses.values()} == {0.5}

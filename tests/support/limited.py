@@ -37,11 +37,11 @@ def windows(draw):
     count = draw(st.integers(3, 8))
     steps = draw(st.lists(st.floats(0.2, 1.0), min_size=count, max_size=count))
     sizes = draw(st.lists(st.floats(0.2, 1.0), min_size=count, max_size=count))
-    centre = np.array(draw(st.tuples(st.floats(-1.0, 1.0), st.floats(-1.0, 1.0))))
+    center = np.array(draw(st.tuples(st.floats(-1.0, 1.0), st.floats(-1.0, 1.0))))
     turn = 2 * pi * np.cumsum(steps) / sum(steps)
     if np.diff(turn, append=turn[0] + 2 * pi).max() > 0.95 * pi:
         turn = 2 * pi * np.arange(count) / count
-    corners = centre + np.array(sizes)[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
+    corners = center + np.array(sizes)[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
     return [tuple(corner) for corner in corners[:: draw(st.sampled_from([1, -1]))].tolist()]
 
 

@@ -138,7 +138,7 @@ class Rig:
         self.frames = {joint.child: _bone_frame(joint) for joint in joints}
         rest, heads = [], {"ground": np.zeros(3)}
         for joint in joints:
-            heads[joint.child] = heads[joint.parent] + self._centre(model, joint, walked)
+            heads[joint.child] = heads[joint.parent] + self._center(model, joint, walked)
             rest.append(_matrix(self.frames[joint.child], heads[joint.child]))
         parents = [names.index(joint.parent) if joint.parent in names else -1 for joint in joints]
         lengths = [self._length(joint, joints, heads) for joint in joints]
@@ -147,7 +147,7 @@ class Rig:
         self.effectors = [Effector(m.body, tuple(self.frames[m.body].T @ m.place), m.weight) for m in model.markers]
 
     @staticmethod
-    def _centre(model, joint, walked):
+    def _center(model, joint, walked):
         """(3,) the mean position of the child's head in the parent's body frame."""
         if joint.name == ROOT:
             return np.zeros(3)

@@ -36,7 +36,7 @@ def hinges(draw):
 @st.composite
 def polygons(draw):
     """Star-shaped outlines around a swing: convex or not, either winding, rest inside or outside."""
-    centre = np.array(draw(st.tuples(st.floats(-1.2, 1.2), st.floats(-1.2, 1.2))))
+    center = np.array(draw(st.tuples(st.floats(-1.2, 1.2), st.floats(-1.2, 1.2))))
     count = draw(st.integers(3, 8))
     radii = np.array(draw(st.lists(st.floats(0.1, 1.3), min_size=count, max_size=count)))
     # No gap of 180° between two corners, otherwise the star would not enclose its center.
@@ -46,7 +46,7 @@ def polygons(draw):
         * (np.arange(count) + np.array(draw(st.lists(st.floats(0, 0.4), min_size=count, max_size=count))))
         / count
     )
-    corners = centre + radii[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    corners = center + radii[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     order = slice(None, None, draw(st.sampled_from([1, -1])))
     try:
         return Polygon([tuple(corner) for corner in corners[order].tolist()], draw(ranges()))

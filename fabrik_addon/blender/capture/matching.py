@@ -351,12 +351,12 @@ def check_scalable(markers: Iterable[SceneMarker]) -> None:
             )
 
 
-def scale_markers(markers: Iterable[SceneMarker], centre: FloatArray, factor: float, lift: FloatArray) -> None:
-    """Scale checked markers about a point `centre` (3,), then move them by `lift` (3,), both in world space."""
+def scale_markers(markers: Iterable[SceneMarker], center: FloatArray, factor: float, lift: FloatArray) -> None:
+    """Scale checked markers about a point `center` (3,), then move them by `lift` (3,), both in world space."""
     if abs(factor - 1.0) < _SAME and np.abs(lift).max() < _SAME:
         return
     for holder in _holders(markers):
-        shift = (1.0 - factor) * (centre - np.array(holder.delta_location)) + lift
+        shift = (1.0 - factor) * (center - np.array(holder.delta_location)) + lift
         holder.location = Vector((factor * np.array(holder.location) + shift).tolist())
         for curve in keyframes.curves(holder):
             if curve.data_path == "location":

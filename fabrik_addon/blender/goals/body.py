@@ -44,13 +44,13 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton, stiff: Collection[
     stiff: bones that move as one piece. Raises LimitPropertyError naming a bone with invalid properties.
     """
     bones = [armature.pose.bones[name] for name in skeleton.names]
-    shares, centres, keeps, bends, hangs, eased = _body(armature, bones)
+    shares, centers, keeps, bends, hangs, eased = _body(armature, bones)
     bends = bends * np.where([name in stiff for name in skeleton.names], _STIFF, 1.0)
     stiffness = np.array([read_extra_field(bone, "stiffness") for bone in bones])
     # Each bone's factor in the posture term: 1 at stiffness 0, 4 at 0.5, infinite at 1.
     left = 1.0 - np.clip(stiffness, 0.0, 1.0)
     factors = np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)
-    return Masses(shares, centres, keeps * factors, bends, hangs * (1.0 - stiffness), eased)
+    return Masses(shares, centers, keeps * factors, bends, hangs * (1.0 - stiffness), eased)
 
 
 def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:
@@ -104,15 +104,15 @@ def _part(armature: bpy.types.Object, bone: str) -> str:
     return "" if role is None else role.part
 
 
-def centre_of_mass(armature: bpy.types.Object) -> FloatArray:
+def center_of_mass(armature: bpy.types.Object) -> FloatArray:
     """(3,) the center of mass of all bones in their current pose, in armature space.
 
     Raises LimitPropertyError naming a bone with an invalid mass.
     """
     bones = [armature.pose.bones[name] for name in solved_parents(armature)]
-    shares, centres, *_ = _body(armature, bones)
+    shares, centers, *_ = _body(armature, bones)
     heads, tails = (np.array([getattr(bone, end)[:] for bone in bones]) for end in ("head", "tail"))
-    return np.asarray(shares @ (heads + centres[:, None] * (tails - heads)))
+    return np.asarray(shares @ (heads + centers[:, None] * (tails - heads)))
 
 
 def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[FloatArray, ...]:

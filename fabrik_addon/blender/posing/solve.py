@@ -185,7 +185,7 @@ def depends_on(problem: RigProblem) -> tuple[Any, ...]:
     """A key for everything that a session for a problem depends on, except rest pose, preferred pose and targets."""
     rig = problem.rig
     masses, kept, up = masses_of(rig, problem.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
-    weighed = tuple(array.tobytes() for array in (masses.shares, masses.centres, masses.factors))
+    weighed = tuple(array.tobytes() for array in (masses.shares, masses.centers, masses.factors))
     floor = (kept.floor_height, up) if kept.use_floor else None
     settings = kept_pose_key(rig), kept.balance, kept.bake.self_collision, up[:3], floor
     return weighed, settings, problem.effectors, dict(problem.limits), tuple(problem.held), problem.free_root

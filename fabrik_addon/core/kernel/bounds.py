@@ -109,7 +109,7 @@ class Bounds:
         if self._support is None or len(self._support.corners) < _LEAST_CORNERS:
             return
         normals, self._edges = _outline(self._support)
-        start, corners, up = posture.preferred_centre_of_mass, self._support.corners, np.array(self._support.up)
+        start, corners, up = posture.preferred_center_of_mass, self._support.corners, np.array(self._support.up)
         self._normals, self._way = np.concatenate([normals, normals - _LOWERED * up]), np.zeros(3)
         if (normals @ start > self._edges).any():
             inner = corners.mean(axis=0) + _STANDS_IN * (corners - corners.mean(axis=0))
@@ -127,7 +127,7 @@ class Bounds:
         """
         if not len(self._normals):
             return np.zeros(3)
-        along = self._normals @ (self._posture.preferred_centre_of_mass + share * self._way)
+        along = self._normals @ (self._posture.preferred_center_of_mass + share * self._way)
         gaps = np.maximum(self._edges - along[: len(self._edges)], 0.0)
         self._reaches = along + np.concatenate([gaps, _AT_EASE * gaps**2 / max(float(gaps.max()), _NO_ROOM)])
         return np.asarray(share * self._way)
@@ -137,7 +137,7 @@ class Bounds:
 
         They move with the bodies that carry them. So limbs do not swing out to keep balance.
         """
-        self._hung = self._posture.shares @ (away.balanced - away.centres)
+        self._hung = self._posture.shares @ (away.balanced - away.centers)
 
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
         """The rows that a step could violate, with gaps in units of length, and their contact points."""
@@ -164,7 +164,7 @@ class Bounds:
         posture, count = self._posture, len(self._normals)
         if not count:
             return ConstraintRows.none(self._bodies.columns), Contacts.none()
-        shifts = self._bodies.shifts(pose, motions, away.centres, posture.carrier)
+        shifts = self._bodies.shifts(pose, motions, away.centers, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         out = self._out(away)
         # Beyond its largest value a force stays almost constant: it grows by at most a tenth more.
@@ -174,7 +174,7 @@ class Bounds:
         rows = ConstraintRows.straight(self._normals @ shift, gaps, _SUPPORT_KEYS + np.arange(count), yielding)
         masses = len(posture.shares)
         return rows, Contacts(
-            np.tile(away.centres, (count, 1)),
+            np.tile(away.centers, (count, 1)),
             np.tile(posture.carrier, count),
             (-posture.shares[:, None] * self._normals[:, None]).reshape(-1, 3),
             np.repeat(np.arange(count), masses),
@@ -182,7 +182,7 @@ class Bounds:
 
     def _out(self, away: Away) -> FloatArray:
         """(N,) how far the center of mass is beyond each side of the support, units of length."""
-        ahead = self._normals @ (self._posture.shares @ away.centres + self._hung)
+        ahead = self._normals @ (self._posture.shares @ away.centers + self._hung)
         return np.asarray(ahead - self._reaches)
 
     def holder(self, key: int) -> Holder:

@@ -35,7 +35,7 @@ class Masses:
 
     Attributes:
         shares: (J,) of the body's mass; they add up to 1.
-        centres: (J,) the center of mass, as a share of the distance from head to tail.
+        centers: (J,) the center of mass, as a share of the distance from head to tail.
         factors: (J,) factor on a bone's part of the term, from its stiffness.
         bending: (J,) further factor on the rotation of its joint; all 1 when None.
         hanging: (J,) the share of a trunk's tilt that a bone of a limb without goals does not follow; none when None.
@@ -43,7 +43,7 @@ class Masses:
     """
 
     shares: FloatArray
-    centres: FloatArray
+    centers: FloatArray
     factors: FloatArray
     bending: FloatArray | None = None
     hanging: FloatArray | None = None
@@ -53,14 +53,14 @@ class Masses:
 class Away(NamedTuple):
     """The difference between a body's pose and the preferred one.
 
-    centres: (..., J, 3) mass centers with limbs without goals fixed to the body. balanced: (..., J, 3) the real mass
-    centers. moved: (..., J, 3) `centres` minus those of the preferred pose. turned: (..., B, 3) rotation vectors of
+    centers: (..., J, 3) mass centers with limbs without goals fixed to the body. balanced: (..., J, 3) the real mass
+    centers. moved: (..., J, 3) `centers` minus those of the preferred pose. turned: (..., B, 3) rotation vectors of
     joints, radians; of joints above hinges, relative to the rotation that follows the hinge. own: (..., K, 3) the whole
     rotation vectors of the joints above the K hinges. extended: (..., K) radians by which these extend beyond their
     slack.
     """
 
-    centres: FloatArray
+    centers: FloatArray
     balanced: FloatArray
     moved: FloatArray
     turned: FloatArray
@@ -111,8 +111,8 @@ class PostureTerm:
         self.bodies, skeleton = bodies, bodies.skeleton
         self.shift: FloatArray = np.zeros(3)
         posed = forward_kinematics(skeleton, rotations, location)
-        along = masses.centres * skeleton.lengths
-        centres = posed[..., :3, 3] + along[:, None] * posed[..., :3, 1]
+        along = masses.centers * skeleton.lengths
+        centers = posed[..., :3, 3] + along[:, None] * posed[..., :3, 1]
         free = np.zeros(len(bodies.bones), dtype=bool) if free is None else free
         above = np.arange(len(free))
         for body in np.flatnonzero(free):
@@ -120,10 +120,10 @@ class PostureTerm:
         self.carrier: IntArray = above[bodies.carrier]
         self.masses = masses.shares * np.where(np.isfinite(masses.factors), masses.factors, 1.0)
         self.shares = masses.shares / masses.shares.sum()
-        self._preferred, self._back = centres, conjugate(rotations[..., bodies.bones, :])
-        self._offsets = _offsets(posed[..., bodies.bones[self.carrier], :, :], centres)
-        self._own_offsets = _offsets(posed[..., bodies.bones[bodies.carrier], :, :], centres) if free.any() else None
-        self.preferred_centre_of_mass: FloatArray = self.shares @ centres
+        self._preferred, self._back = centers, conjugate(rotations[..., bodies.bones, :])
+        self._offsets = _offsets(posed[..., bodies.bones[self.carrier], :, :], centers)
+        self._own_offsets = _offsets(posed[..., bodies.bones[bodies.carrier], :, :], centers) if free.any() else None
+        self.preferred_center_of_mass: FloatArray = self.shares @ centers
         self.size = size = float(np.ptp(skeleton.rest[:, :3, 3], axis=0).max() + skeleton.lengths.max())
         inertia = masses.shares * skeleton.lengths**2 + _LEAST_INERTIA * size**2
         if masses.bending is not None:
@@ -154,7 +154,7 @@ class PostureTerm:
         weighed = (turning * self.inertia[:, None]).reshape(len(turning), 3 * len(self.inertia))
         self._joints = weighed @ turning.reshape(weighed.shape).T
 
-    def centre_of_mass(self, away: Away) -> FloatArray:
+    def center_of_mass(self, away: Away) -> FloatArray:
         """(..., 3) the center of mass, armature space."""
         return np.asarray(self.shares @ away.balanced)
 
@@ -163,11 +163,11 @@ class PostureTerm:
         turned = rotation_vector_from_quaternion(product(pose.local, self._back))
         above = turned[..., self._above, :]
         extended = np.maximum((above * self._behind).sum(axis=-1) - self._slack, 0.0)
-        centres = pose.points(self.carrier, self._offsets)
+        centers = pose.points(self.carrier, self._offsets)
         own = self._own_offsets
-        balanced = centres if own is None else pose.points(self.bodies.carrier, own)
-        moved = centres - self._preferred - self.shift
-        return Away(centres, balanced, moved, self._with_coupled(turned), above, extended)
+        balanced = centers if own is None else pose.points(self.bodies.carrier, own)
+        moved = centers - self._preferred - self.shift
+        return Away(centers, balanced, moved, self._with_coupled(turned), above, extended)
 
     def _with_coupled(self, vectors: FloatArray) -> FloatArray:
         """(..., B, 3) rotation vectors, for joints above hinges relative to the rotation that follows the hinge.
@@ -198,11 +198,11 @@ class PostureTerm:
 
     def equations(self, away: Away, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
         """(..., D, D) Gauss-Newton matrix and (..., D) gradient."""
-        centres, forces = away.centres, self.pulls(away)
+        centers, forces = away.centers, self.pulls(away)
         if self.bodies.breaks_inheritance:
-            matrix, gradient = self._dense(centres, forces, pose, motions)
+            matrix, gradient = self._dense(centers, forces, pose, motions)
         else:
-            left, right, gradient = self.bodies.factors(motions, self._below, centres, self.masses, forces)
+            left, right, gradient = self.bodies.factors(motions, self._below, centers, self.masses, forces)
             matrix = self.bodies.symmetric(left @ np.swapaxes(right, -1, -2))
         torques, bodies = self._torques(away), self.bodies
         gradient[..., : bodies.turning] += (torques[..., bodies.body_of[: bodies.turning], :] * bodies.axes).sum(
@@ -213,10 +213,10 @@ class PostureTerm:
         return matrix + self._joints + (self._extending.T * stiffer[..., None, :]) @ self._extending, gradient
 
     def _dense(
-        self, centres: FloatArray, forces: FloatArray, pose: Pose, motions: Motions
+        self, centers: FloatArray, forces: FloatArray, pose: Pose, motions: Motions
     ) -> tuple[FloatArray, FloatArray]:
         """Matrix and gradient of the first part, summed over masses; unlike composite inertia, for any tree."""
-        shifts = self.bodies.shifts(pose, motions, centres, self.carrier)
+        shifts = self.bodies.shifts(pose, motions, centers, self.carrier)
         shifts = np.swapaxes(shifts.reshape(*shifts.shape[:-3], -1, self.bodies.columns), -1, -2)
         weighed = np.swapaxes(shifts * np.repeat(self.masses, 3), -1, -2)
         return shifts @ weighed, (shifts @ forces.reshape(*forces.shape[:-2], -1, 1))[..., 0]

@@ -167,9 +167,9 @@ def moving_rig(rig, request):
         bone.rotation_mode = modes[seed]
         write_limit(bone, limit)
         rng = np.random.default_rng(seed)
-        centre = checker.random_rotations_inside(limit, rng, 1)[0]
+        center = checker.random_rotations_inside(limit, rng, 1)[0]
         waves = [0.9 * np.sin(0.7 * row + rng.uniform(0, 3, 3)) for row in range(12)]
-        key(bone, [Quaternion(centre) @ Quaternion(wave, np.linalg.norm(wave)) for wave in waves], 3, "BEZIER")
+        key(bone, [Quaternion(center) @ Quaternion(wave, np.linalg.norm(wave)) for wave in waves], 3, "BEZIER")
     return rig
 
 

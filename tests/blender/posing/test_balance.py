@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support import scenes
 
-from fabrik_addon.blender.goals.body import centre_of_mass, floor_of, support_of
+from fabrik_addon.blender.goals.body import center_of_mass, floor_of, support_of
 from fabrik_addon.blender.goals.effectors import add_effector
 from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.posing.solve import solve_frame
@@ -41,7 +41,7 @@ def past_the_toes(rig):
     """The distance of the center of mass in front of the support; the person faces -Y."""
     rig.fabrik.balance = "ON"
     support = support_of(rig, FEET)
-    return float(support.corners[:, 1].min() - centre_of_mass(rig)[1])
+    return float(support.corners[:, 1].min() - center_of_mass(rig)[1])
 
 
 def test_the_center_of_mass_stays_over_the_feet(rig):

@@ -51,7 +51,7 @@ def _values(rig, goals):
     return (
         (goals.effectors, dict(goals.limits), list(goals.held), goals.free_root, goals.pinned, goals.bone_names),
         (skeleton.names, skeleton.parents.tolist(), skeleton.inherits_rotation.tolist()),
-        (masses.shares.tolist(), masses.centres.tolist(), masses.factors.tolist()),
+        (masses.shares.tolist(), masses.centers.tolist(), masses.factors.tolist()),
         [np.round(array, 9).tolist() for array in (skeleton.rest[:, :3, :3], heads, skeleton.lengths)],
         (rig.fabrik.use_floor and floor_of(rig), rig.fabrik.balance, rig.fabrik.bake.self_collision),
     )

@@ -10,7 +10,7 @@ from support.dragging import active, world
 
 from benchmarks.natural_paths import Live, Path3, follow
 from benchmarks.natural_rigs import MIXAMO, open_metarig, open_mixamo
-from fabrik_addon.blender.goals.body import centre_of_mass, support_of
+from fabrik_addon.blender.goals.body import center_of_mass, support_of
 from fabrik_addon.blender.posing.drag import begin_drag
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
@@ -64,7 +64,7 @@ def room(rig, pinned=FEET):
     edges = np.roll(corners, -1, axis=0) - corners
     normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1)[:, None]
     outward = normals * np.sign(((corners - corners.mean(axis=0)) * normals).sum())
-    return float((((corners - centre_of_mass(rig)[:2]) * outward).sum(axis=1)).min())
+    return float((((corners - center_of_mass(rig)[:2]) * outward).sum(axis=1)).min())
 
 
 def test_hips_that_come_back_from_out_of_reach_follow_the_mouse(human):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from support import scenes
 
-from fabrik_addon.blender.goals.body import centre_of_mass, masses_of
+from fabrik_addon.blender.goals.body import center_of_mass, masses_of
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.blender.settings.limit_properties import LimitPropertyError
 
@@ -63,7 +63,7 @@ def test_invalid_values_are_named(rig, name):
         masses(rig)
 
 
-class TestCentreOfMass:
+class TestCenterOfMass:
     """The center of mass of the posed rig."""
 
     def test_the_center_of_mass_is_that_of_the_bones(self, rig):
@@ -72,26 +72,26 @@ class TestCentreOfMass:
         skeleton = read_trees(rig)[0].skeleton
         found = masses_of(rig, skeleton)
         wanted = sum(
-            share * np.array(bone.head.lerp(bone.tail, centre))
-            for bone, share, centre in zip(
-                [rig.pose.bones[name] for name in skeleton.names], found.shares, found.centres, strict=True
+            share * np.array(bone.head.lerp(bone.tail, center))
+            for bone, share, center in zip(
+                [rig.pose.bones[name] for name in skeleton.names], found.shares, found.centers, strict=True
             )
         )
-        assert np.allclose(centre_of_mass(rig), wanted, atol=1e-6)
+        assert np.allclose(center_of_mass(rig), wanted, atol=1e-6)
 
     def test_the_center_moves_with_the_pose_and_with_a_mass(self, rig):
-        before = centre_of_mass(rig)
+        before = center_of_mass(rig)
         rig.pose.bones["spine"].rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
         bpy.context.view_layer.update()
-        leaned = centre_of_mass(rig)
+        leaned = center_of_mass(rig)
         assert np.linalg.norm(leaned - before) > 0.01
         bpy.ops.fabrik.set_limit(bones="head", mass=0.9)
         head = np.array(rig.pose.bones["head"].center)
-        assert np.linalg.norm(centre_of_mass(rig) - head) < 0.6 * np.linalg.norm(leaned - head)
+        assert np.linalg.norm(center_of_mass(rig) - head) < 0.6 * np.linalg.norm(leaned - head)
 
     def test_a_rig_with_new_bones_is_examined_again(self, rig):
-        before = centre_of_mass(rig)
+        before = center_of_mass(rig)
         bpy.ops.object.mode_set(mode="EDIT")
         rig.data.edit_bones["head"].tail.z += 5.0
         bpy.ops.object.mode_set(mode="OBJECT")
-        assert np.linalg.norm(centre_of_mass(rig) - before) > 0.01
+        assert np.linalg.norm(center_of_mass(rig) - before) > 0.01

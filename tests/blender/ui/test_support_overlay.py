@@ -26,13 +26,13 @@ def test_over_the_support_and_off_it_differ_in_form_and_look():
 
 
 def test_the_outline_is_closed_and_the_plumb_line_ends_on_the_ground():
-    centre = np.array([0.3, 0.05, 1.4])
-    outline, mark, plumb, foot = support_lines(CORNERS, UP, centre, 0.1)
+    center = np.array([0.3, 0.05, 1.4])
+    outline, mark, plumb, foot = support_lines(CORNERS, UP, center, 0.1)
     assert np.array_equal(outline.points, CORNERS)
     assert sorted(outline.ends[:, 0]) == sorted(outline.ends[:, 1]) == list(range(5))
-    assert np.allclose(plumb.points[0], centre)
+    assert np.allclose(plumb.points[0], center)
     assert np.allclose(plumb.points[-1], (0.3, 0.05, 0.5))
-    assert np.allclose(mark.points.mean(axis=0), centre)
+    assert np.allclose(mark.points.mean(axis=0), center)
     assert np.allclose(foot.points.mean(axis=0), plumb.points[-1])
 
 

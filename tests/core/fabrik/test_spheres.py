@@ -27,10 +27,10 @@ def test_the_joint_keeps_both_lengths_and_is_the_nearest_point(seed):
     assert np.linalg.norm(found - first) == pytest.approx(lengths[0], abs=1e-9)
     assert np.linalg.norm(found - second) == pytest.approx(lengths[1], abs=1e-6)
     axis = (second - first) / np.linalg.norm(second - first)
-    centre = first + axis * (axis @ (truth - first))
-    arm = truth - centre
+    center = first + axis * (axis @ (truth - first))
+    arm = truth - center
     for angle in np.linspace(0.0, 2.0 * np.pi, 60):
-        other = centre + arm * np.cos(angle) + np.cross(axis, arm) * np.sin(angle)
+        other = center + arm * np.cos(angle) + np.cross(axis, arm) * np.sin(angle)
         assert np.linalg.norm(found - previous) <= np.linalg.norm(other - previous) + 1e-9
 
 

@@ -151,7 +151,7 @@ def test_the_matrix_is_the_mass_matrix(inherits):
     """It is Σ m JᵀJ over the masses, and each joint's inertia on the diagonal."""
     bodies, posture, _, pose = make(4, inherits)
     found = posture.equations(posture.away(pose), pose, bodies.motions(pose))[0]
-    shifts = slopes(bodies, pose, lambda other: posture.away(other).centres)
+    shifts = slopes(bodies, pose, lambda other: posture.away(other).centers)
     expected = np.einsum("j,aji,bji->ab", posture.masses, shifts, shifts)
     rest = found - expected
     assert np.abs(rest - np.diag(np.diagonal(rest))).max() < 1e-8

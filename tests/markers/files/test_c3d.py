@@ -321,7 +321,7 @@ class TestOutputs:
 
     @pytest.mark.parametrize(
         "output",
-        ["LHipAngles", "Ann:RKneeAnglesV", "RAnklePower", "LKneeMoment", "RNormalisedGRF", "CentreOfMassFloor"],
+        ["LHipAngles", "Ann:RKneeAnglesV", "RAnklePower", "LKneeMoment", "RNormalisedGRF", "CenterOfMassFloor"],
     )
     def test_outputs_known_by_their_names(self, path: Path, output: str) -> None:
         labels = ["LASI", output, "Force"]

@@ -11,7 +11,7 @@ from mathutils import Vector
 
 from ....core.arrays import TINY, FloatArray, IntArray
 from ....core.kernel.bodies import cross as cross_product
-from ...goals.body import centre_of_mass, fitted, support_of
+from ...goals.body import center_of_mass, fitted, support_of
 from ...goals.places import is_seen
 from ...posing.live import is_paused, why_short
 from ...rig.armature import armature_point, length_text, meters_per_unit
@@ -136,22 +136,22 @@ def _mark(
 # are thick.
 
 
-def support_lines(corners: FloatArray, up: FloatArray, centre: FloatArray, size: float) -> list[Lines]:
+def support_lines(corners: FloatArray, up: FloatArray, center: FloatArray, size: float) -> list[Lines]:
     """The lines for the balance of one body, in world space.
 
     Args:
         corners: (N, 3) corners of its support, a convex outline.
         up: (3,) unit vector away from the ground.
-        centre: (3,) the body's center of mass.
+        center: (3,) the body's center of mass.
         size: the size of the marks.
     """
-    foot = centre - ((centre - corners.mean(axis=0)) @ up) * up
+    foot = center - ((center - corners.mean(axis=0)) @ up) * up
     balanced = is_inside(corners, up, foot)
     look = Look.PINNED if balanced else Look.MISSED
     around = np.arange(len(corners))
     outline = Lines(look, corners, np.stack([around, np.roll(around, -1)], axis=1))
     mark = diamond if balanced else cross
-    return [outline, diamond(look, centre, size), dashed(look, centre, foot), mark(look, foot, size)]
+    return [outline, diamond(look, center, size), dashed(look, center, foot), mark(look, foot, size)]
 
 
 def is_inside(corners: FloatArray, up: FloatArray, point: FloatArray) -> bool:
@@ -262,10 +262,10 @@ def balance_lines(rig: bpy.types.Object) -> list[Lines]:
     world = np.array(rig.matrix_world)
     up, corners = world[:3, :3] @ support.up, support.corners @ world[:3, :3].T + world[:3, 3]
     try:
-        centre = world[:3, :3] @ centre_of_mass(rig) + world[:3, 3]
+        center = world[:3, :3] @ center_of_mass(rig) + world[:3, 3]
     except LimitPropertyError:
         return []
-    return support_lines(corners, up / np.linalg.norm(up), centre, _BALANCE_SIZE * float(np.ptp(corners, axis=0).max()))
+    return support_lines(corners, up / np.linalg.norm(up), center, _BALANCE_SIZE * float(np.ptp(corners, axis=0).max()))
 
 
 def drawing(lines: Sequence[Lines]) -> Drawing:
