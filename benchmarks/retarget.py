@@ -19,7 +19,7 @@ from fabrik_addon.markers.feet import drift
 from fabrik_addon.markers.steps import finish
 from fabrik_addon.retarget.alignment import leg_length
 from fabrik_addon.retarget.bodies import find_bodies
-from fabrik_addon.retarget.feet import Floor, find_soles
+from fabrik_addon.retarget.feet import RigFloor, find_soles
 from fabrik_addon.retarget.goals import RetargetSettings
 from fabrik_addon.retarget.take import retarget
 
@@ -128,7 +128,7 @@ class Figures:
         for stance in stances:
             place = self._point(stance.point.bone, stance.point.offset)
             drifts.append(drift(place[stance.first : stance.last + 1]))
-        floor = Floor.of(self.target, soles)
+        floor = RigFloor.of(self.target, soles)
         for foot, sole in soles.items():
             points = [
                 self._point(foot, sole.heel),

@@ -37,7 +37,7 @@ _AXES: Final[tuple[Literal["X", "Y", "Z"], ...]] = ("X", "Y", "Z")
 
 
 @dataclass(frozen=True)
-class Preset:
+class LimitPreset:
     """The limits that a preset gives a rig.
 
     Attributes:
@@ -102,13 +102,13 @@ def _parts(body: RestBody, part: str) -> Iterator[tuple[str, RestBone]]:
     return ((name, body.bones[name]) for _, name in named)
 
 
-def human_limits(bones: Mapping[str, RestBone], names: Collection[str] | None = None) -> Preset:
+def human_limits(bones: Mapping[str, RestBone], names: Collection[str] | None = None) -> LimitPreset:
     """The limits of a human's joints for some of an armature's bones, or all if None; roots stay free."""
     body = RestBody(bones)
     wanted = set(bones if names is None else names)
     roles = {name: role for name, role in body.roles.items() if name in wanted}
     free = tuple(name for name, role in roles.items() if role.part == "hips" or not bones[name].parent)
-    preset = Preset({}, {}, {}, free, tuple(name for name in bones if name in wanted - roles.keys()))
+    preset = LimitPreset({}, {}, {}, free, tuple(name for name in bones if name in wanted - roles.keys()))
     for name, role in roles.items():
         if name in free:
             continue

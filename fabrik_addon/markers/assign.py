@@ -19,7 +19,7 @@ from .calibrate.calibrate import evenly_spread, positions_of
 from .calibrate.offsets import bones_of, guessed_offsets, make_effectors, measured_offsets
 from .clip import Clip, FloatArray
 from .mapping.by_motion import ByMotion, bones_by_motion, landmarks_on
-from .mapping.landmarks import RestBone
+from .mapping.landmarks import BoneAtRest
 from .mapping.marker_map import MappedMarker
 
 # Number of frames, evenly spread over a take, that show how its markers move. 40 did as well as 150 on five recordings.
@@ -55,7 +55,7 @@ def assign_by_motion(
     known: Sequence[MappedMarker],
     clip: Clip,
     parts: Mapping[Role, str],
-    rest: Mapping[str, RestBone],
+    rest: Mapping[str, BoneAtRest],
     *,
     limits: Mapping[str, Limit] | None = None,
     meter: float = 1.0,

@@ -20,7 +20,7 @@ from .solving.outliers import reject_implausible_samples, reject_outliers, smoot
 from .solving.recording import Recording, with_options
 from .steps import at_once, within
 
-__all__ = ["GAPS", "FilledSpan", "Gaps", "Take", "TakeError", "TakeSettings", "solve_take", "solve_take_steps"]
+__all__ = ["GAPS", "FilledSpan", "Gaps", "SolvedTake", "TakeError", "TakeSettings", "solve_take", "solve_take_steps"]
 
 
 class TakeError(FabrikError):
@@ -62,7 +62,7 @@ class TakeSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class Take:
+class SolvedTake:
     """A solved recording.
 
     Attributes:
@@ -87,7 +87,7 @@ def solve_take_steps(
     *,
     root_heads: FloatArray | None = None,
     factors: FloatArray | None = None,
-) -> Generator[float, None, Take]:
+) -> Generator[float, None, SolvedTake]:
     """Find the poses that fit F frames of targets, in small steps; yields the share done and can be closed at any time.
 
     solver: its skeleton is the rig's, its effectors are the markers. targets: (F, E, 3) in armature space, NaN where
@@ -112,7 +112,7 @@ def solve_take_steps(
         lengths = np.tile(solver.skeleton.lengths, (len(root), 1))
         solution = replace(solution, skeleton=solver.skeleton, root_location=root, lengths=lengths)
     planted = _planted(solution, solver, recording, settings, factors) if settings.plant_feet else None
-    return Take(
+    return SolvedTake(
         solution if planted is None else planted.solution,
         recording.outliers,
         filled_spans(recording, known, settings.gaps),

@@ -67,10 +67,10 @@ def _parts(roles: Mapping[str, Role]) -> set[str]:
 
 def _completed(roles: Mapping[str, Role], bones: Mapping[str, RestBone]) -> dict[str, Role]:
     """Recognize the remaining bones, such as MVN's L5 to T8, by the bone tree, if both give the same legs."""
-    found, told = tree_body(bones), _parts(roles)
+    found, known_parts = tree_body(bones), _parts(roles)
     if found is None or any(found.roles.get(name) != role for name, role in roles.items() if role.part == "thigh"):
         return dict(roles)
-    return {**{name: role for name, role in found.roles.items() if role.part not in told}, **roles}
+    return {**{name: role for name, role in found.roles.items() if role.part not in known_parts}, **roles}
 
 
 def _roles_through_pairs(
@@ -78,8 +78,8 @@ def _roles_through_pairs(
 ) -> tuple[dict[str, Role], dict[str, Role]]:
     """Give both bones of each pair the role from the side on which more of them are known."""
     by_target = sum(pair.bone in target for pair in pairs) >= sum(pair.source in source for pair in pairs)
-    told = ((pair.bone, target.get(pair.bone) if by_target else source.get(pair.source)) for pair in pairs)
-    own = {bone: role for bone, role in told if role is not None}
+    named = ((pair.bone, target.get(pair.bone) if by_target else source.get(pair.source)) for pair in pairs)
+    own = {bone: role for bone, role in named if role is not None}
     # If several bones follow one, it has the role of the first.
     other = {pair.source: own[pair.bone] for pair in reversed(pairs) if pair.bone in own and not pair.before}
     return other, own
@@ -88,10 +88,10 @@ def _roles_through_pairs(
 def find_pairs(motion: Motion, skeleton: Skeleton) -> tuple[Pair, ...]:
     """Pair the bones of rig and source; raises RetargetError if none correspond."""
     source_bones, bones = _bones(motion, skeleton)
-    told, own = _known(source_bones), _known(bones)
-    if told.on_four != own.on_four:
+    other, own = _known(source_bones), _known(bones)
+    if other.on_four != own.on_four:
         raise RetargetError(f"One of {motion.name!r} and the rig walks on two legs, the other on four: map their bones")
-    source, target = RestBody(source_bones, told.roles), RestBody(bones, own.roles)
+    source, target = RestBody(source_bones, other.roles), RestBody(bones, own.roles)
     for body in (source, target):
         check_one_body(body)
     pairs = pair_bodies(source, target)

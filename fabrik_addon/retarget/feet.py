@@ -62,14 +62,14 @@ def find_soles(target: RestBody) -> dict[str, Sole]:
     return found
 
 
-class Floor(NamedTuple):
+class RigFloor(NamedTuple):
     """The floor below a rig at rest: its height along the body's up axis."""
 
     axes: BodyAxes
     height: float
 
     @classmethod
-    def of(cls, target: RestBody, soles: Mapping[str, Sole]) -> "Floor":
+    def of(cls, target: RestBody, soles: Mapping[str, Sole]) -> "RigFloor":
         """The floor below a rig with these feet."""
         assert target.axes is not None
         heels = [target.bones[foot].head + target.bones[foot].axes @ sole.heel for foot, sole in soles.items()]
@@ -93,7 +93,7 @@ class FootPlan:
         sole: Sole,
         positions: FloatArray,
         rotations: FloatArray,
-        floor: Floor,
+        floor: RigFloor,
         rate: float,
         standing: StandingSettings,
     ) -> None:
@@ -135,7 +135,7 @@ class FootPlan:
         self.rotations = product(turn, self.rotations)
 
     def _held(
-        self, name: str, points: FloatArray, floor: Floor, rate: float, standing: StandingSettings
+        self, name: str, points: FloatArray, floor: RigFloor, rate: float, standing: StandingSettings
     ) -> tuple[FloatArray, FloatArray]:
         """(F, 2, 3) translations of heel and ball to their planted positions, and (F, 2) their weights, 0 to 1."""
         shifts, shares = np.zeros(points.shape), np.zeros(points.shape[:2])
@@ -182,7 +182,7 @@ class ToeLift:
     bone: of the toes. rotations: (F, 4) the rotations of the toes before they are bent, in armature space.
     """
 
-    def __init__(self, skeleton: Skeleton, sole: Sole, floor: Floor, frames: int, rate: float) -> None:
+    def __init__(self, skeleton: Skeleton, sole: Sole, floor: RigFloor, frames: int, rate: float) -> None:
         """frames: how many there are; rate: how many a second."""
         self.bone, self.rotations = skeleton.index(sole.toe), np.zeros((frames, 4))
         self._tip, self._floor, self._step = sole.tip, floor, _LIFTED / rate
@@ -204,7 +204,7 @@ class ToeLift:
         local[:, self.bone] = product(local[:, self.bone], turn)
 
 
-def toe_angles(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: Floor) -> tuple[FloatArray, FloatArray]:
+def toe_angles(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: RigFloor) -> tuple[FloatArray, FloatArray]:
     """(F,) radians and (F, 3) axes of the rotations of toes that bring their tips above the floor.
 
     toe, balls: (F, 3, 3) their frames and (F, 3) their heads. tip: (3,) in that frame.

@@ -14,7 +14,7 @@ from ..core.rotations import conjugate, matrix_from_quaternion, product, quatern
 from ..human.rest_body import RestBody
 from ..markers.feet import Stance, StandingSettings
 from .alignment import leg_length, path_length
-from .feet import Floor, FootPlan, Sole, find_soles
+from .feet import FootPlan, RigFloor, Sole, find_soles
 from .motion import Motion
 from .transfer import Transfer
 
@@ -94,7 +94,7 @@ def find_ends(motion: Motion, source: RestBody, skeleton: Skeleton, target: Rest
     return found
 
 
-class Goals:
+class LimbGoals:
     """Targets for hands and feet, prepared once for all frames.
 
     stances: when feet are planted. floor: the floor of the rig.
@@ -113,7 +113,7 @@ class Goals:
         # Pairs of bones that hands may touch: the source's and the rig's.
         self._touched: list[tuple[int, int]] = []
         self._leg = leg_length(target)
-        self.floor = Floor.of(target, {end.name: end.sole for end in ends if end.sole is not None})
+        self.floor = RigFloor.of(target, {end.name: end.sole for end in ends if end.sole is not None})
         self.stances: list[Stance] = []
         if not settings.plant_feet or settings.places <= 0.0:
             return

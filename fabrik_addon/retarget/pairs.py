@@ -132,7 +132,7 @@ def check_bone_map(pairs: Sequence[Pair], bones: Sequence[str], sources: Sequenc
 def _pairs(bones: object) -> tuple[Pair, ...]:
     if not isinstance(bones, dict) or not bones:
         raise MapError("the map has no bones: add some")
-    return tuple(_pair(bone, told) for bone, told in bones.items())
+    return tuple(_pair(bone, entry) for bone, entry in bones.items())
 
 
 def _pair(bone: str, value: object) -> Pair:

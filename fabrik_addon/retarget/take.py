@@ -17,7 +17,7 @@ from .alignment import Reference, align, find_reference, is_same_body
 from .bodies import check_pairs, find_bodies, find_pairs
 from .doubts import retarget_doubts
 from .feet import ToeLift
-from .goals import ArmReach, Goals, LegReach, RetargetSettings, find_ends
+from .goals import ArmReach, LegReach, LimbGoals, RetargetSettings, find_ends
 from .limbs import LimbSolver
 from .motion import Motion
 from .pairs import Pair
@@ -120,7 +120,7 @@ class _Work:
             settings = replace(settings, plant_feet=False)
         hips = skeleton.names[self.transfer.hips]
         self.legal = Solver(skeleton, [Effector(hips)], limits=limits).problem.legal
-        self.goals = Goals(self.transfer, reference.body, target, ends, settings)
+        self.goals = LimbGoals(self.transfer, reference.body, target, ends, settings)
         free = frozenset(pair.bone for pair in self.pairs)
         limbs = [(end, LimbSolver.of(self.transfer, end, limits)) for end in ends]
         self.hands = [(end, limb, ArmReach(skeleton, end, limits, free)) for end, limb in limbs if end.is_hand]

@@ -17,7 +17,7 @@ from fabrik_addon.core.rotations import (
 from fabrik_addon.human.rest_body import RestBody
 from fabrik_addon.human.soles import soles
 from fabrik_addon.markers.feet import StandingSettings
-from fabrik_addon.retarget.feet import Floor, FootPlan, find_soles
+from fabrik_addon.retarget.feet import FootPlan, RigFloor, find_soles
 from fabrik_addon.retarget.goals import RetargetSettings
 from fabrik_addon.retarget.take import retarget
 
@@ -288,7 +288,7 @@ def test_a_foot_that_lands_with_its_heel_below_the_floor_rotates_gradually():
     """The ball sinks by 1 mm a frame; the heel is 4 cm lower than it. Held all at once, the foot rotated by 11°."""
     body = RestBody(rows_of_shorter_arms())
     (foot, sole), *_ = find_soles(body).items()
-    floor, rest = Floor.of(body, {foot: sole}), body.bones[foot]
+    floor, rest = RigFloor.of(body, {foot: sole}), body.bones[foot]
     tilt = np.arcsin(0.04 / np.linalg.norm(sole.ball - sole.heel))
     turned = product(quaternion_from_rotation_vector(-tilt * floor.axes.left), quaternion_from_matrix(rest.axes))
     # The foot slides, so that it is not planted.

@@ -37,7 +37,7 @@ class BatchError(FabrikError):
     """A call that can't be processed at all; the message says why."""
 
 
-class Take(NamedTuple):
+class BatchTake(NamedTuple):
     """A recording to process, and the files to write for it.
 
     previous: the time at which the output was last changed before the call; None if it did not exist. If a worker
@@ -60,7 +60,7 @@ class Call(NamedTuple):
 
     command: str
     chosen: Namespace
-    take: Take
+    take: BatchTake
 
 
 class Outcome(NamedTuple):
@@ -79,7 +79,7 @@ class Outcome(NamedTuple):
 Job = Callable[[Call], Outcome]
 
 
-def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[Take]:
+def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[BatchTake]:
     """The takes of a command. Makes their folders; raises BatchError if a file would overwrite another one.
 
     chosen: the arguments of all commands about files: rig, mapping, output, report, overwrite; for a bake also static.
@@ -98,7 +98,7 @@ def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[Take]:
         return Path(wanted) / name if Path(wanted) in folders else Path(wanted)
 
     takes = [
-        Take(
+        BatchTake(
             recording,
             place(chosen.output, f"{recording.stem}.blend"),
             None if chosen.report is None else place(chosen.report, f"{recording.stem}.csv"),
@@ -115,7 +115,7 @@ def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[Take]:
     return takes
 
 
-def _check_files(chosen: Namespace, takes: Sequence[Take], folders: Collection[Path]) -> None:
+def _check_files(chosen: Namespace, takes: Sequence[BatchTake], folders: Collection[Path]) -> None:
     """Raise BatchError for a file that can't be written, or that would overwrite another file of the command."""
     read = [path for path in (chosen.rig, chosen.mapping, getattr(chosen, "static", None)) if path is not None]
     for path in read:
@@ -215,7 +215,7 @@ def serve(run: Job) -> NoReturn:
     threading.Thread(target=read, daemon=True).start()
     while True:
         command, chosen, take = waiting.get()
-        pickle.dump(tuple(run(Call(command, chosen, Take(*take)))), replies)
+        pickle.dump(tuple(run(Call(command, chosen, BatchTake(*take)))), replies)
         replies.flush()
 
 
@@ -239,7 +239,7 @@ class _Worker:
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
-        self._take: Take | None = None
+        self._take: BatchTake | None = None
         self._ready = False
 
     def run(self, call: Call) -> Outcome:
@@ -348,7 +348,7 @@ def dask_executor(address: str) -> Iterator[tuple[Executor, Job]]:
         yield client.get_executor(pure=False), run_call
 
 
-def outcomes(executor: Executor, job: Job, calls: Iterable[Call]) -> Iterator[tuple[Take, Outcome]]:
+def outcomes(executor: Executor, job: Job, calls: Iterable[Call]) -> Iterator[tuple[BatchTake, Outcome]]:
     """Process the calls; yields each take with its outcome as soon as it has ended."""
     futures = {executor.submit(job, call): call.take for call in calls}
     try:

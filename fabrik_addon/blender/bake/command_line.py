@@ -21,9 +21,9 @@ from ..settings.markers import CALIBRATION_OPTIONS, IMPORT_OPTIONS
 from .batch import (
     INTERRUPTED,
     WORKER,
+    BatchTake,
     Call,
     Outcome,
-    Take,
     dask_executor,
     local_executor,
     outcomes,
@@ -103,7 +103,7 @@ class Command(NamedTuple):
     description: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     recordings: str
-    work: Callable[[argparse.Namespace, Take], tuple[BakeResult, list[str]]]
+    work: Callable[[argparse.Namespace, BatchTake], tuple[BakeResult, list[str]]]
 
 
 def main(register: Callable[[], None], unregister: Callable[[], None], more: Sequence[Command] = ()) -> int:
@@ -195,8 +195,8 @@ def _stop(*_arguments: object) -> NoReturn:
 
 
 def _outcomes(
-    command: Command, chosen: argparse.Namespace, takes: Sequence[Take]
-) -> Generator[tuple[Take, Outcome], None, None]:
+    command: Command, chosen: argparse.Namespace, takes: Sequence[BatchTake]
+) -> Generator[tuple[BatchTake, Outcome], None, None]:
     """Yield the takes with their outcomes, processed one by one here, or in parallel in other processes."""
     count = min(chosen.jobs, len(takes))
     if count == 1 and not chosen.dask:
@@ -204,14 +204,14 @@ def _outcomes(
             yield take, _carry_out(command, chosen, take)
         return
     chosen = argparse.Namespace(**{name: _absolute(value) for name, value in vars(chosen).items()})
-    calls = [Call(command.name, chosen, Take(*map(_absolute, take))) for take in takes]
+    calls = [Call(command.name, chosen, BatchTake(*map(_absolute, take))) for take in takes]
     back = {call.take: take for call, take in zip(calls, takes, strict=True)}
     with dask_executor(chosen.dask) if chosen.dask else local_executor(count) as (executor, job):
         for take, outcome in outcomes(executor, job, calls):
             yield back[take], outcome
 
 
-def _carry_out(command: Command, chosen: argparse.Namespace, take: Take) -> Outcome:
+def _carry_out(command: Command, chosen: argparse.Namespace, take: BatchTake) -> Outcome:
     """Process one take in this process; any error becomes its outcome, so that the other takes continue."""
     try:
         with quiet():
@@ -377,7 +377,7 @@ def _scale(text: str) -> float | None:
     return None if text == "auto" else _rate(text, "auto or a number above zero")
 
 
-def _bake(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]]:
+def _bake(chosen: argparse.Namespace, take: BatchTake) -> tuple[BakeResult, list[str]]:
     """Bake one recording."""
     request = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
     request |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}

@@ -36,7 +36,7 @@ from ..settings.control import may_be_control_rig
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import rig_settings
 from .bake import bake_steps
-from .batch import INTERRUPTED, Take, identity, modified
+from .batch import INTERRUPTED, BatchTake, identity, modified
 from .jobs import BakeSettings
 from .report import BakeResult
 
@@ -81,15 +81,15 @@ class BakeFileError(FabrikError):
 class BakeFileRequest:
     """The recording, the rig and the options of a bake.
 
-    rig, markers: files to read. mapping: the map to read, None to match the markers by their labels. output: the .blend
-    to write. report: the CSV to write, or None. previous: as in `Take`. armature: name of the armature object, "" for
-    the only one. performer: the person whose markers are baked, if there are several. samples: first and last frame of
-    the recording to import, counted from 1, None for all. frame_range: first and last scene frame to bake, None for all
-    imported frames. up_axis, units, keypoints, rate: as for `read_markers` (keypoints: its layout). scale: factor for
-    marker positions, None to measure it on the rig. preset: the marker set, as in `match_markers`. calibrate:
-    measure the positions of the markers on the rig; None: if there is no map. static: a recording to calibrate
-    from, or None. calibration: keywords of `calibrate_markers`. options: those of `BakeSettings`. The rest is as in
-    `import_clip` and `bake`.
+    rig, markers: files to read. mapping: the map to read, None to match the markers by their labels. output: the
+    .blend to write. report: the CSV to write, or None. previous: as in `BatchTake`. armature: name of the armature
+    object, "" for the only one. performer: the person whose markers are baked, if there are several. samples: first
+    and last frame of the recording to import, counted from 1, None for all. frame_range: first and last scene frame
+    to bake, None for all imported frames. up_axis, units, keypoints, rate: as for `read_markers` (keypoints: its
+    layout). scale: factor for marker positions, None to measure it on the rig. preset: the marker set, as in
+    `match_markers`. calibrate: measure the positions of the markers on the rig; None: if there is no map. static: a
+    recording to calibrate from, or None. calibration: keywords of `calibrate_markers`. options: those of
+    `BakeSettings`. The rest is as in `import_clip` and `bake`.
     """
 
     rig: Path
@@ -169,7 +169,7 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     result = finish(bake_steps(context, rig, settings))
     result = replace(result, timings=calibrating | result.timings, warnings=(*notes, *result.warnings))
     show_range(context.scene, first, last)
-    write_files(result, Take(request.markers, request.output, request.report, request.previous))
+    write_files(result, BatchTake(request.markers, request.output, request.report, request.previous))
     guessed = {entry.name: entry.bone for entry in rig_settings(rig).capture.markers if entry.is_guess}
     return BakeFileResult(clip, scale, result, matched, calibration, guessed)
 
@@ -297,7 +297,7 @@ def show_range(scene: bpy.types.Scene, first: int, last: int) -> None:
     scene.frame_set(first)
 
 
-def write_files(result: BakeResult, take: Take) -> None:
+def write_files(result: BakeResult, take: BatchTake) -> None:
     """Write the .blend and the report, or neither; raises BakeFileError if that fails.
 
     Like Blender when it saves, this keeps a .blend from before the call as .blend1.

@@ -338,9 +338,9 @@ def _within(reference: Frames | None, span: Frames) -> Frames | None:
 
 def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> None:
     """Store the positions of the markers, and the bone lengths of the person if the rig's do not change."""
-    kept = rig_settings(rig)
-    kept.root = "FREE"
-    capture = kept.capture
+    settings = rig_settings(rig)
+    settings.root = "FREE"
+    capture = settings.capture
     capture.factors.clear()
     new_record_of(rig).calibrated = True
     for calibration in found:

@@ -175,7 +175,7 @@ def _by_channels(control: bpy.types.PoseBone, there: Matrix | None = None) -> Ma
 
 def limbs_kept_on_ik(
     rig: bpy.types.Object,
-    kept: FabrikControlRig,
+    setup: FabrikControlRig,
     paths: Iterable[str],
     known: Mapping[str, LimbOnIk],
     *,
@@ -186,13 +186,13 @@ def limbs_kept_on_ik(
     known: limbs that were placed before. baked: for a bake, in which limbs only stay on IK if they have a pin.
     """
     found = {}
-    for path, controls in kept_on_ik(rig, kept, paths, baked=baked):
-        rows = [row for row in kept.carriers if row.switch == path]
+    for path, controls in kept_on_ik(rig, setup, paths, baked=baked):
+        rows = [row for row in setup.carriers if row.switch == path]
         limb = LimbOnIk(rig, [row.name for row in rows], controls)
         if path in known and known[path].controls == controls:
             limb = known[path]
         else:
-            standing = {row.stands_for: row.name for row in kept.controls if row.name in controls}
+            standing = {row.stands_for: row.name for row in setup.controls if row.name in controls}
             ends = {row.name: row.goes_by for row in rows if row.goes_by in controls}
             below = {each.name for each in rig.data.bones[[*ends][-1]].children_recursive} if ends else set[str]()
             limb.hold(ends, {bone: control for bone, control in standing.items() if bone in below})
@@ -201,16 +201,16 @@ def limbs_kept_on_ik(
 
 
 def kept_on_ik(
-    rig: bpy.types.Object, kept: FabrikControlRig, paths: Iterable[str], *, baked: bool
+    rig: bpy.types.Object, setup: FabrikControlRig, paths: Iterable[str], *, baked: bool
 ) -> Iterator[tuple[str, list[str]]]:
     """The switches of limbs that stay on IK, as in `limbs_kept_on_ik`, with the controls that place them."""
     pins = [each.bone for each in rig_settings(rig).effectors if each.kind == "PIN" and each.enabled]
-    pinned = {row.switch for row in kept.carriers if row.name in pins}
+    pinned = {row.switch for row in setup.carriers if row.name in pins}
     for path in paths:
-        controls = [row.name for row in kept.controls if row.limb == path and row.name in rig.pose.bones]
-        by_itself = kept.limbs == "AUTO" and (not baked or (path in pinned and not kept.switches[path].stretches))
-        wanted = kept.limbs == "IK" or kept.switches[path].only_ik or by_itself
-        if wanted and controls and read_switch(rig, path) == kept.switches[path].ik:
+        controls = [row.name for row in setup.controls if row.limb == path and row.name in rig.pose.bones]
+        by_itself = setup.limbs == "AUTO" and (not baked or (path in pinned and not setup.switches[path].stretches))
+        wanted = setup.limbs == "IK" or setup.switches[path].only_ik or by_itself
+        if wanted and controls and read_switch(rig, path) == setup.switches[path].ik:
             yield path, controls
 
 

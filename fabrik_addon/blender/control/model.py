@@ -60,7 +60,7 @@ def add_to_channels(bone: bpy.types.PoseBone, steps: FloatArray) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class RigMotion:
     """The poses of a tree of bones on F frames.
 
     Attributes:
@@ -91,11 +91,11 @@ class ControlModel:
     def __init__(
         self,
         rig: bpy.types.Object,
-        kept: FabrikControlRig,
+        setup: FabrikControlRig,
         skeleton: Skeleton,
         *,
         moves: bool,
-        over: Motion | None = None,
+        over: RigMotion | None = None,
     ) -> None:
         """Read the rig's last evaluated pose.
 
@@ -104,12 +104,12 @@ class ControlModel:
         """
         bones = rig.pose.bones
         rows = {name: place for place, name in enumerate(skeleton.names)}
-        body = {row.control: rows[row.name] for row in kept.carriers if row.name in rows and row.control in bones}
-        self.place = kept.place if moves and kept.place in bones else ""
+        body = {row.control: rows[row.name] for row in setup.carriers if row.name in rows and row.control in bones}
+        self.place = setup.place if moves and setup.place in bones else ""
         if self.place:
             body.setdefault(self.place, 0)
         self.controls = list(body)
-        goes = {row.name: row for row in kept.controls}
+        goes = {row.name: row for row in setup.controls}
         frames = [goes.get(name) for name in self.controls]
         ways = [
             ("", "", 0.0, "") if row is None else (row.turns_with, row.shares_turn, row.share, row.moves_with)
@@ -123,7 +123,7 @@ class ControlModel:
         self._share = np.array([share for _, _, share, _ in ways])
         self._sharing = [number for number, second in enumerate(self._second) if second >= 0]
         self._bodies = list(body.values())
-        can_swing = {row.control for row in kept.carriers if row.found == "SWINGS"}
+        can_swing = {row.control for row in setup.carriers if row.found == "SWINGS"}
         self._swinging = [number for number, name in enumerate(self.controls) if name in can_swing]
         self._look(rig, skeleton, leaders, over)
         if self.place:
@@ -139,7 +139,7 @@ class ControlModel:
             # A scaled parent also scales the location.
             self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
 
-    def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: Motion | None) -> None:
+    def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: RigMotion | None) -> None:
         """Read the matrices of controls, of their leaders, and of the bones that follow them."""
         turned, self._heads, at_rest = _read_matrices(rig, (*self.controls, *leaders), over)
         rotations_now, self._bone_heads, _ = _read_matrices(rig, skeleton.names, over)
@@ -200,7 +200,7 @@ class ControlModel:
 
 
 def _read_matrices(
-    rig: bpy.types.Object, names: Sequence[str], over: Motion | None
+    rig: bpy.types.Object, names: Sequence[str], over: RigMotion | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rest rotations of bones, armature space."""
     bones = [rig.pose.bones[name] for name in names]

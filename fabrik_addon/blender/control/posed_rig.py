@@ -40,7 +40,7 @@ from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch
 from ..rig.rotation_modes import local_rotation, property_name, to_channels
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
 from .limbs import LimbOnIk, Update, kept_on_ik
-from .model import ControlModel, Motion
+from .model import ControlModel, RigMotion
 from .switches import bone_in_path, keyed_switches, with_linked_values
 from .writer import ControlWriter, Deviation, TakeChannels, deviation_warning, deviations
 
@@ -270,7 +270,9 @@ class PlainRig:
         """The bones whose matrices on each frame are needed by `channels_for_edit`."""
         return set()
 
-    def channels_for_edit(self, old: Motion, new: _Poses) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
+    def channels_for_edit(
+        self, old: RigMotion, new: _Poses
+    ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
         """The channels for new poses that replace the old ones of a rig over F frames.
 
         Returns (F, 4) rotations by bone or control with keys, (F, 3) the change of the root's location, and the
@@ -302,23 +304,25 @@ class ControlRig(PlainRig):
 
     by_channels = False
 
-    def __init__(self, rig: bpy.types.Object, kept: FabrikControlRig) -> None:
+    def __init__(self, rig: bpy.types.Object, setup: FabrikControlRig) -> None:
         """Read the stored set-up `kept` of the control rig."""
         super().__init__(rig)
-        self._kept = kept
+        self._setup = setup
 
     def trees(self, *, at_rest: bool = False) -> list[Tree]:
-        rig, kept = self.rig, self._kept
+        rig, setup = self.rig, self._setup
         plain.check_rig(rig)
-        gone = next((row.name for row in kept.carriers if row.name not in rig.pose.bones), None)
-        gone = gone or next((row.name for row in (*kept.switches, *kept.along) if not has_switch(rig, row.name)), None)
+        gone = next((row.name for row in setup.carriers if row.name not in rig.pose.bones), None)
+        gone = gone or next(
+            (row.name for row in (*setup.switches, *setup.along) if not has_switch(rig, row.name)), None
+        )
         if gone is not None:
             raise plain.RigError(
                 f"{rig.name!r} no longer has {gone!r} (was a bone renamed?): press Set Up Control Rig again"
             )
         # For each root a list of rows, parents first.
         members: dict[str, list[FabrikCarrier]] = {}
-        for row in kept.carriers:
+        for row in setup.carriers:
             members[row.name] = members.get(row.parent, [])
             members[row.name].append(row)
         on_ik = self.on_ik
@@ -345,27 +349,27 @@ class ControlRig(PlainRig):
 
     @property
     def frozen(self) -> dict[str, str]:
-        return {row.name: _NO_CONTROL for row in self._kept.carriers if row.control not in self.rig.pose.bones}
+        return {row.name: _NO_CONTROL for row in self._setup.carriers if row.control not in self.rig.pose.bones}
 
     @property
     def on_ik(self) -> set[str]:
-        off = {row.name for row in self._kept.switches if read_switch(self.rig, row.name) != row.fk}
-        return {row.name for row in self._kept.carriers if row.switch in off}
+        off = {row.name for row in self._setup.switches if read_switch(self.rig, row.name) != row.fk}
+        return {row.name for row in self._setup.carriers if row.switch in off}
 
     @property
     def limb_bones(self) -> set[str]:
-        return {row.name for row in self._kept.carriers if row.switch}
+        return {row.name for row in self._setup.carriers if row.switch}
 
     def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
-        kept, found = self._kept, dict[str, list[str]]()
-        for switch in kept.switches:
-            rows = [row for row in kept.carriers if row.switch == switch.name]
+        setup, found = self._setup, dict[str, list[str]]()
+        for switch in setup.switches:
+            rows = [row for row in setup.carriers if row.switch == switch.name]
             # Use the last row, because the heel of a paw rotates the bone above it.
             end = next((row for row in reversed(rows) if row.goes_by in self.rig.pose.bones), None)
-            stretches = any(row.switch == switch.name and row.name.endswith(".ik_stretch") for row in kept.along)
+            stretches = any(row.switch == switch.name and row.name.endswith(".ik_stretch") for row in setup.along)
             if end is None or switch.stretches or stretches or any(row.name in led for row in rows):
                 continue
-            way = kept.controls[end.goes_by]
+            way = setup.controls[end.goes_by]
             if read_switch(self.rig, switch.name) == switch.ik and not (way.turns_with or way.moves_with):
                 found[end.name] = [row.name for row in rows]
         return found
@@ -376,7 +380,7 @@ class ControlRig(PlainRig):
         return (lambda turned: reduce(lambda so_far, lock: lock(so_far), locks, turned)) if locks else None
 
     def _with_locks(self) -> set[str]:
-        rows, locked = self._kept.carriers, bones_with_locks(self.rig)
+        rows, locked = self._setup.carriers, bones_with_locks(self.rig)
         return {row.name for row in rows if locked & {row.control, row.parent and rows[row.parent].control}}
 
     def _controls_between(self, bone: str) -> Iterator[tuple[bpy.types.PoseBone, FloatArray, bool]]:
@@ -385,17 +389,17 @@ class ControlRig(PlainRig):
         Each with its (4,) axes in the bone's frame, and whether it rotates the other way: the parent's control may
         follow the bone's, as in the lower spine of Rigify. Without controls of limbs that stay on IK.
         """
-        kept, row = self._kept, self._kept.carriers[bone]
-        above = kept.carriers[row.parent] if row.parent else None
-        over = {above.control, *(() if above.parent else (kept.place,))} if above else {""}
+        setup, row = self._setup, self._setup.carriers[bone]
+        above = setup.carriers[row.parent] if row.parent else None
+        over = {above.control, *(() if above.parent else (setup.place,))} if above else {""}
         for each, leaders in ((row, over), *(((above, {row.control}),) if above else ())):
             control: bpy.types.PoseBone | None = self.rig.pose.bones.get(each.control)
-            way = kept.controls.get(each.control)
+            way = setup.controls.get(each.control)
             if control and way and way.turns_with in leaders and not way.shares_turn and not self._stays_on_ik(each):
                 yield control, self._axes(bone, each.control), each is above
 
     def keeps_rotation(self, bone: str) -> bool:
-        row = self._kept.carriers[bone]
+        row = self._setup.carriers[bone]
         control: bpy.types.PoseBone | None = self.rig.pose.bones.get(row.goes_by)
         return control is not None and any(control.lock_rotation) and self._stays_on_ik(row)
 
@@ -408,7 +412,7 @@ class ControlRig(PlainRig):
             along: Any = "XYZ"[int(np.argmax(axis))]
             if axis.max() > _ALONG:
                 return Hinge(along, hinge.low, hinge.high)
-        row = self._kept.carriers.get(bone)
+        row = self._setup.carriers.get(bone)
         if row is None or not row.hinge or not self._stays_on_ik(row, baked=baked):
             return None
         own: Any = row.hinge
@@ -416,27 +420,27 @@ class ControlRig(PlainRig):
 
     def _stays_on_ik(self, row: FabrikCarrier, *, baked: bool = False) -> bool:
         """Whether a bone's limb is on IK, and stays on IK when the body is posed or baked."""
-        return bool(row.switch) and any(kept_on_ik(self.rig, self._kept, (row.switch,), baked=baked))
+        return bool(row.switch) and any(kept_on_ik(self.rig, self._setup, (row.switch,), baked=baked))
 
     def _locked_control(self, bone: str, *, baked: bool = False) -> tuple[bpy.types.PoseBone, FloatArray] | None:
         """`_control_of` if it has locks; None if the limb stays on IK, which ignores them."""
         found = self._control_of(bone)
         if found is None or not (any(found[0].lock_rotation) or found[0].lock_rotation_w):
             return None
-        return None if self._stays_on_ik(self._kept.carriers[bone], baked=baked) else found
+        return None if self._stays_on_ik(self._setup.carriers[bone], baked=baked) else found
 
     def _control_of(self, bone: str) -> tuple[bpy.types.PoseBone, FloatArray] | None:
         """The control that rotates relative to its parent like a body bone, and (4,) its axes in the bone's frame.
 
         None if it does not exist, or if bone and control follow different bones, so that channels have another meaning.
         """
-        rig, kept = self.rig, self._kept
-        row = kept.carriers.get(bone)
+        rig, setup = self.rig, self._setup
+        row = setup.carriers.get(bone)
         control: bpy.types.PoseBone | None = None if row is None else rig.pose.bones.get(row.control)
         if row is None or control is None or row.found == "SWINGS":
             return None
-        way = kept.controls.get(row.control)
-        above = kept.carriers[row.parent].control if row.parent else ""
+        way = setup.controls.get(row.control)
+        above = setup.carriers[row.parent].control if row.parent else ""
         if way is None or way.turns_with != above or way.shares_turn:
             return None
         return control, self._axes(bone, row.control)
@@ -453,12 +457,12 @@ class ControlRig(PlainRig):
         return None if found is None or angle_between(found[1], IDENTITY) > _OTHER_AXES else found[0]
 
     def may_move(self, root: str) -> bool:
-        bone: bpy.types.PoseBone = self.rig.pose.bones.get(self._kept.place)
+        bone: bpy.types.PoseBone = self.rig.pose.bones.get(self._setup.place)
         return bone is not None and not all(bone.lock_location)
 
     def may_move_freely(self, top: str) -> bool:
-        bone: bpy.types.PoseBone = self.rig.pose.bones.get(self._kept.place)
-        row = self._kept.carriers.get(top)
+        bone: bpy.types.PoseBone = self.rig.pose.bones.get(self._setup.place)
+        row = self._setup.carriers.get(top)
         return row is not None and not row.parent and bone is not None and not any(bone.lock_location)
 
     def writer(
@@ -470,7 +474,7 @@ class ControlRig(PlainRig):
         moves_root: bool,
         known: Mapping[str, LimbOnIk] = MappingProxyType({}),
     ) -> PoseWriter | ControlWriter:
-        return ControlWriter(update, self.rig, self._kept, skeleton, bones, known=known)
+        return ControlWriter(update, self.rig, self._setup, skeleton, bones, known=known)
 
     def turn(self, context: bpy.types.Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
         """As in `PlainRig`, with the controls; rotations: (4,) each, w x y z."""
@@ -502,9 +506,9 @@ class ControlRig(PlainRig):
         A limb that misses its pose on any frame is on FK on all frames. Controls without a solved bone are included if
         the body's pose needs them. The rig keeps the pose of the last frame.
         """
-        rig, kept, (rotations, heads) = self.rig, self._kept, poses
-        on_ik = ControlWriter(context.view_layer.update, rig, kept, skeleton).limbs
-        writer = ControlWriter(context.view_layer.update, rig, kept, skeleton, baked=True)
+        rig, setup, (rotations, heads) = self.rig, self._setup, poses
+        on_ik = ControlWriter(context.view_layer.update, rig, setup, skeleton).limbs
+        writer = ControlWriter(context.view_layer.update, rig, setup, skeleton, baked=True)
         writer.leaving = {path: limb for path, limb in on_ik.items() if path not in writer.limbs}
         model = writer.ready_model()
         turns, location = model.pose(forward_kinematics(skeleton, rotations, heads))
@@ -528,25 +532,25 @@ class ControlRig(PlainRig):
                 channels[row, :3], channels[row, 3:] = bone.location, local_rotation(bone)
             yield row / len(heads)
         writer.switch(writer.leaving, to_ik=False)
-        idle = {row.control for row in kept.carriers if row.switch in writer.limbs}
+        idle = {row.control for row in setup.carriers if row.switch in writer.limbs}
         moved = {name: turned for name, turned in moved.items() if name not in idle}
         moved |= {name: channels[:, 3:] for name, channels in placed.items()}
         locations = {} if location is None else {model.place: location}
         locations |= {name: channels[:, :3] for name, channels in placed.items()}
-        bodies = {row.control: row.name for row in kept.carriers}
-        bodies |= {name: kept.controls[name].stands_for for name in placed}
-        values = writer.on_fk | {path: kept.switches[path].ik for path in writer.limbs}
+        bodies = {row.control: row.name for row in setup.carriers}
+        bodies |= {name: setup.controls[name].stands_for for name in placed}
+        values = writer.on_fk | {path: setup.switches[path].ik for path in writer.limbs}
         return TakeChannels(
-            moved, bodies, locations, keyed_switches(kept, with_linked_values(kept, values)), tuple(left)
+            moved, bodies, locations, keyed_switches(setup, with_linked_values(setup, values)), tuple(left)
         )
 
     def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> tuple[set[str], set[str]]:
-        kept = self._kept
-        moved = {kept.place, *(row.name for row in kept.controls if row.limb)}
-        turned = {row.control for row in kept.carriers if row.name in skeleton.names}
-        switches = {row.name for row in (*kept.switches, *kept.along)}
-        held = {bone_in_path(row.name) for row in kept.switches}
-        return moved | held | {row.control for row in kept.carriers}, _paths(turned | moved, moved) | switches
+        setup = self._setup
+        moved = {setup.place, *(row.name for row in setup.controls if row.limb)}
+        turned = {row.control for row in setup.carriers if row.name in skeleton.names}
+        switches = {row.name for row in (*setup.switches, *setup.along)}
+        held = {bone_in_path(row.name) for row in setup.switches}
+        return moved | held | {row.control for row in setup.carriers}, _paths(turned | moved, moved) | switches
 
     def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
         """As in `PlainRig`; frames: (F,)."""
@@ -554,20 +558,20 @@ class ControlRig(PlainRig):
         rows = np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int))
         for frame, wanted in zip(frames[rows].tolist(), solution.part(rows).matrices, strict=True):
             context.scene.frame_set(int(frame))
-            for each in deviations(self.rig, self._kept, solution.skeleton.names, wanted):
+            for each in deviations(self.rig, self._setup, solution.skeleton.names, wanted):
                 worst[each.bone] = max(worst.get(each.bone, each), each, key=lambda one: one.distance)
-        return [deviation_warning(self._kept, each) for each in worst.values()]
+        return [deviation_warning(self._setup, each) for each in worst.values()]
 
     def place(self, root: str) -> str:
-        found: str = self._kept.place
+        found: str = self._setup.place
         return found
 
     def holder(self, bone: str) -> str:
-        control: str = self._kept.carriers[bone].control
+        control: str = self._setup.carriers[bone].control
         return control if control in self.rig.pose.bones else ""
 
     def shown(self, bone: str) -> str:
-        row: FabrikCarrier | None = self._kept.carriers.get(bone)
+        row: FabrikCarrier | None = self._setup.carriers.get(bone)
         if row is None:
             return bone
         by_ik = row.goes_by in self.rig.pose.bones and bone in self.on_ik
@@ -575,20 +579,22 @@ class ControlRig(PlainRig):
 
     @property
     def sampled_bones(self) -> set[str]:
-        names = {self._kept.place}
-        for carrier in self._kept.carriers:
+        names = {self._setup.place}
+        for carrier in self._setup.carriers:
             names |= {carrier.name, carrier.control}
-        for control in self._kept.controls:
+        for control in self._setup.controls:
             names |= {control.name, control.turns_with, control.shares_turn}
         return names
 
-    def channels_for_edit(self, old: Motion, new: _Poses) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
+    def channels_for_edit(
+        self, old: RigMotion, new: _Poses
+    ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
         """As in `PlainRig`. Each control rotates, in its own frame, by the change of the body's pose.
 
         Rounding errors are the same in both poses, so they don't change keys.
         """
-        moves = not self._kept.carriers[old.skeleton.names[0]].parent
-        model = ControlModel(self.rig, self._kept, old.skeleton, moves=moves, over=old)
+        moves = not self._setup.carriers[old.skeleton.names[0]].parent
+        model = ControlModel(self.rig, self._setup, old.skeleton, moves=moves, over=old)
         poses = (old.rotations, old.roots), new
         (before, start), (after, end) = (model.pose(forward_kinematics(old.skeleton, *each)) for each in poses)
         found, unkeyed = {}, []
@@ -606,15 +612,15 @@ class ControlRig(PlainRig):
 
         Includes the root control's rotation if solved bones follow it.
         """
-        kept, on_ik = self._kept, self.on_ik
-        limbs = {kept.carriers[name].switch for name in bones if name in on_ik}
-        moved = [*(kept.place for _ in roots[:1]), *(row.name for row in kept.controls if row.limb in limbs)]
-        return [*(kept.carriers[bone].control for bone in bones if bone not in on_ik), *moved], moved
+        setup, on_ik = self._setup, self.on_ik
+        limbs = {setup.carriers[name].switch for name in bones if name in on_ik}
+        moved = [*(setup.place for _ in roots[:1]), *(row.name for row in setup.controls if row.limb in limbs)]
+        return [*(setup.carriers[bone].control for bone in bones if bone not in on_ik), *moved], moved
 
     @property
     def switches(self) -> list[str]:
-        rows = (*self._kept.switches, *self._kept.along)
-        return [*keyed_switches(self._kept, {row.name: read_switch(self.rig, row.name) for row in rows})]
+        rows = (*self._setup.switches, *self._setup.along)
+        return [*keyed_switches(self._setup, {row.name: read_switch(self.rig, row.name) for row in rows})]
 
 
 PosedRig: TypeAlias = PlainRig
@@ -622,8 +628,8 @@ PosedRig: TypeAlias = PlainRig
 
 def posed_rig(rig: bpy.types.Object) -> PosedRig:
     """A rig as a `PlainRig` or a `ControlRig`."""
-    kept = control_rig(rig)
-    return PlainRig(rig) if kept is None else ControlRig(rig, kept)
+    setup = control_rig(rig)
+    return PlainRig(rig) if setup is None else ControlRig(rig, setup)
 
 
 def _lock_of(control: bpy.types.PoseBone, axes: FloatArray, is_inverse: bool, start: FloatArray) -> WithLocks | None:

@@ -116,7 +116,7 @@ def _try_channels(update: Update, limbs: Sequence[_TriedLimb]) -> None:
 def find_limb_controls(
     context: bpy.types.Context,
     rig: bpy.types.Object,
-    kept: FabrikControlRig,
+    setup: FabrikControlRig,
     candidates: Sequence[str],
     after: Mapping[str, int],
 ) -> None:
@@ -125,32 +125,32 @@ def find_limb_controls(
     candidates: the controls that users may move or rotate. after: for each bone, the bones that may follow it, as bits.
     """
     limbs: dict[str, list[str]] = {}
-    for row in kept.carriers:
+    for row in setup.carriers:
         limbs.setdefault(row.switch, []).append(row.name)
     limbs.pop("", None)
-    carrying = {kept.place, *(row.control for row in kept.carriers)}
+    carrying = {setup.place, *(row.control for row in setup.carriers)}
     # The outermost controls first.
     free = sorted({*candidates} - carrying, key=lambda name: (-after[name].bit_count(), name))
-    mine = {path: _exclusive_controls(rig, kept, limb, free, after) for path, limb in limbs.items()}
-    write_switches(rig, {row.name: row.fk for row in kept.switches})
+    mine = {path: _exclusive_controls(rig, setup, limb, free, after) for path, limb in limbs.items()}
+    write_switches(rig, {row.name: row.fk for row in setup.switches})
     moving = _effective_controls(context, rig, limbs, mine)
     mine = {path: [name for name in mine[path] if name not in moving] for path in limbs}
-    write_switches(rig, {row.name: row.ik for row in kept.switches})
+    write_switches(rig, {row.name: row.ik for row in setup.switches})
     tried = {path: _TriedLimb(rig, bones, mine[path]) for path, bones in limbs.items() if mine[path]}
     _try_channels(context.view_layer.update, list(tried.values()))
     for path, limb in tried.items():
         for name in _chosen(limb):
-            _note(kept, limb, name, path)
+            _note(setup, limb, name, path)
         end = limb.carried[limb.controls.index(limb.leader)]
         if end.any():
-            kept.carriers[limb.bones[int(np.argmax(end))]].goes_by = limb.leader
-            _note_heel(kept, limb, int(np.argmax(end)))
-        limb.hold({name: kept.carriers[name].goes_by for name in limb.bones if kept.carriers[name].goes_by})
-    _stop_stretching(context, kept, tried, after)
+            setup.carriers[limb.bones[int(np.argmax(end))]].goes_by = limb.leader
+            _note_heel(setup, limb, int(np.argmax(end)))
+        limb.hold({name: setup.carriers[name].goes_by for name in limb.bones if setup.carriers[name].goes_by})
+    _stop_stretching(context, setup, tried, after)
 
 
 def _stop_stretching(
-    context: bpy.types.Context, kept: FabrikControlRig, limbs: Mapping[str, _TriedLimb], after: Mapping[str, int]
+    context: bpy.types.Context, setup: FabrikControlRig, limbs: Mapping[str, _TriedLimb], after: Mapping[str, int]
 ) -> None:
     """Store the bones whose IK Stretch is turned off, if this keeps the limb's lengths constant.
 
@@ -162,18 +162,18 @@ def _stop_stretching(
         mine = _bit_mask(limb.rig, limb.bones)
         for bone in stretching:
             if after[bone.name] & mine:
-                row = kept.along.add()
+                row = setup.along.add()
                 row.name, row.switch = bone_path(bone.name, "ik_stretch"), path
                 row.fk, row.ik = bone.ik_stretch, 0.0
-        kept.switches[path].stretches = False
-        switch_limbs(limb.rig, kept, {path: kept.switches[path].ik})
+        setup.switches[path].stretches = False
+        switch_limbs(limb.rig, setup, {path: setup.switches[path].ik})
     # A paw's rest pose may differ from its controls', since Rigify rotates the heel to match.
     rests = [np.array([limb.rig.data.bones[name].matrix_local for name in limb.bones]) for limb in limbs.values()]
     place_limbs(context.view_layer.update, list(limbs.values()), rests)
     tried = {path: _TriedLimb(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
     _try_channels(context.view_layer.update, list(tried.values()))
     for path, limb in tried.items():
-        _look_at_joints(kept, limb, path)
+        _look_at_joints(setup, limb, path)
 
 
 def _stretching(rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
@@ -185,17 +185,17 @@ def _stretching(rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
 
 def _exclusive_controls(
     rig: bpy.types.Object,
-    kept: FabrikControlRig,
+    setup: FabrikControlRig,
     limb: Sequence[str],
     controls: Sequence[str],
     after: Mapping[str, int],
 ) -> list[str]:
     """The controls that move a limb, and nothing else of the body except bones below the limb."""
     below = set(limb)
-    for row in kept.carriers:
+    for row in setup.carriers:
         if row.parent in below:
             below.add(row.name)
-    mine, others = _bit_mask(rig, limb), _bit_mask(rig, (row.name for row in kept.carriers if row.name not in below))
+    mine, others = _bit_mask(rig, limb), _bit_mask(rig, (row.name for row in setup.carriers if row.name not in below))
     return [name for name in controls if after[name] & mine and not after[name] & others]
 
 
@@ -246,14 +246,14 @@ def _chosen(limb: _TriedLimb) -> list[str]:
     return chosen
 
 
-def _note(kept: FabrikControlRig, limb: _TriedLimb, control: str, path: str) -> None:
+def _note(setup: FabrikControlRig, limb: _TriedLimb, control: str, path: str) -> None:
     """Store that a control moves a limb.
 
     A control that is only translated, a pole, is stored with the first bone that it rotates.
     """
-    row = kept.controls.get(control)
+    row = setup.controls.get(control)
     if row is None:
-        row = kept.controls.add()
+        row = setup.controls.add()
         row.name = control
     row.limb = path
     if row.stands_for:
@@ -263,18 +263,18 @@ def _note(kept: FabrikControlRig, limb: _TriedLimb, control: str, path: str) -> 
     row.stands_for = limb.bones[int(np.argmax(turned))] if turned.any() else limb.bones[0]
 
 
-def _note_heel(kept: FabrikControlRig, limb: _TriedLimb, end: int) -> None:
+def _note_heel(setup: FabrikControlRig, limb: _TriedLimb, end: int) -> None:
     """Store the control, such as a paw's heel, that rotates only the bone above a limb's end, about all axes."""
-    above = limb.bones.index(kept.carriers[limb.bones[end]].parent) if end else 0
+    above = limb.bones.index(setup.carriers[limb.bones[end]].parent) if end else 0
     turned = limb.jacobian.reshape(len(limb.bones), 6, -1)[:, 3:] / limb.lengths[:, None, None]
     for place, name in enumerate(limb.controls if above else ()):
         own = [column for column, (control, axis) in enumerate(limb.columns) if control == place and axis >= 3]
         rigid = np.abs(np.linalg.norm(turned[above][:, own], axis=0) - limb.units[3]) < _RIGID * limb.units[3]
         if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
-            kept.carriers[limb.bones[above]].goes_by = name
+            setup.carriers[limb.bones[above]].goes_by = name
 
 
-def _look_at_joints(kept: FabrikControlRig, limb: _TriedLimb, path: str) -> None:
+def _look_at_joints(setup: FabrikControlRig, limb: _TriedLimb, path: str) -> None:
     """Store how a limb's IK bends the joints between its first bone and its end, and whether it stretches the limb.
 
     The limb need not be exactly in its rest pose.
@@ -286,14 +286,14 @@ def _look_at_joints(kept: FabrikControlRig, limb: _TriedLimb, path: str) -> None
     rest = [limb.rig.data.bones[name].matrix_local for name in limb.bones]
     here = limb.current_matrices()
     for place in range(1, len(limb.bones)):
-        row = kept.carriers[limb.bones[place]]
+        row = setup.carriers[limb.bones[place]]
         above = limb.bones.index(row.parent) if row.parent in limb.bones else -1
         if above < 0 or end[above]:
             continue
         apart = here[place, :3, 3] - here[above, :3, 3]
         lengths = np.linalg.norm(apart[:, None] + moved[place] - moved[above], axis=0)
         if np.abs(lengths - np.linalg.norm(apart)).max() > _STRETCH * limb.units[0]:
-            kept.switches[path].stretches = True
+            setup.switches[path].stretches = True
         if not end[place]:
             row.hinge, row.hinge_low, row.hinge_high = _hinge(turned[place] - turned[above], rest[above], rest[place])
 
@@ -322,38 +322,38 @@ _MOST: Final = 0.9
 
 
 def remove_interfering_bones(
-    context: bpy.types.Context, rig: bpy.types.Object, kept: FabrikControlRig, after: dict[str, int]
+    context: bpy.types.Context, rig: bpy.types.Object, setup: FabrikControlRig, after: dict[str, int]
 ) -> None:
     """Remove bones from the body until rotating any bone leaves the others in their poses, at rest and on FK."""
-    doubted = {row.name for row in kept.carriers}
+    doubted = {row.name for row in setup.carriers}
     while doubted:
-        blamed, doubted = _interfering_bones(context, rig, kept, after, doubted)
+        blamed, doubted = _interfering_bones(context, rig, setup, after, doubted)
         # Keep controls that were chosen by hand, even if they are wrong.
-        blamed = {name for name in blamed if kept.carriers[name].found != "HAND"}
+        blamed = {name for name in blamed if setup.carriers[name].found != "HAND"}
         if not blamed:
             break
         for name in blamed:
             # Test its children again, because their parent changes.
-            doubted |= {row.name for row in kept.carriers if row.parent == name} | set(_above(kept, name))
+            doubted |= {row.name for row in setup.carriers if row.parent == name} | set(_above(setup, name))
             # Remove a bone from the body; its children get its parent.
-            parent, control = kept.carriers[name].parent, kept.carriers[name].control
-            if control != kept.place:
-                _release_followers(kept, control)
-            rows: Sequence[FabrikCarrier] = kept.carriers
+            parent, control = setup.carriers[name].parent, setup.carriers[name].control
+            if control != setup.place:
+                _release_followers(setup, control)
+            rows: Sequence[FabrikCarrier] = setup.carriers
             for row in rows:
                 if row.parent == name:
                     row.parent = parent
-            for each in kept.controls:
+            for each in setup.controls:
                 if each.stands_for == name:
                     each.stands_for = parent
-            kept.carriers.remove(kept.carriers.find(name))
+            setup.carriers.remove(setup.carriers.find(name))
         doubted -= blamed
 
 
 def _interfering_bones(
     context: bpy.types.Context,
     rig: bpy.types.Object,
-    kept: FabrikControlRig,
+    setup: FabrikControlRig,
     after: dict[str, int],
     doubted: set[str],
 ) -> tuple[set[str], set[str]]:
@@ -362,24 +362,24 @@ def _interfering_bones(
     again: set[str] = set()
     places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
     context.view_layer.update()
-    for tree in ControlRig(rig, kept).trees():
-        by_control = {kept.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
-        writer = ControlWriter(context.view_layer.update, rig, kept, tree.skeleton)
+    for tree in ControlRig(rig, setup).trees():
+        by_control = {setup.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
+        writer = ControlWriter(context.view_layer.update, rig, setup, tree.skeleton)
         for batch in batches([each for each in by_control if each in places], after):
             turned = [by_control[control] for control in batch]
-            writer.write(_with_rotated_bones(rig, kept, tree, turned), tree.root_location)
+            writer.write(_with_rotated_bones(rig, setup, tree, turned), tree.root_location)
             context.view_layer.update()
             off = [each.bone for each in writer.deviations()]
             for control in batch:
                 mine = [name for name in off if after[control] >> places[name] & 1]
                 name = by_control[control]
-                limbs = any(kept.carriers[each].switch for each in mine)
-                if name in mine or limbs or any(name not in _above(kept, each) for each in mine):
+                limbs = any(setup.carriers[each].switch for each in mine)
+                if name in mine or limbs or any(name not in _above(setup, each) for each in mine):
                     # Remove a bone that moves a limb in an unexpected way, rather than the limb.
                     found = {name}
                 else:
                     # If a bone misses its pose, its children may be right once it is removed.
-                    found = {each for each in mine if not set(mine) & set(_above(kept, each))}
+                    found = {each for each in mine if not set(mine) & set(_above(setup, each))}
                 blamed |= found
                 again |= {name} if found else set()
             writer.take_back()
@@ -387,20 +387,20 @@ def _interfering_bones(
     return blamed, again
 
 
-def _above(kept: FabrikControlRig, name: str) -> list[str]:
+def _above(setup: FabrikControlRig, name: str) -> list[str]:
     """The bones of the body above a bone."""
     found = []
-    while name := kept.carriers[name].parent:
+    while name := setup.carriers[name].parent:
         found.append(name)
     return found
 
 
-def _release_followers(kept: FabrikControlRig, control: str) -> None:
+def _release_followers(setup: FabrikControlRig, control: str) -> None:
     """Make the followers of a control that is no longer written follow its leader instead."""
-    if control not in kept.controls:
+    if control not in setup.controls:
         return
-    left = kept.controls[control]
-    for row in kept.controls:
+    left = setup.controls[control]
+    for row in setup.controls:
         if row.moves_with == control:
             row.moves_with = left.moves_with
         if row.shares_turn == control:
@@ -411,12 +411,12 @@ def _release_followers(kept: FabrikControlRig, control: str) -> None:
                 row.shares_turn, row.share = left.shares_turn, left.share
 
 
-def _with_rotated_bones(rig: bpy.types.Object, kept: FabrikControlRig, tree: Tree, bones: Sequence[str]) -> FloatArray:
+def _with_rotated_bones(rig: bpy.types.Object, setup: FabrikControlRig, tree: Tree, bones: Sequence[str]) -> FloatArray:
     """(J, 4) local rotations in which some bones are rotated as far as the locks of their controls allow."""
     rotations = tree.rotations.copy()
     for name in bones:
         row = tree.skeleton.index(name)
-        control = rig.pose.bones[kept.carriers[name].control]
+        control = rig.pose.bones[setup.carriers[name].control]
         free = np.array(TRIED_AXIS)
         free[np.array(control.lock_rotation)] = 0.0
         # Rotate about the control's axes, in the bone's own frame.
@@ -453,8 +453,8 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
         raise RigError(f"Armature {rig.name!r} is in rest position: switch it to pose position")
     if not constrained_bones(rig):
         raise RigError(f"{rig.name!r} is not a control rig (no bone is moved by constraints): drag its bones directly")
-    kept = rig_settings(rig).control
-    by_hand = {carrier.name: carrier.control for carrier in kept.carriers if carrier.found == "HAND"}
+    setup = rig_settings(rig).control
+    by_hand = {carrier.name: carrier.control for carrier in setup.carriers if carrier.found == "HAND"}
     keeper = PoseKeeper(context.scene, rig)
     values = {path: read_switch(rig, path) for path in custom_numbers(rig)}
     try:
@@ -465,36 +465,36 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
         write_switches(rig, values)
         keeper.restore()
         context.view_layer.update()
-    names = kept.uncarried.split(", ") if kept.uncarried else []
+    names = setup.uncarried.split(", ") if setup.uncarried else []
     left = f"No control moves {first_few(names)}: these bones only follow their parents"
-    return f"{len(kept.carriers)} bones of {rig.name!r} are posed with controls", [left] if names else []
+    return f"{len(setup.carriers)} bones of {rig.name!r} are posed with controls", [left] if names else []
 
 
 def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str]) -> None:
     """Find the body and its controls at rest, and store them."""
-    after, kept = dependents(rig), rig_settings(rig).control
+    after, setup = dependents(rig), rig_settings(rig).control
     found = _try(context, rig, by_hand, after)
     if not found.carriers:
         raise RigError(f"No control of {rig.name!r} rotates a deform bone: drag its bones directly")
-    with _kept_if_failing(kept):
-        _keep(kept, found, by_hand)
+    with _kept_if_failing(setup):
+        _keep(setup, found, by_hand)
         _set(rig, found.switches)
-        with _unlocked(rig, kept.place):
-            remove_interfering_bones(context, rig, kept, after)
-        if not len(kept.carriers):
+        with _unlocked(rig, setup.place):
+            remove_interfering_bones(context, rig, setup, after)
+        if not len(setup.carriers):
             raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
-        find_limb_controls(context, rig, kept, _movable(rig, constrained_bones(rig)), after)
+        find_limb_controls(context, rig, setup, _movable(rig, constrained_bones(rig)), after)
     turned = found.on_fk.follows.any(axis=0)
     left = [found.bones.names[bone] for bone in np.flatnonzero(found.bones.deform & ~turned)]
-    left += [carrier.bone for carrier in found.carriers if carrier.bone not in kept.carriers]
-    kept.uncarried = ", ".join(left)
+    left += [carrier.bone for carrier in found.carriers if carrier.bone not in setup.carriers]
+    setup.uncarried = ", ".join(left)
 
 
 @contextmanager
-def _kept_if_failing(kept: FabrikControlRig) -> Iterator[None]:
+def _kept_if_failing(setup: FabrikControlRig) -> Iterator[None]:
     """Restore the stored set-up of a rig if a new set-up fails."""
-    lists = [getattr(kept, name) for name in _LISTS]
-    before, place = [[values_of(row) for row in rows] for rows in lists], kept.place
+    lists = [getattr(setup, name) for name in _LISTS]
+    before, place = [[values_of(row) for row in rows] for rows in lists], setup.place
     try:
         yield
     except BaseException:
@@ -504,7 +504,7 @@ def _kept_if_failing(kept: FabrikControlRig) -> Iterator[None]:
                 row = rows.add()
                 for name, value in values.items():
                     setattr(row, name, value)
-        kept.place = place
+        setup.place = place
         raise
 
 
@@ -646,28 +646,28 @@ def _pivoting(trials: Trials, switch: Switch) -> int:
     return int((trials.full[:, columns] & stays).any(axis=0).sum())
 
 
-def _keep(kept: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None:
+def _keep(setup: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None:
     """Store the result with the armature; replaces an earlier one."""
     for name in _LISTS:
-        getattr(kept, name).clear()
+        getattr(setup, name).clear()
     for carrier in found.carriers:
-        row = kept.carriers.add()
+        row = setup.carriers.add()
         row.name, row.control, row.parent = carrier.bone, carrier.control, carrier.parent
         row.found = "HAND" if carrier.bone in by_hand else "TURNS" if carrier.full else "SWINGS"
         row.switch = _switch_of(found, carrier)
     for name, frame in found.frames.items():
-        control = kept.controls.add()
+        control = setup.controls.add()
         control.name, control.turns_with, control.moves_with = name, frame.turns_with, frame.moves_with
         control.shares_turn, control.share = frame.shares_turn, frame.share
         control.stands_for = _stands_for(found, name)
     for switch, value in found.switches.items():
-        row = kept.switches.add()
+        row = setup.switches.add()
         row.name, row.fk, row.ik, row.only_ik = switch.path, value, 1.0 - value, switch.only_ik
         for path in switch.along:
-            along = kept.along.add()
+            along = setup.along.add()
             along.name, along.switch, along.fk, along.ik = path, switch.path, value, 1.0 - value
-    kept.place = found.place
-    kept.active = 0
+    setup.place = found.place
+    setup.active = 0
 
 
 def _has(switch: Switch, carrier: Carrier) -> bool:

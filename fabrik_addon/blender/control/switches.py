@@ -152,27 +152,27 @@ def custom_numbers(rig: bpy.types.Object) -> list[str]:
     return sorted({*_driving(rig), *(path for each in permanent_iks(rig) for path in each.values(0.0)), *stretching})
 
 
-def with_linked_values(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
+def with_linked_values(setup: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
     """The values of some limbs' switches, and of the properties that are set with them, by path."""
     found = dict(values)
-    for row in kept.along:
+    for row in setup.along:
         if row.switch in values:
-            found[row.name] = row.ik if values[row.switch] == kept.switches[row.switch].ik else row.fk
+            found[row.name] = row.ik if values[row.switch] == setup.switches[row.switch].ik else row.fk
     return found
 
 
-def keyed_switches(kept: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
+def keyed_switches(setup: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
     """The switches to key, so that limbs are on the same controls when the animation is played.
 
     A limb without FK is always on IK, and values set along with a switch have no effect on FK.
     """
-    idle = {row.name: row.fk for row in kept.along}
+    idle = {row.name: row.fk for row in setup.along}
     return {path: value for path, value in values.items() if not path.endswith(_INFLUENCE) and value != idle.get(path)}
 
 
-def switch_limbs(rig: bpy.types.Object, kept: FabrikControlRig, values: Mapping[str, float]) -> None:
+def switch_limbs(rig: bpy.types.Object, setup: FabrikControlRig, values: Mapping[str, float]) -> None:
     """Switch limbs to FK or IK by setting their switches, and the properties that are set with them."""
-    write_switches(rig, with_linked_values(kept, values))
+    write_switches(rig, with_linked_values(setup, values))
 
 
 def _driving(rig: bpy.types.Object) -> dict[str, set[str]]:

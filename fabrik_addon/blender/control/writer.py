@@ -54,7 +54,7 @@ class ControlWriter:
         self,
         update: Update,
         armature: bpy.types.Object,
-        kept: FabrikControlRig,
+        setup: FabrikControlRig,
         skeleton: Skeleton,
         bones: Iterable[int] | None = None,
         *,
@@ -66,25 +66,25 @@ class ControlWriter:
         Args:
             update: evaluates the rig.
             armature: the control rig.
-            kept: its stored set-up.
+            setup: its stored set-up.
             skeleton: the bones of the tree.
             bones: the posed bones, as indices in the skeleton; None: all.
             known: limbs that were placed on IK before.
             baked: for a bake, which keys each written pose. All limbs are first read on FK.
         """
-        self._update, self._rig, self._kept, self._skeleton = update, armature, kept, skeleton
-        rows = [kept.carriers[name] for name in skeleton.names]
+        self._update, self._rig, self._setup, self._skeleton = update, armature, setup, skeleton
+        rows = [setup.carriers[name] for name in skeleton.names]
         posed = rows if bones is None else [rows[bone] for bone in bones]
         led = dict.fromkeys(row.switch for row in posed if row.switch)
-        self.limbs = limbs_kept_on_ik(armature, kept, led, known, baked=baked)
-        self.on_fk = {path: kept.switches[path].fk for path in led if baked or path not in self.limbs}
+        self.limbs = limbs_kept_on_ik(armature, setup, led, known, baked=baked)
+        self.on_fk = {path: setup.switches[path].fk for path in led if baked or path not in self.limbs}
         self.leaving: dict[str, LimbOnIk] = {}
         # Limbs without a posed bone, and bones below them, are left to the rig.
         names, self._left = {row.name for row in posed}, set[str]()
         for row in rows:
             if row.name not in names and ((row.switch and row.switch not in led) or row.parent in self._left):
                 self._left.add(row.name)
-        self._before_switches = {path: read_switch(armature, path) for path in with_linked_values(kept, self.on_fk)}
+        self._before_switches = {path: read_switch(armature, path) for path in with_linked_values(setup, self.on_fk)}
         self._is_root, self._baked = not rows[0].parent, baked
         self._model: ControlModel | None = None
         self._groups: list[ChannelGroup] = []
@@ -96,7 +96,7 @@ class ControlWriter:
     def leaving_ik(self) -> list[str]:
         """The first FK control of each limb that is on IK now, and is switched to FK when the body is posed."""
         paths = [path for path, value in self.on_fk.items() if self._before_switches[path] != value]
-        return [next(row.control for row in self._kept.carriers if row.switch == path) for path in paths]
+        return [next(row.control for row in self._setup.carriers if row.switch == path) for path in paths]
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
         """Pose the body by local rotations (J, 4) and the root's head (3,), armature space; None: the head at rest."""
@@ -119,11 +119,11 @@ class ControlWriter:
             self._apply(self._look(), self._wanted)
             self._place_limbs()
         self._update()
-        missed, rows = self.deviations(), self._kept.carriers
+        missed, rows = self.deviations(), self._setup.carriers
         # The bones below a bone that is off are off too. Name the first ones, and the one that is farthest away.
         names, farthest = {each.bone for each in missed}, max((each.distance for each in missed), default=0.0)
         named = [each for each in missed if rows[each.bone].parent not in names or each.distance == farthest]
-        return [deviation_warning(self._kept, each, self.limbs) for each in named]
+        return [deviation_warning(self._setup, each, self.limbs) for each in named]
 
     def _place_limbs(self) -> None:
         """Bring limbs on IK, and those that a bake switches to FK, to the body's wanted pose."""
@@ -143,22 +143,22 @@ class ControlWriter:
     def leave_ik(self) -> list[str]:
         """Switch limbs that miss their pose on any frame of a bake to FK, if allowed; returns a warning on each."""
         off = {
-            self._kept.carriers[each.bone].switch: each
+            self._setup.carriers[each.bone].switch: each
             for each in sorted(self.deviations(), key=lambda one: one.distance)
         }
         left = []
         for path in [path for path in self.limbs if path in off]:
-            if self._kept.limbs == "AUTO" and not self._kept.switches[path].only_ik:
+            if self._setup.limbs == "AUTO" and not self._setup.switches[path].only_ik:
                 self._held[-1].restore(self.limbs.pop(path).controls)
                 self.switch([path], to_ik=False)
-                control, by = self._kept.carriers[off[path].bone].control, _apart(off[path])
+                control, by = self._setup.carriers[off[path].bone].control, _apart(off[path])
                 left.append(f"The limb of {control!r} was switched to FK: with IK it would be off by {by}")
         return left
 
     def switch(self, paths: Iterable[str], *, to_ik: bool) -> None:
         """Switch limbs to IK without stretch, or to FK."""
-        switches = {path: self._kept.switches[path] for path in paths}
-        switch_limbs(self._rig, self._kept, {path: each.ik if to_ik else each.fk for path, each in switches.items()})
+        switches = {path: self._setup.switches[path] for path in paths}
+        switch_limbs(self._rig, self._setup, {path: each.ik if to_ik else each.fk for path, each in switches.items()})
 
     def take_back(self) -> None:
         """Restore the controls' channels."""
@@ -177,7 +177,7 @@ class ControlWriter:
         free -= {bone for limb in self.limbs.values() for bone in limb.goes_by}
         free |= self._left
         rows = [row for row, name in enumerate(self._skeleton.names) if name not in free]
-        return deviations(self._rig, self._kept, [self._skeleton.names[row] for row in rows], self._wanted[rows])
+        return deviations(self._rig, self._setup, [self._skeleton.names[row] for row in rows], self._wanted[rows])
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
         """Former values of all changed channels, by (bone, channel)."""
@@ -190,7 +190,7 @@ class ControlWriter:
 
     def key_switches(self, frame: float) -> None:
         """Insert keys for the changed switches on a frame."""
-        for path in keyed_switches(self._kept, self.switched()):
+        for path in keyed_switches(self._setup, self.switched()):
             key_in_steps(self._rig, path, frame, self._before_switches[path])
 
     def ready_model(self) -> ControlModel:
@@ -198,7 +198,7 @@ class ControlWriter:
         if self._model is None:
             # Values set along with a switch stay as they are for limbs that are on FK already.
             leaving = {path: fk for path, fk in self.on_fk.items() if fk != self._before_switches[path]}
-            switch_limbs(self._rig, self._kept, leaving)
+            switch_limbs(self._rig, self._setup, leaving)
             if self.switched():
                 self._update()
             self._model = self._look()
@@ -210,12 +210,12 @@ class ControlWriter:
         return self._model
 
     def _look(self) -> ControlModel:
-        return ControlModel(self._rig, self._kept, self._skeleton, moves=self._is_root)
+        return ControlModel(self._rig, self._setup, self._skeleton, moves=self._is_root)
 
     def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
         """Set the channels for matrices (J, 4, 4) of the tree's bones, except for limbs on IK or left to the rig."""
         rotations, location = model.pose(wanted)
-        idle = {row.control for row in self._kept.carriers if row.switch in self.limbs or row.name in self._left}
+        idle = {row.control for row in self._setup.carriers if row.switch in self.limbs or row.name in self._left}
         for group in self._groups:
             group.write(self._rig, rotations[group.rows], but=idle)
         if location is not None:
@@ -225,7 +225,7 @@ class ControlWriter:
 
 
 def deviations(
-    rig: bpy.types.Object, kept: FabrikControlRig, names: Sequence[str], wanted: FloatArray
+    rig: bpy.types.Object, setup: FabrikControlRig, names: Sequence[str], wanted: FloatArray
 ) -> list[Deviation]:
     """The bones of a body that miss their wanted matrices (J, 4, 4) in armature space."""
     posed = np.array([as_array(rig.pose.bones[name].matrix) for name in names])
@@ -237,7 +237,7 @@ def deviations(
     most = max(MOST_OFF[0] / meters, _MOST_OFF_OF_SIZE * float(np.ptp(wanted[:, :3, 3], axis=0).max()))
     found = []
     for row in np.flatnonzero((distances > most) | (angles > MOST_OFF[1])).tolist():
-        carrier = kept.carriers[names[row]]
+        carrier = setup.carriers[names[row]]
         # If the rig determines the twist, compare only the swing.
         angle = float((swings if carrier.found == "SWINGS" else angles)[row])
         if carrier.control in rig.pose.bones and (distances[row] > most or angle > MOST_OFF[1]):
@@ -245,12 +245,12 @@ def deviations(
     return found
 
 
-def deviation_warning(kept: FabrikControlRig, deviation: Deviation, on_ik: Collection[str] = ()) -> str:
+def deviation_warning(setup: FabrikControlRig, deviation: Deviation, on_ik: Collection[str] = ()) -> str:
     """A warning on a bone that its control cannot bring to its pose.
 
     on_ik: the switches of limbs on IK.
     """
-    row = kept.carriers[deviation.bone]
+    row = setup.carriers[deviation.bone]
     control = row.goes_by if row.switch in on_ik and row.goes_by else row.control
     return f"Bone {deviation.bone!r} is off by {_apart(deviation)}: control {control!r} can't move it there"
 

@@ -37,7 +37,7 @@ from .keys import (
     write_changes,
 )
 from .span import Contact, Extent, PointContact, Span, check_on_fk, find_contacts, span_over
-from .take import Take, is_animated, tree_of
+from .take import EditedTake, is_animated, tree_of
 
 # Share of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.
 _MISSED: Final = 1e-3
@@ -127,7 +127,7 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
         if holds[number].is_contact:
             remove_hold(context, armature, number)
     scene = context.scene
-    takes = [Take(armature, tree) for tree in posed_rig(armature).trees()]
+    takes = [EditedTake(armature, tree) for tree in posed_rig(armature).trees()]
     keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
     if not len(keys):
         raise RigError(f"{armature.name!r} has no animation to find foot contacts in: bake or key some first")
@@ -186,7 +186,7 @@ def _add(
         for each in held
     ]
     setup = DragSetup(armature, bone, settings.point, DragSettings())
-    take = Take(armature, tree_of(armature, bone))
+    take = EditedTake(armature, tree_of(armature, bone))
     names = take.skeleton.names
     keys = take.key_frames(names)
     if len(keys) and np.isinf(take.round_length(names)):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import angle_between, conjugate, product
-from ..control.model import Motion
+from ..control.model import RigMotion
 from ..control.posed_rig import posed_rig
 from ..control.switches import bone_in_path
 from ..rig import keyframes
@@ -34,7 +34,7 @@ from ..rig.keyframes import (
 from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.rotation_modes import from_channels, to_channels
 from ..settings.rig import rig_settings
-from .take import Take
+from .take import EditedTake
 
 # A curve is identified by its data path and its index.
 Curves: TypeAlias = Mapping[tuple[str, int], bpy.types.FCurve]
@@ -277,7 +277,7 @@ class Changed:
 
 
 def changed_channels(
-    armature: bpy.types.Object, take: Take, old: Motion, rotations: FloatArray, roots: FloatArray
+    armature: bpy.types.Object, take: EditedTake, old: RigMotion, rotations: FloatArray, roots: FloatArray
 ) -> tuple[list[Changed], tuple[str, ...]]:
     """The channels of a motion that change for new local rotations (F, J, 4) and roots (F, 3).
 
@@ -306,7 +306,7 @@ class Change:
     before: FloatArray
 
 
-def changes_of(take: Take, frames: FloatArray, changed: Sequence[Changed]) -> list[Change]:
+def changes_of(take: EditedTake, frames: FloatArray, changed: Sequence[Changed]) -> list[Change]:
     """The changes of a motion's curves on (F,) frames for its changed channels."""
     return [
         Change(curve, frames, each.after[:, curve.array_index], each.before[:, curve.array_index])

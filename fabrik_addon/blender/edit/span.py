@@ -19,7 +19,7 @@ from ...human.naming_schemes import match
 from ...markers.feet import FootPoint, find_stances, foot_points
 from ..bake.jobs import check_still
 from ..capture.matching import scene_rate
-from ..control.model import Motion
+from ..control.model import RigMotion
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import core_effector, pins
 from ..goals.problem import rig_problem, root_mode
@@ -29,7 +29,7 @@ from ..rig.keyframes import SAME_FRAME
 from ..rig.locks import OTHERWISE
 from ..settings.control import control_rig
 from ..settings.rig import rig_settings
-from .take import Take, tree_of
+from .take import EditedTake, tree_of
 
 # Meters. A contact ends if a point of the foot is higher or lower than in the middle of its contact by more than
 # this. The noise of markers is 1 to 2 mm. The heel of the sample walk rises by 5 mm within three frames
@@ -61,7 +61,9 @@ class Contact(NamedTuple):
     point_contacts: tuple[PointContact, ...]
 
 
-def find_contacts(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, frames: FloatArray) -> list[Contact]:
+def find_contacts(
+    scene: bpy.types.Scene, armature: bpy.types.Object, take: EditedTake, frames: FloatArray
+) -> list[Contact]:
     """The contacts of a human's feet with the floor on frames (F,), sorted by foot; empty if no bone is a foot."""
     skeleton, world = take.skeleton, np.array(armature.matrix_world, dtype=np.float64)
     points = list(foot_points(skeleton, (), int(np.argmax(np.abs(world[2, :3])))))
@@ -112,7 +114,7 @@ def span_of_contact(contacts: Iterable[Contact], foot: str, frame: float) -> tup
     return next(spans, (frame, frame))
 
 
-def contacts_near(scene: bpy.types.Scene, armature: bpy.types.Object, take: Take, frame: float) -> list[Contact]:
+def contacts_near(scene: bpy.types.Scene, armature: bpy.types.Object, take: EditedTake, frame: float) -> list[Contact]:
     """The contacts of the feet within some seconds before and after a frame."""
     about = np.ceil(_LOOK * scene_rate(scene))
     keys = take.key_frames(take.skeleton.names)
@@ -234,8 +236,8 @@ class Span:
         left_alone: sentences about bones that do not follow.
     """
 
-    take: Take
-    motion: Motion
+    take: EditedTake
+    motion: RigMotion
     model: EditModel
     shares: FloatArray
     now: int
@@ -262,7 +264,7 @@ def make_span(
     Raises RigError if no bone can follow.
     """
     bone = next(iter(setup.dragged))
-    take = Take(armature, tree_of(armature, bone))
+    take = EditedTake(armature, tree_of(armature, bone))
     foot = foot_of(match(take.skeleton.names), bone)
     contacts = contacts_near(scene, armature, take, frame) if foot or "CONTACTS" in spread.to else []
     first, last = span_of_contact(contacts, foot, frame)
@@ -297,7 +299,7 @@ def span_over(
     armature: bpy.types.Object,
     setup: DragSetup,
     point: str,
-    take: Take,
+    take: EditedTake,
     extent: Extent,
     also: tuple[float, ...],
     *,
@@ -339,7 +341,9 @@ def span_over(
     return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends, within)
 
 
-def _within_a_round(take: Take, turning: list[str], extent: Extent) -> tuple[tuple[float, float], tuple[str, ...]]:
+def _within_a_round(
+    take: EditedTake, turning: list[str], extent: Extent
+) -> tuple[tuple[float, float], tuple[str, ...]]:
     """The ends of a span, shortened to one cycle in a cyclic motion, and a sentence if it was shortened.
 
     Raises RigError if the frames with the full change are longer than one cycle.
@@ -356,7 +360,7 @@ def _within_a_round(take: Take, turning: list[str], extent: Extent) -> tuple[tup
 
 
 def _turning(
-    armature: bpy.types.Object, setup: DragSetup, tree: Tree, effectors: list[Effector], take: Take
+    armature: bpy.types.Object, setup: DragSetup, tree: Tree, effectors: list[Effector], take: EditedTake
 ) -> list[str]:
     """The bones that may rotate. Raises RigError if there are none, or if something else moves bones of the chain."""
     skeleton = tree.skeleton
@@ -387,14 +391,14 @@ def _turning(
 def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
     """Raise RigError if a bone of a control rig is on IK, because then the keys of other controls move it."""
     if bone in posed_rig(armature).on_ik:
-        kept: Any = control_rig(armature)
+        setup: Any = control_rig(armature)
         # People know the IK control, not the deform bone that it represents.
-        control = next((row.name for row in kept.controls if row.stands_for == bone and row.limb), bone)
+        control = next((row.name for row in setup.controls if row.stands_for == bone and row.limb), bone)
         raise RigError(f"Bone {control!r} is on IK here: switch its limb to FK and key it to edit its motion")
 
 
 def _moves_root(
-    armature: bpy.types.Object, setup: DragSetup, tree: Tree, effectors: list[Effector], take: Take
+    armature: bpy.types.Object, setup: DragSetup, tree: Tree, effectors: list[Effector], take: EditedTake
 ) -> bool:
     """Whether a drag moves the root's location."""
     root, dragged = tree.skeleton.names[0], next(iter(setup.dragged))

@@ -11,7 +11,7 @@ import numpy as np
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
 from ...core.model.kinematics import tails
-from ..control.model import Motion
+from ..control.model import RigMotion
 from ..control.posed_rig import posed_rig
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, root_place
@@ -20,7 +20,7 @@ from ..rig.pose_writer import PoseKeeper, read_channel
 from ..rig.rotation_modes import from_channels, property_name
 
 
-class Take:
+class EditedTake:
     """The motion of an armature, read from its action's curves.
 
     Attributes:
@@ -74,7 +74,7 @@ class Take:
         cycles = [cycle_of(curve) for bone in bones for curve in self.rotation_curves(self.posed.holder(bone))]
         return min((last - first for first, last in filter(None, cycles)), default=np.inf)
 
-    def motion(self, frames: FloatArray) -> Motion:
+    def motion(self, frames: FloatArray) -> RigMotion:
         """The poses on (F,) frames. Blender evaluates strips and control rigs frame by frame."""
         if not self.posed.by_channels or self.is_layered:
             return self._evaluated(frames)
@@ -82,20 +82,20 @@ class Take:
         channels = {name: self._values(name, self._channel(name), frames) for name in names if name in self.keyed}
         return self._motion(frames, channels, self._values(self.place, "location", frames))
 
-    def _motion(self, frames: FloatArray, channels: dict[str, FloatArray], location: FloatArray) -> Motion:
+    def _motion(self, frames: FloatArray, channels: dict[str, FloatArray], location: FloatArray) -> RigMotion:
         """The poses on (F,) frames, from the values of the bones' channels."""
         own, rotations = self._turned(channels), np.tile(self.tree.rotations, (len(frames), 1, 1))
         for name, turned in own.items():
             rotations[:, self.skeleton.index(name)] = turned
         roots = root_place(self._armature.pose.bones[self.place], location)
-        return Motion(self.skeleton, frames, rotations, roots, channels, own, location)
+        return RigMotion(self.skeleton, frames, rotations, roots, channels, own, location)
 
     def _turned(self, channels: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         """(F, 4) rotations from values of rotation channels, by bone or control."""
         bones = self._armature.pose.bones
         return {name: from_channels(bones[name].rotation_mode, values) for name, values in channels.items()}
 
-    def _evaluated(self, frames: FloatArray) -> Motion:
+    def _evaluated(self, frames: FloatArray) -> RigMotion:
         """The poses on (F,) frames as evaluated by Blender."""
         scene, bones = bpy.context.scene, self._armature.pose.bones
         turned = [self.place, *map(self.posed.holder, sorted(self.keyed))]
@@ -126,7 +126,7 @@ class Take:
         matrices = dict(
             zip(counting, bone_matrices.reshape(-1, len(counting), 4, 4).transpose(1, 0, 3, 2), strict=True)
         )
-        return Motion(self.skeleton, frames, rotations, roots, channels, self._turned(channels), location, matrices)
+        return RigMotion(self.skeleton, frames, rotations, roots, channels, self._turned(channels), location, matrices)
 
     def _channel(self, holder: str) -> str:
         """The name of the rotation channel of a bone, or of its control."""
@@ -254,7 +254,7 @@ def find_paths(rig: bpy.types.Object, frame: float) -> Paths | None:
 def _sampled(rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
     """The paths of a rig around a frame, evaluated by Blender; None if its bones have no keys."""
     trees = posed_rig(rig).trees()
-    takes = [Take(rig, tree) for tree in trees]
+    takes = [EditedTake(rig, tree) for tree in trees]
     keys = [take.key_frames(tree.skeleton.names) for take, tree in zip(takes, trees, strict=True)]
     every = np.concatenate(keys)
     if not len(every):

@@ -68,8 +68,8 @@ def trunk_of_animal(armature: bpy.types.Object) -> list[str]:
 
     Its trunk lies across its limbs, while a person's is above the legs.
     """
-    kept = control_rig(armature)
-    rows = {} if kept is None else {row.name: row for row in kept.carriers}
+    setup = control_rig(armature)
+    rows = {} if setup is None else {row.name: row for row in setup.carriers}
     limbs = [
         [name for name, row in rows.items() if row.switch == path] for path in {row.switch for row in rows.values()}
     ]
@@ -243,11 +243,11 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
 
 def floor_of(armature: bpy.types.Object) -> Floor | None:
     """The floor for feet, hands, knees and the capsules of a person; None without a floor."""
-    kept = rig_settings(armature)
-    if not kept.use_floor:
+    settings = rig_settings(armature)
+    if not settings.use_floor:
         return None
     up, scale = up_of(armature)
-    height = (kept.floor_height - armature.matrix_world.translation.z) / scale
+    height = (settings.floor_height - armature.matrix_world.translation.z) / scale
     _, points = _floor_points(*rest_key(armature))
     found = fitted(armature)
     capsules = () if found is None else found.capsules

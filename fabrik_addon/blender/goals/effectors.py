@@ -220,13 +220,13 @@ def add_effector(
         raise RigError(reason)
     if target is None:
         target = _new_target(context, rig, rig.pose.bones[bone], point, chosen)
-    kept = rig_settings(rig)
-    effector = kept.effectors.add()
+    settings = rig_settings(rig)
+    effector = settings.effectors.add()
     effector.name = target_bone or target.name
     effector.bone, effector.point = bone, point
     effector.control = chosen if chosen != bone else ""
     effector.target, effector.target_bone = target, target_bone
-    kept.active_effector = len(kept.effectors) - 1
+    settings.active_effector = len(settings.effectors) - 1
     rig.update_tag(refresh={"OBJECT"})
     return effector
 
@@ -246,12 +246,12 @@ def own_targets(rig: bpy.types.Object) -> list[str]:
 
 def remove_effector(rig: bpy.types.Object, index: int) -> str:
     """Remove an effector, keeping its target object; returns its name. Raises RigError for an invalid index."""
-    kept = rig_settings(rig)
-    if not 0 <= index < len(kept.effectors):
+    settings = rig_settings(rig)
+    if not 0 <= index < len(settings.effectors):
         raise RigError(f"{rig.name!r} has no target or pin with number {index}: choose one in the list")
-    name: str = kept.effectors[index].name
-    kept.effectors.remove(index)
-    kept.active_effector = min(kept.active_effector, max(len(kept.effectors) - 1, 0))
+    name: str = settings.effectors[index].name
+    settings.effectors.remove(index)
+    settings.active_effector = min(settings.active_effector, max(len(settings.effectors) - 1, 0))
     rig.update_tag(refresh={"OBJECT"})
     return name
 
@@ -376,14 +376,14 @@ def pin_bones(
     chosen = {solved_bone(armature, name): name for name in reversed(bones)}
     bones = list(dict.fromkeys(solved_bone(armature, name) for name in bones))
     unpin_bones(armature, bones)
-    kept = rig_settings(armature)
+    settings = rig_settings(armature)
     for name in bones:
-        pin = kept.effectors.add()
+        pin = settings.effectors.add()
         pin.name, pin.bone = f"{chosen[name]} pin", name
         pin.control = chosen[name] if chosen[name] != name else ""
         pin.point, pin.hold_rotation = point, hold_rotation
         set_pin(pin, armature.pose.bones[name])
-        kept.active_effector = len(kept.effectors) - 1
+        settings.active_effector = len(settings.effectors) - 1
 
 
 def unpin_bones(armature: bpy.types.Object, bones: Sequence[str]) -> int:

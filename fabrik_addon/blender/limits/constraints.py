@@ -203,27 +203,27 @@ def limits_from_ik(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]
     return f"Converted the limits of {len(found)} of {bones_of(len(bones))}", left
 
 
-def settings_in(box: Box, kept: LimitSettings) -> LimitSettings | None:
+def settings_in(box: Box, settings: LimitSettings) -> LimitSettings | None:
     """The limit for ranges about X, Y and Z, None if all are free; raises LimitError if no limit fits them."""
     still = [ends is not None and max(map(abs, ends)) < _NOTHING for ends in box]
     if all(ends is None for ends in box):
         return None
     if all(still):
-        return replace(kept, type="FIXED")
+        return replace(settings, type="FIXED")
     if still.count(False) == 1:
         axis = still.index(False)
-        return replace(kept, type="HINGE", axis="XYZ"[axis], hinge=box[axis] or ALL_ROUND)
+        return replace(settings, type="HINGE", axis="XYZ"[axis], hinge=box[axis] or ALL_ROUND)
     twist = box[1] or ALL_ROUND
     low_x, high_x = box[0] or ALL_ROUND
     low_z, high_z = box[2] or ALL_ROUND
     if low_x <= 0.0 <= high_x and low_z <= 0.0 <= high_z:
         right, front, left, back = (min(angle, pi) for angle in (-low_z, high_x, high_z, -low_x))
         cone: Cone = (right, front, left, back)
-        return replace(kept, type="BALL", cone=cone, twist=twist)
+        return replace(settings, type="BALL", cone=cone, twist=twist)
     low_x, high_x = box[0] or _beside(box[2])
     low_z, high_z = box[2] or _beside(box[0])
     found = replace(
-        kept, type="POLYGON", window=((-high_z, low_x, -low_z, low_x, -low_z, high_x, -high_z, high_x)), twist=twist
+        settings, type="POLYGON", window=((-high_z, low_x, -low_z, low_x, -low_z, high_x, -high_z, high_x)), twist=twist
     )
     found.check()
     return found

@@ -21,7 +21,7 @@ from ...core.backend import array as many
 from ...core.errors import bones_of, first_few
 from ...core.limits.ball import outline
 from ...core.limits.swing_twist import swing_of
-from ...human.preset import Preset, human_limits, swing_names, why_not_human
+from ...human.preset import LimitPreset, human_limits, swing_names, why_not_human
 from ...human.rest_body import RestBone
 from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError, check_children, check_rig, keep_size_of_children
@@ -386,7 +386,7 @@ def _signed(ends: Range, sign: int) -> Range:
 RestKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]
 
 
-def apply_preset(rig: bpy.types.Object, bones: Bones) -> Preset:
+def apply_preset(rig: bpy.types.Object, bones: Bones) -> LimitPreset:
     """Apply human joint limits to some bones; the returned preset lists the result for each.
 
     Raises RigError if no bone can be limited, and LimitPropertyError if a limit can't be stored; then nothing is
@@ -445,7 +445,7 @@ def swings_of(key: RestKey) -> dict[str, tuple[str, ...]]:
     return swing_names(rest_of(*key))
 
 
-def described(preset: Preset) -> tuple[str, list[str]]:
+def described(preset: LimitPreset) -> tuple[str, list[str]]:
     """The result of a preset: a line, and sentences about details for the user."""
     line = f"Human limits set on {len(preset.limits)} bones"
     if preset.unknown:

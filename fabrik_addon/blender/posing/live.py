@@ -50,12 +50,12 @@ def switched(rig: bpy.types.Object) -> None:
     """Handle a change of a rig's Live setting."""
     from .stored_pose import store_pose
 
-    kept = rig_settings(rig)
+    settings = rig_settings(rig)
     _WATCHED.failed.discard(rig.session_uid)
-    if not kept.live:
-        kept.stored_pose.clear()
-    elif not kept.stored_pose and rig.pose is not None:
-        store_pose(rig, kept.stored_pose)
+    if not settings.live:
+        settings.stored_pose.clear()
+    elif not settings.stored_pose and rig.pose is not None:
+        store_pose(rig, settings.stored_pose)
     follow()
 
 
@@ -169,7 +169,7 @@ def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Obj
     """Pose a rig, and store the reason for the sidebar if it cannot be posed."""
     from .solve import try_pose
 
-    kept = rig_settings(rig)
+    settings = rig_settings(rig)
     if rig.session_uid in _WATCHED.failed:
         return
     try:
@@ -181,8 +181,8 @@ def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Obj
         logging.getLogger(__name__).exception("Live posing of %r has stopped", rig.name)
         _WATCHED.failed.add(rig.session_uid)
         trouble = f"Stopped by an unexpected error ({error}): switch Live off and on to try again"
-    if kept.live_trouble != trouble:
-        kept.live_trouble = trouble
+    if settings.live_trouble != trouble:
+        settings.live_trouble = trouble
 
 
 def _evaluate(graph: bpy.types.Depsgraph) -> None:

@@ -116,10 +116,10 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     left_alone = tuple(sentence for problem in trees for sentence in problem.left_alone)
     result = FrameResult(np.concatenate(errors), met, left_alone, why)
     if not np.isnan(result.errors).all():
-        kept = rig_settings(armature)
+        settings = rig_settings(armature)
         rows = (row for tree in begins for row in zip(tree.skeleton.names, tree.rotations, strict=True))
-        kept.solved_from = dict(rows), {tree.skeleton.names[0]: tree.root_location for tree in begins}
-        kept.solved = " ".join((_channels(armature), *asked))
+        settings.solved_from = dict(rows), {tree.skeleton.names[0]: tree.root_location for tree in begins}
+        settings.solved = " ".join((_channels(armature), *asked))
         context.view_layer.update()
         move_pins_with(armature, ())
     return result

@@ -26,9 +26,9 @@ def store_pose(rig: bpy.types.Object, stored: Any) -> None:
 
 def keep_pose(rig: bpy.types.Object) -> str:
     """Store the current pose of a rig as its preferred pose; returns a line to show."""
-    kept = rig_settings(rig)
-    store_pose(rig, kept.kept_pose)
-    kept.preferred_pose = "KEPT"
+    settings = rig_settings(rig)
+    store_pose(rig, settings.kept_pose)
+    settings.preferred_pose = "KEPT"
     return f"Stored the preferred pose of {rig.name!r}"
 
 
@@ -51,11 +51,11 @@ def preferred_pose(
         bones: indices in the skeleton of posed bones; the others keep their rotation in `start`.
         moves_root: whether the root's head is posed as well.
     """
-    kept = rig_settings(rig)
-    is_kept = kept.preferred_pose == "KEPT" and len(kept.kept_pose) > 0
-    if kept.preferred_pose != "REST" and not is_kept:
+    settings = rig_settings(rig)
+    is_kept = settings.preferred_pose == "KEPT" and len(settings.kept_pose) > 0
+    if settings.preferred_pose != "REST" and not is_kept:
         return start, start_location
-    rotations, location = read_stored(rig, kept.kept_pose if is_kept else (), tree)
+    rotations, location = read_stored(rig, settings.kept_pose if is_kept else (), tree)
     mixed = start.copy()
     mixed[bones] = rotations[bones]
     return mixed, location if moves_root else start_location
@@ -63,12 +63,12 @@ def preferred_pose(
 
 def kept_pose_key(rig: bpy.types.Object) -> tuple[str, bytes]:
     """A key for the choice of a preferred pose."""
-    kept = rig_settings(rig)
-    chosen: str = kept.preferred_pose
-    numbers = np.empty(7 * len(kept.kept_pose) if chosen == "KEPT" else 0, dtype=np.float32)
+    settings = rig_settings(rig)
+    chosen: str = settings.preferred_pose
+    numbers = np.empty(7 * len(settings.kept_pose) if chosen == "KEPT" else 0, dtype=np.float32)
     if len(numbers):
-        kept.kept_pose.foreach_get("rotation", numbers[: 4 * len(kept.kept_pose)])
-        kept.kept_pose.foreach_get("location", numbers[4 * len(kept.kept_pose) :])
+        settings.kept_pose.foreach_get("rotation", numbers[: 4 * len(settings.kept_pose)])
+        settings.kept_pose.foreach_get("location", numbers[4 * len(settings.kept_pose) :])
     return chosen, numbers.tobytes()
 
 

@@ -12,7 +12,7 @@ from ...markers.files.suffixes import SUFFIXES
 from ...markers.steps import finish
 from ...retarget.motion import RetargetError
 from ...retarget.pairs import read_bone_map
-from ..bake.batch import Take
+from ..bake.batch import BatchTake
 from ..bake.command_line import Command, add_files, add_options, add_rate, chosen_options
 from ..bake.file import ADVICE, open_rig, show_range, write_files
 from ..bake.report import BakeResult
@@ -44,7 +44,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
 
 
-def _retarget(chosen: argparse.Namespace, take: Take) -> tuple[BakeResult, list[str]]:
+def _retarget(chosen: argparse.Namespace, take: BatchTake) -> tuple[BakeResult, list[str]]:
     """Open the rig, retarget one motion, and save the file."""
     motion, suffix = take.recording, take.recording.suffix.lower()
     if suffix in SUFFIXES and not is_file(str(motion)):

@@ -289,12 +289,12 @@ def match_bones(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Pair
 
 def set_pairs(rig: bpy.types.Object, pairs: Iterable[Pair]) -> None:
     """Replace the rig's list of pairs."""
-    kept = rig_settings(rig).retarget
-    kept.pairs.clear()
+    settings = rig_settings(rig).retarget
+    settings.pairs.clear()
     for pair in pairs:
-        entry = kept.pairs.add()
+        entry = settings.pairs.add()
         entry.name, entry.source, entry.before, entry.share = pair.bone, pair.source, pair.before, pair.share
-    kept.active_pair = 0
+    settings.active_pair = 0
 
 
 def pairs_of(rig: bpy.types.Object) -> list[Pair]:

@@ -31,8 +31,8 @@ class PoseKeeper:
         """Record frame and pose."""
         self._scene, self._rig = scene, rig
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
-        kept = rig_settings(rig).control
-        paths = [each.name for each in (*kept.switches, *kept.along) if has_switch(rig, each.name)]
+        setup = rig_settings(rig).control
+        paths = [each.name for each in (*setup.switches, *setup.along) if has_switch(rig, each.name)]
         self._switches = {path: read_switch(rig, path) for path in paths}
         self._pose = {name: read_channel(rig, name, width) for name, width in _CHANNELS.items()}
 

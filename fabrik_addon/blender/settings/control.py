@@ -134,15 +134,15 @@ CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikAlong, FabrikContro
 
 def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:
     """The control rig data of a rig; None if it is not a control rig, or not used as one."""
-    kept: FabrikControlRig = seen(rig).control
-    return kept if kept.use and len(kept.carriers) else None
+    setup: FabrikControlRig = seen(rig).control
+    return setup if setup.use and len(setup.carriers) else None
 
 
 def solved_bone(rig: bpy.types.Object, bone: str) -> str:
     """The solved bone for a bone: for a control of a control rig, the deform bone that it represents."""
-    kept = control_rig(rig)
-    while kept is not None and bone in rig.pose.bones and bone not in kept.carriers:
-        control = kept.controls.get(bone)
+    setup = control_rig(rig)
+    while setup is not None and bone in rig.pose.bones and bone not in setup.carriers:
+        control = setup.controls.get(bone)
         if control is not None and control.stands_for:
             found: str = control.stands_for
             return found
@@ -155,10 +155,10 @@ def solved_bone(rig: bpy.types.Object, bone: str) -> str:
 
 def solved_parents(rig: bpy.types.Object) -> dict[str, str]:
     """The solved bones (all bones, or the body of a control rig), each with its parent's name or ""."""
-    kept = control_rig(rig)
-    if kept is None:
+    setup = control_rig(rig)
+    if setup is None:
         return {bone.name: bone.parent.name if bone.parent else "" for bone in rig.data.bones}
-    return {row.name: row.parent for row in kept.carriers}
+    return {row.name: row.parent for row in setup.carriers}
 
 
 def moves(constraint: Any) -> bool:
@@ -169,5 +169,5 @@ def moves(constraint: Any) -> bool:
 
 def may_be_control_rig(rig: bpy.types.Object) -> bool:
     """Whether constraints move bones of a rig that is not set up as a control rig yet."""
-    kept: FabrikControlRig = seen(rig).control
-    return not len(kept.carriers) and any(moves(each) for bone in rig.pose.bones for each in bone.constraints)
+    setup: FabrikControlRig = seen(rig).control
+    return not len(setup.carriers) and any(moves(each) for bone in rig.pose.bones for each in bone.constraints)

@@ -85,12 +85,12 @@ def note_all(limits_switch: str) -> None:
 
 def note_rig(rig: bpy.types.Object) -> None:
     """Report all features that a rig uses."""
-    kept: Any = seen(rig)
+    settings: Any = seen(rig)
     uses: dict[Use, bool] = {
-        "effectors": len(kept.effectors) > 0 or kept.show_capsules,
-        "markers": len(kept.capture.markers) > 0,
-        "errors": kept.capture.show_errors,
-        "motion": kept.show_trails,
+        "effectors": len(settings.effectors) > 0 or settings.show_capsules,
+        "markers": len(settings.capture.markers) > 0,
+        "errors": settings.capture.show_errors,
+        "motion": settings.show_trails,
     }
     for use, is_used in uses.items():
         if is_used:

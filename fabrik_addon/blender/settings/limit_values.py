@@ -75,7 +75,7 @@ class LimitSettings:
 
 
 @dataclass(frozen=True)
-class Kind:
+class LimitKind:
     """A kind of limit; its identifier is the name of its class in the core.
 
     Attributes:
@@ -92,25 +92,25 @@ class Kind:
     values: Callable[[Any], dict[str, Any]] = lambda _limit: {}
 
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+KINDS: Final[Mapping[str, LimitKind]] = MappingProxyType(
     {
-        FREE: Kind("Free", "No rotation limits", (), lambda _core, _kept: None),
-        "BALL": Kind(
+        FREE: LimitKind("Free", "No rotation limits", (), lambda _core, _kept: None),
+        "BALL": LimitKind(
             "Ball",
             "Limit swing in four directions, and twist to a range",
             ("cone", "twist"),
             lambda core, kept: core.Ball(kept.cone, kept.twist),
             lambda limit: {"cone": limit.angles, "twist": tuple(limit.twist)},
         ),
-        "HINGE": Kind(
+        "HINGE": LimitKind(
             "Hinge",
             "Allow rotation about one axis only, within a range",
             ("axis", "hinge"),
             lambda core, kept: core.Hinge(kept.axis, *kept.hinge),
             lambda limit: {"axis": limit.axis, "hinge": (limit.low, limit.high)},
         ),
-        "FIXED": Kind("Fixed", "Allow no rotation", (), lambda core, _kept: core.Fixed()),
-        "POLYGON": Kind(
+        "FIXED": LimitKind("Fixed", "Allow no rotation", (), lambda core, _kept: core.Fixed()),
+        "POLYGON": LimitKind(
             "Polygon",
             "Limit swing to an outline of any shape, and twist to a range",
             ("window", "twist"),
@@ -144,11 +144,11 @@ LIMIT_AXES: Final = (
 )
 
 
-def settings_of(limit: "Limit | None", kept: LimitSettings | None = None) -> LimitSettings:
+def settings_of(limit: "Limit | None", settings: LimitSettings | None = None) -> LimitSettings:
     """The settings for a limit, or for None (a free bone); values that it does not use come from `kept`."""
     kind = FREE if limit is None else type(limit).__name__.upper()
     values = {} if limit is None else KINDS[kind].values(limit)
-    return replace(kept or LimitSettings(), type=kind, **values)
+    return replace(settings or LimitSettings(), type=kind, **values)
 
 
 def _check_slide(slide: Range) -> None:

@@ -29,9 +29,9 @@ _Group = TypeVar("_Group", bound=type)
 LIVE_LISTENERS: Final[list[Callable[[bpy.types.Object], None]]] = []
 
 
-def live_switched(kept: PropertyGroup, _context: bpy.types.Context) -> None:
+def live_switched(settings: PropertyGroup, _context: bpy.types.Context) -> None:
     """Handle a change of the Live setting."""
-    rig: Any = kept.id_data
+    rig: Any = settings.id_data
     for listener in LIVE_LISTENERS:
         listener(rig)
 
@@ -363,8 +363,8 @@ class FabrikRig(PostureSettings, PropertyGroup):
 
 def rig_settings(rig: bpy.types.Object) -> FabrikRig:
     """The add-on's data on an armature object."""
-    kept: FabrikRig = rig.fabrik  # type: ignore[attr-defined]  # Blender adds it when the add-on is registered
-    return kept
+    settings: FabrikRig = rig.fabrik  # type: ignore[attr-defined]  # Blender adds it when the add-on is registered
+    return settings
 
 
 CLASSES = (

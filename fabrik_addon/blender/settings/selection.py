@@ -99,11 +99,11 @@ def _select(bone: Any, *, chosen: bool) -> None:
 
 def _meant(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[bpy.types.PoseBone]:
     """The bones, without duplicates; deform bones replace controls."""
-    kept = control_rig(rig)
-    if kept is None:
+    setup = control_rig(rig)
+    if setup is None:
         return list(bones)
     names = {bone.name: solved_bone(rig, bone.name) for bone in bones}
-    meant = [name if name in kept.carriers else own for own, name in names.items()]
+    meant = [name if name in setup.carriers else own for own, name in names.items()]
     return [rig.pose.bones[name] for name in dict.fromkeys(meant)]
 
 

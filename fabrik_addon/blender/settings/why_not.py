@@ -98,10 +98,10 @@ def rig_at_hand(context: bpy.types.Context) -> bpy.types.Object | None:
 
 def _is_for(thing: bpy.types.Object, rig: bpy.types.Object) -> bool:
     """Whether an object is a target, a pole or a marker of a rig."""
-    kept = seen(rig)
-    if any(thing in {effector.target, effector.bend_target} for effector in kept.effectors):
+    settings = seen(rig)
+    if any(thing in {effector.target, effector.bend_target} for effector in settings.effectors):
         return True
-    return any(marker.target == thing for marker in kept.capture.markers)
+    return any(marker.target == thing for marker in settings.capture.markers)
 
 
 def why_no_rig(rig: bpy.types.Object | None) -> str:

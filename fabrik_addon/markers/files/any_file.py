@@ -56,7 +56,7 @@ def read_markers(
     """
     suffix = Path(path).suffix.lower()
     chosen: Any = (units, up_axis, layout, rate)
-    clip = read_file(path, lambda content, told: _parser(content, suffix)(content, told), Chosen(*chosen))
+    clip = read_file(path, lambda content, choices: _parser(content, suffix)(content, choices), Chosen(*chosen))
     return replace(clip, doubts=(*clip.doubts, *_person_doubts(clip)))
 
 

@@ -79,7 +79,7 @@ def names_in(content: bytes) -> tuple[str, ...]:
 def rate_in(found: Mapping[str, npt.NDArray[Any]]) -> float | None:
     """Frames a second from the arrays `found` in a file, of any shape; None if none of them is the rate."""
     for key in RATES:
-        told = found.get(key)
-        if told is not None and told.size == 1 and told.dtype.kind in "fiu" and plausible_rate(float(told.item())):
-            return float(told.item())
+        value = found.get(key)
+        if value is not None and value.size == 1 and value.dtype.kind in "fiu" and plausible_rate(float(value.item())):
+            return float(value.item())
     return None

@@ -269,8 +269,8 @@ def first_frame(parameters: Parameters) -> int:
 def frame_rates(parameters: Parameters) -> tuple[float | None, float | None]:
     """Frames a second, from the parameters if they make sense, and from the header; None if they are unknown."""
     header, camera = parameters.header.rate, parameters.number("TRIAL:CAMERA_RATE")
-    told = (parameters.number("POINT:RATE"), header, camera), (header,)
-    first, second = (next((rate for rate in rates if 0.0 < rate < FASTEST), None) for rates in told)
+    stated = (parameters.number("POINT:RATE"), header, camera), (header,)
+    first, second = (next((rate for rate in rates if 0.0 < rate < FASTEST), None) for rates in stated)
     return first, second
 
 
@@ -313,8 +313,8 @@ def _analog_counts(parameters: Parameters) -> list[int]:
     header, used = parameters.header, parameters.number("ANALOG:USED")
     rates = parameters.number("ANALOG:RATE"), parameters.number("POINT:RATE")
     ratio = rates[0] / rates[1] if rates[1] > 0.0 else math.nan
-    told = [used * round(ratio) if math.isfinite(ratio) else math.nan, used * header.analog_per_frame]
-    return list(dict.fromkeys([header.analog_count, *_counts(told), 0]))
+    stated = [used * round(ratio) if math.isfinite(ratio) else math.nan, used * header.analog_per_frame]
+    return list(dict.fromkeys([header.analog_count, *_counts(stated), 0]))
 
 
 def _frame_counts(parameters: Parameters) -> list[int]:
@@ -322,19 +322,19 @@ def _frame_counts(parameters: Parameters) -> list[int]:
     header = parameters.header
     start, end = (parameters.long_number(f"TRIAL:ACTUAL_{which}_FIELD") for which in ("START", "END"))
     counted = header.first_frame >= 1 and header.last_frame != _MANY_FRAMES
-    told = [
+    stated = [
         header.last_frame - header.first_frame + 1.0 if counted else math.nan,
         end - start + 1.0,
         parameters.number("POINT:LONG_FRAMES"),
         parameters.number("POINT:FRAMES"),
     ]
-    return [count for count in _counts(told) if count != _MANY_FRAMES]
+    return [count for count in _counts(stated) if count != _MANY_FRAMES]
 
 
 def _scales(parameters: Parameters) -> list[float]:
     """The scales in the file, the parameter's first; negative: the numbers are floats and need none."""
-    told = [parameters.number("POINT:SCALE"), parameters.header.scale]
-    return [scale for scale in told if math.isfinite(scale) and 0.0 < abs(scale) < _LARGEST]
+    stated = [parameters.number("POINT:SCALE"), parameters.header.scale]
+    return [scale for scale in stated if math.isfinite(scale) and 0.0 < abs(scale) < _LARGEST]
 
 
 def _numbers(content: bytes, parameters: Parameters, layout: Layout) -> FloatArray:
@@ -393,8 +393,8 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
             f"all {len(left_out)} points are outputs of a model, such as {left_out[0]!r}: export markers"
         )
     notes = [f"left out the outputs of a model: {first_few(left_out)}"] if left_out else []
-    told = parameters.string("POINT:UNITS")
-    unit_note = ("the file has no units; assumed mm",) if not told and chosen.units is None else ()
+    stated = parameters.string("POINT:UNITS")
+    unit_note = ("the file has no units; assumed mm",) if not stated and chosen.units is None else ()
     rate, header_rate = frame_rates(parameters)
     markers = [place for place, output in enumerate(is_output) if not output]
     positions = np.where(points.seen[..., None], points.positions, np.nan)[:, markers]
@@ -403,7 +403,7 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
         chosen._replace(up_axis=up),
         [names[place] for place in markers],
         upright,
-        told or "mm",
+        stated or "mm",
         "Z",
         rate,
         timed=header_rate,
@@ -447,14 +447,14 @@ def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
 
 
 def _upright(
-    positions: FloatArray, parameters: Parameters, told: UpAxis | None
+    positions: FloatArray, parameters: Parameters, stated: UpAxis | None
 ) -> tuple[FloatArray, UpAxis, tuple[str, ...]]:
     """(F, M, 3) positions with Y or Z up, the name of this axis, and notes.
 
     The file's Y_SCREEN is used unless the markers of a standing person clearly show another axis.
     """
-    if told is not None:
-        return positions, told, ()
+    if stated is not None:
+        return positions, stated, ()
     across, up = (parameters.string(f"POINT:{axis}_SCREEN").upper() for axis in "XY")
     across, up = (screen if screen[:1] in ("+", "-") else f"+{screen}" for screen in (across, up))
     if up not in ("+X", "-X", "+Y", "-Y", "+Z", "-Z"):

@@ -127,10 +127,10 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
         if rotation is not None and not (rotation[3] and f"{cell[:-2]}l{cell[-1]}".lower() in lowered):
             turned.add(rotation[rotation.lastindex or 0])
             continue
-        told = _AXIS_FIRST.fullmatch(cell) or _COLUMN.fullmatch(cell)
-        if told is not None:
-            axis = (told["axis"] or told["cap"]).lower()
-            columns.setdefault(told["name"], {}).setdefault(axis, place)
+        match = _AXIS_FIRST.fullmatch(cell) or _COLUMN.fullmatch(cell)
+        if match is not None:
+            axis = (match["axis"] or match["cap"]).lower()
+            columns.setdefault(match["name"], {}).setdefault(axis, place)
     if turned:
         columns = {name if (own := _MOVED.fullmatch(name)) is None else own[1]: axes for name, axes in columns.items()}
     whole = {name: axes for name, axes in columns.items() if len(axes) == 3}
@@ -191,16 +191,19 @@ def _clip(
     points: FloatArray,
     names: list[str] | None,
     rate: float | None = None,
-    told: Sequence[str] = (),
+    file_notes: Sequence[str] = (),
 ) -> Clip:
-    """Named points in meters, upright. names: None if the file has none. rate: None if unknown. told: notes."""
+    """Named points in meters, upright. names: None if the file has none. rate: None if unknown.
+
+    file_notes: notes about the file.
+    """
     points = without_unseen(points)
     if np.isnan(points).all():
         raise MarkerFileError("no point is visible on any frame: choose another recording")
     extents = np.nanmax(points, axis=(0, 1)) - np.nanmin(points, axis=(0, 1))
     if points.shape[1] > 1 and extents.min() <= _FLAT * extents.max():
         raise MarkerFileError("its points lie in a plane, like those of an image: choose a file of 3D points")
-    notes = list(told)
+    notes = list(file_notes)
     if chosen.layout is not None or names is None or all(_NAMELESS.fullmatch(name) for name in names):
         own = list(names_of(points, chosen.layout))
     else:

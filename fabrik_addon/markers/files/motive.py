@@ -39,7 +39,7 @@ class _Column:
 
     kind: str
     name: str
-    told: str
+    quantity: str
     axis: str
     index: int
 
@@ -60,7 +60,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     numbers, notes = in_place(numbers[:, 0], numbers[:, 1:])
     of_owner: dict[tuple[str, str], dict[tuple[str, str], FloatArray]] = {}
     for index, column in enumerate(columns):
-        own, key = (column.kind, column.name), (column.told, column.axis)
+        own, key = (column.kind, column.name), (column.quantity, column.axis)
         # Columns of another owner with the same name, or without one.
         while key in of_owner.get(own, {}):
             own = own[0], f"{own[1] or '*'}_2"
@@ -71,14 +71,14 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     if bones and not np.isfinite(points).any():
         raise MarkerFileError("it has only the bones of a skeleton: export markers, or export BVH and retarget it")
     left_out = f"left out the bones of a skeleton: {first_few(bones)}; export BVH to retarget them"
-    told = (rate_in_cell(fields.get(key, "")) for key in ("exportframerate", "captureframerate"))
+    stated = (rate_in_cell(fields.get(key, "")) for key in ("exportframerate", "captureframerate"))
     return to_clip(
         chosen,
         list(markers),
         points,
         unit,
         "Y",
-        next((rate for rate in told if rate), None),
+        next((rate for rate in stated if rate), None),
         timed=rate_of_times(numbers[:, 0]) if timed else None,
         no_rate="the frame rate is in neither the header nor the times: export it again",
         notes=(*notes, *(left_out,) * bool(bones)),
@@ -101,14 +101,14 @@ def _columns(rows: CsvRows) -> tuple[list[_Column], int | None]:
             break
         above.append(row)
     kinds = next((row for row in above if _TYPES & {_plain(cell) for cell in row}), None)
-    told = next((row for row in reversed(above) if _KINDS & {cell.lower() for cell in row}), None)
-    if row is None or kinds is None or told is None:
+    quantities = next((row for row in reversed(above) if _KINDS & {cell.lower() for cell in row}), None)
+    if row is None or kinds is None or quantities is None:
         raise MarkerFileError("the header is truncated: lines of types, names and axes are needed: export it again")
     names = above[next(index for index, other in enumerate(above) if other is kinds) + 1]
     columns = [
-        _Column(_plain(kind), name.strip('"'), what.lower(), axis.lower(), index)
-        for index, (kind, name, what, axis) in enumerate(zip(kinds, names, told, row, strict=False))
-        if _plain(kind) in _TYPES and what.lower() in _KINDS
+        _Column(_plain(kind), name.strip('"'), quantity.lower(), axis.lower(), index)
+        for index, (kind, name, quantity, axis) in enumerate(zip(kinds, names, quantities, row, strict=False))
+        if _plain(kind) in _TYPES and quantity.lower() in _KINDS
     ]
     if not columns:
         raise MarkerFileError("it has neither markers nor rigid bodies: export them with positions")

@@ -33,7 +33,7 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
     rows = CsvRows(content)
     while (row := rows.next()) is not None and (not row or row[0].lower() != _SECTION):
         pass
-    told, names, axes, unit_row = ((rows.next() or []) for _ in range(4))
+    rate_row, names, axes, unit_row = ((rows.next() or []) for _ in range(4))
     if not axes or axes[0].lower() != "frame":
         raise MarkerFileError("the header of its trajectories is truncated: export it again")
     # The columns X, Y, Z of a marker follow each other, with its name, or nothing, above the first.
@@ -48,7 +48,7 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
     frames = parts * frames + np.nan_to_num(numbers[:, 1])
     numbers[:, 1] = np.nan
     numbers, notes = in_place(frames, numbers[:, 1:])
-    rate = rate_in_cell(told[0]) if told else None
+    rate = rate_in_cell(rate_row[0]) if rate_row else None
     return to_clip(
         chosen,
         [labels[place] or f"*{number}" for number, place in enumerate(firsts, start=1)],
@@ -56,6 +56,6 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
         unit_row[firsts[0]] if firsts[0] < len(unit_row) else "",
         "Z",
         rate and parts * rate,
-        no_rate=f"the frame rate under Trajectories is {told[0] if told else ''!r}: export it again",
+        no_rate=f"the frame rate under Trajectories is {rate_row[0] if rate_row else ''!r}: export it again",
         notes=notes,
     )

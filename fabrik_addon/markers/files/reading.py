@@ -63,13 +63,13 @@ def read_file(path: str | os.PathLike[str], parse: Parser, chosen: Chosen) -> Cl
     """
     path = Path(path)
     axes: dict[str | None, UpAxis | None] = {None: None, "Y": "Y", "Z": "Z"}
-    told = chosen.up_axis.upper() if chosen.up_axis is not None else None
+    axis = chosen.up_axis.upper() if chosen.up_axis is not None else None
     try:
-        if told not in axes:
+        if axis not in axes:
             raise MarkerFileError(f"the up axis must be Y or Z, not {chosen.up_axis!r}")  # noqa: TRY301
         # Blender refuses names with bytes that are no text.
         name = os.fsencode(path.name).decode("utf-8", "replace")
-        clip = replace(parse(_file_bytes(path), chosen._replace(up_axis=axes[told])), source=name)
+        clip = replace(parse(_file_bytes(path), chosen._replace(up_axis=axes[axis])), source=name)
     except MarkerFileError as trouble:
         # The class of the error stays, since it may carry more data.
         trouble.args = (f"{path.name}: {trouble}",)
@@ -117,16 +117,16 @@ def number_in(cell: str) -> float | None:
         return None
 
 
-def unit_name(told: str) -> str:
+def unit_name(text: str) -> str:
     """The short name of a unit; raises MarkerFileError, which names the unit, if it is unknown."""
-    word = told.strip().strip("\"'()[]").lower()
+    word = text.strip().strip("\"'()[]").lower()
     word = _LONG_UNITS.get(word.removesuffix("s"), word)
     if word in METERS:
         return word
     known = ", ".join(METERS)
     if not word:
         raise MarkerFileError(f"the header has no units: choose them ({known})")
-    raise MarkerFileError(f"the units {told.strip()!r} are not known: choose them ({known})")
+    raise MarkerFileError(f"the units {text.strip()!r} are not known: choose them ({known})")
 
 
 def extent(points: FloatArray) -> float:
@@ -197,8 +197,8 @@ def to_clip(
     points = without_unseen(points)
     if np.isnan(points).all():
         raise MarkerFileError("no marker is visible on any frame: choose another recording")
-    told = chosen.units if chosen.units is not None else unit
-    unit = unit_of(points) if told is None else unit_name(told)
+    stated = chosen.units if chosen.units is not None else unit
+    unit = unit_of(points) if stated is None else unit_name(stated)
     positions = points * METERS[unit]
     # Unlabeled markers may be other things, or reflections.
     labeled = [place for place, name in enumerate(names) if not is_unlabelled(name)] or slice(None)
@@ -280,9 +280,9 @@ def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:
 
 def guessed_up(positions: FloatArray, default: UpAxis) -> tuple[UpAxis, tuple[str, ...]]:
     """The up axis of (F, M, 3) positions from a file without one; a note if the markers do not show it."""
-    told = up_axis_by_markers(positions)
+    stated = up_axis_by_markers(positions)
     note = f"the up axis is unknown; assumed {default}: choose the other one if the person is not upright"
-    return told or default, () if told or positions.shape[1] < FEWEST_MARKERS else (note,)
+    return stated or default, () if stated or positions.shape[1] < FEWEST_MARKERS else (note,)
 
 
 # The separator is found from this many lines.

@@ -66,17 +66,17 @@ def parse_trc(content: bytes, chosen: Chosen) -> Clip:
     table = _table(_lines(text))
     names = _marker_names(table)
     samples = _samples(table, len(names), cut=not text.endswith(("\n", "\r")))
-    told = table.fields.get("datarate", "")
+    stated = table.fields.get("datarate", "")
     return to_clip(
         chosen,
         names,
         samples.points,
         table.fields.get("units", ""),
         "Y",
-        rate_in_cell(told),
+        rate_in_cell(stated),
         timed=rate_of_times(samples.times),
-        no_rate=f"the frame rate is unknown; DataRate is {told or 'missing'!r} and the Time column does not increase: "
-        "fix one of them",
+        no_rate=f"the frame rate is unknown; DataRate is {stated or 'missing'!r} and the Time column does not "
+        "increase: fix one of them",
         notes=_header_notes(table, samples),
         start_time=float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0,
     )
@@ -189,8 +189,8 @@ def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
 
 def _count(table: _Table, key: str) -> float:
     """A count in the header; -1 if it is missing."""
-    said = number_in(table.fields.get(key, ""))
-    return said if said is not None and math.isfinite(said) else -1.0
+    count = number_in(table.fields.get(key, ""))
+    return count if count is not None and math.isfinite(count) else -1.0
 
 
 def _numbers(line: _Line) -> list[float]:
@@ -214,9 +214,9 @@ def _header_notes(table: _Table, samples: _Samples) -> list[str]:
     """Notes on header fields and frame numbers that do not match the rows."""
     lies = list(samples.notes)
     for what, found in (("frames", samples.rows), ("markers", samples.points.shape[1])):
-        said = _count(table, f"num{what}")
-        if said not in (found, -1.0):
-            lies.append(f"the header gives {said:g} {what}, but there are {found}")
+        stated = _count(table, f"num{what}")
+        if stated not in (found, -1.0):
+            lies.append(f"the header gives {stated:g} {what}, but there are {found}")
     infinite = int(np.isinf(samples.points).any(axis=-1).sum())
     if infinite:
         lies.append(f"{infinite} samples are infinite; ignored them")

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from ...core.errors import FabrikError
 from ...human.body_parts import Role
-from .landmarks import LANDMARKS, RestBone, RigBody, Spot, carrier, simple_end
+from .landmarks import LANDMARKS, BoneAtRest, RigBody, Spot, carrier, simple_end
 from .marker_map import MappedMarker
-from .marker_sets import PRESETS, Preset
+from .marker_sets import PRESETS, MarkerSet
 from .words import meaning_of_words
 
 __all__ = ["PRESETS", "Matched", "NamingError", "is_unlabelled", "is_virtual", "match", "parts_of", "recognize"]
@@ -88,17 +88,17 @@ class _Reader:
         first, last = (_shared([words[end] for words in tokens.values() if len(words) > 1]) for end in (0, -1))
         self._tokens = {label: _without(words, first, last) for label, words in tokens.items()}
         weak = {label: list(_weak_signs(words)) for label, words in self._tokens.items()}
-        told = {sign for signs in weak.values() for sign in signs}
+        signs_seen = {sign for signs in weak.values() for sign in signs}
         self._weak = {
-            label: [sign for sign in signs if sign._replace(side="R" if sign.side == "L" else "L") in told]
+            label: [sign for sign in signs if sign._replace(side="R" if sign.side == "L" else "L") in signs_seen]
             for label, signs in weak.items()
         }
 
-    def meaning(self, label: str, preset: Preset | None) -> _Meaning | None:
+    def meaning(self, label: str, preset: MarkerSet | None) -> _Meaning | None:
         """The meaning of a label from the preset, from all other presets, or from its words; None if unknown."""
         return self.in_preset(label, preset) or self._in_others(label)
 
-    def in_preset(self, label: str, preset: Preset | None) -> _Meaning | None:
+    def in_preset(self, label: str, preset: MarkerSet | None) -> _Meaning | None:
         """The meaning of a label in a preset; None if unknown."""
         if preset is None or label not in self._tokens:
             return None
@@ -181,7 +181,7 @@ def parts_of(roles: Mapping[str, Role]) -> dict[Role, str]:
 def match(
     labels: Sequence[str],
     parts: Mapping[Role, str],
-    rest: Mapping[str, RestBone] | None = None,
+    rest: Mapping[str, BoneAtRest] | None = None,
     preset: str | None = None,
 ) -> Matched:
     """Find the bone of each label, and the marker's position on it.
@@ -222,7 +222,7 @@ def _mapped(label: str, meaning: _Meaning, parts: Mapping[Role, str], body: RigB
     return MappedMarker(label, bone, end or "OFFSET", offset, weight)
 
 
-def _whole_meaning(signs: Iterable[_Sign], preset: Preset) -> _Meaning | None:
+def _whole_meaning(signs: Iterable[_Sign], preset: MarkerSet) -> _Meaning | None:
     """The meaning of the first reading that the preset contains."""
     for side, stem, _pair in signs:
         if stem in _table(preset, side):
@@ -230,7 +230,7 @@ def _whole_meaning(signs: Iterable[_Sign], preset: Preset) -> _Meaning | None:
     return None
 
 
-def _cut_meaning(signs: Sequence[_Sign], preset: Preset) -> _Meaning | None:
+def _cut_meaning(signs: Sequence[_Sign], preset: MarkerSet) -> _Meaning | None:
     """The meaning of a label cut to four letters; of several, the one with the shortest name."""
     for side, stem, _pair in signs:
         if len(side) + len(stem) == _CUT:
@@ -244,13 +244,13 @@ def _cut_meaning(signs: Sequence[_Sign], preset: Preset) -> _Meaning | None:
 def _meaning_by_words(signs: Iterable[_Sign]) -> _Meaning | None:
     """The meaning of the first reading whose words make sense; readings with a side come before the one without."""
     for side, stem, _pair in sorted(signs, key=lambda sign: not sign.side):
-        said = meaning_of_words(stem, sided=bool(side))
-        if said is not None:
-            return _Meaning(side, said.landmark, stem, said.cluster)
+        meaning = meaning_of_words(stem, sided=bool(side))
+        if meaning is not None:
+            return _Meaning(side, meaning.landmark, stem, meaning.cluster)
     return None
 
 
-def _table(preset: Preset, side: str) -> Mapping[str, str]:
+def _table(preset: MarkerSet, side: str) -> Mapping[str, str]:
     return preset.sided if side else preset.middle
 
 

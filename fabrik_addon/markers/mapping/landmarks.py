@@ -40,7 +40,7 @@ _SHORT: Final = 1e-9
 _AT_END: Final = 1e-3
 
 
-class RestBone(Protocol):
+class BoneAtRest(Protocol):
     """A bone at rest in armature space: head (3,), axes (3, 3) with X, Y and Z as columns (Y to the tail), length."""
 
     @property
@@ -280,7 +280,7 @@ class RigBody:
     parts: the bone of each role. rest: the bones at rest.
     """
 
-    def __init__(self, parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> None:
+    def __init__(self, parts: Mapping[Role, str], rest: Mapping[str, BoneAtRest]) -> None:
         self._bones = {role: rest[name] for role, name in parts.items() if name in rest}
         self._rest = rest
         self._directions = self._body_directions()
@@ -328,7 +328,7 @@ class RigBody:
         front = _unit(front if np.linalg.norm(front) > 0.5 else up - (up @ along) * along)
         return np.array([front, sign * np.cross(front, along), -along])
 
-    def _along(self, part: str, side: str, bone: RestBone) -> FloatArray:
+    def _along(self, part: str, side: str, bone: BoneAtRest) -> FloatArray:
         """(3,) unit vector from a limb's joint to the next; along the bone if there is none."""
         following = {"upper_arm": "elbow", "forearm": "wrist", "thigh": "knee", "shin": "ankle"}.get(part)
         end = self._joint(following, side) if following else None
@@ -376,7 +376,7 @@ def simple_end(landmark: Landmark) -> End:
     return "HEAD" if own or landmark.joint in {"mid hip", "skull"} else "TAIL"
 
 
-def _end(bone: RestBone, end: End) -> FloatArray:
+def _end(bone: BoneAtRest, end: End) -> FloatArray:
     return bone.head if end == "HEAD" else np.asarray(bone.head + bone.length * bone.axes[:, 1])
 
 

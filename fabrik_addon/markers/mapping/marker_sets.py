@@ -12,7 +12,7 @@ from ...human.body_parts import FINGERS
 
 
 @dataclass(frozen=True, eq=False)
-class Preset:
+class MarkerSet:
     """A marker set. sided: landmarks by labels that have a side; middle: by those without."""
 
     title: str
@@ -32,7 +32,7 @@ _VICON_LOWER: Final = {
     "mt5": "little toe's ball", "mt1": "big toe's ball",
 }  # fmt: skip
 
-_PLUG_IN_GAIT: Final = Preset(
+_PLUG_IN_GAIT: Final = MarkerSet(
     "Plug-in Gait",
     "Vicon's gait set for legs or full body, including the medial markers of newer versions",
     _VICON_UPPER
@@ -54,7 +54,7 @@ _PLUG_IN_GAIT: Final = Preset(
     _TRUNK
     | {"sacr": "sacrum", "ariel": "crown", "jn": "jugular notch", "nave": "front of waist", "thead": "crown"},
 )  # fmt: skip
-_VICON_41: Final = Preset(
+_VICON_41: Final = MarkerSet(
     "CMU / Vicon 41",
     "The 41 markers of the CMU motion-capture database, with waist markers and a marker on each shin",
     _VICON_UPPER
@@ -71,7 +71,7 @@ _VICON_41: Final = Preset(
     },
     _TRUNK | {"ariel": "crown", "mfwt": "front of waist", "mbwt": "sacrum", "l3": "lumbar spine"},
 )  # fmt: skip
-_HELEN_HAYES: Final = Preset(
+_HELEN_HAYES: Final = MarkerSet(
     "Helen Hayes / gait2354",
     "The Helen Hayes set, with the labels used by Motion Analysis and OpenSim's gait2354",
     {
@@ -100,7 +100,7 @@ _HELEN_HAYES: Final = Preset(
         "clavicle": "jugular notch", "xiphoid": "xiphoid",
     },
 )  # fmt: skip
-_RAJAGOPAL: Final = Preset(
+_RAJAGOPAL: Final = MarkerSet(
     "Rajagopal",
     "The markers of Rajagopal's full-body OpenSim model",
     {
@@ -118,7 +118,7 @@ _RAJAGOPAL: Final = Preset(
     },
     {"c7": "c7", "clav": "jugular notch", "t10": "t10", "strn": "xiphoid", "sacrum": "sacrum"},
 )  # fmt: skip
-_BONY_LANDMARKS: Final = Preset(
+_BONY_LANDMARKS: Final = MarkerSet(
     "Bony Landmarks",
     "Codes for palpated landmarks by van Sint Jan (used by Qualisys and OptiTrack Biomech), ISB and IOR",
     {
@@ -148,7 +148,7 @@ _BONY_LANDMARKS: Final = Preset(
         "l5": "sacrum", "lv5": "sacrum", "sacr": "sacrum",
     },
 )  # fmt: skip
-_OPTITRACK: Final = Preset(
+_OPTITRACK: Final = MarkerSet(
     "OptiTrack / Qualisys Animation",
     "OptiTrack's Baseline set, and Qualisys' animation and sports sets with In and Out in their labels",
     {
@@ -176,7 +176,7 @@ _KEYPOINTS: Final = {
     "hip": "hip", "knee": "knee", "ankle": "ankle", "heel": "heel", "shoulder": "shoulder", "elbow": "elbow",
     "wrist": "wrist", "eye": "eye", "ear": "ear",
 }  # fmt: skip
-_OPENPOSE: Final = Preset(
+_OPENPOSE: Final = MarkerSet(
     "Pose2Sim / OpenPose",
     "The keypoints of OpenPose, HALPE and COCO, as written by Pose2Sim",
     _KEYPOINTS
@@ -192,16 +192,16 @@ _OPENPOSE: Final = Preset(
 
 def _hand_keypoints() -> dict[str, str]:
     """MediaPipe's joints of the hand, with and without "hand" and "finger" in their labels."""
-    told = {"thumb": ("cmc", "mcp", "ip", "tip")} | dict.fromkeys(FINGERS[1:], ("mcp", "pip", "dip", "tip"))
+    joints_of = {"thumb": ("cmc", "mcp", "ip", "tip")} | dict.fromkeys(FINGERS[1:], ("mcp", "pip", "dip", "tip"))
     keypoints = {"handwrist": "wrist"}
-    for finger, joints in told.items():
+    for finger, joints in joints_of.items():
         for joint, place in zip(joints, ("1", "2", "3", "tip"), strict=True):
             for start in (finger, f"{finger}finger", f"hand{finger}", f"hand{finger}finger"):
                 keypoints[start + joint] = f"{finger} {place}"
     return keypoints
 
 
-_MEDIAPIPE: Final = Preset(
+_MEDIAPIPE: Final = MarkerSet(
     "MediaPipe / FreeMoCap",
     "The body and hand landmarks of MediaPipe, with FreeMoCap's names",
     _KEYPOINTS
@@ -216,7 +216,7 @@ _MEDIAPIPE: Final = Preset(
     },
 )  # fmt: skip
 
-PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
+PRESETS: Final[Mapping[str, MarkerSet]] = MappingProxyType(
     {
         "PLUG_IN_GAIT": _PLUG_IN_GAIT,
         "VICON_41": _VICON_41,

@@ -164,7 +164,7 @@ def meaning_of_words(stem: str, *, sided: bool) -> WordMeaning | None:
     """The meaning of a label in lower case, without side and separators; None if unknown."""
     readings = sorted(_readings(stem), key=len)
     meant = (_combined_meaning(words, sided=sided) for words in readings)
-    return next((said for said in meant if said is not None), None)
+    return next((meaning for meaning in meant if meaning is not None), None)
 
 
 def _readings(stem: str) -> Iterator[list[_Word]]:

@@ -125,10 +125,10 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
         missing = "segments" if not document.segments else "frames of the type normal"
         raise RetargetError(f"it has no {missing}: export it from MVN again")
     try:
-        told = float(document.rate) if rate is None else rate
+        frame_rate = float(document.rate) if rate is None else rate
     except ValueError:
-        told = math.nan
-    if not (math.isfinite(told) and told > 0.0):
+        frame_rate = math.nan
+    if not (math.isfinite(frame_rate) and frame_rate > 0.0):
         raise RetargetError(f"its frameRate is {document.rate!r}: export it again")
     labels = list(document.segments)
     orientations, positions = (_of_frames(document, channel, len(labels), width) for channel, width in _CHANNELS)
@@ -146,7 +146,9 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     change = matrix_from_quaternion(_TO_FRONT).T
     root = positions[frames, 0] @ change
     rotations = local_rotations(world, parents)
-    return in_meters(Recorded(names, parents, heads @ change, tails @ change, frames, rotations, root, told, notes))
+    return in_meters(
+        Recorded(names, parents, heads @ change, tails @ change, frames, rotations, root, frame_rate, notes)
+    )
 
 
 def _of_frames(document: _Document, channel: str, count: int, width: int) -> FloatArray:

@@ -8,7 +8,7 @@ from support.dragging import active, farthest_outside
 from support.takes import go_to
 
 from fabrik_addon.blender.edit.span import find_contacts
-from fabrik_addon.blender.edit.take import Take, tree_of
+from fabrik_addon.blender.edit.take import EditedTake, tree_of
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 
@@ -291,7 +291,7 @@ def test_held_points_stay_while_other_bones_are_dragged(walk):
 
 
 def test_planted_feet_become_holds(walk):
-    take = Take(walk, tree_of(walk, "hips"))
+    take = EditedTake(walk, tree_of(walk, "hips"))
     scene = bpy.context.scene
     scene.frame_start, scene.frame_end = 1, 101
     contacts = find_contacts(scene, walk, take, FRAMES.astype(float))

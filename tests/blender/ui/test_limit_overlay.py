@@ -8,7 +8,7 @@ from support.limited import write_limit
 
 from fabrik_addon.blender.ui.overlays import handlers as drawing_handlers
 from fabrik_addon.blender.ui.overlays import limits as overlay
-from fabrik_addon.blender.ui.overlays.limits import Kind
+from fabrik_addon.blender.ui.overlays.limits import ShapeKind
 from fabrik_addon.core import Ball, Hinge
 
 
@@ -93,7 +93,7 @@ def test_limits_are_measured_from_the_rest_frame_that_the_parent_carries(rig):
 def test_shapes_are_in_the_world_where_the_bone_is(rig):
     bone = rig.pose.bones["upper_arm.L"]
     shapes = overlay.shapes_of_bone(bone)
-    (marker,) = [shape for shape in shapes if shape.kind is Kind.MARKER and len(shape.vertices) > 2]
+    (marker,) = [shape for shape in shapes if shape.kind is ShapeKind.MARKER and len(shape.vertices) > 2]
     assert marker.vertices[0] == pytest.approx(np.array(rig.matrix_world @ bone.head), abs=1e-4)
     assert marker.vertices[1] == pytest.approx(np.array(rig.matrix_world @ bone.tail), abs=1e-4)
     surface = shapes[0]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabrik_addon.blender.ui.overlays.limits import Kind, directions, shapes_of
+from fabrik_addon.blender.ui.overlays.limits import ShapeKind, directions, shapes_of
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.limits.swing_twist import compose_arrays
@@ -55,7 +55,7 @@ def test_shapes_are_valid(limit, x, z, twist):
 @given(limit=balls)
 def test_a_balls_surface_is_where_the_tail_may_be(limit):
     lean = Ball(limit.cone)
-    surface, *_ = of_kind(shapes_of(limit, REST, LENGTH), Kind.RANGE)
+    surface, *_ = of_kind(shapes_of(limit, REST, LENGTH), ShapeKind.RANGE)
     assert np.linalg.norm(surface.vertices, axis=1) == pytest.approx(LENGTH)
     assert is_legal(lean, surface.vertices)
     rim = surface.vertices[np.unique(surface.lines)]
@@ -67,7 +67,7 @@ def test_a_balls_surface_is_where_the_tail_may_be(limit):
 
 
 def test_the_ways_to_the_four_angles_are_shown():
-    (guide,) = of_kind(shapes_of(Ball((0.3, 0.6, 0.9, 1.2)), REST, LENGTH), Kind.GUIDE)
+    (guide,) = of_kind(shapes_of(Ball((0.3, 0.6, 0.9, 1.2)), REST, LENGTH), ShapeKind.GUIDE)
     ends = guide.vertices[guide.lines]
     assert np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).max() < 0.15 * LENGTH
     assert np.linalg.norm(ends - [0.0, LENGTH, 0.0], axis=2).min() < 1e-9
@@ -80,7 +80,7 @@ def test_the_ways_to_the_four_angles_are_shown():
 def test_a_polygons_surface_is_its_window(flip):
     window = WINDOW[::flip]
     limit = Polygon(window)
-    surface, *_ = of_kind(shapes_of(limit, REST, LENGTH), Kind.RANGE)
+    surface, *_ = of_kind(shapes_of(limit, REST, LENGTH), ShapeKind.RANGE)
     assert is_legal(limit, surface.vertices)
     leans = leans_of(surface.vertices)
     a, b, c = np.moveaxis(leans[surface.triangles], 1, 0)
@@ -110,7 +110,7 @@ def test_a_hinges_fan_is_where_the_tail_may_be(axis, low, high):
     assert rim[[0, -1]] == pytest.approx(np.array(ends))
     assert is_legal_hinge(limit, rim)
     assert set(map(tuple, fan.lines.tolist())) >= {(0, 1), (len(rim), 0)}
-    assert marker.kind is Kind.MARKER
+    assert marker.kind is ShapeKind.MARKER
 
 
 def is_legal_hinge(limit, points):
@@ -187,7 +187,7 @@ def test_a_fixed_bone_has_a_lock_and_is_at_its_limit_only_if_rotated():
     assert np.abs(lock.vertices).max() < 0.2 * LENGTH
     lock, marker = shapes_of(Fixed(), rotation(0.3), LENGTH)
     assert lock.binds
-    assert marker.kind is Kind.MARKER
+    assert marker.kind is ShapeKind.MARKER
 
 
 def test_shapes_grow_with_the_bone():

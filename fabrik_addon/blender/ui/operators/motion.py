@@ -170,9 +170,9 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
             return
         rig, source = rig_at_hand(context), add_recorded(context, recording, path.stem, **how)
         if not why_no_rig(rig) and rig is not None:
-            kept = rig_settings(rig).retarget
-            kept.source = source
-            kept.pairs.clear()
+            settings = rig_settings(rig).retarget
+            settings.source = source
+            settings.pairs.clear()
         report_all(self, ui_message(_body_summary(path, recording, source.name)), notes)
 
     def _ask(self, message: str, **values: str) -> set[str]:
@@ -401,11 +401,11 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         """The steps of the calibration."""
         from ...capture.calibrate import calibrate_markers_steps
 
-        kept = rig_settings(rig_at_hand(context)).capture
-        options: dict[str, Any] = {name: getattr(kept, name) for name in CALIBRATION_OPTIONS} | self.given(
+        settings = rig_settings(rig_at_hand(context)).capture
+        options: dict[str, Any] = {name: getattr(settings, name) for name in CALIBRATION_OPTIONS} | self.given(
             *CALIBRATION_OPTIONS
         )
-        static = named(bpy.data.collections, self.static, "collection") or kept.static
+        static = named(bpy.data.collections, self.static, "collection") or settings.static
         return calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
 
     def done(self, result: "CalibrationResult") -> set[str]:
@@ -499,9 +499,9 @@ class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
         from ...bake.jobs import BakeSettings, chosen_range
 
         rig = rig_at_hand(context)
-        kept = rig_settings(rig)
+        settings = rig_settings(rig)
         options: dict[str, Any] = {
-            name: getattr(kept.bake if hasattr(kept.bake, name) else kept.capture, name) for name in OPTIONS
+            name: getattr(settings.bake if hasattr(settings.bake, name) else settings.capture, name) for name in OPTIONS
         } | self.given(*OPTIONS)
         first, last = chosen_range(context.scene, rig, options["source"])
         frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
@@ -567,16 +567,16 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
         from ...retarget.retarget import pairs_of
 
         rig = rig_at_hand(context)
-        kept = rig_settings(rig)
-        how: dict[str, Any] = {name: getattr(kept.retarget, name) for name in RETARGET_OPTIONS}
+        settings = rig_settings(rig)
+        how: dict[str, Any] = {name: getattr(settings.retarget, name) for name in RETARGET_OPTIONS}
         how |= self.given(*RETARGET_OPTIONS)
-        bake: dict[str, Any] = {name: getattr(kept.bake, name) for name in KEY_OPTIONS} | self.given(*KEY_OPTIONS)
+        bake: dict[str, Any] = {name: getattr(settings.bake, name) for name in KEY_OPTIONS} | self.given(*KEY_OPTIONS)
         given = self.given("frame_start", "frame_end")
         first, last = preview_range(context.scene) or (None, None)
         frames = given.get("frame_start", first), given.get("frame_end", last)
-        source = bpy.data.objects.get(self.source) or self.source or kept.retarget.source
+        source = bpy.data.objects.get(self.source) or self.source or settings.retarget.source
         # The list of bone pairs is only valid for the rig's own source.
-        pairs = pairs_of(rig) if source == kept.retarget.source else ()
+        pairs = pairs_of(rig) if source == settings.retarget.source else ()
         return retarget_from(context, rig, source, frames, how, {**bake, "action_name": self.action_name}, pairs)
 
 

@@ -243,8 +243,8 @@ def lines_of(rig: bpy.types.Object) -> list[Lines]:
 
 def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
     """The lines of a rig's capsules, in world space; empty if they are not shown."""
-    kept = rig_settings(rig)
-    found = fitted(rig, redraw=True) if kept.bake.self_collision != "OFF" and kept.show_capsules else None
+    settings = rig_settings(rig)
+    found = fitted(rig, redraw=True) if settings.bake.self_collision != "OFF" and settings.show_capsules else None
     world, lines = np.array(rig.matrix_world), []
     for each in () if found is None else found.capsules:
         matrix = world @ np.array(rig.pose.bones[each.bone].matrix)

@@ -41,7 +41,7 @@ _MARKER_SIZE: Final = 0.045
 _LOCK_SIZE: Final = 0.12
 
 
-class Kind(Enum):
+class ShapeKind(Enum):
     """The kind of a shape."""
 
     RANGE = "range"
@@ -61,7 +61,7 @@ class Shape:
         lines: (L, 2) vertex indices of its outline, or of a marker.
     """
 
-    kind: Kind
+    kind: ShapeKind
     binds: bool
     vertices: FloatArray
     triangles: IntArray
@@ -117,8 +117,8 @@ def _ball_patch(limit: Ball, binds: bool) -> list[Shape]:
     ways = index[:, :: _RIM_POINTS // 4]
     rim_lines = np.stack([index[-1], beside[-1]], axis=1)
     way_lines = np.stack([ways[:-1], ways[1:]], axis=-1).reshape(-1, 2)
-    surface = Shape(Kind.RANGE, binds, points, np.concatenate([outer, inner]), rim_lines)
-    return [surface, Shape(Kind.GUIDE, binds, points, _none(3), way_lines)]
+    surface = Shape(ShapeKind.RANGE, binds, points, np.concatenate([outer, inner]), rim_lines)
+    return [surface, Shape(ShapeKind.GUIDE, binds, points, _none(3), way_lines)]
 
 
 def _polygon_patch(limit: Polygon, binds: bool) -> list[Shape]:
@@ -131,7 +131,7 @@ def _polygon_patch(limit: Polygon, binds: bool) -> list[Shape]:
         triangles, edges = _quartered(triangles), _halved(edges)
     points = directions(*np.concatenate([triangles.reshape(-1, 2), edges.reshape(-1, 2)]).T)
     inside, outline = np.split(np.arange(len(points)), [3 * len(triangles)])
-    return [Shape(Kind.RANGE, binds, points, inside.reshape(-1, 3), outline.reshape(-1, 2))]
+    return [Shape(ShapeKind.RANGE, binds, points, inside.reshape(-1, 3), outline.reshape(-1, 2))]
 
 
 def _quartered(triangles: FloatArray) -> FloatArray:
@@ -166,7 +166,7 @@ def _round_shapes(low: float, high: float, now: Scalar, swing: Quaternion, *, bi
     arc = _arc(low, high)
     rim = center + _TWIST_RADIUS * np.stack([np.sin(arc), np.zeros_like(arc), np.cos(arc)], axis=1)
     tip = center + _TWIST_POINTER * np.array([sin(now), 0.0, cos(now)])
-    pointer = Shape(Kind.MARKER, binds, np.array([center, tip]), _none(3), np.array([[0, 1]]))
+    pointer = Shape(ShapeKind.MARKER, binds, np.array([center, tip]), _none(3), np.array([[0, 1]]))
     return [_turned(shape, swing) for shape in (_fan(center, rim, binds, closed=high - low >= _FULL_TURN), pointer)]
 
 
@@ -190,7 +190,7 @@ def _fixed_shapes(limit: Fixed, turn: Quaternion) -> list[Shape]:
     binds = _is_beyond_limit(limit, turn)
     corners = _LOCK_SIZE * np.array([[1.0, 0.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
     lines = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2], [1, 3]])
-    shapes = [Shape(Kind.RANGE, binds, corners, np.array([[0, 1, 2], [0, 2, 3]]), lines)]
+    shapes = [Shape(ShapeKind.RANGE, binds, corners, np.array([[0, 1, 2], [0, 2, 3]]), lines)]
     return [*shapes, _marker(turn, binds)] if binds else shapes
 
 
@@ -208,7 +208,7 @@ def _fan(center: FloatArray, rim: FloatArray, binds: bool, *, closed: bool) -> S
     if not closed:
         lines = np.concatenate([[[0, 1]], lines, [[count, 0]]])
     triangles = np.stack([np.zeros_like(start), start, end], axis=1)
-    return Shape(Kind.RANGE, binds, np.concatenate([center[None], rim]), triangles, lines)
+    return Shape(ShapeKind.RANGE, binds, np.concatenate([center[None], rim]), triangles, lines)
 
 
 def _marker(turn: Quaternion, binds: bool) -> Shape:
@@ -222,7 +222,7 @@ def _marker(turn: Quaternion, binds: bool) -> Shape:
         corners = s * np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
         triangles = np.array([[2, 3, 4], [2, 4, 5]])
         lines = np.array([[0, 1], [2, 3], [3, 4], [4, 5], [5, 2]])
-    return _turned(Shape(Kind.MARKER, binds, np.concatenate([ends, corners + ends[1]]), triangles, lines), turn)
+    return _turned(Shape(ShapeKind.MARKER, binds, np.concatenate([ends, corners + ends[1]]), triangles, lines), turn)
 
 
 def _turned(shape: Shape, turn: Any) -> Shape:
@@ -263,12 +263,12 @@ _Numbers = tuple[float, ...]
 # The colors of the lines that show a bone. A bone at its limit also has a cross.
 _WHITE: Final = (1.0, 1.0, 1.0)
 # The opacity of surfaces and lines by kind, and factors for bones that are not active and for parts behind a mesh.
-_SURFACE_ALPHA: Final = {Kind.RANGE: 0.14, Kind.GUIDE: 0.0, Kind.MARKER: 1.0}
-_LINE_ALPHA: Final = {Kind.RANGE: 1.0, Kind.GUIDE: 0.45, Kind.MARKER: 1.0}
+_SURFACE_ALPHA: Final = {ShapeKind.RANGE: 0.14, ShapeKind.GUIDE: 0.0, ShapeKind.MARKER: 1.0}
+_LINE_ALPHA: Final = {ShapeKind.RANGE: 1.0, ShapeKind.GUIDE: 0.45, ShapeKind.MARKER: 1.0}
 _BESIDE: Final = 0.5
 _THROUGH: Final = 0.3
 # The widths of lines in pixels.
-_LINE_WIDTH: Final = {Kind.RANGE: 2.0, Kind.GUIDE: 1.0, Kind.MARKER: 1.5}
+_LINE_WIDTH: Final = {ShapeKind.RANGE: 2.0, ShapeKind.GUIDE: 1.0, ShapeKind.MARKER: 1.5}
 _BINDING_WIDTH: Final = 2.0
 # The number of bones whose shapes are cached between redraws.
 _KEPT: Final = 512
@@ -324,8 +324,8 @@ def gather(bones: Sequence[bpy.types.PoseBone], active: bpy.types.PoseBone | Non
     shares = [
         (shape, 1.0 if bone == active or shape.binds else _BESIDE) for bone in bones for shape in shapes_of_bone(bone)
     ]
-    ranges = [pair for pair in shares if pair[0].kind is not Kind.MARKER]
-    return _drawing(ranges), _drawing([pair for pair in shares if pair[0].kind is Kind.MARKER])
+    ranges = [pair for pair in shares if pair[0].kind is not ShapeKind.MARKER]
+    return _drawing(ranges), _drawing([pair for pair in shares if pair[0].kind is ShapeKind.MARKER])
 
 
 def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
@@ -375,7 +375,7 @@ def _draw_now(ranges: Drawing, markers: Drawing, region: bpy.types.Region) -> No
 def _color(shape: Shape) -> Color:
     if shape.binds:
         return COLORS["binds"][:3]
-    return _WHITE if shape.kind is Kind.MARKER else COLORS["free"][:3]
+    return _WHITE if shape.kind is ShapeKind.MARKER else COLORS["free"][:3]
 
 
 def _width(shape: Shape) -> float:

@@ -214,16 +214,18 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
     reason = why_no_rig(rig)
     if reason or rig is None:
         return reason
-    kept = seen(rig)
+    settings = seen(rig)
     if may_be_control_rig(rig):
         return "Constraints move the rig's bones: set up a control rig, then drag controls"
-    if any(effector.kind == "TARGET" for effector in kept.effectors):
+    if any(effector.kind == "TARGET" for effector in settings.effectors):
         return _next_with_targets(rig)
     if rig.mode != "POSE":
         return "Enter Pose mode to drag bones"
     if rig.data.bones.active is None:
         return "Press F over a bone and move the mouse"
-    return "F drags the bone; pins stay in place" if len(kept.effectors) else "F drags a bone; P pins bones in place"
+    return (
+        "F drags the bone; pins stay in place" if len(settings.effectors) else "F drags a bone; P pins bones in place"
+    )
 
 
 def _next_with_targets(rig: bpy.types.Object) -> str:
@@ -255,11 +257,11 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str,
 
 def _without_a_take(rig: bpy.types.Object | None) -> tuple[str, str]:
     """The next step if no markers were imported; another armature can be the source."""
-    kept = None if rig is None else seen(rig).retarget
-    if rig is not None and kept is not None and kept.source is not None:
+    settings = None if rig is None else seen(rig).retarget
+    if rig is not None and settings is not None and settings.source is not None:
         if may_be_control_rig(rig):
             return "Constraints move the rig's bones: set up a control rig first", "fabrik.use_control_rig"
-        if kept.brought == kept.source.name:
+        if settings.brought == settings.source.name:
             return "Retargeted: see the result below", "fabrik.retarget"
         return "Press Retarget Animation to copy the source's motion to the rig", "fabrik.retarget"
     if rig is not None and len(bpy.data.armatures) > 1:

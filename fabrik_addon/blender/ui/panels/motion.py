@@ -249,13 +249,13 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
         return not why_no_bake(rig)
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        kept = rig_settings(rig)
+        settings = rig_settings(rig)
         layout.operator("fabrik.bake", icon="REC")
         has_markers = not why_no_mapped(rig)
         if has_markers:
-            layout.prop(kept.capture, "gaps")
-            layout.prop(kept.capture, "robust")
-            layout.row().prop(kept.bake, "plant_feet", expand=True)
+            layout.prop(settings.capture, "gaps")
+            layout.prop(settings.capture, "robust")
+            layout.row().prop(settings.bake, "plant_feet", expand=True)
         output = folded(layout, "Output", "bake")
         if output is not None:
             draw_output(output, context.scene, rig)
@@ -263,24 +263,24 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
         if advanced is None:
             return
         if has_markers and not why_no_solve(rig):
-            advanced.prop(kept.bake, "source")
+            advanced.prop(settings.bake, "source")
         if has_markers:
-            advanced.prop(kept.capture, "low_pass")
-        draw_fewer(advanced, kept.bake)
+            advanced.prop(settings.capture, "low_pass")
+        draw_fewer(advanced, settings.bake)
 
 
 def draw_output(layout: UILayout, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
     """Draw the settings of the keys to write, and of their action."""
-    kept = rig_settings(rig)
+    settings = rig_settings(rig)
     layout.prop(scene, "use_preview_range", text="Preview Range")
     if scene.use_preview_range:
         ends = layout.column(align=True)
         ends.prop(scene, "frame_preview_start", text="Start")
         ends.prop(scene, "frame_preview_end", text="End")
-    layout.prop(kept.bake, "action")
-    if kept.root != "FIXED":
-        layout.prop(kept.bake, "root_motion")
-    layout.prop(kept.bake, "key_angle")
+    layout.prop(settings.bake, "action")
+    if settings.root != "FIXED":
+        layout.prop(settings.bake, "root_motion")
+    layout.prop(settings.bake, "key_angle")
 
 
 def draw_fewer(layout: UILayout, settings: FabrikBakeSettings) -> None:
@@ -361,11 +361,11 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
         return len(bpy.data.armatures) > 1
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        kept = rig_settings(rig).retarget
-        layout.prop(kept, "source")
-        if kept.source is None:
+        settings = rig_settings(rig).retarget
+        layout.prop(settings, "source")
+        if settings.source is None:
             return
-        layout.prop(kept, "places")
+        layout.prop(settings, "places")
         layout.row().prop(rig_settings(rig).bake, "plant_feet", expand=True)
         if may_be_control_rig(rig):
             draw_lines(layout, "Constraints move the rig's bones: set up a control rig first", "ERROR")
@@ -373,39 +373,39 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
         layout.operator("fabrik.retarget", icon="ARMATURE_DATA")
         mapping = folded(layout, "Bone Mapping", "retarget")
         if mapping is not None:
-            _draw_pairs(mapping, kept)
+            _draw_pairs(mapping, settings)
         output = folded(layout, "Output", "retarget")
         if output is not None:
             draw_output(output, context.scene, rig)
         advanced = folded(layout, "Advanced", "retarget")
         if advanced is not None:
-            _draw_advanced_pair(advanced, kept)
+            _draw_advanced_pair(advanced, settings)
             draw_fewer(advanced, rig_settings(rig).bake)
 
 
-def _draw_pairs(layout: UILayout, kept: FabrikRetarget) -> None:
+def _draw_pairs(layout: UILayout, settings: FabrikRetarget) -> None:
     """Draw the bone mapping: for each of the source's bones, the bone that follows it."""
     buttons = layout.row(align=True)
     buttons.operator("fabrik.match_bones", icon="VIEWZOOM")
     buttons.operator("fabrik.load_bone_map", text="", icon="FILE_FOLDER")
     buttons.operator("fabrik.save_bone_map", text="", icon="FILE_TICK")
-    if not kept.pairs:
+    if not settings.pairs:
         return
     row = layout.row()
     row.use_property_split = False
-    row.template_list("FABRIK_UL_bone_pairs", "", kept, "pairs", kept, "active_pair", rows=6)
-    pair = chosen_in(kept.pairs, kept.active_pair)
+    row.template_list("FABRIK_UL_bone_pairs", "", settings, "pairs", settings, "active_pair", rows=6)
+    pair = chosen_in(settings.pairs, settings.active_pair)
     if pair is not None:
-        layout.prop_search(pair, "source", kept.source.data, "bones")
+        layout.prop_search(pair, "source", settings.source.data, "bones")
 
 
-def _draw_advanced_pair(layout: UILayout, kept: FabrikRetarget) -> None:
+def _draw_advanced_pair(layout: UILayout, settings: FabrikRetarget) -> None:
     """Draw rarely used settings of the chosen pair of bones."""
-    layout.prop(kept, "hands_in_world")
-    layout.prop(kept, "reference")
-    pair = chosen_in(kept.pairs, kept.active_pair)
+    layout.prop(settings, "hands_in_world")
+    layout.prop(settings, "reference")
+    pair = chosen_in(settings.pairs, settings.active_pair)
     if pair is not None and pair.before:
-        layout.prop_search(pair, "before", kept.source.data, "bones")
+        layout.prop_search(pair, "before", settings.source.data, "bones")
         layout.prop(pair, "share")
 
 
@@ -422,21 +422,21 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
         return has_motion(rig)
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        kept = rig_settings(rig)
+        settings = rig_settings(rig)
         column = layout.column(align=True)
-        column.prop(kept.drag, "spread")
-        if kept.drag.spread:
-            column.prop(kept.drag, "spread_to", expand=True)
+        column.prop(settings.drag, "spread")
+        if settings.drag.spread:
+            column.prop(settings.drag, "spread_to", expand=True)
             # A drag over time changes keys. Without auto-keying it changes only one frame.
             column.prop(context.scene.tool_settings, "use_keyframe_insert_auto", text="Auto Keying", icon="REC")
         _draw_layers(layout, rig)
-        layout.prop(kept, "show_trails")
-        if kept.show_trails and has_to_be_played(rig):
+        layout.prop(settings, "show_trails")
+        if settings.show_trails and has_to_be_played(rig):
             layout.operator("fabrik.work_out_trails", icon="FILE_REFRESH")
         _draw_holds(layout, rig)
         advanced = folded(layout, "Advanced", "edit")
         if advanced is not None:
-            advanced.prop(kept, "trail_frames")
+            advanced.prop(settings, "trail_frames")
 
 
 def _draw_layers(layout: UILayout, rig: bpy.types.Object) -> None:

@@ -72,30 +72,30 @@ def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
     layout.operator("fabrik.key_pose", icon="KEY_HLT")
 
 
-def _draw_live(layout: UILayout, kept: FabrikRig) -> None:
+def _draw_live(layout: UILayout, settings: FabrikRig) -> None:
     """Draw the buttons that pose with targets, live or once."""
     row = layout.row(align=True)
     row.use_property_split = False
-    row.prop(kept, "live", toggle=True, icon="PLAY")
+    row.prop(settings, "live", toggle=True, icon="PLAY")
     row.operator("fabrik.solve", text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
-    if kept.live:
-        draw_lines(layout, kept.live_trouble, "ERROR")
+    if settings.live:
+        draw_lines(layout, settings.live_trouble, "ERROR")
         draw_lines(layout, "Live poses don't render: bake first", "INFO")
 
 
 def _draw_options(layout: UILayout, rig: bpy.types.Object) -> None:
     """Draw the settings for the rest of the rig, and for the bones that get keys."""
-    kept = rig_settings(rig)
-    layout.prop(kept, "root")
-    layout.prop(kept.drag, "reach")
-    if kept.drag.reach == "BONES":
-        layout.prop(kept.drag, "bones")
-    layout.prop(kept.drag, "keep_orientation")
+    settings = rig_settings(rig)
+    layout.prop(settings, "root")
+    layout.prop(settings.drag, "reach")
+    if settings.drag.reach == "BONES":
+        layout.prop(settings.drag, "bones")
+    layout.prop(settings.drag, "keep_orientation")
     if has_motion(rig):
-        layout.prop(kept.drag, "spread")
-    layout.prop(kept, "key_bones")
-    if kept.live:
-        layout.prop(kept, "influence", slider=True)
+        layout.prop(settings.drag, "spread")
+    layout.prop(settings, "key_bones")
+    if settings.live:
+        layout.prop(settings, "influence", slider=True)
 
 
 class FABRIK_UL_effectors(Rows, UIList):
@@ -122,13 +122,13 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
         self.layout.prop(context.scene, GOALS_SWITCH, text="", icon="OVERLAY")
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        kept = seen(rig)
-        if not len(kept.effectors):
+        settings = seen(rig)
+        if not len(settings.effectors):
             draw_lines(layout, "Select a bone, then pin it or add a target", "INFO")
             return
         row = layout.row()
         row.use_property_split = False
-        row.template_list("FABRIK_UL_effectors", "", kept, "effectors", kept, "active_effector", rows=4)
+        row.template_list("FABRIK_UL_effectors", "", settings, "effectors", settings, "active_effector", rows=4)
         buttons = row.column(align=True)
         buttons.operator("fabrik.remove_effector", text="", icon="REMOVE")
         buttons.operator("fabrik.order_effectors", text="", icon="SORTSIZE")
@@ -168,8 +168,8 @@ def _draw_effector(layout: UILayout, rig: bpy.types.Object, effector: FabrikEffe
 
 def active_effector(rig: bpy.types.Object) -> FabrikEffector | None:
     """The effector that is chosen in the list."""
-    kept = seen(rig)
-    found: FabrikEffector | None = chosen_in(kept.effectors, kept.active_effector)
+    settings = seen(rig)
+    found: FabrikEffector | None = chosen_in(settings.effectors, settings.active_effector)
     return found
 
 
@@ -181,23 +181,23 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        kept = rig_settings(rig)
+        settings = rig_settings(rig)
         preferred = layout.row(align=True)
-        preferred.prop(kept, "preferred_pose")
+        preferred.prop(settings, "preferred_pose")
         preferred.operator("fabrik.keep_pose", text="", icon="PINNED")
-        if kept.preferred_pose == "KEPT" and not kept.kept_pose:
+        if settings.preferred_pose == "KEPT" and not settings.kept_pose:
             draw_lines(layout, "Store a pose first: press the button on the right", "INFO")
-        layout.row().prop(kept, "balance", expand=True)
-        layout.prop(kept, "free_limbs_hang")
-        layout.row().prop(kept.bake, "self_collision", expand=True)
+        layout.row().prop(settings, "balance", expand=True)
+        layout.prop(settings, "free_limbs_hang")
+        layout.row().prop(settings.bake, "self_collision", expand=True)
         floor = layout.row(align=True, heading="Floor", heading_ctxt=CONTEXT)
-        floor.prop(kept, "use_floor", text="")
+        floor.prop(settings, "use_floor", text="")
         height = floor.row(align=True)
-        height.enabled = kept.use_floor
-        height.prop(kept, "floor_height", text="")
-        advanced = folded(layout, "Advanced", "posture") if kept.bake.self_collision != "OFF" else None
+        height.enabled = settings.use_floor
+        height.prop(settings, "floor_height", text="")
+        advanced = folded(layout, "Advanced", "posture") if settings.bake.self_collision != "OFF" else None
         if advanced is not None:
-            advanced.prop(kept, "show_capsules")
+            advanced.prop(settings, "show_capsules")
 
 
 _ICONS: dict[str, Any] = {"TURNS": "ORIENTATION_GIMBAL", "SWINGS": "ORIENTATION_NORMAL", "HAND": "VIEW_PAN"}
@@ -226,30 +226,30 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
 
     def draw_header(self, context: Context) -> None:
         """Draw the switch, if the rig has controls."""
-        kept = rig_settings(rig_at_hand(context)).control
-        if len(kept.carriers):
-            self.layout.prop(kept, "use", text="")
+        setup = rig_settings(rig_at_hand(context)).control
+        if len(setup.carriers):
+            self.layout.prop(setup, "use", text="")
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
-        kept = rig_settings(rig).control
+        setup = rig_settings(rig).control
         layout.operator("fabrik.use_control_rig", icon="CON_ARMATURE")
-        if not len(kept.carriers):
+        if not len(setup.carriers):
             return
-        layout.active = kept.use
-        layout.template_list("FABRIK_UL_carriers", "", kept, "carriers", kept, "active", rows=4)
-        carrier = chosen_in(kept.carriers, kept.active)
+        layout.active = setup.use
+        layout.template_list("FABRIK_UL_carriers", "", setup, "carriers", setup, "active", rows=4)
+        carrier = chosen_in(setup.carriers, setup.active)
         if carrier is not None:
             layout.prop_search(carrier, "control", rig.pose, "bones")
-        if len(kept.switches):
-            layout.prop(kept, "limbs")
+        if len(setup.switches):
+            layout.prop(setup, "limbs")
         advanced = folded(layout, "Advanced", "control_rig")
         if advanced is None:
             return
-        advanced.prop_search(kept, "place", rig.pose, "bones")
+        advanced.prop_search(setup, "place", rig.pose, "bones")
         if carrier is not None:
             advanced.prop(carrier, "found", emboss=False)
-        if kept.uncarried:
-            advanced.prop(kept, "uncarried", emboss=False)
+        if setup.uncarried:
+            advanced.prop(setup, "uncarried", emboss=False)
 
 
 class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
