@@ -1,5 +1,6 @@
 """Everything that the documentation names exists: files, pictures, pages and commands."""
 
+import ast
 import re
 import subprocess
 import tomllib
@@ -17,6 +18,22 @@ def test_the_files_named_in_pages_exist(page):
     named = re.findall(r"`([\w/.]+\.py)\b", page.read_text(encoding="utf-8"))
     places = (ROOT, ROOT / "fabrik_addon")
     assert not [path for path in named if not any((place / path).is_file() for place in places)]
+
+
+def defined(path):
+    """The classes, functions and constants of a module, and the members of its classes as Class.member."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+            yield from (f"{node.name}.{each.name}" for each in node.body if isinstance(each, ast.FunctionDef))
+        elif isinstance(node, ast.AnnAssign):
+            yield ast.unparse(node.target)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_names_after_files_are_defined_there(page):
+    named = re.findall(r"`([\w/]+\.py):([\w.]+)`", page.read_text(encoding="utf-8"))
+    assert not [(path, name) for path, name in named if name not in defined(ROOT / "fabrik_addon" / path)]
 
 
 def test_make_has_the_targets_that_pages_name():

@@ -224,4 +224,4 @@ def test_rotations_are_reported_in_degrees():
     rows = [row for row in csv.DictReader(io.StringIO(csv_text(report))) if row["scope"] == "rotation"]
     found = [(row["name"], row["mean_deg"], row["max_deg"], row["worst"]) for row in rows]
     assert found == [("thigh", "2", "3", "9"), ("shin", "5.333", "12", "8")]
-    assert [*rotations_line(report)] == ["Rotations: 2.5° off in the median, worst 12.0° (shin, frame 8)"]
+    assert [*rotations_line(report)] == ["Rotations: median error 2.5°, worst 12.0° (shin, frame 8)"]

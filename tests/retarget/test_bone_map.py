@@ -16,7 +16,7 @@ def test_a_map_is_read_as_it_was_written(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "not JSON"),
+        ("{", "not valid JSON"),
         ('{"fabrik_marker_map": 1}', "not a map of bones"),
         ('{"fabrik_bone_map": 2, "bones": {"a": "b"}}', "version 2"),
         ('{"fabrik_bone_map": 1, "bones": {}}', "no bones"),

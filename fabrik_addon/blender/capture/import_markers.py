@@ -69,7 +69,7 @@ def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:
     """
     end = last or clip.frame_count
     if step < 1:
-        raise ImportMarkersError(f"{clip.source}: the step is {step}, it must be 1 or more")
+        raise ImportMarkersError(f"{clip.source}: the step is {step}, but must be 1 or more")
     try:
         part = trim(clip, first - 1, end - 1)
     except ClipError:

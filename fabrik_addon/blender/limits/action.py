@@ -444,7 +444,7 @@ def limits_from_action(
     wanted = [settings_of(limit, read_settings(bone)) for bone, limit in zip(turned, limits, strict=True)]
     write_all(turned, wanted)
     still = [bone.name for bone in bones if bone.name not in {each.name for each in turned}]
-    left = [f"Not rotated by {what_plays(rig)}: {', '.join(map(repr, still))}"] if still else []
+    left = [f"These bones are not rotated by {what_plays(rig)}: {', '.join(map(repr, still))}"] if still else []
     return f"Limited {bones_of(len(turned))} to the rotations in {what_plays(rig)}", left
 
 

@@ -702,7 +702,7 @@ def begin_drag(
     drag.moved_pins = moved
     held = [pin.shown_bone for pin, *_ in moved if pin.bone not in setup.dragged]
     if held and not drag.notice:
-        drag.notice = f"Pins moved to their bones, which have been posed since: {first_few(held)}"
+        drag.notice = f"Bones have moved, so their pins were moved to them: {first_few(held)}"
     if is_live:
         live.pause(armature)
     return drag

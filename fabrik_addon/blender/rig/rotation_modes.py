@@ -35,7 +35,7 @@ def property_name(rotation_mode: str) -> str:
         return "rotation_axis_angle"
     if rotation_mode in _EULER_MODES:
         return "rotation_euler"
-    raise FabrikError(f"Unknown rotation mode {rotation_mode!r}: it must be one of Blender's")
+    raise FabrikError(f"Unknown rotation mode {rotation_mode!r}: choose one of Blender's modes")
 
 
 def channel_count(rotation_mode: str) -> int:

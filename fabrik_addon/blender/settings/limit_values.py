@@ -62,7 +62,7 @@ class LimitSettings:
         from ... import core  # noqa: PLC0415
 
         if self.type not in KINDS:
-            raise core.LimitError(f"The limit is {self.type!r}: it must be one of {', '.join(KINDS)}")
+            raise core.LimitError(f"The limit type is {self.type!r}: it must be one of {', '.join(KINDS)}")
         return KINDS[self.type].make(core, self)
 
     def check(self) -> None:

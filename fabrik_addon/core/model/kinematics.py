@@ -91,7 +91,7 @@ def _given(what: str, values: object, shape: tuple[int, ...], largest: float = L
         raise SkeletonError(f"{what} {shown(values)}: numbers are needed")
     several = array.ndim == len(shape) and array.shape[shape[0] == -1 :] == shape[shape[0] == -1 :]
     if not several and array.shape != shape[1:]:
-        raise SkeletonError(f"{what} shape {array.shape}, it must be ([F,] {', '.join(map(str, shape[1:]))})")
+        raise SkeletonError(f"{what} shape {array.shape}: it must be ([F,] {', '.join(map(str, shape[1:]))})")
     if (np.abs(array) > largest).any():
         raise SkeletonError(f"{what} a number that is infinite or too large: it must be at most {largest:g}")
     return array

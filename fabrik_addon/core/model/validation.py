@@ -70,7 +70,7 @@ def _check_effector(skeleton: Skeleton, effector: Effector) -> None:
     if target is not None and target not in skeleton:
         raise TargetError(f"{what} the target bone {shown(target)}: it must be one of the skeleton's")
     if target == effector.bone:
-        raise TargetError(f"{what} its own bone for a target: choose another")
+        raise TargetError(f"{what} its own bone as its target: choose another")
     if target is not None and effector.target_offset is not None and _read(effector.target_offset) is None:
         raise TargetError(f"{what} a target offset that must be three finite numbers")
 
@@ -172,8 +172,7 @@ def checked_targets(
         wrong = np.argwhere(np.isinf(turned))
         if len(wrong):
             raise TargetError(
-                f"The target rotation of effector {wrong[0][-2]} is infinite or has no length; "
-                "use NaN where there is none"
+                f"The target rotation of effector {wrong[0][-2]} is infinite or has no length; use NaN for none"
             )
     if bend_targets is not None:
         bend = _points("The bend targets have", "bend target", bend_targets, frames, count)

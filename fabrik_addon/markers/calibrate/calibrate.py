@@ -235,7 +235,7 @@ def _reference(positions: FloatArray, frames: tuple[int, int] | None, statures: 
         first, last = frames
         if not 0 <= first <= last < len(positions):
             raise CalibrationError(
-                f"The reference is frames {first} to {last}, but it must be from 0 to {len(positions) - 1}"
+                f"The reference frames are {first} to {last}: they must be from 0 to {len(positions) - 1}"
             )
         return _spread(positions[first : last + 1], _REFERENCE_FRAMES)
     count = (~np.isnan(positions).any(axis=2)).sum(axis=1)

@@ -72,13 +72,13 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
         if size > 0.0 and not _SMALLEST < size < _LARGEST:
             length = f"{size:.2g}" if size < 1.0 else f"{size:.0f}"
             yield (
-                f"The markers of {name or 'the person'} extend over {length} m: choose other units than {clip.units} "
+                f"The markers of {name or 'the person'} extend over {length} m: choose units other than {clip.units} "
                 "if that is wrong"
             )
         if is_mirrored(dict(zip(known.values(), np.moveaxis(person.positions[:, places], 1, 0), strict=True))):
             yield (
-                f"The front of {name or 'the person'} is at the back: check that left and right are not swapped in the "
-                "labels or by mirroring"
+                f"The front of {name or 'the person'} is at the back: check whether the labels swap left and right, "
+                "or the axes are mirrored"
             )
         # A foot stays in place while the body moves by less than its height.
         own = person.positions[:, places]
@@ -108,7 +108,7 @@ def _parser(content: bytes, suffix: str) -> Parser:
         return parse_nexus if has_trajectories(content) else parse_csv
     if suffix not in _PARSERS:
         kinds = "/".join(suffix.lstrip(".").upper() for suffix in SUFFIXES)
-        raise MarkerFileError(f"this is not a {kinds} file: choose one of these")
+        raise MarkerFileError(f"this is not a {kinds} file: choose one of these formats")
     return _PARSERS[suffix]
 
 
@@ -138,7 +138,7 @@ def select_performer(clip: Clip, name: str) -> Clip:
     prefixed = _prefixed(clip.names)
     places = [place for place, label in enumerate(clip.names) if label in prefixed and prefixed[label][0] == name]
     if not places:
-        known = ", ".join(performers(clip)) or "labels without one"
+        known = ", ".join(performers(clip)) or "labels without a prefix"
         raise ClipError(f"{clip.source or 'the recording'}: there is no performer {name!r}: choose from {known}")
     names = tuple(prefixed[clip.names[place]][1] for place in places)
     return replace(clip, names=names, positions=clip.positions[:, places])

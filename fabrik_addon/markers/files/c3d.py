@@ -288,7 +288,7 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
     combined = product(kinds, starts, point_counts, _analog_counts(parameters), wrapped or [0])
     layouts = [Layout(start, points, analogs, frames, floats) for floats, start, points, analogs, frames in combined]
     if not layouts or not layouts[0].points:
-        raise MarkerFileError("no markers: choose a file with points")
+        raise MarkerFileError("there are no markers: choose a file with markers")
     exact = [layout for layout in layouts if layout.frames and 0 <= size - layout.end < BLOCK]
     # Otherwise read as many frames as the file announces, but no more than fit into it.
     most = max(size - layouts[0].start, 0) // layouts[0].frame_bytes

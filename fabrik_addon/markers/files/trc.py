@@ -139,7 +139,7 @@ def _marker_names(table: _Table) -> list[str]:
     """
     cells = _without_blank_end(table.names)
     if not cells:
-        raise MarkerFileError("no markers: the Frame# line has no names after tabs; export it again")
+        raise MarkerFileError("the Frame# line has no marker names after tabs: export it again")
     used = max(len(_without_blank_end(row.cells)) for row in table.rows) - _COLUMNS_BEFORE
     if all(cells) and used == 3 * len(cells):
         return list(cells)
@@ -176,7 +176,7 @@ def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
     short = next((line for line in rows if line.spaced and _COLUMNS_BEFORE < len(line.cells) < width), None)
     if short is not None:
         raise MarkerFileError(
-            f"line {short.number} has {len(short.cells)} of {width} numbers, and blanks separate them, so it is not "
+            f"line {short.number} has {len(short.cells)} of {width} numbers, and spaces separate them, so it is not "
             "clear which ones are missing: export it with tabs"
         )
     numbers = np.full((len(rows), width), np.nan)

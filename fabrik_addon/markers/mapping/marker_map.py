@@ -136,7 +136,7 @@ def file_text(path: Path) -> str:
     except OSError as trouble:
         raise MapError(f"cannot be read ({trouble.strerror}, {path}): choose another") from None
     except UnicodeDecodeError:
-        raise MapError("the file is not UTF-8 text: save it as such") from None
+        raise MapError("the file is not UTF-8 text: save it in this encoding") from None
 
 
 def _parse(text: str) -> tuple[MappedMarker, ...]:
@@ -153,9 +153,9 @@ def json_map(text: str, key: str, version: int, what: str) -> dict[str, object]:
     try:
         content: object = json.loads(text, object_pairs_hook=_pairs_once, parse_int=_whole)
     except json.JSONDecodeError as trouble:
-        raise MapError(f"not JSON ({trouble.msg}, line {trouble.lineno}): fix it") from None
+        raise MapError(f"it is not valid JSON ({trouble.msg}, line {trouble.lineno}): fix it") from None
     if not isinstance(content, dict) or key not in content:
-        raise MapError(f"not a {what}, since it has no {key!r}: choose another file")
+        raise MapError(f"it is not a {what}, since it has no {key!r}: choose another file")
     if content[key] != version:
         raise MapError(f"version {shown(content[key])} of the map is not known: save it again as version {version}")
     return content

@@ -65,7 +65,7 @@ def matching_doubts(
     if len(known) < _FEW * len(named):
         yield (
             f"Only {len(known)} of {len(named)} labeled markers are on bones: if the recording shows a person, "
-            "assign the others in the list or by a map"
+            "assign the others in the list or with a map"
         )
     bare = list(limbs_without_markers(set(on_bones.values()), roles))
     if bare and on_bones:
@@ -86,8 +86,8 @@ def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
     far = _over(moved, _MISPLACED * height)
     if len(far) > _MANY * len(moved) or _over(moved, _FAR_AWAY * height):
         yield (
-            f"Markers are far from where their labels belong: {listed(far)}; check their bones, and that left "
-            "and right are not swapped in the labels or by mirroring"
+            f"Markers are far from where their labels belong: {listed(far)}; check their bones, and whether "
+            "the labels swap left and right or the axes are mirrored"
         )
 
 

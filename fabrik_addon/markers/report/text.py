@@ -103,7 +103,7 @@ def rotations_line(report: Report) -> Iterator[str]:
         off = np.degrees(np.stack([*report.rotations.values()]))
         bone, row = divmod(int(off.argmax()), off.shape[1])
         worst = f"worst {off.max():.1f}° ({list(report.rotations)[bone]}, frame {report.frames[row]})"
-        yield f"Rotations: {np.median(off):.1f}° off in the median, {worst}"
+        yield f"Rotations: median error {np.median(off):.1f}°, {worst}"
 
 
 def _closing_line(report: Report) -> str:

@@ -274,7 +274,7 @@ class TestWrongInput:
         (empty_markers, ("walk.trc", "empty")),
         (truncated_markers, ("walk.trc",)),
         (unknown_names, ("'LTail'", "'tail'", "'noze'")),
-        (map_is_no_json, ("map.json", "not JSON")),
+        (map_is_no_json, ("map.json", "not valid JSON")),
         (no_armature, ("There is no armature",)),
         (two_armatures, ("'Rig'", "'Other'", "--armature")),
         (scaled_bone, ("'spine'",)),

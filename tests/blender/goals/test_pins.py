@@ -127,7 +127,7 @@ def test_a_drag_holds_pinned_bones_where_the_rig_has_been_posed_since(rig, pose)
     stood = np.array(rig.pose.bones["shin.L"].matrix)
     assert (rig.pose.bones["shin.L"].tail - Vector(pinned)).length > 0.1
     drag = begin_drag(bpy.context, rig, "forearm.L")
-    assert drag.notice == "Pins moved to their bones, which have been posed since: shin.L"
+    assert drag.notice == "Bones have moved, so their pins were moved to them: shin.L"
     drag.step(drag.start + np.array((-0.05, -0.1, 0.0)))
     drag.cancel()
     assert tuple(pin.pin_location) == pinned

@@ -52,7 +52,7 @@ class TestReadMarkers:
         [
             ("a.trc", b"hello", r"^a\.trc: this is not a TRC file"),
             ("a.c3d", b"hello", r"^a\.c3d: this is not a C3D file"),
-            ("a.fbx", b"Kaydara FBX", r"^a\.fbx: this is not a TRC/C3D/CSV/NPY/NPZ file: choose one of these$"),
+            ("a.fbx", b"Kaydara FBX", r"^a\.fbx: this is not a TRC/C3D/CSV/NPY/NPZ file: choose one of these formats$"),
             ("a.txt", b"", r"^a\.txt: the file is empty: choose another$"),
         ],
     )
@@ -132,7 +132,7 @@ class TestSize:
         path.write_text(trc_of(names, factor * people, number="{:.7f}"))
         doubts = read_markers(path).doubts
         assert len(doubts) == len(prefixes)
-        assert all("choose other units than m if that is wrong" in doubt for doubt in doubts)
+        assert all("choose units other than m if that is wrong" in doubt for doubt in doubts)
         path.write_text(trc_of(names, people))
         assert not read_markers(path).doubts
 
@@ -184,7 +184,7 @@ class TestMirrored:
         ):
             path.write_text(trc_of(labels, places))
             doubts = read_markers(path, up_axis="Z").doubts
-            assert ["left and right are not swapped" in doubt for doubt in doubts] == [True] * doubted
+            assert ["the labels swap left and right" in doubt for doubt in doubts] == [True] * doubted
 
 
 class TestPerformers:
@@ -256,5 +256,5 @@ class TestPerformers:
     def test_an_unknown_performer(self) -> None:
         with pytest.raises(ClipError, match="no performer 'Carl': choose from Anna, Bob"):
             select_performer(clip_of("Anna:X", "Bob:X"), "Carl")
-        with pytest.raises(ClipError, match="no performer 'Carl': choose from labels without one"):
+        with pytest.raises(ClipError, match="no performer 'Carl': choose from labels without a prefix"):
             select_performer(clip_of("X"), "Carl")

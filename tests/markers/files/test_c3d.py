@@ -433,7 +433,7 @@ class TestRefused:
             (PLAIN.bytes()[:BLOCK], "there are no frames"),
             (PLAIN.bytes()[: 2 * BLOCK], "there are no frames"),
             (replace(PLAIN, points=standing(0)), "there are no frames"),
-            (replace(PLAIN, points=np.zeros((3, 0, 3)), labels=[], analogs=4), "choose a file with points"),
+            (replace(PLAIN, points=np.zeros((3, 0, 3)), labels=[], analogs=4), "choose a file with markers"),
             (replace(PLAIN, points=np.zeros((3, 6, 3))), "no marker is visible"),
             (replace(PLAIN, points=np.full((3, 6, 3), np.nan)), "no marker is visible"),
             (replace(PLAIN, params={"POINT:UNITS": text("furlongs")}), "the units 'furlongs' are not known"),

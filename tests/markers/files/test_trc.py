@@ -115,7 +115,7 @@ class TestPlain:
         """The numbers that are left would move into the columns of other markers."""
         content = with_row(1, "2", "0.01", *PLAIN.rows[1][2:][kept]).text()
         rows = [line.replace("\t", " ") if line[:2] in ("1\t", "2\t", "3\t") else line for line in content.splitlines()]
-        with pytest.raises(MarkerFileError, match=r"line 8 has [57] of 8 numbers, and blanks separate them"):
+        with pytest.raises(MarkerFileError, match=r"line 8 has [57] of 8 numbers, and spaces separate them"):
             read_markers(written(path, "\n".join(rows) + "\n"))
 
     def test_frames_in_reverse_order(self, path: Path) -> None:
@@ -424,7 +424,7 @@ class TestRefused:
             ("\n".join(PLAIN.text().split("\n")[:6]), "no frames after the header"),
             (PLAIN.text().replace("DataRate", "Speed"), "header is truncated"),
             (replace(PLAIN, rows=[]), "no frames after the header"),
-            (replace(PLAIN, names=[], axis_line=False), "no markers"),
+            (replace(PLAIN, names=[], axis_line=False), "no marker names after tabs"),
             (replace(PLAIN, units="furlongs"), "the units 'furlongs' are not known"),
             (replace(PLAIN, units=""), "the header has no units"),
             (replace(PLAIN, rate="0", rows=PLAIN.rows[:1]), "DataRate is '0'"),

@@ -98,10 +98,10 @@ def test_an_invalid_entry(path: Path, entry: object, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"not JSON \(.*, line 1\)"),
-        ('{"fabrik_marker_map": 1,\n "markers": {"A": }}', r"not JSON \(.*, line 2\)"),
-        ("[1, 2]", "not a marker map"),
-        ('{"markers": {"A": "b"}}', "not a marker map"),
+        ("", r"not valid JSON \(.*, line 1\)"),
+        ('{"fabrik_marker_map": 1,\n "markers": {"A": }}', r"not valid JSON \(.*, line 2\)"),
+        ("[1, 2]", "it is not a marker map"),
+        ('{"markers": {"A": "b"}}', "it is not a marker map"),
         ('{"fabrik_marker_map": 2, "markers": {"A": "b"}}', "version 2 of the map"),
         ('{"fabrik_marker_map": 1}', "no markers"),
         ('{"fabrik_marker_map": 1, "markers": {}}', "no markers"),
