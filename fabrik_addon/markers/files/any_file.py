@@ -55,8 +55,10 @@ def read_markers(
     format is unknown; LayoutError if a layout has to be chosen.
     """
     suffix = Path(path).suffix.lower()
-    chosen: Any = (units, up_axis, layout, rate)
-    clip = read_file(path, lambda content, choices: _parser(content, suffix)(content, choices), Chosen(*chosen))
+    # `read_file` checks the axis.
+    axis: Any = up_axis
+    chosen = Chosen(units, axis, layout, rate)
+    clip = read_file(path, lambda content, checked: _parser(content, suffix)(content, checked), chosen)
     return replace(clip, doubts=(*clip.doubts, *_person_doubts(clip)))
 
 
