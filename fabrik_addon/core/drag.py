@@ -180,7 +180,7 @@ class _State:
 
     @cached_property
     def rows(self) -> FloatArray:
-        """(3 (E + O), D) how much the columns reduce the residual."""
+        """(3 (E + O), D) how much the columns reduce the residual, armature space."""
         solver = self._solver
         return solver.goals.rows(self.pose, self.motions, self.wanted).reshape(-1, solver.bodies.columns)
 
@@ -507,8 +507,8 @@ class DragSolver:
                 return state, step, longest < _NEARLY_AT_REST
             # Stop early; the next moves bring the remaining gain.
             is_little = last - state.merit < _MIN_FALL * (first - state.merit) or not self._is_missed(state).any()
-            is_outside = self.bounds.depth(state.pose) <= _MISSED * self.size
-            if not settled and step >= _STEPS_WHEN_MET and is_little and is_outside:
+            is_clear = self.bounds.depth(state.pose) <= _MISSED * self.size
+            if not settled and step >= _STEPS_WHEN_MET and is_little and is_clear:
                 break
         return state, step, False
 
@@ -749,7 +749,7 @@ class DragSolver:
         left = (1.0 - share) * state.residual.ravel()[met]
 
         def off(trial: _State) -> tuple[FloatArray, FloatArray]:
-            """What is missing at goals, and at constraints if their gap is negative; and the rows of both."""
+            """(n,) what is missing at goals, and at constraints with negative gaps; and (n, D) the rows of both."""
             constraints, _ = trial.constraints
             held = np.isin(constraints.keys, closed)
             gaps = self.size * np.minimum(constraints.gaps[held], 0.0)

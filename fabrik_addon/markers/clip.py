@@ -46,8 +46,9 @@ class Clip:
 
     positions: (F, M, 3) meters, in the file's own axes, NaN where a marker is not seen; kept as a read-only copy. rate:
     Hz, of the rows of ``positions``. units: those of the file. source: the file's name. start_time: seconds, of the
-    first frame. notes: one sentence for each thing that was corrected or left out on reading. doubts: reasons why size
-    or rate may be wrong, one sentence each. Raises ClipError if shapes, rate or axis are invalid.
+    first frame. notes: one sentence for each thing that was corrected or left out on reading. doubts: one sentence for
+    each thing that may be wrong in the file or its reading, such as units, rate, and left and right. Raises ClipError
+    if shapes, rate or axis are invalid.
     """
 
     names: tuple[str, ...]

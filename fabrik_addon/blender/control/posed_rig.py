@@ -305,7 +305,7 @@ class ControlRig(PlainRig):
     by_channels = False
 
     def __init__(self, rig: bpy.types.Object, setup: FabrikControlRig) -> None:
-        """Read the stored set-up `kept` of the control rig."""
+        """Use a stored set-up of the control rig."""
         super().__init__(rig)
         self._setup = setup
 
@@ -633,23 +633,25 @@ def posed_rig(rig: bpy.types.Object) -> PosedRig:
 
 
 def _lock_of(control: bpy.types.PoseBone, axes: FloatArray, is_inverse: bool, start: FloatArray) -> WithLocks | None:
-    """The effect of a control's locks on the rotation of a body bone, which is `start` (4,) now.
+    """The effect of a control's locks on the local rotation (4,) of a body bone, which is `start` (4,) now.
 
-    axes: (4,) the control's axes in the bone's frame. is_inverse: whether the control rotates the other way.
+    None without locks. axes: (4,) the control's axes in the bone's frame. is_inverse: whether the control rotates the
+    other way.
     """
-
-    def own(turned: FloatArray) -> FloatArray:
-        return product(conjugate(axes), product(conjugate(turned) if is_inverse else turned, axes))
-
     present = local_rotation(control)
-    # The control may follow a leader that is rotated against the bone's parent.
-    apart = product(present, conjugate(own(start)))
     lock = with_locks(control, present)
     if lock is None:
         return None
 
+    def in_axes(turned: FloatArray) -> FloatArray:
+        return product(conjugate(axes), product(conjugate(turned) if is_inverse else turned, axes))
+
+    # The control may follow a leader that is rotated against the bone's parent.
+    apart = product(present, conjugate(in_axes(start)))
+
     def locked(turned: FloatArray) -> FloatArray:
-        back = product(axes, product(product(conjugate(apart), lock(product(apart, own(turned)))), conjugate(axes)))
+        back = product(conjugate(apart), lock(product(apart, in_axes(turned))))
+        back = product(axes, product(back, conjugate(axes)))
         return conjugate(back) if is_inverse else back
 
     return locked

@@ -176,7 +176,7 @@ def held_effectors(armature: bpy.types.Object, names: Sequence[str], dragged: se
 
 
 def chest_above(skeleton: Skeleton, dragged: Collection[str]) -> Iterator[Effector]:
-    """The chest, held softly while only bones of arms are dragged; none without a neck."""
+    """The bone that carries the neck, held softly while only bones of arms are dragged; none without a neck."""
     roles = match(skeleton.names)
     if all(bone in roles and roles[bone].part in _ARM for bone in dragged):
         necks = [skeleton.index(name) for name, role in roles.items() if role.part in {"neck", "head"}]

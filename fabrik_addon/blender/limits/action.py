@@ -229,13 +229,13 @@ def _legal(posed: PosedRig, name: str, rotation: FloatArray, limit: Limit) -> Fl
     """
     if excess(limit, rotation[None])[0] <= _OUTSIDE:
         return None
-    kept = posed.lock(name, rotation)
+    lock = posed.lock(name, rotation)
     legal = legal_rotations(limit, rotation[None])[0]
-    if kept is None:
+    if lock is None:
         return legal
     # Apply the limit and the locks in turn, until the rotation satisfies both.
     for _ in range(_ATTEMPTS):
-        rotation = kept(legal)
+        rotation = lock(legal)
         legal = legal_rotations(limit, rotation[None])[0]
         if angle_between(legal, rotation) <= _OUTSIDE:
             return rotation

@@ -681,10 +681,11 @@ def begin_drag(
     point: str = "TAIL",
     settings: DragSettings | None = None,
 ) -> Drag:
-    """Start dragging a bone's "TAIL" or "HEAD"; nothing moves yet.
+    """Start dragging a bone's "TAIL" or "HEAD"; no bone moves yet.
 
     With X-mirror, the bone on the other side is dragged too, with mirrored translations. Live posing of the rig pauses
-    until the drag is finished or cancelled.
+    until the drag is finished or canceled. Without Live, a pin whose bone something else has posed since moves to the
+    bone, until `cancel` moves it back.
 
     Raises:
         FabrikError: says why the bone can't be dragged; the scene is unchanged.

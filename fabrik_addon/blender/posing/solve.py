@@ -49,10 +49,10 @@ _KEPT: Final = 1e-4
 
 def _channels(rig: bpy.types.Object) -> str:
     """A key for the current pose, from all channels that rotate and move bones."""
-    return _told(read_channel(rig, channel, size).tobytes() for channel, size in _CHANNELS.items())
+    return _digest(read_channel(rig, channel, size).tobytes() for channel, size in _CHANNELS.items())
 
 
-def _told(parts: Iterable[bytes]) -> str:
+def _digest(parts: Iterable[bytes]) -> str:
     return blake2b(b"".join(parts), digest_size=16).hexdigest()
 
 
@@ -105,7 +105,7 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
             context.view_layer.update()
         places = current_targets(context.evaluated_depsgraph_get(), context.scene, armature, problem)
         key = repr(depends_on(problem)).encode()
-        asked.append(_told([key, *(b"" if each is None else each.tobytes() for each in places)]))
+        asked.append(_digest([key, *(b"" if each is None else each.tobytes() for each in places)]))
         stays = asked[-1] in before and is_by_posture(problem, places)
         solution, holds = _solve(context, problem, places, begin, stays=stays)
         errors.append(solution.errors * float(object_scale(tree_space(armature, problem))))
@@ -184,11 +184,11 @@ def session_for(
 def depends_on(problem: RigProblem) -> tuple[Any, ...]:
     """A key for everything that a session for a problem depends on, except rest pose, preferred pose and targets."""
     rig = problem.rig
-    masses, kept, up = masses_of(rig, problem.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
+    masses, settings, up = masses_of(rig, problem.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centers, masses.factors))
-    floor = (kept.floor_height, up) if kept.use_floor else None
-    settings = kept_pose_key(rig), kept.balance, kept.bake.self_collision, up[:3], floor
-    return weighed, settings, problem.effectors, dict(problem.limits), tuple(problem.held), problem.free_root
+    floor = (settings.floor_height, up) if settings.use_floor else None
+    chosen = kept_pose_key(rig), settings.balance, settings.bake.self_collision, up[:3], floor
+    return weighed, chosen, problem.effectors, dict(problem.limits), tuple(problem.held), problem.free_root
 
 
 def solve_tree(problem: RigProblem, places: SampledTargets, start: FloatArray, start_location: FloatArray) -> Solution:

@@ -36,7 +36,7 @@ MARKER_STEP: Final = "fabrik_marker_step"
 TAKE_STATIC: Final = "fabrik_static"
 # The scene's frames per second when the markers were imported.
 TAKE_RATE: Final = "fabrik_rate"
-# Reasons why the file's units or rate may be wrong, a line each.
+# The doubts of the clip, a line each.
 TAKE_DOUBTS: Final = "fabrik_doubts"
 TAKE_SEEN: Final = "fabrik_seen"
 

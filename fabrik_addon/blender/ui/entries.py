@@ -119,12 +119,11 @@ class FABRIK_WT_drag(WorkSpaceTool):
         """Draw the drag settings in the tool's header."""
         if why_no_rig(context.object):
             return
-        kept = rig_settings(context.object)
-        settings = kept.drag
-        layout.prop(settings, "reach")
-        if settings.reach == "BONES":
-            layout.prop(settings, "bones")
-        layout.prop(kept, "root")
+        settings = rig_settings(context.object)
+        layout.prop(settings.drag, "reach")
+        if settings.drag.reach == "BONES":
+            layout.prop(settings.drag, "bones")
+        layout.prop(settings, "root")
 
 
 class FABRIK_FH_markers(FileHandler):

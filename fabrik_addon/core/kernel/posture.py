@@ -92,7 +92,7 @@ class PostureTerm:
     Poses may have a leading axis of frames: (F, J, 4) and (F, 3).
 
     Attributes:
-        shift: (3,) of all preferred positions.
+        shift: (3,) added to all preferred positions of mass centers, armature space; zero at first.
     """
 
     def __init__(

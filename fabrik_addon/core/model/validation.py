@@ -165,8 +165,7 @@ def checked_targets(
     positions = _points("The targets have", "target", targets, None, count)
     is_one, positions = positions.ndim == 2, positions.reshape(-1, count, 3)
     frames = len(positions)
-    turned: FloatArray = np.full((count, 4), np.nan)
-    bend = turned[:, :3]
+    turned, bend = np.full((count, 4), np.nan), np.full((count, 3), np.nan)
     if target_rotations is not None:
         turned = _unit(_given("The target rotations have", target_rotations, frames, count, 4))
         wrong = np.argwhere(np.isinf(turned))

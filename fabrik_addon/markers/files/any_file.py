@@ -55,8 +55,10 @@ def read_markers(
     format is unknown; LayoutError if a layout has to be chosen.
     """
     suffix = Path(path).suffix.lower()
-    chosen: Any = (units, up_axis, layout, rate)
-    clip = read_file(path, lambda content, choices: _parser(content, suffix)(content, choices), Chosen(*chosen))
+    # `read_file` checks the axis.
+    axis: Any = up_axis
+    chosen = Chosen(units, axis, layout, rate)
+    clip = read_file(path, lambda content, checked: _parser(content, suffix)(content, checked), chosen)
     return replace(clip, doubts=(*clip.doubts, *_person_doubts(clip)))
 
 
@@ -65,24 +67,23 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
     for name in performers(clip) or ("",):
         person = select_performer(clip, name) if name else clip
         known = landmarks_of(person.names)
-        places = [person.names.index(label) for label in known]
         if len(known) < _FEWEST_LANDMARKS:
             continue
-        size = extent(person.positions[:, places])
+        positions = person.positions[:, [person.names.index(label) for label in known]]
+        size = extent(positions)
         if size > 0.0 and not _SMALLEST < size < _LARGEST:
             length = f"{size:.2g}" if size < 1.0 else f"{size:.0f}"
             yield (
                 f"The markers of {name or 'the person'} extend over {length} m: choose units other than {clip.units} "
                 "if that is wrong"
             )
-        if is_mirrored(dict(zip(known.values(), np.moveaxis(person.positions[:, places], 1, 0), strict=True))):
+        if is_mirrored(dict(zip(known.values(), np.moveaxis(positions, 1, 0), strict=True))):
             yield (
                 f"The front of {name or 'the person'} is at the back: check whether the labels swap left and right, "
                 "or the axes are mirrored"
             )
         # A foot stays in place while the body moves by less than its height.
-        own = person.positions[:, places]
-        moved = (np.fmax.reduce(own) - np.fmin.reduce(own)).max(axis=1)
+        moved = (np.fmax.reduce(positions) - np.fmin.reduce(positions)).max(axis=1)
         still = [label for label, distance in zip(known, moved, strict=True) if distance == 0.0]
         if still and np.nanmedian(moved) > size:
             yield f"These markers never move, but the others do: {first_few(still)}; unassign them if they are frozen"

@@ -267,11 +267,10 @@ def first_frame(parameters: Parameters) -> int:
 
 
 def frame_rates(parameters: Parameters) -> tuple[float | None, float | None]:
-    """Frames a second, from the parameters if they make sense, and from the header; None if they are unknown."""
-    header, camera = parameters.header.rate, parameters.number("TRIAL:CAMERA_RATE")
-    stated = (parameters.number("POINT:RATE"), header, camera), (header,)
-    first, second = (next((rate for rate in rates if 0.0 < rate < FASTEST), None) for rates in stated)
-    return first, second
+    """Frames a second: the first of POINT:RATE, header and camera that makes sense, and the header's; None if none."""
+    stated = parameters.number("POINT:RATE"), parameters.header.rate, parameters.number("TRIAL:CAMERA_RATE")
+    point, header, camera = (rate if 0.0 < rate < FASTEST else None for rate in stated)
+    return point or header or camera, header
 
 
 def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, ...]]:
@@ -381,8 +380,8 @@ _SEGMENT_ENDS: Final = "OALP"
 def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
     """The clip in a file's bytes, in meters and the file's own axes (rotated if X is up).
 
-    Raises MarkerFileError, without the file's name, if the file is empty or not a
-    C3D file, for unknown units, for a missing rate or scale, without points or frames, and if no marker is ever seen.
+    Raises MarkerFileError, without the file's name, if the file is empty or not a C3D file, for unknown units, for a
+    missing rate or scale, without points or frames, and if no marker is ever seen.
     """
     parameters = Parameters(content)
     points = read_points(content, parameters)
@@ -408,7 +407,7 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
         rate,
         timed=header_rate,
         no_rate="the frame rate is not known: export it again with POINT:RATE",
-        start_time=(first_frame(parameters) - 1) / (chosen.rate or rate or header_rate or math.inf),
+        start_time=(first_frame(parameters) - 1) / (chosen.rate or rate or math.inf),
         notes=(*points.notes, *unit_note, *up_note, *notes),
     )
 

@@ -44,8 +44,9 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
     labels = [*names, *[""] * len(axes)]
     numbers = rows.columns([0, 1, *(place + axis for place in firsts for axis in range(3))])
     # Sub frames divide frames.
-    frames, parts = numbers[:, 0], np.nanmax(numbers[:, 1], initial=0.0) + 1.0
-    frames = parts * frames + np.nan_to_num(numbers[:, 1])
+    parts = np.nanmax(numbers[:, 1], initial=0.0) + 1.0
+    frames = parts * numbers[:, 0] + np.nan_to_num(numbers[:, 1])
+    # The file has no times.
     numbers[:, 1] = np.nan
     numbers, notes = in_place(frames, numbers[:, 1:])
     rate = rate_in_cell(rate_row[0]) if rate_row else None

@@ -203,7 +203,7 @@ def to_clip(
     # Unlabeled markers may be other things, or reflections.
     labeled = [place for place, name in enumerate(names) if not is_unlabelled(name)] or slice(None)
     up, up_notes = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(positions[:, labeled], usual_up)
-    known = chosen.rate or rate or timed
+    known = (rate or timed) if chosen.rate is None else chosen.rate
     if known is None and no_rate:
         raise MarkerFileError(no_rate)
     used, rate_notes = rate_or_usual(known)
@@ -275,7 +275,7 @@ def in_place(frames: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[st
 def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:
     """A known rate in Hz; else that of most cameras, and a note."""
     note = f"its rate is unknown; assumed {_USUAL_RATE:g} frames per second: choose another if that is wrong"
-    return (rate, ()) if rate else (_USUAL_RATE, (note,))
+    return (_USUAL_RATE, (note,)) if rate is None else (rate, ())
 
 
 def guessed_up(positions: FloatArray, default: UpAxis) -> tuple[UpAxis, tuple[str, ...]]:

@@ -96,7 +96,7 @@ def _numbers(text: str, name: str) -> FloatArray:
         raise RetargetError(f"its {name} {text.strip()[:20]!r} does not consist of numbers: export it again") from None
 
 
-def _doctype(*_told: object) -> None:
+def _doctype(*_details: object) -> None:
     raise RetargetError("it has a DOCTYPE, which MVN does not write: export it again")
 
 

@@ -137,9 +137,9 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     root_change = product(change, np.array([_Y_UP[0], -_Y_UP[1], 0.0, 0.0]))
     rotations[:, 0] = product(root_change, rotations[:, 0])
     root = root @ matrix_from_quaternion(change).T
-    told_rate, rate_notes = rate_or_usual(rate or rate_in(found))
+    frame_rate, rate_notes = rate_or_usual(rate or rate_in(found))
     notes = (*notes, *lost, *up_notes, *rate_notes)
-    body = Recorded(names, parents, heads, tails, frames, rotations, root, told_rate, notes)
+    body = Recorded(names, parents, heads, tails, frames, rotations, root, frame_rate, notes)
     return _on_floor(_scaled(in_meters(body)), known=change is _SAME)
 
 

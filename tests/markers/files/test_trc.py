@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from support.c3d_files import standing
 
 from fabrik_addon.core.errors import FabrikError
-from fabrik_addon.markers.clip import MarkerFileError, to_z_up
+from fabrik_addon.markers.clip import ClipError, MarkerFileError, to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
 
 DATA = Path(os.environ.get("FABRIK_TEST_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -129,6 +129,11 @@ class TestPlain:
             rows = [(frame, "0", *cells) for frame, _, *cells in PLAIN.rows] if told == "none" else PLAIN.rows
             clip = read_markers(written(path, replace(PLAIN, rate=told, rows=rows)), rate=120.0)
             assert (clip.rate, clip.doubts) == (120.0, ())
+
+    @pytest.mark.parametrize("rate", [0.0, -5.0, float("nan")])
+    def test_an_impossible_given_rate_is_refused(self, path: Path, rate: float) -> None:
+        with pytest.raises(ClipError, match="frame rate must be a positive number"):
+            read_markers(written(path, PLAIN), rate=rate)
 
     def test_decimal_commas_beside_semicolons(self, path: Path) -> None:
         content = PLAIN.text().replace("\t", ";").replace("0.0", "0,0")

@@ -57,8 +57,8 @@ def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
     """The visible armatures with goals or capsules to draw, in Object and Pose mode; empty if the overlay is off."""
     if not getattr(context.scene, GOALS_SWITCH) or context.mode not in {"OBJECT", "POSE"}:
         return []
-    kept = ((rig, seen(rig)) for rig in ARMATURES.visible())
-    return [rig for rig, settings in kept if len(settings.effectors) or settings.show_capsules]
+    rigs = ((rig, seen(rig)) for rig in ARMATURES.visible())
+    return [rig for rig, settings in rigs if len(settings.effectors) or settings.show_capsules]
 
 
 def shows_limits(context: bpy.types.Context) -> bool:
