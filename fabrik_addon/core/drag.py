@@ -747,30 +747,28 @@ class DragSolver:
         their pins.
         """
         left = (1.0 - share) * state.residual.ravel()[met]
-
-        def off(trial: _State) -> tuple[FloatArray, FloatArray]:
-            """(n,) what is missing at goals, and at constraints with negative gaps; and (n, D) the rows of both."""
-            constraints, _ = trial.constraints
+        trial = best = self._moved(state, share * step)
+        least = np.inf
+        for _ in range(5):
+            # The rows of another pose cost about half a step, so they are only made if parts overlap.
+            overlaps = self.bounds.depth(trial.pose) > _MISSED * self.size
+            constraints, _ = (trial if overlaps else state).constraints
             held = np.isin(constraints.keys, closed)
-            gaps = self.size * np.minimum(constraints.gaps[held], 0.0)
-            rows = np.concatenate([trial.rows[met], self.size * constraints.rows[held]])
-            return np.concatenate([trial.residual.ravel()[met] - left, gaps]), rows
-
-        trial = self._moved(state, share * step)
-        missing, rows = off(trial)
-        for _ in range(4):
-            if np.abs(missing).max(initial=0.0) <= self.tolerance:
+            gaps = self.size * overlaps * np.minimum(constraints.gaps[held], 0.0)
+            off = np.concatenate([trial.residual.ravel()[met] - left, gaps])
+            distance = float(np.linalg.norm(off))
+            if distance > 0.6 * least:
                 break
+            best, least = trial, distance
+            if np.abs(off).max(initial=0.0) <= self.tolerance:
+                break
+            rows = np.concatenate([trial.rows[met], self.size * constraints.rows[held]])
             by_forces = state.mobility @ rows.T
             square = rows @ by_forces
             square[np.diag_indices(len(square))] *= 1.0 + SINGLE
             square[np.diag_indices(len(square))] += _RIGID
-            nearer = self._moved(trial, by_forces @ np.linalg.solve(square, missing))
-            still, rows = off(nearer)
-            if np.linalg.norm(still) > 0.6 * np.linalg.norm(missing):
-                break
-            trial, missing = nearer, still
-        return trial
+            trial = self._moved(trial, by_forces @ np.linalg.solve(square, off))
+        return best
 
     def _moved(self, state: _State, step: FloatArray) -> _State:
         return self._state(*self.bodies.moved(state.pose, step), state.wanted)
