@@ -61,7 +61,7 @@ def look(rig):
         getattr(rig, "fabrik_stiffness_of_selected", None)
 
 
-def test_looking_at_a_rig_leaves_no_handlers_and_no_data():
+def test_drawing_the_interface_adds_no_handlers_and_no_data():
     rigs = [scenes.make_rig(name=name) for name in ("One", "Two")]
     look(rigs[0])
     bpy.context.view_layer.update()
@@ -144,7 +144,7 @@ def test_one_stiffness_is_one_property():
     assert not rig.pose.bones["spine"].keys()
 
 
-def test_momentary_values_are_not_saved(tmp_path):
+def test_temporary_values_are_not_saved(tmp_path):
     rig = scenes.make_rig()
     kept = rig.fabrik
     kept.live_trouble, kept.last_result, kept.capture.doubts, kept.solved = "a", "b", "c", "d"
