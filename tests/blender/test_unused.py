@@ -71,7 +71,7 @@ def test_drawing_the_interface_adds_no_handlers_and_no_data():
     assert not [(rig.name, bone.name) for rig in rigs for bone in rig.pose.bones if bone.keys()]
 
 
-def test_unset_settings_are_read_as_those_that_are_made_when_they_are_asked_for():
+def test_reading_unset_settings_gives_their_defaults():
     rig, other = scenes.make_rig(name="One"), scenes.make_rig(name="Two")
     unset, made = seen(rig), other.fabrik
 

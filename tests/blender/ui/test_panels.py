@@ -245,7 +245,7 @@ class TestWalk:
         assert "FABRIK_PT_marker_report" in self.motion()
         assert rig_settings(person).capture.takes[0].action == person.animation_data.nla_tracks[-1].strips[-1].action
 
-    def test_a_bake_without_a_calibration_is_done_too(self, person):
+    def test_a_bake_without_calibration_also_completes_the_step(self, person):
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
         bpy.ops.fabrik.match_markers()
         bpy.ops.fabrik.bake()
