@@ -84,7 +84,7 @@ def imports_between_parts(folder):
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
-def test_parts_of_a_folder_import_one_way(folder):
+def test_parts_of_a_folder_have_no_import_cycles(folder):
     try:
         TopologicalSorter(imports_between_parts(folder)).prepare()
     except CycleError as error:

@@ -72,7 +72,7 @@ def test_the_guide_is_on_the_website_of_the_manifest():
     assert address_of("drag") == f"{website}/guide/drag.html"
 
 
-def test_installed_extension_switches_off_and_on(installed):
+def test_the_installed_extension_can_be_disabled_and_enabled(installed):
     for _cycle in range(3):
         addon_utils.disable(installed, default_set=True)
         assert not hasattr(bpy.types.Object, "fabrik")
@@ -82,7 +82,7 @@ def test_installed_extension_switches_off_and_on(installed):
         assert installed in bpy.context.preferences.addons
 
 
-def test_package_of_a_checkout_is_its_own(pytestconfig):
+def test_the_package_of_a_checkout_is_fabrik_addon(pytestconfig):
     if pytestconfig.option.extension_zip:
         pytest.skip("an installed zip is tested, not the checkout")
     assert fabrik_addon.PACKAGE == "fabrik_addon"

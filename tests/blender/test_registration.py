@@ -67,7 +67,7 @@ def test_three_cycles_leave_blender_as_it_was(switched_off):
         assert registered() == on
 
 
-def test_nothing_of_it_is_left_when_it_is_off(switched_off):
+def test_a_disabled_extension_leaves_nothing_behind(switched_off):
     off = registered()
     for kind in ("types", "operators", "properties"):
         assert not [name for name in off[kind] if "fabrik" in name.lower()]

@@ -61,7 +61,7 @@ def look(rig):
         getattr(rig, "fabrik_stiffness_of_selected", None)
 
 
-def test_looking_at_a_rig_leaves_no_handlers_and_no_data():
+def test_drawing_the_interface_adds_no_handlers_and_no_data():
     rigs = [scenes.make_rig(name=name) for name in ("One", "Two")]
     look(rigs[0])
     bpy.context.view_layer.update()
@@ -71,7 +71,7 @@ def test_looking_at_a_rig_leaves_no_handlers_and_no_data():
     assert not [(rig.name, bone.name) for rig in rigs for bone in rig.pose.bones if bone.keys()]
 
 
-def test_unset_settings_are_read_as_those_that_are_made_when_they_are_asked_for():
+def test_reading_unset_settings_gives_their_defaults():
     rig, other = scenes.make_rig(name="One"), scenes.make_rig(name="Two")
     unset, made = seen(rig), other.fabrik
 
@@ -144,7 +144,7 @@ def test_one_stiffness_is_one_property():
     assert not rig.pose.bones["spine"].keys()
 
 
-def test_momentary_values_are_not_saved(tmp_path):
+def test_temporary_values_are_not_saved(tmp_path):
     rig = scenes.make_rig()
     kept = rig.fabrik
     kept.live_trouble, kept.last_result, kept.capture.doubts, kept.solved = "a", "b", "c", "d"

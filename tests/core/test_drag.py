@@ -128,7 +128,7 @@ def farthest_steps(solver, found):
     return np.linalg.norm(np.diff(both, axis=0), axis=2).max(axis=1)
 
 
-def test_eased_no_bone_runs_ahead_of_its_target_and_the_end_is_the_same():
+def test_easing_slows_bones_down_and_does_not_change_the_result():
     """When a hand is led out of reach, a nearly stretched body moves farther than the hand."""
     way, found = straight(np.array((0.3, -1.5, 0.3))), {}
     for eased in (False, True):

@@ -167,7 +167,7 @@ def test_rest_outside_a_limit_starts_from_the_legal_pose_nearest_to_it():
     assert solution.rotations[0] == pytest.approx(np.array([[1, 0, 0, 0], [np.cos(half), np.sin(half), 0, 0]]))
 
 
-def test_bones_off_the_paths_are_clamped_to_their_limits_too():
+def test_bones_outside_the_chains_are_also_clamped():
     family = FAMILIES["human, ankles"]
     start = random_rotations(np.random.default_rng(3), (len(family.skeleton),), 2.0)
     target = np.array([[[0.3, -0.3, 1.2]]])

@@ -62,7 +62,7 @@ def test_names_without_meaning(name):
     assert role_of(name) is None
 
 
-def test_a_spine_is_rigifys_only_without_other_hips():
+def test_a_bone_named_spine_is_rigifys_hips_only_without_other_hips():
     rigify = ["spine", "spine.001", "spine.002", "spine.003", "spine.004", "spine.005", "spine.006"]
     parts = [role.part for role in match(rigify).values()]
     assert parts == ["hips", "spine", "spine", "chest", "neck", "neck", "head"]

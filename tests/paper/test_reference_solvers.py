@@ -56,7 +56,7 @@ def test_follow_the_leader_holds_both_ends_and_rests_only_where_the_lengths_are_
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_triangulation_is_on_its_target_in_one_and_keeps_the_lengths(seed):
+def test_triangulation_reaches_its_target_in_one_iteration_and_keeps_lengths(seed):
     rng = np.random.default_rng(seed)
     points = crumpled_points(rng)
     lengths = lengths_of(points)
@@ -77,7 +77,7 @@ def test_triangulation_points_straight_at_what_is_out_of_reach():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_arc_turns_one_direction_onto_the_other(seed):
+def test_an_arc_rotates_one_direction_onto_the_other(seed):
     start, end = np.random.default_rng(seed).normal(size=(2, 3))
     turned = turn_by(arc(start, end)) @ (start / np.linalg.norm(start))
     assert np.abs(turned - end / np.linalg.norm(end)).max() < 1e-12
@@ -124,7 +124,7 @@ def test_the_jacobian_is_how_tips_move_when_joints_turn(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_damped_steps_are_the_damped_least_squares(seed):
+def test_damped_steps_solve_the_damped_least_squares_problem(seed):
     rng = np.random.default_rng(seed)
     matrix, error = rng.normal(size=(6, 30)), rng.normal(size=6)
     stacked = np.vstack([matrix, 1.1 * np.eye(30)])

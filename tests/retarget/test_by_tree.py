@@ -95,7 +95,7 @@ def test_a_quadruped_is_not_retargeted_to_a_biped():
 
 
 @pytest.mark.parametrize("up", [(0, 1, 0), (0, -1, 0), (1, 0, 0)], ids=["Y up", "Y down", "X up"])
-def test_a_body_without_names_is_known_in_any_orientation(up):
+def test_a_body_without_names_is_recognized_in_any_orientation(up):
     """The body may lie along any axis, as in files with another up axis than Blender's importer assumes."""
     rows, places = unnamed(humans.human(arms=0.0, fingers=False))
     aside = np.roll(np.abs(up), 1)

@@ -64,7 +64,7 @@ def test_limits_that_hold_the_trunk_give_a_warning():
     assert doubts(motion, limits={"spine": Ball(1.2)}) == ()
 
 
-def test_hips_elsewhere_than_the_sources_give_a_warning():
+def test_hips_far_from_those_of_the_source_give_a_warning():
     limits = {f"{part}.{side}": Fixed() for part in ("thigh", "shin") for side in "LR"}
     found = doubts(source(posed(thigh__L=(-80.0, 0.0, 0.0), thigh__R=(-80.0, 0.0, 0.0))), limits=limits)
     assert any(doubt.startswith("Far from their positions in the source: ") and "hips (" in doubt for doubt in found)

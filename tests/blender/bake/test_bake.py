@@ -76,7 +76,7 @@ class TestSavedFile:
         save_and_open(tmp_path / "baked.blend")
         assert_agrees(result, bpy.data.objects["Rig"])
 
-    def test_a_second_bake_by_hand_works(self, tmp_path):
+    def test_a_saved_rig_can_be_baked_again(self, tmp_path):
         rig, _ = scenes.walking_rig(FRAMES, seed=6)
         first = run(rig)
         save_and_open(tmp_path / "baked.blend")
@@ -201,7 +201,7 @@ class TestWhatIsKeyed:
         times = sorted(set(keyed_frames(rig, 'pose.bones["head"].rotation_quaternion')))
         assert times == [-20.0, *map(float, range(1, FRAMES + 1)), 40.0]
 
-    def test_object_motion_is_considered_and_kept(self):
+    def test_object_motion_is_compensated_and_kept(self):
         """The targets do not move while the armature object is moved past them."""
         rig = scenes.make_rig()
         scenes.aim(rig, "forearm.L", scenes.empty_at((0.5, -0.2, 1.3)))
@@ -235,7 +235,7 @@ class TestLeftAsBefore:
     """Frame, mode, selection and poses without keys are restored."""
 
     @pytest.mark.parametrize("mode", ["OBJECT", "POSE"])
-    def test_frame_mode_and_selection(self, mode):
+    def test_frame_mode_and_selection_are_restored(self, mode):
         rig, _ = scenes.walking_rig(FRAMES, seed=15)
         bpy.ops.object.mode_set(mode=mode)
         bpy.context.scene.frame_set(7, subframe=0.25)
@@ -292,7 +292,7 @@ class TestGaps:
         rig, _ = scenes.walking_rig(FRAMES, seed=19, hidden=[(slice(4, 8), 1)])
         assert run(rig).report.total().max < 2e-3 * HEIGHT
 
-    def test_a_pose_is_held_before_the_first_and_after_the_last_sight(self):
+    def test_the_pose_is_held_before_and_after_the_markers_are_seen(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=20, hidden=[(slice(0, 3), slice(None)), (slice(9, 12), slice(None))])
         (solution,) = run(rig).solutions
         assert np.allclose(solution.tails[:3], solution.tails[3])
@@ -508,7 +508,7 @@ class TestOperator:
         assert warning == "Bone 'forearm.L' has constraints that change the baked motion: Limit Rotation"
 
 
-def test_a_live_rig_that_is_followed_is_posed_while_it_is_sampled():
+def test_live_rigs_that_carry_targets_are_posed_during_sampling():
     """Live posing pauses only for the baked rig, whose target is a bone of another live rig."""
     leader = scenes.place(scenes.make_rig(name="Leader"), location=(0.1, 0.0, 0.0), turn=0.0)
     ball = scenes.empty_at((0.7, 0.0, 1.4), "Ball")

@@ -109,7 +109,7 @@ class TestBake:
         assert [int(row["frame"]) for row in rows_of(files.report, "frame")] == list(range(1, FRAMES + 1))
 
     @pytest.mark.parametrize("scale", [1.0, 0.1])
-    def test_the_saved_rig_is_at_its_markers(self, tmp_path, scale):
+    def test_the_saved_rig_meets_its_markers(self, tmp_path, scale):
         files = make_files(tmp_path, scale=scale)
         cli.run_command(files.arguments())
         bpy.ops.wm.open_mainfile(filepath=str(files.output))
@@ -121,7 +121,7 @@ class TestBake:
                 point = bone.matrix @ effector.offset if effector.point == "OFFSET" else bone.tail
                 assert (rig.matrix_world @ point - effector.target.matrix_world.translation).length < 2e-3
 
-    def test_saved_file_can_be_baked_again_by_hand(self, files):
+    def test_a_saved_file_can_be_baked_again(self, files):
         cli.run_command(files.arguments("--action-name", "Walk"))
         bpy.ops.wm.open_mainfile(filepath=str(files.output))
         rig, scene = bpy.data.objects["Rig"], bpy.context.scene
@@ -150,7 +150,7 @@ class TestBake:
         cli.run_command(files.arguments("--range", "12", "20", "--step", "4", "--start-frame", "10"))
         assert [int(row["frame"]) for row in rows_of(files.report, "frame")] == [12, 16, 20]
 
-    def test_keep_time_takes_the_scene_s_rate(self, files):
+    def test_keep_time_uses_the_scene_s_frame_rate(self, files):
         cli.run_command(files.arguments("--timing", "keep-time"))
         bpy.ops.wm.open_mainfile(filepath=str(files.output))
         assert bpy.context.scene.render.fps == 24
@@ -171,7 +171,7 @@ class TestBake:
         assert rig.fabrik.root == "FIXED"
         assert not any(curve.data_path.endswith("location") for curve in keyframes.curves(rig))
 
-    def test_without_a_report(self, files):
+    def test_without_the_report_option_only_the_blend_file_is_written(self, files):
         arguments = files.arguments()
         place = arguments.index("--report")
         del arguments[place : place + 2]
@@ -368,7 +368,7 @@ class TestNothingIsLost:
 
     @pytest.mark.parametrize("name", ["rig", "markers", "map", "static", "output"])
     @pytest.mark.parametrize("way", ["same", "relative", "symlink", "hardlink"])
-    def test_a_report_over_another_file_of_the_call(self, files, capfd, monkeypatch, name, way):
+    def test_a_report_with_the_path_of_another_file_is_refused(self, files, capfd, monkeypatch, name, way):
         files.static = files.folder / "static.trc"
         files.static.write_bytes(files.markers.read_bytes())
         files.output.write_bytes(files.rig.read_bytes())
@@ -407,14 +407,14 @@ class TestNothingIsLost:
         assert capfd.readouterr().err.count("would overwrite") == 2
         assert files.rig.read_bytes() == before
 
-    def test_a_rig_that_is_the_backup_of_the_output(self, files, capfd):
+    def test_a_rig_with_the_path_of_the_output_s_backup_is_refused(self, files, capfd):
         """Blender's own backup would replace it."""
         files.rig = files.rig.rename(files.folder / "out.blend1")
         files.output.touch()
         assert cli.run_command(files.arguments()) == 1
         assert "would overwrite" in capfd.readouterr().err
 
-    def test_a_folder_with_the_rig_in_it(self, files, capfd):
+    def test_an_output_folder_that_contains_the_rig_is_refused(self, files, capfd):
         """One of several takes would overwrite the rig, since it has the same name."""
         other = files.folder / "rig.trc"
         other.write_bytes(files.markers.read_bytes())
@@ -424,7 +424,7 @@ class TestNothingIsLost:
         assert "would overwrite" in capfd.readouterr().err
         assert files.rig.read_bytes() == before
 
-    def test_a_file_that_the_rig_links(self, files, capfd):
+    def test_a_file_that_the_rig_links_is_not_overwritten(self, files, capfd):
         library = files.folder / "library.blend"
         linked_armature(files)
         bpy.ops.wm.open_mainfile(filepath=str(files.rig))
@@ -465,7 +465,7 @@ class TestNothingIsLost:
         assert "out.csv: cannot be written" in done.stderr
         assert {path: path.read_bytes() for path in files.folder.iterdir()} == before
 
-    def test_one_slash_makes_a_folder_of_the_output(self, files):
+    def test_an_output_with_a_trailing_slash_is_a_folder(self, files):
         arguments = files.arguments()
         for option in ("--output", "--report"):
             arguments[arguments.index(option) + 1] = str(files.folder / "baked" / "here") + "/"
@@ -655,7 +655,7 @@ class TestSeveralTakes:
         assert sentence in capfd.readouterr().err
         assert not list((files.folder / "reports").iterdir())
 
-    def test_folders_are_made(self, files):
+    def test_missing_folders_are_created(self, files):
         recordings = self.takes(files)
         for name in ("blends", "reports"):
             (files.folder / name).rmdir()
@@ -670,7 +670,7 @@ class TestSeveralTakes:
         lines = capfd.readouterr().out.splitlines()
         assert [line for line in lines[-3:] if "take" in line] == ["1 of 3 takes written", *lines[:2]]
 
-    def test_with_strict_warnings_are_failures(self, files, capfd):
+    def test_with_strict_a_take_with_warnings_fails(self, files, capfd):
         """The take is still written, and counts as one with warnings."""
         recordings = self.takes(files)
         few = ["LKnee", "LAnkle", "RKnee", "RAnkle", "LHip", "RHip"]
@@ -685,7 +685,7 @@ class TestSeveralTakes:
 class TestChoices:
     """The command's other options."""
 
-    def test_strip_fewer_keys_and_travelling_object(self, files):
+    def test_strip_reduced_keys_and_root_motion_on_the_object(self, files):
         more = ("--action", "nla", "--simplify", "1", "--root-motion", "object", "--action-name", "Take")
         assert cli.run_command(files.arguments(*more)) == 0
         bpy.ops.wm.open_mainfile(filepath=str(files.output))

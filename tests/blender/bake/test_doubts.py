@@ -73,7 +73,7 @@ def test_a_person_gives_no_warning(tmp_path, capfd):
         ("\n100.00\t", "\n50.00\t", "The file has two frame rates, 50 and 100 Hz"),
     ],
 )
-def test_wrong_units_and_rates_are_doubted(tmp_path, capfd, old, new, doubt):
+def test_wrong_units_and_rates_give_warnings(tmp_path, capfd, old, new, doubt):
     text = (SAMPLES / "walk.trc").read_text()
     assert old in text
     (tmp_path / "walk.trc").write_text(text.replace(old, new, 1))

@@ -76,7 +76,7 @@ class TestFewerKeys:
         values = np.stack([np.arange(20.0) ** 2] * 3, axis=1)
         assert len(location_keys(values, 0.0)) == 20
 
-    def test_a_bake_with_few_keys_is_near_the_one_with_all(self):
+    def test_a_bake_with_reduced_keys_is_near_one_with_all_keys(self):
         rig = traveller()
         run(rig)
         every, keys = all_tails(rig), sum(len(curve.keyframe_points) for curve in keyframes.curves(rig))

@@ -180,7 +180,7 @@ class TestReport:
         assert np.allclose(found, np.array(sorted(map(tuple, wanted))), atol=1e-4)
         assert len(lines) >= 2
 
-    def test_states(self):
+    def test_each_marker_has_its_state(self):
         rig, _, _ = marked_rig()
         markers = rig.fabrik.capture.markers
         assert {entry.state for entry in markers} == {"READY"}

@@ -120,7 +120,7 @@ def test_empties_are_at_their_positions_on_the_current_frame():
     np.testing.assert_allclose(places[:3], clip.positions[10, :3], atol=1e-6)
 
 
-def test_y_up_clips_are_stood_upright():
+def test_y_up_clips_are_converted_to_z_up():
     clip = wandering_clip(up_axis="Y", gaps=0.0)
 
     collection = import_clip(bpy.context, clip)
@@ -396,7 +396,7 @@ def test_operator_leaves_mode_selection_and_active_object():
     assert bpy.context.selected_objects == [active]
 
 
-def test_a_scene_that_is_animated_keeps_its_rate(trc):
+def test_a_scene_with_animation_keeps_its_frame_rate(trc):
     """An import changed the speed of existing animation."""
     scene = bpy.context.scene
     bpy.ops.mesh.primitive_cube_add()

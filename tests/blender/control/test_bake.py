@@ -33,7 +33,7 @@ def baked(request):
     return rig, bake(bpy.context, rig, frame_start=1, frame_end=LAST)
 
 
-def test_a_walk(baked):
+def test_a_recorded_walk_is_baked_to_controls(baked):
     rig, result = baked
     assert result.warnings == ()
     assert result.report.total().rms < 0.005
@@ -95,7 +95,7 @@ def saved_and_opened(rig, folder):
     return next(each for each in bpy.data.objects if each.name == name and each.library is None)
 
 
-def test_another_armatures_motion():
+def test_another_armature_s_motion_is_retargeted_to_controls():
     rig = open_rigify("Basic.basic_human")
     bpy.ops.fabrik.use_control_rig()
     source = scenes.make_rig(name="Source")

@@ -49,7 +49,7 @@ def tail(rig, bone):
 
 
 @pytest.mark.parametrize(("control", "shift"), [("hand_fk.R", UP), ("torso", (0.03, 0.02, -0.1))])
-def test_the_body_follows_and_controls_alone_have_keys(human, control, shift):
+def test_the_body_follows_and_only_controls_are_keyed(human, control, shift):
     bone = human.fabrik.control.controls[control].stands_for
     keys, before, was = curves(human), poses(human, FRAMES), tail(human, bone)
     drag = begin_spread(bpy.context, human, control, Spread(SPREAD, SPREAD))
@@ -100,7 +100,7 @@ def test_a_limb_on_ik_is_refused_with_the_remedy(human):
         bpy.ops.fabrik.add_hold(bone="hand_fk.R", first=12, last=20)
 
 
-def test_esc_and_a_layer(human):
+def test_esc_restores_the_keys_and_an_edit_can_be_a_layer(human):
     before = poses(human, FRAMES)
     drag = begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD, SPREAD))
     drag.step(drag.start + UP)
@@ -172,7 +172,7 @@ def on_ik(rig):
         (on_ik, "is on IK here: switch its limb to FK and key it to edit its motion"),
     ],
 )
-def test_feet_that_can_not_be_held_are_refused_with_nothing_changed(human, make, told):
+def test_feet_that_cannot_be_held_are_refused_and_nothing_changes(human, make, told):
     make(human)
     go_to(HERE)
     before = curves(human)

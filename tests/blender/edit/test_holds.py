@@ -170,7 +170,7 @@ def test_removing_a_hold_restores_curves_with_handles():
     assert np.abs(shapes(rig) - before).max() < 1e-6
 
 
-def test_keys_inserted_in_between_do_not_keep_the_hold():
+def test_a_hold_is_removed_although_keys_were_inserted_inside_it():
     """They were 16 degrees off after the neighboring keys were restored."""
     rig = bezier_walk()
     before = takes.poses(rig, FRAMES)
@@ -190,7 +190,7 @@ def angles(poses, others):
     return angle_between(first, second)
 
 
-def test_a_key_inserted_later_stays(walk, capfd):
+def test_a_key_inserted_later_is_kept_when_the_hold_is_removed(walk, capfd):
     keys = takes.curves(walk)
     hold(bone="hand.R")
     go_to(50)
@@ -380,7 +380,7 @@ def test_holding_feet_again_replaces_the_holds_and_the_action_keeps_its_length(r
     assert max(np.abs(now - keys[path]).max() for path, now in after.items()) < 1e-6
 
 
-def test_feet_are_held_whatever_else_the_rig_has(walk):
+def test_feet_are_held_on_a_rig_with_another_bone_before_the_body(walk):
     """The armature has another bone, without keys, before those of the body."""
     animation = walk.animation_data
     action, slot, world = animation.action, animation.action_slot, walk.matrix_world.copy()

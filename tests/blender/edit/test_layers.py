@@ -86,7 +86,7 @@ def test_a_second_edit_is_added_to_the_same_layer(walk):
 
 
 @pytest.mark.parametrize("kept", ["renamed", "muted", "half"])
-def test_a_layer_that_was_changed_is_kept_and_the_next_edit_has_its_own(walk, kept):
+def test_a_changed_layer_is_kept_and_the_next_edit_adds_a_new_one(walk, kept):
     drag()
     strip = strip_of(walk)
     if kept == "renamed":
@@ -101,7 +101,7 @@ def test_a_layer_that_was_changed_is_kept_and_the_next_edit_has_its_own(walk, ke
     assert np.linalg.norm(hand(walk) - was - UP) < 2e-4
 
 
-def test_trails_of_strips_are_played(walk):
+def test_trails_include_nla_strips(walk):
     view = walk.fabrik
     view.show_trails, view.trail_frames = True, 30
     assert find_paths(walk, HERE) is not None
@@ -121,7 +121,7 @@ def test_trails_of_strips_are_played(walk):
         bpy.ops.fabrik.work_out_trails()
 
 
-def test_the_root_and_only_what_moves_are_layered(walk):
+def test_only_the_root_and_moved_bones_are_in_the_layer(walk):
     bpy.ops.fabrik.drag(bone="hips", point="HEAD", translation=(0.0, 0.0, -0.04), spread=SPREAD)
     paths = {curve.data_path for bag in bags(strip_of(walk)) for curve in bag}
     assert any(path.endswith("location") for path in paths)

@@ -81,7 +81,7 @@ def test_held_frames_are_drawn_on_their_trail(walk):
     assert np.linalg.norm(ends - world(walk, "hand.R"), axis=1).max() < 0.02
 
 
-def test_switches_and_selection_determine_the_drawing(walk):
+def test_trails_are_drawn_only_if_enabled_and_for_selected_bones(walk):
     select(walk, "hand.R", "hand.L")
     assert not motion.drawing_of(bpy.context, walk).lines
     walk.fabrik.show_trails = True

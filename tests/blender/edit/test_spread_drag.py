@@ -99,7 +99,7 @@ class TestWalk:
         assert angle[HERE - 1 - SPREAD // 2] == pytest.approx(0.3, abs=2e-3)
         assert angle[~INSIDE].max() < 1e-3
 
-    def test_bones_that_do_not_follow_keep_their_keys(self, walk):
+    def test_bones_outside_the_dragged_chain_keep_their_keys(self, walk):
         keys = takes.curves(walk)
         drag(bone="hand.R", translation=(0.1, 0.0, 0.0))
         changed = {
@@ -159,7 +159,7 @@ class TestWalk:
         ({"bone": "head", "translation": (0.0, 0.0, 0.1)}, False),
     ],
 )
-def test_limbs_that_come_to_be_straight_make_no_jerk(options, exact):
+def test_limbs_that_become_straight_do_not_jerk(options, exact):
     """On the walk's frame 250: knees are nearly straight on some frames around it; 5 cm up is out of reach."""
     frames = np.arange(1, 62)
     rig = takes.walking_human(61, first=219)
@@ -196,7 +196,7 @@ def test_the_contact_moves_with_a_planted_foot(walk):
     assert takes.accelerations(heads).max() < 1.5 * takes.accelerations(old).max()
 
 
-def test_a_foot_returns_before_a_span_ends_inside_its_contact(walk):
+def test_a_foot_returns_if_the_span_ends_inside_its_contact(walk):
     foot = walk.pose.bones.find("foot.R")
     before = takes.poses(walk, FRAMES)
     spread = begin_spread(bpy.context, walk, "foot.R", Spread(8, 8), point="HEAD")
@@ -267,7 +267,7 @@ def test_another_frame_is_edited_without_a_frame_change(walk):
     assert np.abs(moved[~INSIDE]).max() == 0.0
 
 
-def test_sparse_keys_get_new_keys_only_here_and_at_the_ends():
+def test_sparse_curves_get_new_keys_only_at_the_current_frame_and_the_ends():
     rig = takes.walking_human(step=8)
     go_to(HERE + 2)
     keys, was = takes.curves(rig), world(rig, "hand.R")
@@ -315,7 +315,7 @@ def going_round():
     return rig
 
 
-def test_a_span_longer_than_a_loop_ends_within_one_round():
+def test_a_span_longer_than_a_loop_is_limited_to_one_cycle():
     rig = going_round()
     go_to(30)
     rounds = np.arange(1, 202)
@@ -370,7 +370,7 @@ def test_without_keys_only_the_current_frame_is_dragged():
 
 
 @pytest.mark.parametrize("mode", ["XYZ", "ZYX", "AXIS_ANGLE"])
-def test_other_rotation_modes(mode):
+def test_a_spread_drag_works_in_other_rotation_modes(mode):
     rig = person(mode=mode)
     turns, _ = scenes.smooth_motion(rig, 41, 2)
     action = new_action(rig, "Waves")

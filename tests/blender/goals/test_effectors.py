@@ -49,7 +49,7 @@ def link_rig(path, rig):
     return linked
 
 
-def test_target_is_made_at_the_tail_of_the_named_bone(rig):
+def test_target_is_created_at_the_tail_of_the_named_bone(rig):
     assert bpy.ops.fabrik.add_effector(bone="forearm.L") == {"FINISHED"}
     (effector,) = rig.fabrik.effectors
     assert (effector.bone, effector.point, effector.name) == ("forearm.L", "TAIL", "forearm.L target")
@@ -60,7 +60,7 @@ def test_target_is_made_at_the_tail_of_the_named_bone(rig):
     assert effector.target.name in bpy.data.collections[COLLECTION_NAME].objects
 
 
-def test_target_is_made_where_the_pose_has_the_active_bone(rig):
+def test_target_is_created_at_the_posed_active_bone(rig):
     rig.pose.bones["thigh.L"].rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
     rig.data.bones.active = rig.data.bones["shin.L"]
     bpy.ops.fabrik.add_effector(point="HEAD")
@@ -180,7 +180,7 @@ class TestChecks:
     def effector(self, rig):
         return scenes.aim(rig, "forearm.L", scenes.empty_at((1, 0, 1)))
 
-    def test_all_is_well(self, rig, effector):
+    def test_valid_effectors_pass_the_check(self, rig, effector):
         check_effectors(bpy.context.scene, rig)
 
     def test_renamed_bone(self, rig, effector):
@@ -220,7 +220,7 @@ class TestChecks:
         scenes.aim(rig, "head", effector.target)
         check_effectors(bpy.context.scene, rig)
 
-    def test_root_head_alone(self, rig):
+    def test_the_head_of_the_root_can_be_an_effector(self, rig):
         scenes.aim(rig, "hips", scenes.empty_at((0, 0, 0)), point="HEAD")
         with pytest.raises(RigError, match="root's head"):
             find_problems(rig)

@@ -68,7 +68,7 @@ class TestSolving:
         sides = {"upper_arm", "forearm", "hand"}
         assert names == {f"{bone}.{side}" for bone in sides for side in "LR"}
 
-    def test_with_other_effectors(self, rig):
+    def test_a_loop_closes_with_other_effectors(self, rig):
         goal = scenes.empty_at(rig.matrix_world @ Vector((-0.1, -0.4, 1.3)))
         scenes.aim(rig, "forearm.R", goal)
         result = solve_frame(bpy.context, rig)
@@ -78,14 +78,14 @@ class TestSolving:
         tail = rig.matrix_world @ rig.pose.bones["forearm.R"].tail
         assert (tail - goal.matrix_world.translation).length < NEAR
 
-    def test_two_hands_on_a_stick_that_one_of_them_holds(self, rig):
+    def test_two_hands_meet_on_a_stick_parented_to_one_of_them(self, rig):
         stick = held_stick(rig)
         bpy.ops.fabrik.solve()
         update()
         hand = rig.matrix_world @ rig.pose.bones["hand.L"].tail
         assert (hand - stick.matrix_world.translation).length < NEAR
 
-    def test_a_target_beside_all_that_turns_is_a_place_like_any_other(self, rig):
+    def test_a_target_bone_that_cannot_move_is_a_fixed_target(self, rig):
         for bone in ("hips", "spine"):
             rig.pose.bones[bone].lock_rotation = (True, True, True)
         rig.fabrik.effectors[0].target_bone = "shin.L"
@@ -104,18 +104,18 @@ class TestSolving:
 
 
 class TestRefusals:
-    def test_a_rotation_that_gives_way_can_not_be_taken(self, rig):
+    def test_rotation_in_a_loop_is_refused(self, rig):
         rig.fabrik.effectors[0].hold_rotation = True
         with pytest.raises(RigError, match="turn Rotation off"):
             solve_frame(bpy.context, rig)
 
-    def test_a_stick_that_is_animated(self, rig):
+    def test_an_animated_stick_is_refused(self, rig):
         stick = held_stick(rig)
         stick.keyframe_insert("location", frame=1)
         with pytest.raises(RigError, match=r"'hand\.R' moves with bones"):
             solve_frame(bpy.context, rig)
 
-    def test_its_own_bone(self, rig):
+    def test_an_effector_s_own_bone_is_refused_as_its_target(self, rig):
         rig.fabrik.effectors[0].target_bone = "hand.L"
         with pytest.raises(RigError, match=r"moves with bone 'hand\.L'"):
             solve_frame(bpy.context, rig)
@@ -138,7 +138,7 @@ class TestLive:
 
 
 class TestBaking:
-    def test_every_frame(self, rig):
+    def test_the_loop_is_closed_on_every_frame(self, rig):
         goal = scenes.empty_at(rig.matrix_world @ Vector((-0.1, -0.4, 1.3)))
         for frame, shift in ((1, 0.0), (5, 0.3), (9, -0.2)):
             goal.location.z += shift
@@ -151,7 +151,7 @@ class TestBaking:
             tail = rig.matrix_world @ rig.pose.bones["forearm.R"].tail
             assert (tail - goal.matrix_world.translation).length < NEAR
 
-    def test_a_loop_by_itself(self, rig):
+    def test_a_loop_without_other_targets_can_be_baked(self, rig):
         bpy.ops.fabrik.bake(frame_start=1, frame_end=3)
         for frame in (1, 3):
             bpy.context.scene.frame_set(frame)
@@ -176,7 +176,7 @@ class TestDragging:
         assert result.pin_error < NEAR
         assert gap(rig) < NEAR
 
-    def test_a_side_that_does_not_follow_is_held_on_to(self, rig):
+    def test_a_side_outside_the_dragged_chain_stays_and_the_loop_holds(self, rig):
         result = self.drag(rig, "forearm.L", (0.02, 0.0, 0.05), reach="BONES", bones=2)
         assert gap(rig) < NEAR
         assert result.pin_error < NEAR
@@ -189,7 +189,7 @@ class TestDragging:
         assert (rig.pose.bones["shin.L"].tail - before).length < NEAR
 
 
-def test_targets_snap_to_the_pose_but_not_the_rigs_own_bones(rig):
+def test_targets_snap_to_the_pose_unless_they_are_the_rigs_own_bones(rig):
     goal = scenes.empty_at((0, 0, 0))
     scenes.aim(rig, "shin.L", goal)
     update()
@@ -200,6 +200,6 @@ def test_targets_snap_to_the_pose_but_not_the_rigs_own_bones(rig):
     assert shown(rig) == pytest.approx(before)
 
 
-def test_goals_name_the_other_side(rig):
+def test_the_target_of_a_loop_is_a_point_on_the_other_bone(rig):
     (goals,) = find_problems(rig)
     assert goals.targets == (Partner("hand.R", (0.0, 0.0, 0.0)),)

@@ -25,12 +25,12 @@ def priorities(rig):
     return {effector.bone: effector.priority for effector in rig.fabrik.effectors}
 
 
-def test_feet_then_hands_then_head(rig):
+def test_feet_come_before_hands_and_hands_before_the_head(rig):
     assert bpy.ops.fabrik.order_effectors() == {"FINISHED"}
     assert priorities(rig) == {"head": 2, "forearm.L": 1, "forearm.R": 1, "shin.L": 0, "shin.R": 0}
 
 
-def test_the_trunk_is_before_the_head(rig):
+def test_the_trunk_comes_before_the_head(rig):
     scenes.aim(rig, "hips", scenes.empty_at((0, 0, 1)))
     bpy.ops.fabrik.order_effectors()
     assert priorities(rig) == {"head": 3, "hips": 2, "forearm.L": 1, "forearm.R": 1, "shin.L": 0, "shin.R": 0}
@@ -44,7 +44,7 @@ def test_the_trunk_is_before_the_head(rig):
         (("foot.L", "toe.R"), ("hand.L", "f_index.01.R"), "head"),
     ],
 )
-def test_naming_schemes(feet, hands, head):
+def test_all_naming_schemes_get_the_same_order(feet, hands, head):
     bones = [*feet, *hands, head]
     rig = scenes.make_rig([(bone, "", (place, 0, 0), (place, 0, 1)) for place, bone in enumerate(bones)])
     for bone in reversed(bones):

@@ -118,7 +118,7 @@ def new_action(rig):
 
 
 @pytest.mark.parametrize("pose", [other_frame, by_hand, new_action])
-def test_a_drag_holds_pinned_bones_where_the_rig_has_been_posed_since(rig, pose):
+def test_a_drag_returns_pinned_bones_to_their_pins(rig, pose):
     pin_bones(rig, ["shin.L"])
     pin = rig.fabrik.effectors[0]
     pinned = tuple(pin.pin_location)
@@ -200,7 +200,7 @@ def test_the_operator_takes_keywords(rig):
     assert pinned(rig) == {"shin.L"}
 
 
-def test_pins_are_kept_in_the_file(rig, tmp_path):
+def test_pins_are_saved_with_the_file(rig, tmp_path):
     pin_bones(rig, ["shin.L"])
     before = tuple(rig.fabrik.effectors[0].pin_location)
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "pinned.blend"))

@@ -71,7 +71,7 @@ class TestRotations:
         assert gap(rig) < NEAR
         assert turned_apart(rig) < 0.01
 
-    def test_a_new_target_is_rotated_like_its_bone_so_that_nothing_jumps(self, rig):
+    def test_a_new_target_has_the_rotation_of_its_bone(self, rig):
         scenes.pose(rig, scenes.smooth_motion(rig, 1, 3)[0][0])
         rig.fabrik.effectors.clear()
         bpy.ops.fabrik.add_effector(bone=HAND)
@@ -107,7 +107,7 @@ class TestRotations:
             assert turned_apart(rig) < 0.01
 
 
-class TestBends:
+class TestPoles:
     @pytest.fixture(autouse=True)
     def _trunk(self, rig):
         """The head is fixed, so that the arm is a limb of its own."""
@@ -116,7 +116,7 @@ class TestBends:
     POLES = ((0.4, -3.0, 0.5), (0.6, 2.0, 1.3), (0.3, 0.2, -2.0))
 
     @pytest.mark.parametrize("pole", POLES)
-    def test_the_limb_bends_toward_its_target(self, rig, pole):
+    def test_the_limb_bends_toward_its_pole_target(self, rig, pole):
         effector = rig.fabrik.effectors[0]
         effector.bone = "forearm.L"
         effector.bend_target = scenes.empty_at(world(rig, pole), "Pole")
@@ -128,7 +128,7 @@ class TestBends:
         sides = [point - base - axis * (point - base).dot(axis) for point in (middle, world(rig, pole))]
         assert sides[0].normalized().dot(sides[1].normalized()) > 0.999
 
-    def test_a_bake_bends_toward_one_that_moves(self, rig):
+    def test_a_bake_bends_toward_a_moving_pole_target(self, rig):
         effector = rig.fabrik.effectors[0]
         pole = scenes.empty_at(world(rig, self.POLES[0]), "Pole")
         for frame, place in ((1, self.POLES[0]), (9, (0.6, -2.0, 2.5))):
@@ -182,7 +182,7 @@ class TestPins:
             assert turn < 0.01
 
 
-def test_places_are_in_the_armature_s_space_whatever_its_place_and_scale(rig):
+def test_targets_are_in_armature_space_for_any_object_transform(rig):
     """The solver's input does not depend on the location of the armature."""
     ball, pole = rig.fabrik.effectors[0].target, scenes.empty_at((0, 0, 0), "Pole")
     effector = rig.fabrik.effectors[0]

@@ -55,7 +55,7 @@ class TestEveryUse:
         bpy.context.view_layer.update()
         return rig.pose.bones["hips"].location.length
 
-    def test_with_automatic_the_root_stays_until_a_bone_is_pinned(self, pose):
+    def test_with_auto_the_root_is_fixed_until_a_bone_is_pinned(self, pose):
         assert self.moved(pose, pinned=False) == 0.0
         assert self.moved(pose, pinned=True) > 0.02
 
@@ -118,6 +118,6 @@ class TestDraggedRoot:
         assert rig.pose.bones["hips"].location.length > 0.1
 
 
-def test_numbers_in_older_files_keep_their_meaning():
+def test_enum_values_of_older_files_keep_their_meaning():
     items = {item.identifier: item.value for item in active(person()).fabrik.bl_rna.properties["root"].enum_items}
     assert (items["FIXED"], items["FREE"]) == (0, 1)

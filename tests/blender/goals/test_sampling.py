@@ -204,7 +204,7 @@ def new_rig(name="Rig"):
     return rig
 
 
-def test_a_bone_of_another_rig_counts_by_its_head():
+def test_a_target_bone_of_another_rig_is_sampled_at_its_head():
     parent, rig = new_object("Parent"), new_rig()
     animate(parent)
     rig.parent, rig.scale, rig.rotation_euler = parent, (2.0, 2.0, 2.0), (0.3, 0.4, 0.5)
@@ -256,7 +256,7 @@ def test_samples_of_a_clip_have_its_gaps(seed, parented):
 
 
 @pytest.mark.parametrize("rate", [24.0, 100.0, 99.9, 30.0, 10.0])
-def test_gaps_of_a_clip_that_keeps_its_time(rate):
+def test_gaps_are_kept_when_a_clip_is_resampled(rate):
     """Between two successive samples a marker is seen, next to a missing one it is not, at any two rates."""
     scene = bpy.context.scene
     scene.render.fps, scene.render.fps_base = 24, 1.0
@@ -279,7 +279,7 @@ def test_gaps_of_a_clip_that_keeps_its_time(rate):
             assert np.isnan(value)
 
 
-def test_a_marker_whose_animation_was_taken_off_is_a_plain_object():
+def test_a_marker_without_its_action_is_a_plain_object():
     collection = import_clip(bpy.context, random_gaps(0))
     empty = collection.objects[3]
     empty.animation_data_clear()
@@ -297,7 +297,7 @@ def test_a_hand_animated_empty_has_no_gaps():
 
 @pytest.mark.parametrize("recorded_elsewhere", [False, True])
 @pytest.mark.parametrize("rate", [24.0, 99.9, 10.0])
-def test_seen_on_one_frame_is_as_sampled_on_many(rate, recorded_elsewhere):
+def test_visibility_on_single_frames_agrees_with_sampling(rate, recorded_elsewhere):
     scene = bpy.context.scene
     scene.render.fps, scene.render.fps_base = 24, 1.0
     collection = import_clip(bpy.context, replace(random_gaps(3), rate=rate), timing="KEEP_TIME")
@@ -312,7 +312,7 @@ def test_seen_on_one_frame_is_as_sampled_on_many(rate, recorded_elsewhere):
         np.testing.assert_array_equal(seen, ~np.isnan(samples).any(axis=1))
 
 
-def test_the_scene_is_evaluated_once_a_frame_for_all_that_needs_it():
+def test_each_frame_of_the_scene_is_evaluated_only_once():
     rig, child, plain = new_rig(), new_object("Child"), new_object("Plain")
     make_child(child)
     animate(plain)
@@ -361,7 +361,7 @@ def test_hidden_plain_markers_are_read():
     np.testing.assert_allclose(sampled(target), values, atol=1e-6)
 
 
-def test_plain_markers_are_read_without_leaving_the_frame():
+def test_plain_markers_are_read_without_a_frame_change():
     """Going to another frame would lose poses without keys."""
     target, other = new_object(), new_object("Other")
     animate(target)
@@ -374,7 +374,7 @@ def test_plain_markers_are_read_without_leaving_the_frame():
     assert tuple(other.location) == (7.0, 7.0, 7.0)
 
 
-def test_another_scene_than_the_current_one_is_sampled():
+def test_a_scene_that_is_not_current_can_be_sampled():
     target, present = new_object(), bpy.context.scene
     make_child(target)
     expected = shown(target, FRAMES)
@@ -398,7 +398,7 @@ def test_matrices_agree_with_blenders(make):
         np.testing.assert_allclose(matrix, np.array(target.matrix_world), atol=1e-5)
 
 
-def test_an_armature_of_which_only_bones_move_is_not_evaluated_frame_by_frame():
+def test_an_armature_without_object_motion_is_not_evaluated_frame_by_frame():
     rig, other = new_rig(), new_object("Other")
     rig.location = (1.0, 2.0, 3.0)
     animate(rig, 'pose.bones["a"].location')

@@ -89,7 +89,7 @@ def test_a_dragged_hand_stays_out_of_the_body(human):
 
 
 @pytest.mark.parametrize("switch", [True, False])
-def test_an_arm_that_hangs_stays_out_of_the_trunk(human, switch):
+def test_a_hanging_arm_stays_out_of_the_trunk(human, switch):
     """A trunk that leans to the side moves its side against the hanging arm."""
     human.fabrik.bake.self_collision = "AUTO" if switch else "OFF"
     during, after = drag(human, LEANING)
@@ -100,7 +100,7 @@ def test_an_arm_that_hangs_stays_out_of_the_trunk(human, switch):
         assert during > 0.02
 
 
-def test_without_capsules_the_hand_goes_through(human):
+def test_without_capsules_the_hand_goes_through_the_body(human):
     human.fabrik.bake.self_collision = "OFF"
     assert drag(human, THROUGH)[0] > 0.02
 
@@ -124,7 +124,7 @@ def test_a_solved_and_a_live_rig_stay_out_of_the_body(human):
     assert deepest(human) > 0.01
 
 
-def test_other_rigs_and_rigs_with_it_off_have_none(human):
+def test_other_rigs_and_rigs_with_self_collision_off_have_no_capsules(human):
     (tree,) = read_trees(human)
     assert collision_of(human, tree.skeleton) is not None
     human.fabrik.bake.self_collision = "OFF"

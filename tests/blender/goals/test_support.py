@@ -39,7 +39,7 @@ def area(corners):
 
 
 class TestSupport:
-    def test_both_feet_are_as_wide_and_long_as_their_skin(self, human):
+    def test_the_support_of_both_feet_has_the_size_of_their_skin(self, human):
         sole = skin(human)
         sole = sole[sole[:, 2] < 0.06]
         corners = in_world(human, support_of(human, FEET).corners)
@@ -56,7 +56,7 @@ class TestSupport:
     def test_a_pinned_toe_counts_as_its_foot(self, human):
         assert np.allclose(support_of(human, ("toe.L",)).corners, support_of(human, ("foot.L",)).corners)
 
-    def test_a_foot_that_was_posed_away_from_its_pin_counts_where_that_is(self, human):
+    def test_the_support_is_at_the_pins_of_feet_that_were_posed_away(self, human):
         bpy.context.view_layer.objects.active = human
         bpy.ops.fabrik.pin(bones=",".join(FEET))
         before = support_of(human, FEET).corners
@@ -128,7 +128,7 @@ class TestFloor:
         assert in_world(human, on_it[None])[0, 2] == pytest.approx(0.25, abs=1e-5)
         assert np.linalg.norm(floor.normal) == pytest.approx(1.0)
 
-    def test_the_points_for_the_floor_are_soles_hands_and_knees(self, human):
+    def test_soles_hands_and_knees_are_kept_above_the_floor(self, human):
         human.fabrik.use_floor = True
         points = floor_of(human).points
         assert {name for name, _ in points} >= {"foot.L", "foot.R", "hand.L", "hand.R", "shin.L", "shin.R"}

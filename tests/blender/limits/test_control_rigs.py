@@ -62,7 +62,7 @@ def test_a_pose_on_ik_is_clamped_and_stays_on_ik(human):
     assert not any(human.pose.bones["shin_fk.L"].rotation_euler)
 
 
-def test_a_pose_inside_does_not_change(human):
+def test_a_pose_inside_its_limits_does_not_change(human):
     write_limit(human.pose.bones[FOREARM], NARROW)
     bend_on_fk(human, angle=0.05)
     before = [tuple(bone.matrix_basis.col[0]) for bone in human.pose.bones]
@@ -79,7 +79,7 @@ def test_constraints_are_added_to_controls(human):
     assert off(human, FOREARM, NARROW) < 0.01
 
 
-def test_a_corner_is_the_swing_of_the_bone(human):
+def test_a_limit_point_is_set_from_the_swing_of_the_bone(human):
     polygon = Polygon(((0.1, 0.1), (-0.1, 0.1), (-0.1, -0.1), (0.1, -0.1)))
     write_limit(human.pose.bones["ORG-upper_arm.L"], polygon)
     bend_on_fk(human, "upper_arm_fk.L", 0.7)
@@ -118,7 +118,7 @@ def test_limits_are_made_from_the_rotations_of_an_action(human):
     assert np.degrees(np.array(bone["fabrik_hinge"])) == pytest.approx((0.0, 68.0), abs=0.1)
 
 
-def test_limits_that_controls_cannot_have_are_reported(human):
+def test_limits_that_controls_cannot_represent_are_reported(human):
     write_limit(human.pose.bones["ORG-hand.L"], Ball(0.5))
     human.fabrik.control.carriers["ORG-hand.L"].control = ""
     told = refusal(bpy.ops.fabrik.limits_to_constraints, bones="ORG-hand.L")

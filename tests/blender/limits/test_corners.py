@@ -47,29 +47,29 @@ class TestPoints:
         lean_to(bone, *lean)
         assert current_swing(bone) == pytest.approx(lean, abs=1e-6)
 
-    def test_leaning_toward_x(self, bone):
+    def test_a_swing_toward_x_has_a_positive_x(self, bone):
         bone.rotation_quaternion = Quaternion((0, 0, 1), -0.6)  # takes Y toward +X
         assert current_swing(bone) == pytest.approx((0.6, 0.0), abs=1e-6)
 
     @pytest.mark.parametrize(("lean", "place"), [((0.9, 0.1), 2), ((-0.1, 0.8), 3), ((-0.9, 0.0), 4), ((0.1, -0.7), 1)])
-    def test_a_point_is_put_into_the_edge_that_it_is_nearest_to(self, bone, lean, place):
+    def test_a_new_point_is_inserted_into_the_nearest_edge(self, bone, lean, place):
         lean_to(bone, *lean)
         bpy.ops.fabrik.add_limit_point(from_pose=True)
         wanted = [*SQUARE[:place], lean, *SQUARE[place:]]
         assert corners(bone) == pytest.approx(np.array(wanted), abs=1e-6)
         assert read_limit(bone).twist == (-0.3, 0.3)
 
-    def test_an_existing_point_is_refused(self, bone):
+    def test_a_duplicate_point_is_refused(self, bone):
         lean_to(bone, 0.5, 0.5)
         assert "There is already a point" in limited.refusal(bpy.ops.fabrik.add_limit_point, from_pose=True)
         assert corners(bone) == pytest.approx(np.array(SQUARE))
 
-    def test_a_point_is_moved_to_the_pose(self, bone):
+    def test_a_point_is_moved_to_the_current_swing(self, bone):
         lean_to(bone, 0.9, -0.8)
         bpy.ops.fabrik.move_limit_point(index=1)
         assert corners(bone) == pytest.approx(np.array([SQUARE[0], (0.9, -0.8), *SQUARE[2:]]), abs=1e-6)
 
-    def test_a_move_that_makes_no_outline_is_refused(self, bone):
+    def test_a_move_that_makes_the_outline_invalid_is_refused(self, bone):
         lean_to(bone, 0.0, 0.9)
         assert "simple" in limited.refusal(bpy.ops.fabrik.move_limit_point, index=1)
         assert "no point number 4" in limited.refusal(bpy.ops.fabrik.move_limit_point, index=4)
@@ -102,7 +102,7 @@ class TestHull:
         found = window_around(circle, 0.0)
         assert np.linalg.norm(found, axis=1).max() < 0.8 / np.cos(pi / 12) * 1.05
 
-    def test_no_corner_is_beyond_half_a_turn(self):
+    def test_no_corner_is_beyond_180_degrees(self):
         found = window_around(np.array([(3.0, 0.0), (0.0, 3.0), (-2.0, -2.0)]), 0.4)
         assert np.linalg.norm(found, axis=1).max() <= pi + 1e-12
         Polygon([tuple(point) for point in found])
@@ -120,13 +120,13 @@ class TestFromRotations:
     def test_a_bone_that_does_not_rotate_is_fixed(self):
         assert fitted_limit(np.array([[1.0, 0.0, 0.0, 0.0]] * 3), shape="POLYGON") == Fixed()
 
-    def test_a_single_pose(self):
+    def test_a_single_pose_gives_an_outline(self):
         turn = compose_arrays(np.array([0.3]), np.array([0.2]), np.array([0.1]))
         limit = fitted_limit(turn, 0.1, shape="POLYGON")
         assert angle_between(turn, legal_rotations(limit, turn))[0] < 1e-6
         assert limit.twist == pytest.approx((0.0, 0.2))
 
-    def test_an_l_of_swings_has_an_outline_inside_its_hull(self):
+    def test_an_l_shaped_set_of_swings_gives_a_concave_outline(self):
         leg = np.linspace(0.0, 1.0, 20)
         turns = compose_arrays(np.append(leg, 0 * leg), np.append(0 * leg, leg), np.zeros(40))
         limit = fitted_limit(turns, shape="POLYGON")

@@ -71,7 +71,7 @@ class TestSet:
 
     @pytest.mark.parametrize("roll", [0.0, 90.0, 180.0, -90.0])
     @pytest.mark.parametrize("bend", [20.0, 60.0])
-    def test_a_new_hinge_straightens_and_goes_on_bending_as_at_rest(self, clean_scene, roll, bend):
+    def test_a_new_hinge_bends_from_straight_in_the_direction_of_rest(self, clean_scene, roll, bend):
         way = Vector((0.0, -sin(radians(bend)), cos(radians(bend))))
         rig = scenes.make_rig([("upper", "", (0, 0, 0), UP), ("lower", "upper", UP, UP + way)])
         scenes.make_active(rig)
@@ -89,7 +89,7 @@ class TestSet:
         assert min(angles.values()) == pytest.approx(0.0, abs=0.1), "one end is straight"
         assert max(angles.values()) == pytest.approx(150.0, abs=0.1), "the other is folded"
 
-    def test_each_bone_keeps_its_own(self, rig):
+    def test_setting_one_value_keeps_the_other_values_of_each_bone(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", cone=(0.25,) * 4)
         bpy.ops.fabrik.set_limit(bones="spine", cone=(0.5,) * 4)
         bpy.ops.fabrik.set_limit(bones="head,spine", twist=(-1.0, 1.0))
@@ -105,22 +105,22 @@ class TestSet:
             ({"window": "0 0 1 0 0 1"}, "POLYGON"),
         ],
     )
-    def test_without_a_type_the_values_choose_it(self, rig, given, kind):
+    def test_without_a_type_it_is_inferred_from_the_values(self, rig, given, kind):
         bpy.ops.fabrik.set_limit(bones="head", **given)
         assert rig.pose.bones["head"][LIMIT] == kind
 
-    def test_without_a_type_a_limited_bone_keeps_its_own(self, rig):
+    def test_without_a_type_a_limited_bone_keeps_its_type(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", type="HINGE", low=-0.5, high=0.5)
         bpy.ops.fabrik.set_limit(bones="head", high=1.5)
         assert limit_of(rig, "head") == Hinge("X", -0.5, 1.5)
 
-    def test_free_keeps_the_numbers(self, rig):
+    def test_type_free_keeps_the_stored_values(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", cone=(0.5,) * 4)
         bpy.ops.fabrik.set_limit(bones="head", type="FREE")
         assert read_limits(rig) == {}
         assert list(rig.pose.bones["head"][CONE]) == [0.5] * 4
 
-    def test_half_a_turn_in_single_precision(self, rig):
+    def test_angles_of_180_degrees_are_accepted_in_single_precision(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", cone=(pi,) * 4, twist=(-pi, pi))
         assert limit_of(rig, "head") == Ball((pi,) * 4, tuple(rig.pose.bones["head"]["fabrik_twist"]))
         bpy.ops.fabrik.set_limit(bones="spine", axis="Y", low=-pi, high=pi)
@@ -187,7 +187,7 @@ class TestSelection:
         bpy.ops.fabrik.set_limit(type="FIXED")
         assert read_limits(rig).keys() == {"head"}
 
-    def test_in_object_mode(self, rig):
+    def test_selected_bones_in_object_mode(self, rig):
         limited.select(rig, ARMS)
         bpy.ops.object.mode_set(mode="OBJECT")
         bpy.ops.fabrik.set_limit(type="FIXED")
@@ -204,7 +204,7 @@ class TestSelection:
         assert len(read_limits(rig)) == len(rig.pose.bones)
         assert read_limits(other) == {}
 
-    def test_named_bones_whatever_is_selected(self, rig):
+    def test_named_bones_are_used_instead_of_the_selection(self, rig):
         limited.select(rig, ARMS)
         bpy.ops.fabrik.set_limit(bones="head", type="FIXED")
         assert read_limits(rig).keys() == {"head"}
@@ -226,7 +226,7 @@ class TestClearAndCopy:
         kept = limited.kept(rig)
         assert kept["upper_arm.L"] == kept["upper_arm.R"] == kept["head"]
 
-    def test_copy_from_a_free_bone_frees(self, rig):
+    def test_copying_from_a_free_bone_clears_the_limit(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", cone=(0.25, 0.5, 0.75, 1.0))
         bpy.ops.fabrik.copy_limit(source="spine", bones="head")
         assert read_limits(rig) == {}
@@ -238,10 +238,10 @@ class TestClearAndCopy:
         assert limited.kept(rig) == before
 
 
-class TestWindows:
+class TestPolygons:
     """The corners of polygons."""
 
-    def test_a_first_window_is_as_wide_as_the_cone(self, rig):
+    def test_a_new_outline_is_as_wide_as_the_cone(self, rig):
         cone = tuple(radians(angle) for angle in (20, 30, 10, 40))
         bpy.ops.fabrik.set_limit(bones="head", type="BALL", cone=cone)
         bpy.ops.fabrik.set_limit(bones="head", type="POLYGON")
@@ -249,7 +249,7 @@ class TestWindows:
         assert np.allclose([*window.max(axis=0), *-window.min(axis=0)], cone)
 
     @pytest.mark.parametrize("cone", [(pi,) * 4, (0.0,) * 4, (0.0, pi, 0.3, 0.0)])
-    def test_any_cone_makes_a_window(self, cone):
+    def test_any_cone_gives_a_valid_outline(self, cone):
         numbers = window_in(cone)
         Polygon(tuple(zip(numbers[::2], numbers[1::2], strict=True)))
 
@@ -264,7 +264,7 @@ class TestWindows:
         bpy.ops.fabrik.remove_limit_point(bones="head", index=2)
         assert limit_of(rig, "head").window == ((0.0, 0.0), (1.0, 0.0), (0.0, 0.5))
 
-    def test_three_corners_stay(self, rig):
+    def test_the_last_three_corners_cannot_be_removed(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", window="0 0 1 0 0 0.5")
         assert "give at least three" in limited.refusal(bpy.ops.fabrik.remove_limit_point, bones="head")
         assert len(rig.pose.bones["head"][WINDOW]) == 6

@@ -72,14 +72,14 @@ def test_mirroring_twice_gives_the_same_limit(rig, limit):
     assert limited.near({"": limited.kept(rig)["thigh.L"]}, {"": before})
 
 
-def test_mirrored_rolls(rig):
+def test_limits_are_mirrored_on_bones_with_mirrored_rolls(rig):
     write_limit(rig.pose.bones["upper_arm.L"], Ball((0.125, 0.25, 0.5, 1.0), (-0.25, 0.75)))
     bpy.ops.fabrik.mirror_limits(bones="upper_arm.L")
     assert read_limit(rig.pose.bones["upper_arm.R"]) == Ball((0.5, 0.25, 0.125, 1.0), (-0.75, 0.25))
 
 
 @pytest.mark.parametrize(("axis", "image"), [("X", (0.25, 2.0)), ("Y", (-2.0, -0.25)), ("Z", (-2.0, -0.25))])
-def test_hinges_with_mirrored_rolls(rig, axis, image):
+def test_hinges_are_mirrored_on_bones_with_mirrored_rolls(rig, axis, image):
     write_limit(rig.pose.bones["forearm.L"], Hinge(axis, 0.25, 2.0))
     bpy.ops.fabrik.mirror_limits(bones="forearm.L")
     assert read_limit(rig.pose.bones["forearm.R"]) == Hinge(axis, *image)
@@ -97,7 +97,7 @@ def test_several_bones_and_those_without_another_side(rig, capfd):
 
 
 @pytest.mark.parametrize("side", ["L", "R"])
-def test_with_both_sides_selected_the_active_bone_s_counts(rig, side):
+def test_with_both_sides_selected_the_active_bone_is_the_source(rig, side):
     other = {"L": "R", "R": "L"}[side]
     for bone in ("forearm", "thigh"):
         write_limit(rig.pose.bones[f"{bone}.{side}"], Hinge("X", 0.25, 2.0))
@@ -109,7 +109,7 @@ def test_with_both_sides_selected_the_active_bone_s_counts(rig, side):
 
 
 @pytest.mark.parametrize("active", [None, "head"])
-def test_with_both_sides_selected_and_neither_active_it_asks(rig, active):
+def test_with_both_sides_selected_and_neither_active_it_is_refused(rig, active):
     write_limit(rig.pose.bones["forearm.L"], Fixed())
     before = limited.kept(rig)
     limited.select(rig, ("forearm.L", "forearm.R"), active=active)
@@ -141,7 +141,7 @@ def test_invalid_values_are_named_and_change_nothing(rig):
     ("left", "right"),
     [("arm.L", "arm.R"), ("Left_arm", "Right_arm"), ("arm_l.001", "arm_r.001"), ("rig:LeftArm", "rig:RightArm")],
 )
-def test_names_of_the_two_sides(left, right):
+def test_the_opposite_name_is_found(left, right):
     rig = scenes.make_rig([(left, "", (1, 0, 0), (1, 0, 1)), (right, "", (-1, 0, 0), (-1, 0, 1))])
     assert opposite_bone(rig, rig.pose.bones[left]).name == right
     assert opposite_bone(rig, rig.pose.bones[right]).name == left

@@ -51,7 +51,7 @@ class TestClampPose:
         assert excess(bone) < 0.01
 
     @pytest.mark.parametrize("mode", scenes.MODES)
-    def test_rotations_inside_stay_exactly(self, rig, mode):
+    def test_rotations_inside_do_not_change(self, rig, mode):
         for seed, (name, limit) in enumerate(LIMITS.items()):
             bone = rig.pose.bones[name]
             bone.rotation_mode = mode
@@ -79,7 +79,7 @@ class TestClampPose:
         assert excess(rig.pose.bones["forearm.L"]) < 0.01
         assert excess(rig.pose.bones["forearm.R"]) == pytest.approx(np.degrees(0.5), abs=0.01)
 
-    def test_angles_continue_from_their_former_values(self, rig):
+    def test_euler_angles_stay_near_their_previous_values(self, rig):
         bone = rig.pose.bones["forearm.L"]
         bone.rotation_mode = "XYZ"
         write_limit(bone, Hinge("X", -0.5, 0.5))
@@ -125,7 +125,7 @@ class TestClampPose:
 
     @pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ"])
     @pytest.mark.parametrize("locks", [(True, True, True), (True, False, False)])
-    def test_locks_that_leave_nothing_are_named(self, rig, mode, locks, capfd):
+    def test_fully_locked_bones_are_reported(self, rig, mode, locks, capfd):
         bone = rig.pose.bones[NAME]
         write_limit(bone, Ball((0.5, 0.5, 0.5, 0.5), (-0.4, 0.4)))
         bone.rotation_mode = mode
@@ -188,7 +188,7 @@ class TestCheckAction:
             assert set(frames) <= set(listed)
             assert all(outside[frame - FRAMES[0]] > 0.009 for frame in listed)
 
-    def test_how_far_outside(self, rig):
+    def test_the_excess_is_reported_for_each_frame(self, rig):
         bone = rig.pose.bones["forearm.L"]
         write_limit(bone, Hinge("X", 0.0, 1.0))
         key(bone, [Quaternion((1, 0, 0), angle) for angle in (0.5, 1.5, 2.0, 0.5, -0.2)])
@@ -197,7 +197,7 @@ class TestCheckAction:
         assert breach.excess == pytest.approx([0.5, 1.0, 0.2], abs=1e-5)
         assert breach.line == "'forearm.L' exceeds its limit on frames 2-3, 5: 57.3° on frame 3"
 
-    def test_one_frame(self):
+    def test_a_violation_on_one_frame_is_reported(self):
         assert Breach("a", np.array([7]), np.array([0.1])).line == "'a' exceeds its limit on frame 7: 5.7° on frame 7"
 
     def test_the_operator_reports_and_changes_nothing(self, moving_rig, capfd):
@@ -208,7 +208,7 @@ class TestCheckAction:
         assert printed.count("exceeds its limit on frame") == 4
         assert "Bones outside their limits: 4, frames: " in printed
 
-    def test_all_is_well(self, rig, capfd):
+    def test_an_action_inside_its_limits_is_reported_as_valid(self, rig, capfd):
         bone = rig.pose.bones["forearm.L"]
         write_limit(bone, Hinge("X", 0.0, 1.0))
         key(bone, [Quaternion((1, 0, 0), angle) for angle in (0.5, 0.9)])
@@ -255,7 +255,7 @@ class TestCheckAction:
         assert "None of the bones ('forearm.L') is rotated by action" in limited.refusal(bpy.ops.fabrik.check_action)
 
 
-class TestMend:
+class TestFixAction:
     """A fixed action keeps the limits on every frame; frames that were inside hardly change."""
 
     def test_every_frame_is_inside(self, moving_rig):
@@ -283,7 +283,7 @@ class TestMend:
         )
         assert {point.interpolation for point in curve.keyframe_points} == {"LINEAR"}
 
-    def test_between_keys(self, rig):
+    def test_violations_between_keys_are_fixed(self, rig):
         """Both keys are inside the limit, but halfway between them the elbow is outside."""
         bone = rig.pose.bones["forearm.L"]
         bone.rotation_mode = "XYZ"
@@ -300,7 +300,7 @@ class TestMend:
             bpy.context.scene.frame_set(frame)
             assert excess(bone) < 0.02
 
-    def test_components_without_a_curve(self, rig):
+    def test_components_without_a_curve_are_keyed_only_if_needed(self, rig):
         """Only X and Y are keyed, and the fixed pose needs Z on some frames: on the others Z does not change."""
         bone = rig.pose.bones[NAME]
         bone.rotation_mode = "XYZ"
@@ -316,7 +316,7 @@ class TestMend:
             if frame in {1, 21}:
                 assert tuple(bone.rotation_euler) == pytest.approx((0.1, 0.0, 0.1), abs=1e-5)
 
-    def test_the_frame_and_bones_posed_by_hand_stay(self, moving_rig):
+    def test_the_current_frame_and_poses_without_keys_do_not_change(self, moving_rig):
         bpy.context.scene.frame_set(7)
         limited.turn(moving_rig.pose.bones["shin.R"], Quaternion((1, 0, 0), 0.5))
         fix_action(bpy.context, moving_rig, moving_rig.pose.bones)
@@ -337,7 +337,7 @@ class TestMend:
         assert scenes.digest() == before
 
 
-class TestAmendedCurves:
+class TestChangedCurves:
     """Keys are set on some frames only."""
 
     @pytest.fixture
@@ -348,7 +348,7 @@ class TestAmendedCurves:
             point.interpolation = "CONSTANT"
         return action
 
-    def test_other_bones_stay_between_keys_too(self, rig, action):
+    def test_curves_of_other_bones_do_not_change_between_keys(self, rig, action):
         keyframes.set_curve_keys(action, rig, "location", 1, [1, 3, 9, 12], [1.0, 2.0, 3.0, 4.0], "g")
         found = {curve.array_index: keyframes.keys(curve).tolist() for curve in keyframes.curves(rig)}
         assert found[1] == [[1, 1], [3, 2], [5, 0], [9, 3], [12, 4]]
@@ -371,6 +371,6 @@ class TestAmendedCurves:
         assert tuple(curve.keyframe_points[1].handle_left) == (4.0, 1.5)
         assert tuple(curve.keyframe_points[1].handle_right) == (6.0, 2.25)
 
-    def test_no_frames(self, rig, action):
+    def test_without_frames_no_curve_changes(self, rig, action):
         keyframes.set_curve_keys(action, rig, "location", 0, [], [], "g")
         assert len(keyframes.curves(rig)[0].keyframe_points) == 3

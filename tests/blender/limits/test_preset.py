@@ -232,7 +232,7 @@ def test_arms_reach_as_in_life_from_any_rest_pose(pose, quarter):
         assert not leans(limits, bones, collar, DOWN, 20)
 
 
-def test_without_a_collar_bone_the_arm_is_raised_by_itself():
+def test_without_a_collar_bone_the_upper_arm_has_the_full_range():
     rows = [row for row in humans.human(fingers=False) if not row.name.startswith("shoulder")]
     rows = [
         humans.Row(
@@ -270,7 +270,7 @@ def test_hands_reach_as_far_as_real_ones(pose, quarter):
         assert not twists(limits, finger, 10)
 
 
-def test_twist_has_the_sense_that_it_has_in_life():
+def test_twist_has_the_anatomical_direction():
     """If an arm or leg hangs, rotating it inward moves its front to the middle: on the left that is about its Y."""
     _, limits, _ = preset(POSES["hanging"])
     for side, sense in (("L", 1), ("R", -1)):
@@ -351,7 +351,7 @@ def test_the_rotation_of_the_armature_changes_nothing(axes):
     assert human_limits(moved).limits == limits
 
 
-def test_feet_show_forward_even_if_they_point_out():
+def test_forward_is_found_from_feet_that_point_outward():
     _, limits, _ = preset(fingers=False)
     rows = humans.human(fingers=False)
     ankles = {row.name[-1]: row.head for row in rows if row.name.startswith("foot")}
@@ -371,7 +371,7 @@ def test_feet_show_forward_even_if_they_point_out():
     }
 
 
-def test_without_feet_the_sides_show_forward():
+def test_without_feet_forward_is_found_from_left_and_right():
     _, limits, _ = preset(fingers=False)
     rows = [row for row in humans.human(fingers=False) if row.name.partition(".")[0] not in {"foot", "toe"}]
     found = human_limits(humans.rest_bones(rows))
@@ -425,12 +425,12 @@ def test_a_hand_alone_is_recognized_by_its_fingers():
     }
 
 
-def test_bones_rolled_far_from_their_joints_are_named():
+def test_bones_with_large_roll_errors_are_reported():
     _, _, found = preset(rolls={"forearm.L": 40.0, "thigh.L": 30.0, "thumb_2.L": 40.0}, fingers=True)
     assert found.turned == pytest.approx({"forearm.L": 40, "forearm.R": 40, "thigh.L": 30, "thigh.R": 30}, abs=1.0)
 
 
-def test_bones_across_their_limbs_get_hinges_and_no_balls():
+def test_bones_not_aligned_with_their_limbs_get_only_hinges():
     """As with importers that do not point bones along their limbs."""
     bones, _, _ = preset()
     across = {
@@ -524,7 +524,7 @@ def test_the_message_if_nothing_can_be_limited(clean_scene, bones, names, messag
     assert not read_limits(rig)
 
 
-def test_nothing_is_limited_where_one_bone_cannot_be(clean_scene):
+def test_no_bone_is_limited_on_a_rig_with_non_uniform_scale(clean_scene):
     rig = build(humans.human(fingers=False))
     rig.scale = (1.0, 2.0, 1.0)
     bpy.context.view_layer.update()
@@ -627,7 +627,7 @@ class TestIsItAHuman:
         assert len(read_limits(rig)) > 10
 
 
-def test_rigifys_own_meta_rig(metarig):
+def test_rigifys_meta_rig_gets_limits(metarig):
     """Real rolls, elbows bent by 21 degrees, palms, and a face that is left alone."""
     found = human_limits(metarig)
     assert not found.unplaced
@@ -654,7 +654,7 @@ def test_rigifys_own_meta_rig(metarig):
 
 @pytest.mark.parametrize("pose", POSES)
 @pytest.mark.parametrize("roll", QUARTERS)
-def test_the_names_of_swings_are_where_the_tails_go(pose, roll):
+def test_swing_names_match_the_directions_of_the_tails(pose, roll):
     bones = humans.rest_bones(humans.human(POSES[pose], rolls=roll))
     ways = {"Forward": AHEAD, "Back": BACK, "Left": LEFT, "Right": RIGHT, "Up": UP, "Down": DOWN}
     named = swing_names(bones)
@@ -666,7 +666,7 @@ def test_the_names_of_swings_are_where_the_tails_go(pose, roll):
             assert ways[word] @ way > 0.5, (name, word)
 
 
-def test_bones_without_a_human_s_name_or_body_have_no_names_of_swings():
+def test_bones_that_are_not_human_have_no_swing_names():
     bones = humans.rest_bones(humans.human(POSES["T"]))
     assert "tentacle" not in swing_names(bones | {"tentacle": bones["spine"]})
     assert not swing_names({"spine": bones["spine"]})

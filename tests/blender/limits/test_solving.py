@@ -100,7 +100,7 @@ class TestSolve:
         self.solved(rig, targets, "PRESENT")
         assert worst_break(rig) < 0.01
 
-    def test_bones_off_the_way_are_not_brought_inside(self, rig):
+    def test_bones_outside_the_chain_are_not_clamped(self, rig):
         limited.turn(rig.pose.bones["shin.L"], (0.8, 0.0, 0.6, 0.0))
         before = limited.quaternion_of(rig.pose.bones["shin.L"])
         scenes.aim(rig, "forearm.L", scenes.empty_at((0.6, -1.2, 1.2)))
@@ -152,7 +152,7 @@ class TestBake:
         result = bake(bpy.context, aimed(rig, positions), frame_start=1, frame_end=FRAMES)
         assert worst_break_played(rig, result.frames) < 0.01
 
-    def test_between_two_poses_of_a_hinge_that_opens_wide(self, rig):
+    def test_a_wide_hinge_stays_inside_its_range_between_two_poses(self, rig):
         """The shortest path from one end of a wide hinge to the other goes through forbidden angles."""
         wide = Hinge("X", -2.8, 2.8)
         write_limit(rig.pose.bones["forearm.L"], wide)
@@ -198,7 +198,7 @@ class TestBake:
             "Bone 'forearm.L' has an animated limit (fabrik_hinge)"
         ]
 
-    def test_the_constraints_of_the_limits_change_nothing(self, rig):
+    def test_constraints_made_from_limits_do_not_change_a_bake(self, rig):
         bpy.ops.fabrik.limits_to_constraints(bones=",".join(LIMITS))
         positions = scenes.record(rig, scenes.tail_points(rig), *legal_motion(rig, FRAMES, 9))
         result = bake(bpy.context, aimed(rig, positions), frame_start=1, frame_end=FRAMES)

@@ -113,7 +113,7 @@ class TestBlenderIK:
         turned = self.reached(bone, rng.normal(size=(60, 3)))
         assert checker.distances(limit, turned)[0].max() < radians(2.0)
 
-    def test_all_open_but_twist(self, bone):
+    def test_only_twist_is_limited(self, bone):
         limit_ik(bone, y=(-40, 25))
         bpy.ops.fabrik.limits_from_ik(bones=bone.name)
         assert degrees_of(read_limit(bone)) == (180, 180, 180, 180, -40, 25)
@@ -133,7 +133,7 @@ class TestBlenderIK:
 class TestConstraints:
     """Limit Rotation constraints in local space; others are named and left."""
 
-    def test_hinge_that_leaves_rest_out(self, bone):
+    def test_a_hinge_range_without_rest(self, bone):
         constrain(bone, x=(20, 150), y=(0, 0), z=(0, 0))
         bpy.ops.fabrik.limits_from_ik(bones=bone.name)
         assert degrees_of(read_limit(bone)) == ("X", 20, 150)
@@ -143,7 +143,7 @@ class TestConstraints:
         bpy.ops.fabrik.limits_from_ik(bones=bone.name)
         assert degrees_of(read_limit(bone)) == (10, 50, 70, 30, -20, 25)
 
-    def test_box_that_leaves_rest_out_becomes_a_window(self, bone):
+    def test_a_box_without_rest_becomes_a_polygon(self, bone):
         constrain(bone, x=(20, 60), y=(-20, 25), z=(-10, 30))
         bpy.ops.fabrik.limits_from_ik(bones=bone.name)
         limit = read_limit(bone)
@@ -151,7 +151,7 @@ class TestConstraints:
         corners = {tuple(round(degrees(part)) for part in corner) for corner in limit.window}
         assert corners == {(-30, 20), (10, 20), (10, 60), (-30, 60)}
 
-    def test_one_open_range_beside_one_without_rest(self, bone):
+    def test_an_unlimited_axis_and_a_range_without_rest_become_a_polygon(self, bone):
         constrain(bone, x=(20, 60))
         bpy.ops.fabrik.limits_from_ik(bones=bone.name)
         assert isinstance(read_limit(bone), Polygon)
@@ -174,7 +174,7 @@ class TestConstraints:
                 turned = np.array(Euler([radians(angle) for angle in angles], "XYZ").to_quaternion())
                 assert checker.distances(limit, checker.matrices(turned[None]))[0] < radians(4.0)
 
-    def test_both_ik_and_constraint_hold(self, bone):
+    def test_ik_limits_and_constraints_are_combined(self, bone):
         limit_ik(bone, x=(-30, 90), y=None, z=None)
         constrain(bone, x=(-60, 45))
         bpy.ops.fabrik.limits_from_ik(bones=bone.name)
@@ -252,7 +252,7 @@ class TestFitting:
         assert (found.low, found.high) == pytest.approx((low - 0.1 + turns, high + 0.1 + turns), abs=1e-6)
         assert_holds(found, rotations, 0.1)
 
-    def test_hinge_that_wobbles(self):
+    def test_a_hinge_with_a_wobble(self):
         wobbly = np.array(
             [
                 Quaternion((1, 0, 0), angle) @ Quaternion((0, 0, 1), radians(2.0) * np.sin(5 * angle))
@@ -275,7 +275,7 @@ class TestFitting:
         assert (found.axis, found.low, found.high) == ("Z", pytest.approx(0.4), pytest.approx(0.6))
 
     @pytest.mark.parametrize("cone", [(0.5, 1.0, 0.25, 0.75), (0.0, 1.0, 0.5, 0.0), (1.2, 0.1, 0.1, 1.2)])
-    def test_a_full_cone_is_found_again(self, cone):
+    def test_a_full_cone_is_recovered(self, cone):
         source = Ball(cone, (-0.5, 1.0))
         azimuth = np.linspace(0, 2 * pi, 72, endpoint=False)
         x = np.cos(azimuth) * np.where(np.cos(azimuth) >= 0, cone[0], cone[2])
@@ -349,13 +349,13 @@ class TestAction:
         note = f"These bones are not rotated by action {rig.animation_data.action.name!r}: 'head'"
         assert note in "".join(capfd.readouterr())
 
-    def test_none_of_them_is_refused(self, rig):
+    def test_bones_without_rotation_keys_are_refused(self, rig):
         self.key(rig.pose.bones["forearm.L"], quaternions(((1, 0, 0), 0.3)))
         assert "None of the bones ('head') is rotated by action" in limited.refusal(
             bpy.ops.fabrik.limits_from_action, bones="head"
         )
 
-    def test_the_pose_and_the_frame_stay(self, rig):
+    def test_the_pose_and_the_frame_do_not_change(self, rig):
         self.key(rig.pose.bones["forearm.L"], quaternions(((1, 0, 0), 0.3), ((1, 0, 0), 1.0)))
         limited.turn(rig.pose.bones["head"], Quaternion((1, 0, 0), 0.5))
         before = scenes.digest()

@@ -97,7 +97,7 @@ def test_free_twist_stays_free(rig):
     assert box.ranges[2] == pytest.approx((-0.3, 0.2), abs=0.02)
 
 
-def test_a_free_ball_and_a_free_bone_need_none(rig):
+def test_unlimited_bones_get_no_constraint(rig):
     write_limit(rig.pose.bones["head"], Ball())
     write_limit(rig.pose.bones["spine"], Hinge("Y"))
     bpy.ops.fabrik.limits_to_constraints(bones="head,hips,spine")
@@ -140,7 +140,7 @@ class TestAgain:
         bpy.ops.fabrik.limits_to_constraints(bones=NAME)
         assert {each.name for each in bone.constraints} == names
 
-    def test_a_constraint_of_another_kind_with_its_name_is_left(self, rig):
+    def test_a_constraint_of_another_type_with_the_same_name_is_kept(self, rig):
         bone = rig.pose.bones[NAME]
         bone.constraints.new("COPY_ROTATION").name = CONSTRAINT_NAME
         write_limit(bone, Hinge("X", -0.25, 0.5))

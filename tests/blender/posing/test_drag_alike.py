@@ -45,7 +45,7 @@ def plain():
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
-def test_scaled_rotated_and_moved(plain, clean_scene, scale):
+def test_a_drag_does_not_depend_on_the_object_transform(plain, clean_scene, scale):
     rig = opened()
     rig.matrix_world = (
         Matrix.Translation((3.0, -2.0, 1.0)) @ Matrix.Rotation(radians(70.0), 4, "Z") @ Matrix.Scale(scale, 4)

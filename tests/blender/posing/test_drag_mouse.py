@@ -196,7 +196,7 @@ class TestTurning:
         assert np.allclose(both, 2.0 / 3.0 * pi * np.array((1, 1, 1)) / np.sqrt(3), atol=1e-6)
 
 
-def test_lines_along_what_is_locked():
+def test_lines_are_drawn_along_locked_axes():
     now = entered()
     assert locked_lines(now) == []
     now.press_axis("X", plane=False)

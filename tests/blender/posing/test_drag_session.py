@@ -67,7 +67,7 @@ class TestKeys:
         drag_by(rig, "forearm.L", (-0.05, -0.1, 0.05))
         assert rig.animation_data is None
 
-    def test_only_where_curves_are_if_that_is_preferred(self, preferences):
+    def test_only_existing_curves_are_keyed_with_that_preference(self, preferences):
         rig = person()
         rig.pose.bones["forearm.L"].keyframe_insert("rotation_quaternion")
         bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
@@ -110,7 +110,7 @@ class TestLive:
 
 
 class TestOperator:
-    def test_moves_by_so_much_or_to_a_place(self):
+    def test_a_bone_is_moved_by_a_distance_or_to_a_position(self):
         rig = person()
         hand = world(rig, "forearm.L")
         assert bpy.ops.fabrik.drag(bone="forearm.L", translation=(-0.1, -0.1, 0.0)) == {"FINISHED"}
@@ -185,7 +185,7 @@ class TestOperator:
         for thing in bpy.data.objects:
             thing.fabrik.live = False
 
-    def test_a_scaled_bone_counts_only_on_the_way(self):
+    def test_a_scaled_bone_is_refused_only_inside_the_chain(self):
         rig = person()
         rig.pose.bones["shin.L"].scale = (1.0, 2.0, 1.0)
         before = world(rig, "head")

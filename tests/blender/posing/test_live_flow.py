@@ -75,7 +75,7 @@ def there_and_back(bone, shift, step=0.01):
     return [start + share * np.array(shift) for share in (*shares, *shares[-2::-1], 0.0)]
 
 
-def test_in_a_window_knees_come_after_the_hips_and_all_is_there_when_the_target_rests(human, monkeypatch):
+def test_in_a_window_knees_ease_in_and_catch_up_when_the_target_rests(human, monkeypatch):
     monkeypatch.setattr(solve, "IS_EASED", True)
     for effector in human.fabrik.effectors:
         effector.enabled = effector.bone in FEET
@@ -174,7 +174,7 @@ def test_out_of_reach_nothing_jitters(human):
     assert np.abs(feet(human) - before).max() < 1e-3
 
 
-def test_after_a_jump_of_frames_the_way_there_does_not_count(human):
+def test_a_pose_after_a_frame_jump_does_not_depend_on_the_frames_before(human):
     hand = target("hand.L")
     for frame, shift in ((1, (0, 0, 0)), (20, (-0.3, -0.3, 0.1)), (40, (0.1, -0.4, 0.4))):
         hand.location += Vector(shift)
@@ -192,7 +192,7 @@ def test_after_a_jump_of_frames_the_way_there_does_not_count(human):
     assert largest_turns(steps).max() < 20.0
 
 
-def test_near_the_kept_pose_if_that_is_preferred(human):
+def test_the_pose_is_near_the_stored_one_if_that_is_preferred(human):
     human.pose.bones["spine"].rotation_quaternion = (0.99, 0.1, 0.0, 0.0)
     bpy.ops.fabrik.keep_pose()
     human.pose.bones["spine"].rotation_quaternion = (1.0, 0.0, 0.0, 0.0)

@@ -91,7 +91,7 @@ def test_two_rigs_that_follow_each_other_come_to_rest(pair):
     assert all(np.isfinite(hand(rig)).all() for rig in pair)
 
 
-def test_one_that_rests_leaves_the_others_at_work(pair):
+def test_a_paused_rig_does_not_stop_the_others(pair):
     leader, follower = pair
     live.pause(follower)
     before = hand(follower)

@@ -82,7 +82,7 @@ def test_the_line_counts_met_and_visible_targets():
     assert solve_frame(bpy.context, rig).line.endswith("m, 1 not seen")
 
 
-def test_without_a_seen_target_the_pose_stays():
+def test_without_a_visible_target_the_pose_does_not_change():
     rig = scenes.make_rig()
     scenes.aim(rig, "head", scenes.import_positions(np.full((3, 1, 3), np.nan), ["hidden"])["hidden"])
     scenes.pose(rig, scenes.smooth_motion(rig, 1, 3)[0][0])
@@ -91,7 +91,7 @@ def test_without_a_seen_target_the_pose_stays():
     assert scenes.digest() == before
 
 
-def test_bones_off_the_way_stay_exactly_as_they_are():
+def test_bones_outside_the_chain_do_not_change():
     rig = scenes.make_rig(mode="MIXED")
     scenes.pose(rig, scenes.smooth_motion(rig, 1, 4)[0][0])
     rig.pose.bones["thigh.L"].rotation_axis_angle = (7.0, 0.1, 0.2, 0.3)

@@ -56,7 +56,7 @@ def test_the_rest_pose_can_be_preferred(rig):
     assert same(preferred(rig), rest)
 
 
-def test_kept_through_other_poses_files_and_a_new_bone(rig, tmp_path):
+def test_the_stored_pose_survives_posing_saving_and_a_new_bone(rig, tmp_path):
     kept = pose(rig, 0)
     assert bpy.ops.fabrik.keep_pose() == {"FINISHED"}
     pose(rig, 1)

@@ -80,7 +80,7 @@ def test_a_reference_outside_the_motion_is_refused(recording, tmp_path, capfd):
     ("motion", "output", "said"),
     [("walk.xyz", "walk.blend", "choose a .bvh"), ("walk.bvh", "walk.txt", "does not end in .blend")],
 )
-def test_a_name_of_another_kind_of_file_is_reported(motion, output, said, tmp_path, capfd):
+def test_motion_and_output_files_of_wrong_types_are_reported(motion, output, said, tmp_path, capfd):
     assert run_command([str(RIG), str(tmp_path / motion), "--output", str(tmp_path / output)], COMMAND) == 1
     assert said in capfd.readouterr().err
     assert not list(tmp_path.iterdir())

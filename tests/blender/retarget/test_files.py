@@ -70,7 +70,7 @@ def exported(clean_scene, tmp_path):
         pytest.param("usdc", marks=pytest.mark.skipif(not bpy.app.build_options.usd, reason="built without USD")),
     ],
 )
-def test_a_file_is_brought_onto_the_rig_in_pose_mode_and_leaves_nothing(exported, kind):
+def test_a_file_is_retargeted_in_pose_mode_and_leaves_no_data_behind(exported, kind):
     path, places = exported(kind)
     rig = make_rig(name="Rig")
     bpy.data.objects.remove(bpy.data.objects["Source"])
@@ -87,7 +87,7 @@ def test_a_file_is_brought_onto_the_rig_in_pose_mode_and_leaves_nothing(exported
         assert np.abs(found[0, :2] - places[row][0, :2]).max() < 2e-3
 
 
-def test_files_of_several_kinds_are_brought_over_in_one_go(exported, tmp_path, capsys):
+def test_files_of_several_formats_are_retargeted_at_once(exported, tmp_path, capsys):
     motions = [exported(kind)[0] for kind in ("fbx", "glb")]
     motions[1] = motions[1].rename(tmp_path / "run.glb")
     bpy.data.objects.remove(bpy.data.objects["Source"])

@@ -149,7 +149,7 @@ def test_errors_are_reported_and_change_nothing(clean_scene, tmp_path, kind, con
     assert blocks() == before
 
 
-def test_a_file_with_both_gives_the_requested_kind(clean_scene, tmp_path):
+def test_a_file_with_poses_and_markers_gives_the_requested_kind(clean_scene, tmp_path):
     poses, trans = smpl_poses()
     markers = {"marker_data": trans[:, None] + np.random.default_rng(1).normal(size=(1, 12, 3)) * [0.3, 0.3, 0.8]}
     np.savez(

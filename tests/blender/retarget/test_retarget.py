@@ -61,7 +61,7 @@ def test_a_retarget_uses_the_range_that_is_set(moving):
     assert {"Start", "End", "Action", "Step", "Bones", "Root Motion", "Simplify"} <= set(panel.texts())
 
 
-def test_a_rig_that_constraints_move_is_to_be_used_as_a_control_rig_first(moving):
+def test_a_rig_with_constrained_bones_must_first_be_set_up_as_a_control_rig(moving):
     """Before, the message said to press Retarget, which then failed with an error about a bone."""
     source, rig = moving
     rig.fabrik.retarget.source = source
@@ -131,7 +131,7 @@ def test_the_list_of_bones_is_found_saved_loaded_and_used(moving, tmp_path):
     assert rig.pose.bones["spine"].rotation_quaternion.angle > 0.2
 
 
-def test_a_body_without_names_is_known_by_its_tree(moving):
+def test_a_body_without_bone_names_is_recognized_by_its_hierarchy(moving):
     source, rig = moving
     for bone in source.data.bones:
         bone.name = f"part {bone.name[0]}{len(bone.name)}"
@@ -199,7 +199,7 @@ def keyed_bones(rig):
     ],
     ids=lambda choice: "-".join(choice) if isinstance(choice, dict) else "",
 )
-def test_whichever_way_keys_are_written_the_rig_does_the_same(moving, choices, off):
+def test_every_way_of_writing_keys_gives_the_same_motion(moving, choices, off):
     source, rig = moving
     rig.pose.bones["head"].keyframe_insert("scale", frame=5)
     before = rig.animation_data.action
@@ -248,7 +248,7 @@ def test_a_loop_stays_a_loop(moving):
     assert max(np.linalg.norm(first[name] - last[name]) for name in first) < 1e-4
 
 
-def test_rotations_that_a_limit_keeps_off_are_reported_in_degrees(moving):
+def test_rotation_errors_due_to_limits_are_reported_in_degrees(moving):
     """The spine bows by 17 degrees at the end, and may not."""
     source, rig = moving
     rig.pose.bones["spine"]["fabrik_limit"] = "FIXED"

@@ -188,7 +188,7 @@ def test_bones_that_fold_back_are_read(seed):
     np.testing.assert_allclose(tree.root_location, heads[0], atol=1e-6)
 
 
-def test_locations_count_as_blender_counts_them_in_all_48_combinations():
+def test_locations_have_the_same_effect_as_in_blender_for_all_48_combinations():
     rng = np.random.default_rng(7)
     armature = new_armature()
     combinations = list(itertools.product((True, False), INHERIT_SCALE, (True, False), (True, False)))
@@ -215,7 +215,7 @@ def test_locations_count_as_blender_counts_them_in_all_48_combinations():
 
 
 @pytest.mark.parametrize("local_location", [True, False])
-def test_root_location_channel_puts_the_root_where_it_is_wanted(chain, local_location):
+def test_the_root_location_channel_moves_the_root_to_the_given_position(chain, local_location):
     rng = np.random.default_rng(3)
     chain.data.bones["a"].use_local_location = local_location
     places = rng.normal(size=(4, 3))
@@ -238,7 +238,7 @@ def test_rest_pose_is_the_armature_as_edited(chain):
     assert list(tree.skeleton.parents) == [-1, 0, 1]
 
 
-def test_channels_that_do_not_count_are_left_alone(chain):
+def test_channels_without_effect_do_not_change(chain):
     bone = chain.pose.bones["b"]
     bone.rotation_mode = "XYZ"
     bone.rotation_quaternion, bone.location = (0.5, 0.5, 0.5, 0.5), (1.0, 2.0, 3.0)
@@ -294,7 +294,7 @@ def test_keyed_locations_are_those_of_the_current_frame(chain):
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0, -1.0])
-def test_uniform_scale_rotation_and_parent_of_the_object_are_free(chain, scale):
+def test_the_object_may_have_any_rotation_uniform_scale_and_parent(chain, scale):
     parent = bpy.data.objects.new("Parent", None)
     bpy.context.scene.collection.objects.link(parent)
     parent.matrix_world = Matrix.LocRotScale((1.0, 2.0, 3.0), Euler((0.4, 0.5, 0.6)), (3.0, 3.0, 3.0))
@@ -315,7 +315,7 @@ def test_a_non_uniform_object_is_refused_by_name(chain):
         read_trees(chain)
 
 
-def test_an_object_without_size_is_refused(chain):
+def test_an_object_with_zero_scale_is_refused(chain):
     chain.scale = (0.0, 0.0, 0.0)
     bpy.context.view_layer.update()
 

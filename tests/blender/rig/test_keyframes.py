@@ -174,7 +174,7 @@ def test_a_value_that_is_not_finite_is_refused_before_anything_is_written(bad):
     assert list(curves(empty)) == []
 
 
-def test_the_action_before_is_kept_in_the_file():
+def test_the_previous_action_is_kept_in_the_file():
     empty = new_empty()
     bezier_curve(empty)
     old = empty.animation_data.action
@@ -196,7 +196,7 @@ def test_an_action_that_others_use_gets_no_extra_user():
     assert not old.use_fake_user
 
 
-def test_a_new_action_like_the_current_one_does_not_change_that():
+def test_a_copy_of_the_current_action_does_not_change_it():
     empty = new_empty()
     action = new_action(empty, "Walk")
     write_curves(action, empty, "location", FRAMES, np.ones((20, 3)), "Root")
@@ -216,7 +216,7 @@ def test_a_new_action_like_the_current_one_does_not_change_that():
     np.testing.assert_allclose(shown(empty, [3.0]), [(1.0, 1.0, 1.0)])
 
 
-def test_a_new_action_without_a_model_is_empty():
+def test_a_new_action_without_a_current_one_is_empty():
     empty = new_empty()
 
     assert new_action_like(empty, "Baked", without={"location"}) == empty.animation_data.action
@@ -241,7 +241,7 @@ def test_the_current_action_is_used():
     assert "unused" not in bpy.data.actions
 
 
-def test_the_slot_of_another_object_is_left_alone():
+def test_the_slot_of_another_object_is_not_changed():
     empty, other = new_empty(), new_empty("Other")
     bezier_curve(other)
     theirs = key_state(curves(other)[0], -1, 60)
@@ -257,7 +257,7 @@ def test_the_slot_of_another_object_is_left_alone():
     np.testing.assert_allclose(shown(empty, [3.0]), np.ones((1, 3)))
 
 
-def test_an_action_whose_slot_was_taken_off_gets_it_back():
+def test_an_action_with_an_unassigned_slot_gets_it_back():
     empty = new_empty()
     action = new_action(empty, "Walk")
     slot = empty.animation_data.action_slot

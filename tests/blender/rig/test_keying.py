@@ -94,7 +94,7 @@ def test_locked_axes_of_a_free_root_get_no_key(rig):
     assert {index for path, index in keyed(rig) if path.endswith("location")} == {0, 2}
 
 
-def test_only_needed_keys_if_the_preferences_say_so(rig, preferences):
+def test_only_needed_keys_are_inserted_with_that_preference(rig, preferences):
     preferences.use_keyframe_insert_needed = True
     by_hand(rig)
     bpy.context.scene.frame_set(9)
@@ -109,7 +109,7 @@ class TestKeyingSets:
         sets = bpy.context.scene.keying_sets_all
         sets.active = next(each for each in sets if each.bl_idname == name)
 
-    def test_one_of_blender_s_says_what_gets_keys(self, rig):
+    def test_a_keying_set_of_blender_s_determines_the_keys(self, rig):
         self.use("LocRotScale")
         by_hand(rig)
         assert {path.rpartition(".")[2] for path, _ in keyed(rig)} == {"location", "rotation_euler", "scale"}
@@ -142,7 +142,7 @@ class TestKeyingSets:
         assert not keyed(rig)
 
 
-class TestNoKeyIsSaid:
+class TestMissingKeysAreReported:
     """A drag whose keys Blender's settings keep from being set: as Blender's own transform, but not silently."""
 
     def test_only_insert_available(self, rig, tools, preferences):

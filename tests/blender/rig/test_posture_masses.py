@@ -33,7 +33,7 @@ def test_limits_change_nothing(rig):
     assert sum(share for share, _ in before.values()) == pytest.approx(1.0)
 
 
-def test_a_bone_s_own_mass_counts_beside_those_of_the_others(rig):
+def test_a_custom_mass_does_not_change_those_of_other_bones(rig):
     before = masses(rig)
     own = 3.0 * before["head"][0]
     bpy.ops.fabrik.set_limit(bones="head", mass=own)

@@ -68,7 +68,7 @@ def leader(rig, turn=(0.3, 0.2, -0.4)):
 
 
 class TestConstraints:
-    def test_a_bone_with_one_carries_what_hangs_on_it(self, rig):
+    def test_a_constrained_bone_is_left_alone_and_its_children_are_solved(self, rig):
         copy = rig.pose.bones["spine"].constraints.new("COPY_ROTATION")
         copy.target = leader(rig)
         update()
@@ -78,7 +78,7 @@ class TestConstraints:
         assert gap(rig) < NEAR
 
     @pytest.mark.parametrize("kind", ["LIMIT_ROTATION", "COPY_SCALE"])
-    def test_some_constraints_leave_the_bone_to_the_animator(self, rig, kind):
+    def test_limit_and_scale_constraints_do_not_block_solving(self, rig, kind):
         rig.pose.bones["spine"].constraints.new(kind)
         assert constrained_bones(rig) == {}
 
@@ -110,7 +110,7 @@ class TestConstraints:
         with pytest.raises(RigError, match=r"'forearm\.L' was not changed: constraint 'Copy Transforms'"):
             solve(rig)
 
-    def test_a_carrier_may_follow_what_is_solved_before(self, rig):
+    def test_a_constrained_parent_may_follow_a_bone_that_is_solved_first(self, rig):
         """The spine rotates for the head; a bone that copies it carries the arm."""
         bpy.ops.object.mode_set(mode="EDIT")
         rig.data.edit_bones["upper_arm.L"].parent = None
@@ -137,7 +137,7 @@ class TestConstraints:
             assert gap(rig) < NEAR, frame
 
 
-class TestOwnedOtherwise:
+class TestUnkeyableBones:
     def test_driven_locked_hidden_and_unselectable_bones_follow_rigidly(self, rig):
         bones = rig.pose.bones
         bones["hips"].rotation_mode = bones["spine"].rotation_mode = "XYZ"
@@ -176,7 +176,7 @@ class TestOwnedOtherwise:
         bone.lock_rotation = (True, True, True)
         assert "hips" in unkeyable_bones(rig)
 
-    def test_of_an_axis_and_an_angle_both_have_to_be_locked(self, rig):
+    def test_an_axis_angle_bone_is_locked_only_if_both_axis_and_angle_are(self, rig):
         bone = rig.pose.bones["hips"]
         bone.rotation_mode, bone.lock_rotations_4d, bone.lock_rotation = "AXIS_ANGLE", True, (True, True, True)
         assert "hips" not in unkeyable_bones(rig)
@@ -184,7 +184,7 @@ class TestOwnedOtherwise:
         assert "hips" in unkeyable_bones(rig)
 
 
-class TestLocksInPart:
+class TestPartialLocks:
     def test_two_locked_axes_make_a_hinge(self, rig):
         elbow = rig.pose.bones["forearm.L"]
         elbow.rotation_mode, elbow.rotation_euler = "XYZ", (0.6, 0.0, 0.0)
@@ -194,7 +194,7 @@ class TestLocksInPart:
         assert elbow.rotation_euler[0] != pytest.approx(0.6, abs=1e-3)
         assert gap(rig) < NEAR
 
-    def test_two_locked_parts_of_a_quaternion_as_well(self, rig):
+    def test_two_locked_components_of_a_quaternion_make_a_hinge(self, rig):
         elbow = rig.pose.bones["forearm.L"]
         elbow.rotation_mode, elbow.rotation_quaternion = "QUATERNION", (0.95, 0.3, 0.0, 0.0)
         elbow.lock_rotations_4d, elbow.lock_rotation = True, (False, True, True)
@@ -202,7 +202,7 @@ class TestLocksInPart:
         assert tuple(elbow.rotation_quaternion)[2:] == pytest.approx((0.0, 0.0), abs=1e-5)
         assert gap(rig) < NEAR
 
-    def test_one_locked_axis_stays_and_the_others_make_up_for_it(self, rig):
+    def test_a_locked_axis_is_kept_and_the_others_compensate(self, rig):
         arm = rig.pose.bones["upper_arm.L"]
         arm.rotation_mode, arm.rotation_euler = "XYZ", (0.1, 0.25, 0.3)
         arm.lock_rotation = (False, True, False)
@@ -230,13 +230,13 @@ class TestTargetsOnTheRigItself:
         bpy.ops.object.mode_set(mode="OBJECT")
         rig.fabrik.effectors[0].target, rig.fabrik.effectors[0].target_bone = rig, "control"
 
-    def test_a_control_bone_of_its_own(self, rig):
+    def test_a_control_bone_of_the_rig_can_be_a_target(self, rig):
         self.add_control(rig)
         solve(rig)
         update()
         assert (rig.pose.bones["forearm.L"].tail - rig.pose.bones["control"].head).length < NEAR
 
-    def test_one_that_moves_with_its_own_effector_is_refused(self, rig):
+    def test_a_target_bone_that_moves_with_its_effector_is_refused(self, rig):
         self.add_control(rig, "forearm.L")
         with pytest.raises(RigError, match=r"moves with bone 'forearm\.L': choose"):
             solve(rig)
@@ -313,7 +313,7 @@ def test_a_generated_rigify_arm(generated_arm):
     assert gap(rig) < NEAR
 
 
-def test_a_turn_that_a_carrier_gives_counts_for_rotations(rig):
+def test_target_rotations_include_the_rotation_of_a_constrained_parent(rig):
     """Positions and rotations of goals are in the space of the bone that carries the tree."""
     copy = rig.pose.bones["spine"].constraints.new("COPY_ROTATION")
     copy.target = leader(rig)

@@ -135,7 +135,7 @@ def test_an_angle_continues_through_gimbal_lock(order):
     np.testing.assert_allclose(values, expected, atol=1e-6)
 
 
-def test_turning_through_zero_keeps_the_axis():
+def test_a_rotation_through_zero_keeps_its_axis():
     values = np.column_stack((np.linspace(-1.0, 1.0, 21), np.tile((0.0, 0.6, 0.8), (21, 1))))
 
     _, again = to_channels("AXIS_ANGLE", from_channels("AXIS_ANGLE", values), previous=values[0])
@@ -143,7 +143,7 @@ def test_turning_through_zero_keeps_the_axis():
     np.testing.assert_allclose(again, values, atol=1e-12)
 
 
-def test_no_rotation_has_the_axis_of_its_neighbors():
+def test_a_zero_rotation_takes_the_axis_of_its_neighbors():
     still = np.tile((1.0, 0.0, 0.0, 0.0), (3, 1))
     turned = from_channels("AXIS_ANGLE", np.array([[0.5, 0.0, 0.0, 1.0]]))
 
@@ -156,7 +156,7 @@ def test_no_rotation_has_the_axis_of_its_neighbors():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_several_bones_at_once_are_as_each_by_itself(mode):
+def test_several_bones_at_once_give_the_same_as_each_alone(mode):
     motions = np.stack([smooth_motion(50, seed) for seed in range(4)], axis=1)
     previous = np.random.default_rng(0).normal(size=(4, channel_count(mode)))
 
@@ -168,7 +168,7 @@ def test_several_bones_at_once_are_as_each_by_itself(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_channel_follows_the_value_before(mode):
+def test_a_channel_stays_near_its_previous_value(mode):
     """Full turns and signs that an animator has set in a channel are kept."""
     values = {
         "QUATERNION": np.array((-0.8, 0.0, -0.6, 0.0)),

@@ -50,7 +50,7 @@ def scales(rig):
     return np.array([bone.scale for bone in rig.pose.bones])
 
 
-class TestKeeping:
+class TestStoring:
     def test_the_operator_stores_the_stretch_and_children_keep_their_size(self, rig):
         stretch()
         for bone in ("upper_arm.L", "forearm.L"):

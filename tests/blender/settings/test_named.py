@@ -52,7 +52,7 @@ def test_targets_of_equal_names_are_accepted(twins, linked_first):
 
 
 @BOTH_ORDERS
-def test_a_name_is_that_of_the_own_object(twins, linked_first):
+def test_a_name_means_the_local_object(twins, linked_first):
     own, _ = twins(lambda: scenes.empty_at((0, 0, 1)), linked_first=linked_first)
     scenes.make_active(scenes.make_rig())
     bpy.ops.fabrik.add_effector(bone="head", target=own.name)
@@ -60,7 +60,7 @@ def test_a_name_is_that_of_the_own_object(twins, linked_first):
 
 
 @BOTH_ORDERS
-def test_an_armature_for_markers_is_the_own_one(twins, linked_first):
+def test_a_marker_armature_is_the_local_one(twins, linked_first):
     own, _ = twins(lambda: scenes.make_rig(name="Markers"), linked_first=linked_first)
     rig = scenes.make_rig()
     scenes.make_active(rig)

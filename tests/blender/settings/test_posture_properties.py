@@ -105,7 +105,7 @@ class TestValues:
             assert bone.is_property_overridable_library(f'["{name}"]')
 
 
-class TestCarriedAlong:
+class TestCopying:
     """Copying, mirroring, Symmetrize, the preset and clearing treat stiffness and mass like the limit."""
 
     def test_mirror(self, rig, bone):
@@ -136,7 +136,7 @@ class TestCarriedAlong:
         bpy.ops.object.mode_set(mode="OBJECT")
         assert stiffnesses(rig) == {"upper_arm.L": 0.5, "upper_arm.R": 0.5}
 
-    def test_the_preset_keeps_it(self, rig, bone):
+    def test_the_preset_keeps_the_stiffness(self, rig, bone):
         write_stiffness(bone, 0.5)
         bpy.ops.fabrik.limit_preset()
         assert read_limit(bone) is not None
@@ -207,7 +207,7 @@ class TestOverride:
         for again in self.reopened(tmp_path):
             assert stiffnesses(again) == {"upper_arm.L": 0.5, "forearm.L": 0.25}
 
-    def test_taken_away(self, own, tmp_path):
+    def test_clearing_the_limit_removes_the_stiffness(self, own, tmp_path):
         bpy.ops.fabrik.clear_limit(bones="upper_arm.L")
         for again in self.reopened(tmp_path):
             assert stiffnesses(again) == {}
@@ -217,7 +217,7 @@ class TestOverride:
             write_stiffness(own.pose.bones["spine"], 0.5)
         assert read_settings(own.pose.bones["spine"]).stiffness == 0.0
 
-    def test_the_slider_leaves_those_that_can_t_keep_it(self, own):
+    def test_the_slider_skips_bones_that_cannot_store_the_value(self, own):
         limited.select(own, ("spine", "upper_arm.L"), active="upper_arm.L")
         own.fabrik_stiffness_of_selected = 0.75
         assert stiffnesses(own) == {"upper_arm.L": 0.75}

@@ -17,7 +17,7 @@ def state(rigs):
     )
 
 
-def test_bones_and_active_ones_of_all_armatures_in_pose_mode_come_back():
+def test_selected_and_active_bones_of_all_posed_armatures_are_restored():
     rigs = [scenes.make_rig(name="One"), scenes.make_rig(name="Two")]
     for rig in rigs:
         rig.select_set(True)

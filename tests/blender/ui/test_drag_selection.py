@@ -42,7 +42,7 @@ def test_esc_restores_the_selection(rig, press):
     assert chosen(rig) == before
 
 
-def test_so_does_a_bone_that_can_not_be_dragged(rig, press):
+def test_a_refused_drag_restores_the_selection(rig, press):
     rig.pose.bones["forearm.L"].scale = (1.0, 2.0, 1.0)
     before = chosen(rig)
     with pytest.raises(RuntimeError, match=r"forearm\.L"):
@@ -50,7 +50,7 @@ def test_so_does_a_bone_that_can_not_be_dragged(rig, press):
     assert chosen(rig) == before
 
 
-def test_a_key_releases_the_orientation_and_keeps_it_again(rig, press):
+def test_a_key_toggles_whether_orientation_is_kept(rig, press):
     limited.select(rig, ["shin.L"], active="shin.L")
     (drag,) = press()
     for keeps in (False, True):

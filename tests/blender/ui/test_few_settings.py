@@ -33,7 +33,7 @@ def at_first():
     return found
 
 
-def test_no_more_is_declared_than_is_needed():
+def test_the_number_of_declared_settings_is_limited():
     """Properties of settings, of stored data and of operators; those that two classes share count twice."""
     count = 0
     for cls in CLASSES:
@@ -74,7 +74,7 @@ def as_dialog(operator):
     return layout.controls
 
 
-def test_few_settings_are_shown_and_fewer_at_first_sight():
+def test_the_number_of_visible_settings_is_limited():
     looks = Looks()
     looks.look()
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / "human.blend"))

@@ -36,12 +36,12 @@ def test_the_tools_header_shows_the_rigs_root():
     ("operator", "names"),
     [("retarget", ("source", "action_name")), ("bake", ("action_name",)), ("add_effector", ("bone", "target"))],
 )
-def test_arguments_of_one_call_are_not_reused(operator, names):
+def test_operator_arguments_are_not_remembered_for_the_next_call(operator, names):
     properties = getattr(bpy.ops.fabrik, operator).get_rna_type().properties
     assert all(properties[name].is_skip_save for name in names)
 
 
-def test_spread_is_kept_with_layers():
+def test_the_spread_setting_does_not_change_with_layers():
     rig = walking_human(frames=21)
     rig.fabrik.drag.spread_to = {"LAYER"}
     bpy.ops.fabrik.drag(bone="forearm.L", translation=(0.0, 0.0, 0.1), spread=5)
@@ -50,7 +50,7 @@ def test_spread_is_kept_with_layers():
     assert "Spread" in texts(FABRIK_PT_edit)
 
 
-def test_a_set_up_that_fails_leaves_the_one_before():
+def test_a_failed_set_up_keeps_the_previous_one():
     rig = arp_like()
     bpy.ops.object.mode_set(mode="POSE")
     bpy.ops.fabrik.use_control_rig()

@@ -54,7 +54,7 @@ class TestShapes:
 
     @pytest.mark.parametrize("goal", Goal)
     @pytest.mark.parametrize("met", [True, False])
-    def test_marks_are_about_their_places_and_as_large_as_asked(self, goal, met):
+    def test_marks_are_centered_with_the_given_size(self, goal, met):
         mark = goal_lines(goal, ORIGIN, AWAY, 0.1, met=met)[0]
         assert np.linalg.norm(mark.points - AWAY, axis=1).max() == pytest.approx(0.1, rel=0.3)
         assert mark.ends.max() < len(mark.points)
@@ -109,7 +109,7 @@ class TestViews:
         assert goal_overlay.labels(rig, bpy.context.scene) == []
         rig.fabrik.live = False
 
-    def test_points_on_bones_and_target_bones(self, rig):
+    def test_points_on_bones_and_target_bones_have_views(self, rig):
         other = scenes.make_rig([("tip", "", (0.2, 0.3, 1.1), (0.2, 0.3, 1.4))], "Other")
         effector = rig.fabrik.effectors[0]
         effector.point, effector.offset = "OFFSET", (0.1, 0.2, 0.3)
@@ -121,7 +121,7 @@ class TestViews:
         )
         assert view.place == pytest.approx((0.2, 0.3, 1.1), abs=1e-5)
 
-    def test_pins_and_bend_targets(self, rig):
+    def test_pins_and_pole_targets_have_views(self, rig):
         effector = rig.fabrik.effectors[0]
         effector.target, effector.pin_location = None, (0.1, 0.2, 0.3)
         effector.bend_target = scenes.empty_at((1.0, 2.0, 3.0), "Pole")
@@ -139,7 +139,7 @@ class TestViews:
 
 
 class TestDrawing:
-    def test_drawings_are_ends_of_lines_and_their_colors(self, rig):
+    def test_drawings_consist_of_line_ends_and_colors(self, rig):
         drawing = goal_overlay.drawing(lines(rig))
         assert len(drawing.triangles) == 0
         for ends, colors in drawing.lines.values():
@@ -162,7 +162,7 @@ class TestDrawing:
         bpy.context.scene.fabrik_show_goals = False
         assert drawing_handlers.shown_rigs(bpy.context) == []
 
-    def test_a_redraw_looks_at_no_object_but_armatures(self, rig):
+    def test_a_redraw_checks_only_armatures(self, rig):
         """Else it would take milliseconds in a scene of thousands of objects, with or without a rig."""
         few = scenes.steps_of(lambda: drawing_handlers.shown_rigs(bpy.context))
         for place in range(200):

@@ -32,7 +32,7 @@ def own_keys(source, **options):
         ("Industry_Compatible", "industry_compatible_data", {}),
     ],
 )
-def test_the_keys_clash_with_none_of_blender_s_own(keymap, source, options):
+def test_the_shortcuts_do_not_conflict_with_blender_s_own(keymap, source, options):
     taken = {key for name, key, held in own_keys(source, **options) if name in PLACES and not held}
     assert {"A", "I"} & taken or {"Q", "W"} <= taken, "the keymap has been read"
     assert KEYMAP in PLACES

@@ -49,7 +49,7 @@ def test_the_active_bone_comes_first_and_then_the_selected_ones_that_have_limits
     assert shown() == []
 
 
-def test_nothing_is_shown_where_it_is_off_or_nothing_is_posed(rig, clean_scene):
+def test_nothing_is_drawn_if_the_overlay_is_off_or_outside_pose_mode(rig, clean_scene):
     assert drawing_handlers.shows_limits(bpy.context)
     clean_scene.fabrik_show_limits = False
     assert not drawing_handlers.shows_limits(bpy.context)
@@ -79,7 +79,7 @@ def test_the_overlay_is_off_at_first(clean_scene):
     assert clean_scene.fabrik_show_limits is False
 
 
-def test_limits_are_measured_from_the_rest_frame_that_the_parent_carries(rig):
+def test_limits_are_relative_to_the_rest_frame_under_the_posed_parent(rig):
     """For any pose, inherited rotation or not: the pose is that frame rotated by the channels."""
     bpy.ops.object.mode_set(mode="EDIT")
     rig.data.edit_bones["head"].use_inherit_rotation = False
@@ -100,7 +100,7 @@ def test_shapes_are_in_the_world_where_the_bone_is(rig):
     assert np.linalg.norm(surface.vertices - marker.vertices[0], axis=1) == pytest.approx(2.5 * bone.length, rel=1e-4)
 
 
-def test_a_limit_binds_where_the_pose_passes_it(rig):
+def test_a_limit_binds_if_the_pose_exceeds_it(rig):
     bone = rig.pose.bones["forearm.L"]
     bone.rotation_mode = "XYZ"
     for angle, binds in ((1.0, False), (2.0, True), (2.5, True), (-0.2, True), (0.0, False)):
@@ -118,13 +118,13 @@ def test_poses_after_constraints_are_drawn(rig):
     assert not any(shape.binds for shape in overlay.shapes_of_bone(bone))
 
 
-def test_a_free_bone_and_a_limit_without_sense_have_no_shapes(rig):
+def test_free_bones_and_invalid_limits_have_no_shapes(rig):
     assert overlay.shapes_of_bone(rig.pose.bones["head"]) == []
     rig.pose.bones["forearm.L"]["fabrik_hinge"] = (2.0, -2.0)
     assert overlay.shapes_of_bone(rig.pose.bones["forearm.L"]) == []
 
 
-def test_a_drawing_is_corners_ends_and_their_colors(rig):
+def test_a_drawing_consists_of_vertices_edges_and_colors(rig):
     bones = [rig.pose.bones[name] for name in ("upper_arm.L", "forearm.L")]
     bones[1].rotation_mode, bones[1].rotation_euler = "XYZ", (1.0, 0.0, 0.0)
     bpy.context.view_layer.update()

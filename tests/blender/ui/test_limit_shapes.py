@@ -66,7 +66,7 @@ def test_a_balls_surface_is_where_the_tail_may_be(limit):
         assert np.linalg.norm(rim - end, axis=1).min() < 1e-9, "the rim goes through the four angles"
 
 
-def test_the_ways_to_the_four_angles_are_shown():
+def test_the_arcs_to_the_four_swing_angles_are_drawn():
     (guide,) = of_kind(shapes_of(Ball((0.3, 0.6, 0.9, 1.2)), REST, LENGTH), ShapeKind.GUIDE)
     ends = guide.vertices[guide.lines]
     assert np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).max() < 0.15 * LENGTH
@@ -77,7 +77,7 @@ def test_the_ways_to_the_four_angles_are_shown():
 
 
 @pytest.mark.parametrize("flip", [1, -1])
-def test_a_polygons_surface_is_its_window(flip):
+def test_the_surface_of_a_polygon_has_its_outline(flip):
     window = WINDOW[::flip]
     limit = Polygon(window)
     surface, *_ = of_kind(shapes_of(limit, REST, LENGTH), ShapeKind.RANGE)
@@ -101,7 +101,7 @@ def leans_of(points):
 
 @pytest.mark.parametrize("axis", ["X", "Z"])
 @pytest.mark.parametrize(("low", "high"), [(-0.1, 2.5), (-2.0, -0.5), (0.3, 5.0), (0.0, 0.0)])
-def test_a_hinges_fan_is_where_the_tail_may_be(axis, low, high):
+def test_the_fan_of_a_hinge_contains_the_allowed_tail_positions(axis, low, high):
     limit = Hinge(axis, low, high)
     fan, marker = shapes_of(limit, REST, LENGTH)
     center, rim = fan.vertices[0], fan.vertices[1:]
@@ -122,7 +122,7 @@ def is_legal_hinge(limit, points):
     return max(np.linalg.norm(tails - point, axis=1).min() for point in points) < 2e-3 * LENGTH
 
 
-def test_a_free_hinge_is_a_whole_circle_and_a_free_ball_nothing():
+def test_a_free_hinge_is_a_full_circle_and_a_free_ball_has_no_shape():
     fan, marker = shapes_of(Hinge("X"), REST, LENGTH)
     assert len(np.unique(fan.lines)) == len(fan.lines) == len(fan.vertices) - 1
     assert not marker.binds
@@ -145,7 +145,7 @@ def test_a_twist_is_a_fan_perpendicular_to_the_swung_bone():
         assert spoke / np.linalg.norm(spoke) == pytest.approx(way, abs=1e-6)
 
 
-def test_a_pivot_is_the_same_about_the_rest_direction():
+def test_a_hinge_about_y_is_a_fan_about_the_rest_direction():
     fan, pointer = shapes_of(Hinge("Y", -0.5, 1.0), rotation(twist=0.2), LENGTH)
     assert fan.vertices[:, 1] == pytest.approx(0.5 * LENGTH)
     assert not pointer.binds
@@ -167,7 +167,7 @@ def test_the_marker_is_at_the_tail_and_a_limit_binds_where_it_is_reached_or_pass
         assert fan.binds == pointer.binds == (not -1.0 < twist < 0.8)
 
 
-def test_at_a_wall_and_in_either_half_of_the_quaternions():
+def test_a_limit_binds_at_and_beyond_its_ends_for_either_quaternion_sign():
     limit = Hinge("X", -0.2, 1.0)
     for turn in (1.0, -0.2, 1.4):
         half = np.array([np.cos(turn / 2), np.sin(turn / 2), 0.0, 0.0])

@@ -31,7 +31,7 @@ def test_operators_can_be_found_in_the_menu():
     assert len(set(found)) == len(found)
 
 
-def test_the_menu_is_where_there_is_a_rig():
+def test_the_menu_is_shown_only_with_a_rig():
     for menu, draw in entries.ENTRIES[:3]:
         assert draw in vars(getattr(bpy.types, menu).draw)["_draw_funcs"]
         assert listed(draw) == []

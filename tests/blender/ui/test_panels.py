@@ -134,7 +134,7 @@ class TestPolls:
         bpy.ops.fabrik.add_effector()
         assert there() >= plain | {"FABRIK_PT_bake"}
 
-    def test_a_rig_whose_bones_constraints_move_is_taken_for_a_control_rig_first(self, made):
+    def test_a_rig_with_constrained_bones_must_first_be_set_up_as_a_control_rig(self, made):
         made.pose.bones["head"].constraints.new("LIMIT_ROTATION")
         assert "FABRIK_PT_control_rig" not in there()
         made.pose.bones["forearm.L"].constraints.new("COPY_ROTATION").target = scenes.empty_at((0, 0, 1))
@@ -166,7 +166,7 @@ class TestPolls:
         assert "make a library override of it first" in next_in_pose(linked)
 
     @pytest.mark.parametrize("end", ["target", "bend_target"])
-    def test_a_rig_stays_at_hand_while_its_target_is_active(self, made, end):
+    def test_the_panels_stay_on_a_rig_while_its_target_is_active(self, made, end):
         empty = scenes.empty_at((0, 0, 1))
         setattr(made.fabrik.effectors.add(), end, empty)
         scenes.make_active(empty)
@@ -175,7 +175,7 @@ class TestPolls:
         made.fabrik.live = True
         assert bpy.ops.fabrik.remove_effector.poll(), "its operators work there too"
 
-    def test_finding_it_looks_at_no_object_but_armatures(self, made):
+    def test_finding_the_rig_checks_only_armatures(self, made):
         """Each redraw asks some twenty times: of thousands of objects that would take tens of milliseconds."""
         empty = scenes.empty_at((0, 0, 1))
         made.fabrik.effectors.add().target = empty
@@ -220,7 +220,7 @@ class TestWalk:
     def motion(self):
         return there() - POSING - {"FABRIK_PT_take"}
 
-    def test_the_steps_come_in_their_order(self, person):
+    def test_the_hint_shows_the_next_step(self, person):
         assert self.step(person).startswith("Import markers here, or a .bvh")
         assert not self.motion()
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
@@ -245,13 +245,13 @@ class TestWalk:
         assert "FABRIK_PT_marker_report" in self.motion()
         assert rig_settings(person).capture.takes[0].action == person.animation_data.nla_tracks[-1].strips[-1].action
 
-    def test_a_bake_without_a_calibration_is_done_too(self, person):
+    def test_a_bake_without_calibration_also_completes_the_step(self, person):
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
         bpy.ops.fabrik.match_markers()
         bpy.ops.fabrik.bake()
         assert self.step(person) == "Baked: see the report below"
 
-    def test_another_armature_can_be_chosen_instead(self, person):
+    def test_another_armature_can_be_selected_as_the_source(self, person):
         source = scenes.make_rig(name="Source")
         scenes.make_active(person)
         assert "as the source below" in self.step(person)
@@ -285,7 +285,7 @@ class TestWalk:
         bpy.ops.fabrik.match_markers(take=capture.take.name)
         assert (state_of_take(person, still), state_of_take(person, moving)) == ("MATCHED", "NEW")
 
-    def test_everything_is_about_the_take_that_is_highlighted(self, person):
+    def test_all_panels_show_the_highlighted_take(self, person):
         """Hint, list of markers, calibration, bake and report were those of the first take."""
         takes = []
         for first in (1, 200):
@@ -313,14 +313,14 @@ class TestWalk:
         assert self.of_take(capture) == before
         assert {state_of_take(person, each) for each in takes} == {"BAKED"}
 
-    def test_the_doubts_of_a_match_are_read_beside_the_markers(self, person):
+    def test_match_warnings_are_shown_with_the_markers(self, person):
         """Before, they were shown only in the report after the bake."""
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
         bpy.ops.fabrik.match_markers()
         person.fabrik.capture.doubts = "A doubt"
         assert "A doubt" in drawn(panels.motion.FABRIK_PT_marker_list).texts()
 
-    def test_auto_keying_is_beside_spread(self, person):
+    def test_auto_keying_is_shown_next_to_spread(self, person):
         """After the drag, the message said that only one frame had changed."""
         person.pose.bones["hips"].keyframe_insert("location", frame=1)
         edit = panels.motion.FABRIK_PT_edit
@@ -358,7 +358,7 @@ def test_a_marker_s_state(made, values, state):
 
 
 @pytest.mark.parametrize("sentence", ["", "short", "a sentence of several words " * 6, "x" * 60])
-def test_sentences_are_cut_between_words_into_lines_that_fit(sentence):
+def test_long_sentences_are_wrapped_between_words(sentence):
     lines = short_lines(sentence, 200.0)
     assert " ".join(lines).split() == sentence.split()
     assert all(width_of(line) <= 200.0 or " " not in line for line in lines)

@@ -17,7 +17,7 @@ def ends(lines):
     return [len(each.ends) for each in lines]
 
 
-def test_over_the_support_and_off_it_differ_in_form_and_look():
+def test_balanced_and_unbalanced_are_drawn_with_different_shapes_and_colors():
     over = support_lines(CORNERS, UP, np.array([0.05, 0.0, 1.4]), 0.1)
     off = support_lines(CORNERS, UP, np.array([0.3, 0.0, 1.4]), 0.1)
     assert {each.look for each in over} == {Look.PINNED}
@@ -37,7 +37,7 @@ def test_the_outline_is_closed_and_the_plumb_line_ends_on_the_ground():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_mixtures_of_corners_are_inside(seed):
+def test_weighted_means_of_corners_are_inside(seed):
     """In either winding and with any up direction."""
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
@@ -84,7 +84,7 @@ class TestRig:
         bpy.context.view_layer.update()
         assert {line.look for line in balance_lines(rig)} == {Look.MISSED}
 
-    def test_nothing_is_drawn_where_no_balance_is_kept_or_a_mass_makes_no_sense(self, rig):
+    def test_nothing_is_drawn_without_balance_or_with_an_invalid_mass(self, rig):
         rig.pose.bones["post0"]["fabrik_mass"] = "much"
         assert balance_lines(rig) == []
         del rig.pose.bones["post0"]["fabrik_mass"]

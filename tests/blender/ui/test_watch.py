@@ -21,25 +21,25 @@ def watch(rig):
     made.stop()
 
 
-def test_without_a_change_work_continues(rig, watch):
+def test_work_continues_after_unrelated_changes(rig, watch):
     rig.name, rig.location = "Renamed", (1.0, 2.0, 3.0)
     scenes.empty_at((0.0, 0.0, 0.0))
     bpy.context.view_layer.update()
     assert watch.why_lost() == ""
 
 
-def test_the_rig_is_deleted(rig, watch):
+def test_deleting_the_rig_stops_the_work(rig, watch):
     bpy.data.objects.remove(rig)
     assert watch.why_lost() == "'Rig' was deleted during processing"
 
 
-def test_the_rig_s_bones_are_edited(rig, watch):
+def test_editing_the_rig_s_bones_stops_the_work(rig, watch):
     bpy.ops.object.mode_set(mode="EDIT")
     assert "The mode of 'Rig' changed" in watch.why_lost()
 
 
 @pytest.mark.parametrize("way", ["undo", "redo"])
-def test_something_is_undone(rig, way):
+def test_undo_stops_the_work(rig, way):
     for message in ("before", "after"):
         bpy.ops.ed.undo_push(message=message)
     if way == "redo":
@@ -50,7 +50,7 @@ def test_something_is_undone(rig, way):
     assert watch.why_lost() == "An undo or redo happened while 'Rig' was being processed"
 
 
-def test_the_watch_leaves_no_handler(rig):
+def test_a_stopped_watch_leaves_no_handlers(rig):
     before = [list(handlers) for handlers in (bpy.app.handlers.undo_post, bpy.app.handlers.redo_post)]
     watch = Watch(rig)
     watch.stop()

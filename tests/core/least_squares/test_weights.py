@@ -34,7 +34,7 @@ def test_one_row_of_weights_is_for_all_frames():
     assert make_solver().solve(targets, weights=row).heads == pytest.approx(own.heads, abs=1e-9)
 
 
-def test_from_a_near_start_the_finish_alone_is_enough():
+def test_from_a_close_start_the_finish_alone_converges():
     positions = walker.true_positions()[:20]
     start = make_solver().solve(positions)
     roots = start.root_location + 0.01

@@ -56,7 +56,7 @@ def test_a_chain_stretches_to_reach(share):
     assert one.lengths == pytest.approx(solution.lengths[0], abs=1e-3)
 
 
-def test_beyond_all_slides_it_points_at_the_target_at_full_length():
+def test_beyond_full_extension_the_chain_points_at_its_target():
     skeleton = straight_chain(4)
     slides = {"b1": (0.8, 1.5), "b3": (1.0, 1.1)}
     target = np.array([[[0.3, 0.5, 0.4]]])

@@ -114,7 +114,7 @@ class TestFromAReference:
         heads = forward_kinematics(walker.skeleton(), found.rotations, found.root_location)[0, :3, 3]
         assert heads == pytest.approx(walker.true_matrices()[20, 0, :3, 3], abs=3 * MM)
 
-    def test_of_still_frames_those_are_chosen_on_which_the_person_is_upright(self):
+    def test_still_frames_with_an_upright_person_are_preferred(self):
         """A person who waits in a crouch before a jump is still only there."""
         skeleton = walker.skeleton()
         local, roots = np.array(walker.true_rotations()[SOME]), np.array(walker.true_matrices()[SOME, 0, :3, 3])
@@ -224,7 +224,7 @@ class TestLimbs:
         apart = np.abs(np.sum(solution.rotations[:, thigh] * walker.true_rotations()[SOME][:, thigh], axis=1))
         assert np.degrees(2 * np.arccos(np.clip(apart, 0, 1))).max() < 12.0
 
-    def test_the_rest_of_the_skeleton(self):
+    def test_head_offsets_scale_with_the_parent_s_length(self):
         skeleton = walker.skeleton()
         rng = np.random.default_rng(2)
         factors = rng.uniform(0.7, 1.4, len(skeleton))
@@ -239,7 +239,7 @@ class TestLimbs:
         assert height_factor(skeleton, np.full(len(skeleton), 1.3)) == pytest.approx(1.3)
 
 
-class TestTheDoor:
+class TestInvalidInput:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [

@@ -136,13 +136,13 @@ class TestSize:
         path.write_text(trc_of(names, people))
         assert not read_markers(path).doubts
 
-    def test_children_and_raised_arms_are_not(self, tmp_path: Path) -> None:
+    def test_children_and_raised_arms_are_not_doubted(self, tmp_path: Path) -> None:
         for factor in (0.4, 1.3):
             path = tmp_path / "a.trc"
             path.write_text(trc_of(walker.marker_names(), factor * walker.true_positions()[:10]))
             assert not read_markers(path).doubts
 
-    def test_other_things_have_any_size(self, tmp_path: Path) -> None:
+    def test_objects_may_have_any_size(self, tmp_path: Path) -> None:
         path = tmp_path / "a.trc"
         path.write_text(trc_of([f"Crane{number}" for number in range(12)], 100.0 * standing(3, 12)))
         assert not read_markers(path).doubts

@@ -233,7 +233,7 @@ class TestOdd:
         params = {"TRIAL:ACTUAL_START_FIELD": word(1, 0), "TRIAL:ACTUAL_END_FIELD": word(70000 - 65536, 1)}
         assert read_markers(written(path, C3d(points, labels=["LASI"], scale=1.0, params=params))).frame_count == 70000
 
-    def test_counts_of_two_bytes_that_began_again_at_0(self, path: Path) -> None:
+    def test_counts_of_two_bytes_that_overflowed(self, path: Path) -> None:
         points = np.tile(standing(100, 1), (700, 1, 1))
         params = {"POINT:FRAMES": word(70000 - 65536)}
         content = C3d(points, labels=["LASI"], scale=1.0, params=params, header={"last": 70000 - 65536})

@@ -296,7 +296,7 @@ class TestTables:
 
     @pytest.mark.parametrize("ends", ["rx ry rz", "rotation_x rotation_y rotation_z", "qw qx qy qz", "RotX RotY RotZ"])
     @pytest.mark.parametrize("moved", ["x y z", "tx ty tz", "pos_x pos_y pos_z"])
-    def test_columns_of_rotations_are_no_points(self, tmp_path, ends, moved):
+    def test_columns_of_rotations_are_not_read_as_points(self, tmp_path, ends, moved):
         """Alone they are refused; beside positions they are left out."""
         names, truth = ["Hips", *COCO], array(["pelvis", *COCO])
         turns = np.full((FRAMES, len(ends.split())), 12.5)
@@ -312,7 +312,7 @@ class TestTables:
         assert clip.names == tuple(names)
         np.testing.assert_allclose(clip.positions, truth)
 
-    def test_a_side_is_no_rotation(self, tmp_path):
+    def test_suffixes_of_sides_are_not_read_as_rotations(self, tmp_path):
         names = ["hip_l", "hip_r", "knee_l", "knee_r", "ankle_l", "ankle_r", "shoulder_l", "shoulder_r", "nose"]
         plain = [f"{'left' if name[-1] == 'l' else 'right'}_{name[:-2]}" for name in names[:-1]] + ["nose"]
         for ends in (("x", "y", "z"), ("_x", "_y", "_z"), ("X", "Y", "Z")):

@@ -151,11 +151,11 @@ class TestLabels:
         assert [marker.marker for marker in matched.markers] == ["LASI", "RASI"]
         assert matched.unmatched == ("LASI_2", "Bob:LASI", "L_ASI")
 
-    def test_labels_on_which_all_other_sets_agree_are_used(self) -> None:
+    def test_labels_with_the_same_meaning_in_all_other_sets_are_assigned(self) -> None:
         labels = [*SETS["PLUG_IN_GAIT"].split(), "R.Bicep", "L_Eye", "RLFC"]
         assert match(labels, rig()[0]).unmatched == ()
 
-    def test_labels_on_which_other_sets_differ_are_left(self) -> None:
+    def test_labels_with_different_meanings_in_other_sets_are_not_assigned(self) -> None:
         """A hip is the pelvis's front to some and the joint to others."""
         assert match([*SETS["VICON_41"].split(), "L_Hip"], rig()[0]).unmatched == ("L_Hip",)
 

@@ -55,7 +55,7 @@ def test_every_form_of_an_entry(path: Path) -> None:
     )
 
 
-def test_the_file_reads_well(path: Path) -> None:
+def test_the_file_is_concise_and_keeps_umlauts(path: Path) -> None:
     write_map(path, [MappedMarker("Fuß", "foot.L"), MappedMarker("B", "head", "HEAD", None, 0.5)])
     assert json.loads(path.read_text(encoding="utf-8")) == {
         "fabrik_marker_map": 1,

@@ -34,7 +34,7 @@ class TestPublishedSets:
         )
 
 
-class TestWhatIsNoMarkerOfABody:
+class TestOtherLabels:
     @pytest.mark.parametrize("label", ["V_Mid_ASIS", "V_R.Knee_JC", "virtual_hip", "Bob:V_Mid_Hip"])
     def test_virtual_points(self, label: str, person) -> None:
         assert match([label, "LASI", "RASI", "LKNE", "RKNE"], *person).unmatched == (label,)

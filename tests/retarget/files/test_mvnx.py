@@ -61,7 +61,7 @@ def test_bones_are_known_by_their_names(mvnx):
     assert len(roles) == len(MVN)
 
 
-def test_one_frame_another_rate_and_frames_that_are_not_whole(mvnx):
+def test_single_frames_other_rates_and_incomplete_frames_are_read(mvnx):
     orientations, pelvis = motion()
     orientations[2, 3], pelvis[4] = np.nan, np.nan
     body = read_recorded(written(mvnx, mvnx_text(orientations, pelvis)), rate=60.0)

@@ -57,7 +57,7 @@ class TestPlaces:
         np.testing.assert_allclose(lift[:2], 0.0, atol=1e-9)
         np.testing.assert_allclose(found - lift, truth, atol=1e-9)
 
-    def test_fingers_rotate_by_their_own_numbers(self, npz):
+    def test_each_finger_uses_its_own_rotations(self, npz):
         poses, trans = motion(joints=55)
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_frame_rate=30))
         assert len(body.names) == 52
@@ -219,7 +219,7 @@ class TestSize:
 
 
 class TestCrooked:
-    def test_frames_that_are_not_whole_are_left_out(self, npz):
+    def test_incomplete_frames_are_left_out(self, npz):
         poses, trans = motion()
         poses[1, 3, 0], trans[3, 2] = np.nan, np.inf
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, fps=30))
@@ -247,7 +247,7 @@ class TestCrooked:
         assert "\n" not in str(caught.value)
 
     @pytest.mark.parametrize("rate", [1.0 / 120.0, 120000.0, 0.0, np.nan, -30.0])
-    def test_rates_that_are_none_are_assumed_with_a_note(self, npz, rate):
+    def test_invalid_rates_are_replaced_by_a_default_with_a_note(self, npz, rate):
         body = read_recorded(saved(npz, poses=np.zeros((4, 72)), trans=np.zeros((4, 3)), mocap_framerate=rate))
         assert body.rate == 30.0
         assert any("its rate is unknown; assumed 30" in note for note in body.notes)
