@@ -7,7 +7,8 @@ import traceback
 
 
 def _stop_early(*_arguments: object) -> None:
-    """Handle Ctrl-C before there is anything to stop."""
+    """Handle Ctrl-C before there is anything to stop; a second one is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.write(2, f"fabrik_{''.join(sys.argv[1:2])}: stopped; nothing was written\n".encode(errors="replace"))
     os._exit(130)
 
