@@ -299,25 +299,27 @@ def scale_to_chord(
     squares = [backend.minimum(bend.length_squared, _MAX_BENT) for bend in bends]
     wanted = (target - root).length
     low, steps = wanted * 0.0, wanted * 0.0
-    square, high = low + 1.0, low + math.inf
+    found, high, frames = low + 1.0, low + math.inf, backend.frames_where(wanted >= 0.0)
+    square, axis, asides, bents, count = found, chord, bends, squares, len(frames)
     for _ in range(_MAX_STEPS):
         # The vector from root to tip and its derivative with respect to s². Since u and c have length 1,
         # |c + s (u − c)|² is 1 + (s² − s) |u − c|²: one factor for each bone is enough.
         s = backend.sqrt(square)
         beyond = square - s
         along = along_slope = low * 0.0
-        aside = aside_slope = chord * 0.0
-        for bend, bent, distance in zip(bends, squares, distances, strict=True):
+        aside = aside_slope = axis * 0.0
+        for bend, bent, distance in zip(asides, bents, distances, strict=True):
             size = bent * beyond + 1.0
             scale = distance / backend.sqrt(size)
             fall = scale * bent / size
             along, aside = along + scale, aside + bend * scale
             along_slope, aside_slope = along_slope + fall, aside_slope + bend * fall
-        tip = chord * along + aside * s
+        tip = axis * along + aside * s
         missed = backend.absolute(tip.length - wanted) > near
-        if not backend.any_of(missed):
+        left = backend.frames_where(missed)
+        if not len(left):
             break
-        slope = aside - (chord * along_slope + aside_slope * s) * (s - 0.5)
+        slope = aside - (axis * along_slope + aside_slope * s) * (s - 0.5)
         change = tip.dot(slope) * (1.0 / backend.maximum(s, 1e-9))
         excess = tip.length_squared - wanted * wanted
         low, high = backend.select(excess > 0, square, low), backend.select(excess > 0, high, square)
@@ -325,8 +327,15 @@ def scale_to_chord(
         middle = backend.select(high >= math.inf, low * 4.0 + 1.0, (low + high) * 0.5)
         inside = (newton > low) & (newton < high)
         square = backend.select(missed, backend.select(inside, newton, middle), square)
-        steps = steps + backend.select(missed, 1, 0)
-    arms, s = [], backend.sqrt(square)
+        found = backend.put(found, frames, square, count)
+        steps = backend.put(steps, frames, backend.take(steps, frames) + backend.select(missed, 1, 0), count)
+        if 2 * len(left) < len(frames):
+            # Go on with the frames that are left only.
+            frames = frames[left]
+            axis = backend.take(axis, left)
+            wanted, square, low, high = (backend.take(each, left) for each in (wanted, square, low, high))
+            asides, bents = [backend.take(each, left) for each in asides], [backend.take(each, left) for each in bents]
+    arms, s = [], backend.sqrt(found)
     for bend, distance in zip(bends, distances, strict=True):
         raw = chord + bend * s
         arms.append(raw * (distance / backend.sqrt(backend.maximum(raw.length_squared, TINY))))
