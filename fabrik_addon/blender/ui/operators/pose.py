@@ -14,7 +14,7 @@ from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, FabrikRig, rig_se
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_own_targets, why_no_solve
 from ..overlays.handlers import DrawingHandlers
 from ..translations import ui_message
-from .base import Bones, Done, OnBones, OnRig, Watch, keyword, report_all, reports_errors
+from .base import Bones, Done, OnBones, OnRig, Watch, keyword, report_all, reports_errors, takes
 from .motion import play_again
 
 if TYPE_CHECKING:
@@ -255,9 +255,9 @@ _PAUSE: Final = 1.0 / 60.0
 # Properties that default to the rig's settings. They can be adjusted after a drag.
 _KEPT: Final = ("keep_orientation", "spread")
 _RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(FabrikDragSettings))
-_REACH, _BONES, _SPREAD_TO, _ROOT = map(keyword, (_RIG.reach, _RIG.bones, _RIG.spread_to, _RIG.root))
 
 
+@takes({name: getattr(_RIG, name) for name in ("reach", "bones", "spread_to", "root")})
 class FABRIK_OT_drag(OnRig, Operator):
     """Drag a bone. The rig follows within its limits, and pinned bones stay in place"""
 
@@ -292,10 +292,6 @@ class FABRIK_OT_drag(OnRig, Operator):
     )
     keep_orientation: _RIG.keep_orientation
     spread: _RIG.spread
-    reach: _REACH
-    bones: _BONES
-    spread_to: _SPREAD_TO
-    root: _ROOT
     frame: IntProperty(
         name="Frame", description="The frame that is dragged; this one unless given", options={*ASIDE, "HIDDEN"}
     )
