@@ -8,7 +8,6 @@ Runs in a Python that has `bpy`. The upper row is seen from the front, the lower
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -87,4 +86,7 @@ def _pose(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Blender 4.5 as a module may wait for one of its own threads when Python ends.
+    from fabrik_addon.blender.bake.batch import leave
+
+    leave(main() or 0)
