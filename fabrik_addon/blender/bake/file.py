@@ -35,10 +35,8 @@ from ..rig.locks import constrained_bones
 from ..settings.control import may_be_control_rig
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import rig_settings
-from .bake import bake_steps
+from .bake import BakeResult, BakeSettings, bake_steps
 from .batch import INTERRUPTED, BatchTake, identity, modified
-from .jobs import BakeSettings
-from .report import BakeResult
 
 _VIDEO: Final = "is a video: convert it to a .trc file with Pose2Sim or OpenCap"
 # File types that are not supported, and what to do.

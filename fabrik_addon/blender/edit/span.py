@@ -17,7 +17,7 @@ from ...core.model.skeleton import Skeleton
 from ...human.body_parts import Role
 from ...human.naming_schemes import match
 from ...markers.feet import FootPoint, find_stances, foot_points
-from ..bake.jobs import check_still
+from ..bake.bake import check_still
 from ..capture.matching import scene_rate
 from ..control.model import RigMotion
 from ..control.posed_rig import posed_rig

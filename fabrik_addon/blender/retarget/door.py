@@ -17,8 +17,7 @@ from ...retarget.files.recorded import Recorded
 from ...retarget.goals import RetargetSettings
 from ...retarget.motion import RetargetError
 from ...retarget.pairs import Pair
-from ..bake.bake import Steps
-from ..bake.jobs import BakeSettings
+from ..bake.bake import BakeSettings, Steps
 from ..capture.import_markers import FASTEST_RATE, LAST_FRAME, Timing, set_rate, widen_range
 from ..capture.matching import scene_rate
 from ..rig.keyframes import bone_path, curves, new_action, write_curves

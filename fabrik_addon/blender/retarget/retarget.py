@@ -19,9 +19,7 @@ from ...retarget.goals import RetargetSettings
 from ...retarget.motion import Motion, RetargetError
 from ...retarget.pairs import Pair, check_bone_map, read_bone_map, write_bone_map
 from ...retarget.take import Retargeted, retarget_steps
-from ..bake.bake import FindSteps, Steps, keyed_steps, timed
-from ..bake.jobs import BakedTree, BakeSettings
-from ..bake.keys import check_root_motion
+from ..bake.bake import BakedTree, BakeSettings, FindSteps, Steps, check_root_motion, keyed_steps, timed
 from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
 from ..goals.places import is_simple, is_still

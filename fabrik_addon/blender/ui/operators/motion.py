@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from ....markers.clip import Clip
     from ....retarget.files.recorded import Recorded
-    from ...bake.bake import Steps
-    from ...bake.report import BakeResult
+    from ...bake.bake import BakeResult, Steps
     from ...capture.calibrate import CalibrationResult
 
 
@@ -432,7 +431,7 @@ class FABRIK_OT_export_report(OnRig, Operator, ExportHelper):
     filter_glob: StringProperty(default="*.csv", options={"HIDDEN"})
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...bake.report import export_report
+        from ...bake.bake import export_report
 
         path = chosen_path(self)
         export_report(rig, path)
@@ -495,8 +494,7 @@ class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
 
     def steps(self, context: Context) -> "Steps":
         """Start the bake with the rig's settings and the given keywords."""
-        from ...bake.bake import bake_steps
-        from ...bake.jobs import BakeSettings, chosen_range
+        from ...bake.bake import BakeSettings, bake_steps, chosen_range
 
         rig = rig_at_hand(context)
         settings = rig_settings(rig)
@@ -562,7 +560,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
 
     def steps(self, context: Context) -> "Steps":
         """Start the retargeting with the rig's settings and the given keywords."""
-        from ...bake.jobs import preview_range
+        from ...bake.bake import preview_range
         from ...retarget.door import retarget_from
         from ...retarget.retarget import pairs_of
 
