@@ -18,7 +18,7 @@ from ..bake.command_line import Command, add_files, add_options, add_rate, chose
 from ..bake.file import ADVICE, open_rig, show_range, write_files
 from ..settings.bake_options import RETARGET_OPTIONS, KeyOptions
 from ..settings.markers import IMPORT_OPTIONS
-from .door import is_file, retarget_from
+from .retarget import is_file, retarget_from
 
 _DESCRIPTION: Final = (
     "Retarget .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files to keyframes on a rig, in new .blend files."

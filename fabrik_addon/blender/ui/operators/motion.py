@@ -157,7 +157,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         """Add the data of one file to the scene, and report it."""
         from ....markers.clip import Clip
         from ...capture.import_markers import import_clip
-        from ...retarget.door import add_recorded
+        from ...retarget.retarget import add_recorded
 
         how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
         notes = [f"{path.name}: {ui_message(note)}" for note in recording.notes]
@@ -561,8 +561,7 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
     def steps(self, context: Context) -> "Steps":
         """Start the retargeting with the rig's settings and the given keywords."""
         from ...bake.bake import preview_range
-        from ...retarget.door import retarget_from
-        from ...retarget.retarget import pairs_of
+        from ...retarget.retarget import pairs_of, retarget_from
 
         rig = rig_at_hand(context)
         settings = rig_settings(rig)
