@@ -8,6 +8,7 @@ their values.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -46,17 +47,18 @@ _FOUND: Final = 0.25
 
 
 class Shift(NamedTuple):
-    """The (F,) values by which the keys of a curve on (F,) frames shift."""
+    """The (F,) values by which a curve, or its keys, shift on (F,) frames."""
 
-    curve: tuple[str, int]
+    curve: bpy.types.FCurve
     frames: FloatArray
     by: FloatArray
 
 
-def start_record(
-    armature: bpy.types.Object, name: str, curves: Iterable[bpy.types.FCurve], ends: tuple[float, float]
-) -> bpy.types.Action:
-    """Store the keys of some curves between two frames in a new record, before they are changed.
+@contextmanager
+def recorded(
+    armature: bpy.types.Object, name: str, curves: Sequence[bpy.types.FCurve], ends: tuple[float, float]
+) -> Iterator[bpy.types.Action]:
+    """Store the keys of some curves between two frames in a new record, before and after the block changes them.
 
     A dot in front of the record's name hides it in Blender's lists.
     """
@@ -65,11 +67,7 @@ def start_record(
     for slot in (_BEFORE, _WRITTEN):
         strip.channelbag(record.slots.new(id_type=armature.id_type, name=slot), ensure=True)
     _copy(curves, record, _BEFORE, ends)
-    return record
-
-
-def complete_record(record: bpy.types.Action, curves: Iterable[bpy.types.FCurve], ends: tuple[float, float]) -> None:
-    """Complete a record with the current keys of the same curves."""
+    yield record
     _copy(curves, record, _WRITTEN, ends)
 
 
@@ -94,7 +92,7 @@ def later_records(
 
 def shift_records(records: Iterable[tuple[bpy.types.Action, float]], shifts: Iterable[Shift]) -> None:
     """Shift the keys in the records from `later_records` by the same values as the current curves."""
-    by_curve = {shift.curve: shift for shift in shifts}
+    by_curve = {(shift.curve.data_path, shift.curve.array_index): shift for shift in shifts}
     for record, moved in records:
         for slot in (_BEFORE, _WRITTEN):
             for key, curve in _of(record, slot).items():
@@ -167,7 +165,7 @@ def _put_back(record: bpy.types.Action, curves: Curves, moved: float) -> tuple[l
             values = np.array([curve.evaluate(frame) for frame in ours.tolist()])
             _put_back_curve(curve, were, was_written, ours, moved)
             after = np.array([curve.evaluate(frame) for frame in ours.tolist()])
-            shifts.append(Shift(key, ours, after - values))
+            shifts.append(Shift(curve, ours, after - values))
     return shifts, len(stay)
 
 
@@ -259,6 +257,8 @@ LEAST_TURN = 1e-6
 LEAST_MOVE = 1e-6
 # This blend mode multiplies the layer's quaternion with the result below, and adds angles and locations.
 _BLEND: Final = "COMBINE"
+# The end of the name of a layer's action.
+_LAYER: Final = " edit"
 
 
 @dataclass(frozen=True)
@@ -296,67 +296,51 @@ def changed_channels(
     return found, unkeyed
 
 
-@dataclass(frozen=True)
-class Change:
-    """The new and the old values of one curve on (F,) frames."""
-
-    curve: bpy.types.FCurve
-    frames: FloatArray
-    values: FloatArray
-    before: FloatArray
-
-
-def changes_of(take: EditedTake, frames: FloatArray, changed: Sequence[Changed]) -> list[Change]:
+def changes_of(take: EditedTake, frames: FloatArray, changed: Sequence[Changed]) -> list[Shift]:
     """The changes of a motion's curves on (F,) frames for its changed channels."""
-    return [
-        Change(curve, frames, each.after[:, curve.array_index], each.before[:, curve.array_index])
-        for each in changed
-        for curve in take.curves(each.bone.name, each.channel)
-        if curve.array_index in each.free and not keyframes.is_locked(curve)
-    ]
+    found = []
+    for each in changed:
+        free, by = each.free, each.after - each.before
+        found += [
+            Shift(curve, frames, by[:, curve.array_index])
+            for curve in take.curves(each.bone.name, each.channel)
+            if curve.array_index in free and not keyframes.is_locked(curve)
+        ]
+    return found
 
 
 def write_changes(
-    armature: bpy.types.Object, changes: list[Change], frames: Sequence[float], ends: tuple[float, float]
+    armature: bpy.types.Object, changes: Sequence[Shift], frames: Sequence[float], ends: tuple[float, float]
 ) -> None:
     """Move the keys of curves between the ends, and insert keys on some frames and at the ends.
 
     An end outside a curve's keys and the frames gets no key, so that the motion doesn't get longer. The records of
     holds are updated as well.
     """
-    shifts = [shift_of(change, ends) for change in changes]
+    cycles, shifts = [cycle_of(change.curve) for change in changes], []
+    for (curve, times, by), cycle in zip(changes, cycles, strict=True):
+        inside = (times > ends[0] + SAME_FRAME) & (times < ends[1] - SAME_FRAME)
+        own, moved = times[inside], by[inside]
+        if cycle is not None:
+            # Frames after the end of a cycle are mapped to its keys.
+            own = in_cycle(cycle, own)
+            seam = np.abs(own - cycle[0]) < SAME_FRAME
+            own, moved = np.concatenate([own, np.full(seam.sum(), cycle[1])]), np.concatenate([moved, moved[seam]])
+        shifts.append(Shift(curve, own, moved))
     shift_records(later_records(armature), shifts)
-    for change, shift in zip(changes, shifts, strict=True):
-        _write(change, shift, frames, ends)
-
-
-def shift_of(change: Change, ends: tuple[float, float]) -> Shift:
-    """The shifts of a curve's keys between the ends. Frames after the end of a cycle are mapped to its keys."""
-    curve, cycle = change.curve, cycle_of(change.curve)
-    inside = (change.frames > ends[0] + SAME_FRAME) & (change.frames < ends[1] - SAME_FRAME)
-    times, by = change.frames[inside], (change.values - change.before)[inside]
-    if cycle is not None:
-        times = in_cycle(cycle, times)
-        seam = np.abs(times - cycle[0]) < SAME_FRAME
-        times, by = np.concatenate([times, np.full(seam.sum(), cycle[1])]), np.concatenate([by, by[seam]])
-    return Shift((curve.data_path, curve.array_index), times, by)
-
-
-def _write(change: Change, shift: Shift, frames: Sequence[float], ends: tuple[float, float]) -> None:
-    """Shift the keys of one curve, and insert keys on the frames and at the ends."""
-    curve, cycle = change.curve, cycle_of(change.curve)
-    own, edges = np.array(frames, dtype=np.float64), np.array(ends)
-    if cycle is not None:
-        own, edges = in_cycle(cycle, own), in_cycle(cycle, edges)
-    times = np.append(keyframes.keys(curve)[:, 0], own)
-    # A key at each end, with fixed outer handles, keeps the curve unchanged outside the ends.
-    for end in edges[(edges > times.min()) & (edges < times.max())].tolist():
-        _keep_shape_beside(curve, end)
-        _insert(curve, end)
-        _keep_shape_beside(curve, end)
-    for frame in own.tolist():
-        _insert(curve, frame)
-    shift_keys(curve, shift.frames, shift.by)
+    for (curve, times, by), cycle in zip(shifts, cycles, strict=True):
+        own, edges = np.array(frames, dtype=np.float64), np.array(ends)
+        if cycle is not None:
+            own, edges = in_cycle(cycle, own), in_cycle(cycle, edges)
+        keyed = np.append(keyframes.keys(curve)[:, 0], own)
+        # A key at each end, with fixed outer handles, keeps the curve unchanged outside the ends.
+        for end in edges[(edges > keyed.min()) & (edges < keyed.max())].tolist():
+            _keep_shape_beside(curve, end)
+            _insert(curve, end)
+            _keep_shape_beside(curve, end)
+        for frame in own.tolist():
+            _insert(curve, frame)
+        shift_keys(curve, times, by)
 
 
 def _insert(curve: bpy.types.FCurve, frame: float) -> None:
@@ -389,23 +373,31 @@ def write_layer(armature: bpy.types.Object, frames: FloatArray, changed: Sequenc
 
     Raises RigError, with nothing changed, for a bone whose rotation cannot be layered.
     """
-    layers = list(_layers(changed))
+    layers: dict[str, tuple[str, FloatArray, tuple[int, ...]]] = {}
+    for each in changed:
+        if each.channel == "rotation_axis_angle":
+            raise RigError(
+                f"Bone {each.bone.name!r} uses the axis angle rotation mode, which layers can't blend: set it "
+                "to quaternion or Euler"
+            )
+        values = each.after - each.before
+        if each.channel == "rotation_quaternion":
+            before, after = (from_channels("QUATERNION", channels) for channels in (each.before, each.after))
+            values = product(conjugate(before), after)
+            values = np.where(values[:, :1] < 0.0, -values, values)
+        layers[bone_path(each.bone.name, each.channel)] = each.bone.name, values, each.free
     strip = _own_layer(armature)
     if strip is not None:
-        _add_to_layer(armature, strip, frames, {path: row for path, *row in layers})
+        _add_to_layer(armature, strip, frames, layers)
     else:
-        action = new_strip_action(armature, _layer_name(armature))
-        for path, bone, values, free in layers:
+        action = new_strip_action(armature, f"{armature.name}{_LAYER}")
+        for path, (bone, values, free) in layers.items():
             write_curves(action, armature, path, frames, values, bone, components=free)
         strip = add_strip(armature, action)
         strip.blend_type, strip.extrapolation = _BLEND, "NOTHING"
         # A strip uses its own influence only if the influence is animated. A single key is enough.
         strip.influence = 1.0
         strip.use_animated_influence = True
-
-
-def _layer_name(armature: bpy.types.Object) -> str:
-    return f"{armature.name} edit"
 
 
 def _own_layer(armature: bpy.types.Object) -> bpy.types.NlaStrip | None:
@@ -418,7 +410,7 @@ def _own_layer(armature: bpy.types.Object) -> bpy.types.NlaStrip | None:
         return None
     strip = track.strips[0]
     action = strip.action
-    if action is None or not action.name.startswith(_layer_name(armature)) or action.users > 1 or strip.mute:
+    if action is None or not action.name.startswith(f"{armature.name}{_LAYER}") or action.users > 1 or strip.mute:
         return None
     plays = strip.blend_type == _BLEND and strip.scale == 1.0 and strip.repeat == 1.0 and not strip.use_reverse
     stays = (strip.frame_start, strip.frame_end) == (strip.action_frame_start, strip.action_frame_end)
@@ -461,19 +453,3 @@ def _add_to_layer(
         write_curves(strip.action, armature, path, times, values, bone, components=components)
     strip.action_frame_start, strip.action_frame_end = ends
     strip.frame_start_raw, strip.frame_end_raw = ends
-
-
-def _layers(changed: Sequence[Changed]) -> Iterator[tuple[str, str, FloatArray, tuple[int, ...]]]:
-    """The curves of the layer: data path, bone, (F, n) values, and the indices of the unlocked components."""
-    for each in changed:
-        if each.channel == "rotation_axis_angle":
-            raise RigError(
-                f"Bone {each.bone.name!r} uses the axis angle rotation mode, which layers can't blend: set it "
-                "to quaternion or Euler"
-            )
-        values = each.after - each.before
-        if each.channel == "rotation_quaternion":
-            before, after = (from_channels("QUATERNION", channels) for channels in (each.before, each.after))
-            values = product(conjugate(before), after)
-            values = np.where(values[:, :1] < 0.0, -values, values)
-        yield bone_path(each.bone.name, each.channel), each.bone.name, values, each.free
