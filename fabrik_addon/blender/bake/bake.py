@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import bpy
 import numpy as np
+from bpy.types import Action, Context, Object, Scene
 
 from ...core import Effector, Solution, Solver, Status
 from ...core.arrays import BoolArray, FloatArray, IntArray, lengths, times
@@ -94,14 +95,7 @@ _LEAST: Final = 1e-4
 _SAMPLING_ENDS: Final = 0.33
 _SOLVING_ENDS: Final = 0.9
 # If the trees of a rig have different statuses on a frame, the frame gets the first of these.
-_WORST_FIRST: Final = (
-    Status.STALLED,
-    Status.UNREACHABLE,
-    Status.LIMITED,
-    Status.FITTED,
-    Status.SOLVED,
-    Status.UNSEEN,
-)
+_WORST_FIRST: Final = (Status.STALLED, Status.UNREACHABLE, Status.LIMITED, Status.FITTED, Status.SOLVED, Status.UNSEEN)
 
 
 class BakeError(FabrikError):
@@ -229,12 +223,10 @@ class BakeResult:
 Steps = Generator[float, None, BakeResult]
 # Small steps that return the poses of the trees, and the (F, 4, 4) world matrices of the armature.
 FindSteps = Generator[float, None, tuple[tuple[BakedTree, ...], FloatArray]]
-Find = Callable[[bpy.types.Context, bpy.types.Object, BakeSettings, dict[str, float]], FindSteps]
+Find = Callable[[Context, Object, BakeSettings, dict[str, float]], FindSteps]
 
 
-def bake(
-    context: bpy.types.Context, armature: bpy.types.Object, *, frame_start: int, frame_end: int, **choices: Any
-) -> BakeResult:
+def bake(context: Context, armature: Object, *, frame_start: int, frame_end: int, **choices: Any) -> BakeResult:
     """Key the armature's bones so that its effectors follow their targets; the keywords are those of BakeSettings.
 
     Raises a FabrikError if something can't be baked. The scene is then as before.
@@ -242,15 +234,13 @@ def bake(
     return finish(bake_steps(context, armature, BakeSettings(frame_start, frame_end, **choices)))
 
 
-def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings) -> Steps:
+def bake_steps(context: Context, armature: Object, settings: BakeSettings) -> Steps:
     """Bake in small steps: yields the share done, returns the result, and may be closed at any time."""
     check_followed(context.scene, armature, settings.source)
     return (yield from keyed_steps(context, armature, settings, _found_steps))
 
 
-def keyed_steps(
-    context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, find: Find, take: str = ""
-) -> Steps:
+def keyed_steps(context: Context, armature: Object, settings: BakeSettings, find: Find, take: str = "") -> Steps:
     """Key the poses that `find` returns, in small steps like `bake_steps`; take: the name of the motion."""
     check_rig(armature)
     check_editable(armature)
@@ -287,9 +277,7 @@ def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
     seconds[stage] = time.perf_counter() - began
 
 
-def _chosen(
-    context: bpy.types.Context, armature: bpy.types.Object, trees: Sequence[BakedTree], choice: str
-) -> tuple[BakedTree, ...]:
+def _chosen(context: Context, armature: Object, trees: Sequence[BakedTree], choice: str) -> tuple[BakedTree, ...]:
     """The trees without the bones that get no keys; raises BakeError if no bone is left."""
     if choice == "SOLVED":
         return tuple(trees)
@@ -306,12 +294,12 @@ def _chosen(
     return tuple(chosen)
 
 
-def preview_range(scene: bpy.types.Scene) -> tuple[int, int] | None:
+def preview_range(scene: Scene) -> tuple[int, int] | None:
     """The first and the last frame of the scene's preview range; None if it is off."""
     return (scene.frame_preview_start, scene.frame_preview_end) if scene.use_preview_range else None
 
 
-def chosen_range(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -> tuple[int, int]:
+def chosen_range(scene: Scene, rig: Object, source: str) -> tuple[int, int]:
     """The first and the last frame to bake; `source` as in `follows_markers`.
 
     These are the preview range, if the scene has one, else the frames of the markers, else the scene's range.
@@ -324,7 +312,7 @@ def chosen_range(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -> 
     return scene.frame_start, scene.frame_end
 
 
-def check_still(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray | FloatArray) -> None:
+def check_still(armature: Object, bones: Sequence[str], frames: IntArray | FloatArray) -> None:
     """Raise RigError, naming the bone, if the location or scale of a bone to rotate changes on frames (F,).
 
     The solver needs constant bone lengths. The location of a root may change, because it belongs to the pose.
@@ -363,9 +351,7 @@ class Job:
     take: TakeSettings | None
 
 
-def _found_steps(
-    context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, seconds: dict[str, float]
-) -> FindSteps:
+def _found_steps(context: Context, armature: Object, settings: BakeSettings, seconds: dict[str, float]) -> FindSteps:
     """Solve the poses that follow markers or the targets of effectors, in small steps."""
     with timed(seconds, "sample"):
         jobs, matrices = yield from within(0.0, _SAMPLING_ENDS, sample(context, armature, settings))
@@ -378,7 +364,7 @@ def _found_steps(
 
 
 def sample(
-    context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings
+    context: Context, armature: Object, settings: BakeSettings
 ) -> Generator[float, None, tuple[list[Job], FloatArray]]:
     """The trees to solve, and (F, 4, 4) world matrices of the armature; yields the share done."""
     scene, frames, by_markers = context.scene, settings.frames, follows_markers(armature, settings.source)
@@ -473,7 +459,7 @@ def _solve_effectors(job: Job, solver: Solver) -> Generator[float, None, Solutio
     return replace(parts[0], **joined)
 
 
-def without_self_collisions(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
+def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
     """The tree with self-collisions of a person's body removed. Trees without self-collisions and other rigs stay.
 
     Feet keep their position and rotation. Hands and head keep theirs up to the surface of the body. Changes are
@@ -552,7 +538,7 @@ def _kept(values: FloatArray, off: Callable[[FloatArray, IntArray], FloatArray],
     return kept
 
 
-def check_root_motion(armature: bpy.types.Object, root_motion: str, trees: Sequence[RigProblem]) -> None:
+def check_root_motion(armature: Object, root_motion: str, trees: Sequence[RigProblem]) -> None:
     """Raise BakeError if an armature's object can't get the motion of its root."""
     if root_motion == "BONE" or not any(problem.free_root for problem in trees):
         return
@@ -572,8 +558,8 @@ _Made = tuple[BakedTree, FloatArray | None, TakeChannels]
 
 
 def write_keys(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
+    context: Context,
+    armature: Object,
     settings: BakeSettings,
     trees: Sequence[BakedTree],
     matrices: FloatArray,
@@ -621,11 +607,7 @@ def write_keys(
 
 
 def _write_curves(
-    armature: bpy.types.Object,
-    settings: BakeSettings,
-    action: bpy.types.Action,
-    made: Sequence[_Made],
-    matrices: FloatArray,
+    armature: Object, settings: BakeSettings, action: Action, made: Sequence[_Made], matrices: FloatArray
 ) -> list[str]:
     """Write the keys of trees: of bones or controls, the root or the object, and IK/FK switches.
 
@@ -672,7 +654,7 @@ def _write_curves(
 
 
 def _object_motion(
-    armature: bpy.types.Object, settings: BakeSettings, tree: BakedTree, matrices: FloatArray
+    armature: Object, settings: BakeSettings, tree: BakedTree, matrices: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
     """(F, 3) root heads, and (F, 3) locations of the object if it gets the motion of the root."""
     heads = tree.solution.root_location
@@ -724,7 +706,7 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
 
 
 def make_result(
-    armature: bpy.types.Object,
+    armature: Object,
     settings: BakeSettings,
     trees: tuple[BakedTree, ...],
     report: Report,
@@ -801,7 +783,7 @@ def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
         )
 
 
-def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]:
+def _warnings(armature: Object, bones: Sequence[str]) -> Iterator[str]:
     """Sentences about reasons why the rig does not show its new keys."""
     if armature.data.pose_position == "REST":
         yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"
@@ -812,7 +794,7 @@ def _warnings(armature: bpy.types.Object, bones: Sequence[str]) -> Iterator[str]
             yield f"Bone {bone!r} has constraints that change the baked motion: {', '.join(active)}"
 
 
-def animated_limits(armature: bpy.types.Object, bones: Sequence[str], frames: IntArray) -> Iterator[str]:
+def animated_limits(armature: Object, bones: Sequence[str], frames: IntArray) -> Iterator[str]:
     """A warning for each bone whose limit is driven, or animated on frames (F,)."""
     paths = {bone_property_path(bone, name): (bone, name) for bone in bones for name in NUMBERS}
     keyed = [curve for curve in curves(armature) if curve.data_path in paths and not curve.mute]
@@ -824,7 +806,7 @@ def animated_limits(armature: bpy.types.Object, bones: Sequence[str], frames: In
         yield f"Bone {bone!r} has an animated limit ({name}): its values on frame {frames[0]} were used"
 
 
-def export_report(rig: bpy.types.Object, path: str | os.PathLike[str]) -> None:
+def export_report(rig: Object, path: str | os.PathLike[str]) -> None:
     """Write the report of the rig's last bake as CSV.
 
     Raises ReportError if there is none, or if it can't be written.

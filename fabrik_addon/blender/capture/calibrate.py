@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
+from bpy.types import Context, Object, Scene
 from mathutils import Vector
 
 from ...core import Options, Skeleton
@@ -73,7 +74,7 @@ _WORSE: Final = 2.0
 _TRIED: Final = 20
 
 
-def fit_rest(context: bpy.types.Context, rig: bpy.types.Object, skeletons: Sequence[tuple[Skeleton, float]]) -> None:
+def fit_rest(context: Context, rig: Object, skeletons: Sequence[tuple[Skeleton, float]]) -> None:
     """Move the heads and tails of a rig's bones to those of skeletons, divided by their scales; roll does not change.
 
     Other bones do not change. Mode, selection and active object are restored.
@@ -131,8 +132,8 @@ class CalibrationResult:
 
 
 def calibrate_markers_steps(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
+    context: Context,
+    rig: Object,
     *,
     proportions: str = "LIMBS",
     reference: Sequence[int] | None = None,
@@ -187,7 +188,7 @@ def calibrate_markers_steps(
 calibrate_markers = at_once(calibrate_markers_steps)
 
 
-def _check(scene: bpy.types.Scene, rig: bpy.types.Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
+def _check(scene: Scene, rig: Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
     """Raise a FabrikError for every problem that can be found before the calibration."""
     if proportions not in _SCALES:
         raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
@@ -208,8 +209,8 @@ def _check(scene: bpy.types.Scene, rig: bpy.types.Object, proportions: str, mark
 
 
 def _calibrations(
-    scene: bpy.types.Scene,
-    rig: bpy.types.Object,
+    scene: Scene,
+    rig: Object,
     take: Sequence[SceneMarker],
     other: Sequence[SceneMarker],
     reference: Frames | None,
@@ -249,7 +250,7 @@ def _calibrations(
 
 
 def _calibrated(
-    rig: bpy.types.Object,
+    rig: Object,
     tree: Tree,
     mapping: Sequence[MappedMarker],
     measured: Clip,
@@ -298,7 +299,7 @@ def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) ->
 
 
 def _only_static(
-    rig: bpy.types.Object, mapping: Sequence[MappedMarker], measured: Clip, skeleton: Skeleton
+    rig: Object, mapping: Sequence[MappedMarker], measured: Clip, skeleton: Skeleton
 ) -> list[MappedMarker]:
     """Markers that only the static recording has, such as those on the inner side of a joint."""
     listed = {entry.marker for entry in mapping} | {entry.name for entry in rig_settings(rig).capture.markers}
@@ -336,7 +337,7 @@ def _within(reference: Frames | None, span: Frames) -> Frames | None:
     return first - span[0], last - span[0]
 
 
-def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> None:
+def _keep(rig: Object, found: Sequence[Calibration], proportions: str) -> None:
     """Store the positions of the markers, and the bone lengths of the person if the rig's do not change."""
     settings = rig_settings(rig)
     settings.root = "FREE"
@@ -355,7 +356,7 @@ def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str)
                 item.name, item.factor = name, factor
 
 
-def _lift(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> FloatArray:
+def _lift(rig: Object, found: Sequence[Calibration], proportions: str) -> FloatArray:
     """(3,) world displacement that moves the scaled markers so that the feet are on the rig's floor."""
     if proportions == "NONE":
         return np.zeros(3)
@@ -364,7 +365,7 @@ def _lift(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str)
     return size * np.array(rig.matrix_world)[:3, :3] @ next((lift for lift in lifts if lift.any()), np.zeros(3))
 
 
-def kept_factors(rig: bpy.types.Object, names: Collection[str]) -> FloatArray | None:
+def kept_factors(rig: Object, names: Collection[str]) -> FloatArray | None:
     """(J,) lengths of the recorded person's bones relative to the rig's; None if unknown."""
     factors = rig_settings(rig).capture.factors
     if not len(factors):
@@ -372,7 +373,7 @@ def kept_factors(rig: bpy.types.Object, names: Collection[str]) -> FloatArray | 
     return np.array([factors[name].factor if name in factors else 1.0 for name in names])
 
 
-def _result(rig: bpy.types.Object, found: Sequence[Calibration], factor: float, lift: float) -> CalibrationResult:
+def _result(rig: Object, found: Sequence[Calibration], factor: float, lift: float) -> CalibrationResult:
     """The result for the user; stores it with the rig for the panel."""
     meter = meters_per_unit(rig)
     residuals = meter * np.concatenate([calibration.residuals for calibration in found])

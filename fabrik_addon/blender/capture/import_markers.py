@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import bpy
 import numpy as np
+from bpy.types import Context, Scene
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
@@ -82,12 +83,7 @@ def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:
 
 
 def import_clip(
-    context: bpy.types.Context,
-    clip: Clip,
-    *,
-    timing: Timing = "SET_SCENE_RATE",
-    start_frame: int = 1,
-    scale: float = 1.0,
+    context: Context, clip: Clip, *, timing: Timing = "SET_SCENE_RATE", start_frame: int = 1, scale: float = 1.0
 ) -> bpy.types.Collection:
     """Make an animated empty for each marker of a clip, in a new collection named after the clip's file.
 
@@ -162,13 +158,13 @@ def _check(clip: Clip, timing: str, scale: float) -> None:
         raise ImportMarkersError(f"The scale must be a positive number, not {scale}")
 
 
-def set_rate(scene: bpy.types.Scene, rate: float) -> None:
+def set_rate(scene: Scene, rate: float) -> None:
     """Set the scene to `rate` frames per second: an integer divided by a base, such as 60 / 1.001."""
     scene.render.fps = max(1, round(rate))
     scene.render.fps_base = scene.render.fps / rate
 
 
-def widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
+def widen_range(scene: Scene, frames: FloatArray) -> None:
     """Extend the scene's range to include all frames (F,)."""
     scene.frame_start = min(scene.frame_start, max(0, math.floor(frames[0])))
     scene.frame_end = max(scene.frame_end, math.ceil(frames[-1]))

@@ -7,6 +7,7 @@ from typing import Final
 
 import bpy
 import numpy as np
+from bpy.types import Context, Object, Scene
 from mathutils import Vector
 
 from ...core.arrays import FloatArray
@@ -41,17 +42,17 @@ class SceneMarker:
     """A marker in the scene: its label, and the object or bone that follows the recorded marker."""
 
     label: str
-    holder: bpy.types.Object
+    holder: Object
     bone: str = ""
 
 
 def match_markers(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
+    context: Context,
+    rig: Object,
     *,
     preset: str = "AUTO",
     take: bpy.types.Collection | None = None,
-    take_armature: bpy.types.Object | None = None,
+    take_armature: Object | None = None,
     keep: bool = False,
 ) -> Matched:
     """Add the scene's markers to the rig's list, each with the bone for its label if there is one.
@@ -88,10 +89,7 @@ def match_markers(
 
 
 def find_markers(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    take: bpy.types.Collection | None = None,
-    take_armature: bpy.types.Object | None = None,
+    context: Context, rig: Object, take: bpy.types.Collection | None = None, take_armature: Object | None = None
 ) -> list[SceneMarker]:
     """The markers of a rig: the given ones, else newly imported ones, else the previous ones, else selected empties.
 
@@ -131,7 +129,7 @@ def of_take(name: str) -> str:
     return f" of {name!r}" if name else ""
 
 
-def _label(thing: bpy.types.Object) -> str:
+def _label(thing: Object) -> str:
     """The label of a marker in its file; for an object that was not imported, its name."""
     return str(thing.get(MARKER_NAME, thing.name))
 
@@ -188,7 +186,7 @@ def _fill(
             set_entry(entry, by_label[marker.label])
 
 
-def matching_doubts_of(rig: bpy.types.Object, unseen: Collection[str] = ()) -> tuple[str, ...]:
+def matching_doubts_of(rig: Object, unseen: Collection[str] = ()) -> tuple[str, ...]:
     """Warnings that a file was read wrongly, or that markers are on wrong bones or at wrong positions.
 
     unseen: labels of markers that are never visible.
@@ -234,18 +232,14 @@ def mapping_of(capture: FabrikCapture) -> list[MappedMarker]:
     """The enabled markers with a bone; offsets in the armature's units."""
     return [
         MappedMarker(
-            entry.name,
-            entry.bone,
-            entry.point,
-            tuple(entry.offset) if entry.point == "OFFSET" else None,
-            entry.weight,
+            entry.name, entry.bone, entry.point, tuple(entry.offset) if entry.point == "OFFSET" else None, entry.weight
         )
         for entry in capture.markers
         if entry.bone and entry.enabled
     ]
 
 
-def save_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
+def save_map(rig: Object, path: str | os.PathLike[str]) -> int:
     """Write the rig's map as JSON, with offsets in meters; returns the number of its markers.
 
     Raises MarkerError if no marker has a bone, and MapError if the file can't be written.
@@ -257,7 +251,7 @@ def save_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
     return len(entries)
 
 
-def load_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> tuple[int, int]:
+def load_map(rig: Object, path: str | os.PathLike[str]) -> tuple[int, int]:
     """Assign the rig's markers to the bones in a map; returns the number of assigned markers and of markers in the map.
 
     Markers that are only in the map are added to the list without an object. Raises MapError for a file that is not a
@@ -299,12 +293,12 @@ _SAME_RATE: Final = 1e-3
 _SAME: Final = 1e-9
 
 
-def scene_rate(scene: bpy.types.Scene) -> float:
+def scene_rate(scene: Scene) -> float:
     """The scene's frames per second."""
     return float(scene.render.fps / scene.render.fps_base)
 
 
-def recorded_range(scene: bpy.types.Scene, targets: Iterable[Target]) -> tuple[int, int]:
+def recorded_range(scene: Scene, targets: Iterable[Target]) -> tuple[int, int]:
     """The first and the last whole frame with keys of markers; the scene's range if there are no keys."""
     times = list[float]()
     for holder, bone in targets:
@@ -322,9 +316,7 @@ def targets_of(markers: Iterable[SceneMarker]) -> list[Target]:
     return [(marker.holder, marker.bone) for marker in markers]
 
 
-def marker_clip(
-    scene: bpy.types.Scene, rig: bpy.types.Object, markers: Sequence[SceneMarker], frames: tuple[int, int]
-) -> Clip:
+def marker_clip(scene: Scene, rig: Object, markers: Sequence[SceneMarker], frames: tuple[int, int]) -> Clip:
     """The markers on the frames from first to last, in the rig's armature space and units.
 
     Raises TargetError if an object is not part of the evaluated scene.
@@ -365,12 +357,12 @@ def scale_markers(markers: Iterable[SceneMarker], center: FloatArray, factor: fl
             holder.scale = holder.scale * factor
 
 
-def _holders(markers: Iterable[SceneMarker]) -> list[bpy.types.Object]:
+def _holders(markers: Iterable[SceneMarker]) -> list[Object]:
     """The objects of the markers, without duplicates."""
     return list(dict.fromkeys(marker.holder for marker in markers))
 
 
-def why_another_speed(scene: bpy.types.Scene, rig: bpy.types.Object) -> str:
+def why_another_speed(scene: Scene, rig: Object) -> str:
     """Why the rig's take does not play at its recorded speed; "" if it does."""
     take = rig_settings(rig).capture.take
     rate, now = None if take is None else take.get(TAKE_RATE), scene_rate(scene)
@@ -382,7 +374,7 @@ def why_another_speed(scene: bpy.types.Scene, rig: bpy.types.Object) -> str:
     )
 
 
-def guess_markers(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Guess, ...]:
+def guess_markers(context: Context, rig: Object) -> tuple[Guess, ...]:
     """Assign markers without a bone to the bones with which they move, and mark them as guesses; returns the guesses.
 
     Markers that were assigned by their label or by hand keep their bone. Earlier guesses are made again. There are no

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-import bpy
 import numpy as np
+from bpy.types import Context, Object, PoseBone
 from mathutils import Matrix
 
 from ...core.arrays import BoolArray, FloatArray
@@ -76,7 +76,7 @@ class _TriedLimb(LimbOnIk):
         jacobian: (6 B, C) effects of a trial's step of C channels on B bones, in the units of `differences`.
     """
 
-    def __init__(self, rig: bpy.types.Object, bones: Sequence[str], controls: Sequence[str]) -> None:
+    def __init__(self, rig: Object, bones: Sequence[str], controls: Sequence[str]) -> None:
         """Read the bones and the channels; does not try any control yet."""
         super().__init__(rig, bones, controls)
         self.units = _TRIED * np.array([self.size, self.size, self.size, 1.0, 1.0, 1.0])
@@ -167,7 +167,7 @@ class _Found:
     place: str
 
 
-def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[str, list[str]]:
+def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
     """Find the bones of a rig's body and their controls, and store them on the armature.
 
     Controls that were chosen by hand are kept. Pose, keys and properties of the rig are restored. Returns a line to
@@ -207,7 +207,7 @@ class _Search:
         by_hand: the controls that were chosen for bones.
     """
 
-    def __init__(self, context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str]) -> None:
+    def __init__(self, context: Context, rig: Object, by_hand: Mapping[str, str]) -> None:
         self.context, self.rig, self.update = context, rig, context.view_layer.update
         self.setup, self.after, self.by_hand = rig_settings(rig).control, dependents(rig), by_hand
 
@@ -220,7 +220,7 @@ class _Search:
             self._keep(found)
             self._set(found.switches)
             # Unlock the location of the root control while trials find the bones that it moves.
-            place: bpy.types.PoseBone | None = rig.pose.bones.get(setup.place)
+            place: PoseBone | None = rig.pose.bones.get(setup.place)
             locks = None if place is None else place.lock_location[:]
             try:
                 if place is not None:
@@ -546,7 +546,7 @@ class _Search:
         IK Stretch is Blender's bone setting, not a setting of the rig. Some limbs stretch only when they are bent
         more than in a trial.
         """
-        iks: list[tuple[bpy.types.PoseBone, Any]] = []
+        iks: list[tuple[PoseBone, Any]] = []
         iks += [(bone, each) for bone in self.rig.pose.bones for each in bone.constraints if each.type == "IK"]
         chained = {each.name for bone, ik in iks if ik.use_stretch for each in moved_by(bone, ik)}
         stretching = [bone for bone in self.rig.pose.bones if bone.name in chained and bone.ik_stretch > 0.0]
@@ -631,10 +631,7 @@ def _switch_of(found: _Found, carrier: Carrier) -> str:
     while bone >= 0 and names[bone] not in body:
         above.append(names[bone])
         bone = parents[bone]
-    return next(
-        (each.path for each in found.switches if _has(each, carrier) or not each.bones.isdisjoint(above)),
-        "",
-    )
+    return next((each.path for each in found.switches if _has(each, carrier) or not each.bones.isdisjoint(above)), "")
 
 
 def _stands_for(found: _Found, control: str) -> str:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-import bpy
 import numpy as np
+from bpy.types import Context, Object, PoseBone
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.rotations import rotation_vector_from_matrix
@@ -104,9 +104,7 @@ class Trials:
         return found
 
 
-def try_controls(
-    context: bpy.types.Context, rig: bpy.types.Object, controls: Sequence[str], after: dict[str, int]
-) -> Trials:
+def try_controls(context: Context, rig: Object, controls: Sequence[str], after: dict[str, int]) -> Trials:
     """Rotate each control slightly from the current pose, and put it back.
 
     Controls that constraints move have no effect. after: for each bone, the bones that may follow it, as bits.
@@ -140,12 +138,12 @@ def try_controls(
     return Trials(bones, list(controls), parents, lengths, deform, shaped, rest, turns, turned, moved)
 
 
-def can_swing(bone: bpy.types.PoseBone) -> bool:
+def can_swing(bone: PoseBone) -> bool:
     """Whether locks allow a bone to rotate about other axes than its own Y."""
     return not (bone.lock_rotation[0] and bone.lock_rotation[2])
 
 
-def _matrices(context: bpy.types.Context, rig: bpy.types.Object) -> FloatArray:
+def _matrices(context: Context, rig: Object) -> FloatArray:
     """(N, 4, 4) current matrices of the bones in armature space, without scale."""
     context.view_layer.update()
     values = np.empty(16 * len(rig.pose.bones), dtype=np.float32)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-import bpy
 import numpy as np
+from bpy.types import Object
 
 from ...core import forward_kinematics
 from ...core.arrays import FloatArray
@@ -53,7 +53,7 @@ class ControlWriter:
     def __init__(
         self,
         update: Update,
-        armature: bpy.types.Object,
+        armature: Object,
         setup: FabrikControlRig,
         skeleton: Skeleton,
         bones: Iterable[int] | None = None,
@@ -224,9 +224,7 @@ class ControlWriter:
             bone.location = np.where(stays, self._place, location).tolist()
 
 
-def deviations(
-    rig: bpy.types.Object, setup: FabrikControlRig, names: Sequence[str], wanted: FloatArray
-) -> list[Deviation]:
+def deviations(rig: Object, setup: FabrikControlRig, names: Sequence[str], wanted: FloatArray) -> list[Deviation]:
     """The bones of a body that miss their wanted matrices (J, 4, 4) in armature space."""
     posed = np.array([as_array(rig.pose.bones[name].matrix) for name in names])
     distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)

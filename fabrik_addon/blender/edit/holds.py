@@ -10,6 +10,7 @@ from typing import Final
 
 import bpy
 import numpy as np
+from bpy.types import Context, Object, Scene
 
 from ...core import Effector
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix
@@ -41,7 +42,7 @@ class HoldSettings:
     point: str = "TAIL"
     hold_rotation: bool = True
     ease: float = 10.0
-    target: bpy.types.Object | None = None
+    target: Object | None = None
     target_bone: str = ""
 
 
@@ -54,11 +55,7 @@ class _Held:
 
 
 def add_hold(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
-    bone: str,
-    frames: tuple[float, float],
-    settings: HoldSettings | None = None,
+    context: Context, armature: Object, bone: str, frames: tuple[float, float], settings: HoldSettings | None = None
 ) -> str:
     """Hold a bone from the first frame to the last, at its position on the current frame, or on the first if outside.
 
@@ -80,7 +77,7 @@ def add_hold(
     return _add(context, armature, bone, [_Held(PointContact(bone, chosen.point, *frames), at)], ends, chosen)[1]
 
 
-def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: int) -> tuple[str, str]:
+def remove_hold(context: Context, armature: Object, number: int) -> tuple[str, str]:
     """Remove a hold from the list, and restore the keys that it replaced.
 
     Keys that were inserted or changed since are kept. Returns the hold's name, and a sentence about keys that could not
@@ -104,7 +101,7 @@ def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: 
     return name, f"Keys on {stay} frames were changed after hold {name!r} was added and are kept" if stay else ""
 
 
-def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: float | None = None) -> list[str]:
+def hold_feet(context: Context, armature: Object, ease: float | None = None) -> list[str]:
     """Hold the feet during their contacts in the scene's range; returns the result of `add_hold` for each.
 
     Removes holds from earlier calls first. ease: maximum number of frames to ease in and out; None for half a second.
@@ -149,8 +146,8 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
 
 
 def _add(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
+    context: Context,
+    armature: Object,
     bone: str,
     held: Sequence[_Held],
     ends: tuple[float, float],
@@ -197,7 +194,7 @@ def _add(
     )
 
 
-def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], settings: HoldSettings) -> None:
+def _check(armature: Object, bone: str, frames: tuple[float, float], settings: HoldSettings) -> None:
     """Raise RigError if the bone can't be held on these frames."""
     check_rig(armature)
     check_editable(armature)
@@ -220,7 +217,7 @@ def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], s
 
 
 def _held_changes(
-    scene: bpy.types.Scene, armature: bpy.types.Object, span: Span, held: Sequence[_Held], settings: HoldSettings
+    scene: Scene, armature: Object, span: Span, held: Sequence[_Held], settings: HoldSettings
 ) -> tuple[list[Shift], float]:
     """The changes of the keys, and the maximum distance of a held point from its held position."""
     frames, solver = span.motion.frames, span.solver(slice(None))

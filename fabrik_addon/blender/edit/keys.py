@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
 import numpy as np
+from bpy.types import Action, FCurve, Object, PoseBone
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import angle_between, conjugate, product
@@ -38,7 +39,7 @@ from ..settings.rig import rig_settings
 from .take import EditedTake
 
 # A curve is identified by its data path and its index.
-Curves: TypeAlias = Mapping[tuple[str, int], bpy.types.FCurve]
+Curves: TypeAlias = Mapping[tuple[str, int], FCurve]
 _BEFORE, _WRITTEN = "Before", "Written"
 # Values that differ by less than this share (of 1 for small values) are equal; Blender stores keys in single precision.
 _SAME_VALUE: Final = 1e-5
@@ -49,15 +50,13 @@ _FOUND: Final = 0.25
 class Shift(NamedTuple):
     """The (F,) values by which a curve, or its keys, shift on (F,) frames."""
 
-    curve: bpy.types.FCurve
+    curve: FCurve
     frames: FloatArray
     by: FloatArray
 
 
 @contextmanager
-def recorded(
-    armature: bpy.types.Object, name: str, curves: Sequence[bpy.types.FCurve], ends: tuple[float, float]
-) -> Iterator[bpy.types.Action]:
+def recorded(armature: Object, name: str, curves: Sequence[FCurve], ends: tuple[float, float]) -> Iterator[Action]:
     """Store the keys of some curves between two frames in a new record, before and after the block changes them.
 
     A dot in front of the record's name hides it in Blender's lists.
@@ -71,9 +70,7 @@ def recorded(
     _copy(curves, record, _WRITTEN, ends)
 
 
-def later_records(
-    armature: bpy.types.Object, but: bpy.types.Action | None = None
-) -> list[tuple[bpy.types.Action, float]]:
+def later_records(armature: Object, but: Action | None = None) -> list[tuple[Action, float]]:
     """The records of the armature's holds, and the number of frames by which the current curves were moved since.
 
     Changes of the curves must be made in these records too, with `shift_records`.
@@ -90,7 +87,7 @@ def later_records(
     return found
 
 
-def shift_records(records: Iterable[tuple[bpy.types.Action, float]], shifts: Iterable[Shift]) -> None:
+def shift_records(records: Iterable[tuple[Action, float]], shifts: Iterable[Shift]) -> None:
     """Shift the keys in the records from `later_records` by the same values as the current curves."""
     by_curve = {(shift.curve.data_path, shift.curve.array_index): shift for shift in shifts}
     for record, moved in records:
@@ -100,7 +97,7 @@ def shift_records(records: Iterable[tuple[bpy.types.Action, float]], shifts: Ite
                     shift_keys(curve, by_curve[key].frames - moved, by_curve[key].by)
 
 
-def restore_keys(armature: bpy.types.Object, record: bpy.types.Action) -> tuple[int, bool]:
+def restore_keys(armature: Object, record: Action) -> tuple[int, bool]:
     """Restore the keys of a record that still have their written values.
 
     Searches the armature's current curves, those of its NLA strips, and all actions, in this order. Returns the number
@@ -116,7 +113,7 @@ def restore_keys(armature: bpy.types.Object, record: bpy.types.Action) -> tuple[
     return 0, False
 
 
-def moved_in_time(record: bpy.types.Action, curves: Curves) -> float | None:
+def moved_in_time(record: Action, curves: Curves) -> float | None:
     """The number of frames by which the written keys were moved in time; None if the curves don't contain them."""
     written = {key: keyframes.keys(curve) for key, curve in _of(record, _WRITTEN).items() if key in curves}
     if not written:
@@ -138,7 +135,7 @@ def moved_in_time(record: bpy.types.Action, curves: Curves) -> float | None:
     return float(best[np.abs(best).argmin()])
 
 
-def shift_keys(curve: bpy.types.FCurve, frames: FloatArray, by: FloatArray) -> None:
+def shift_keys(curve: FCurve, frames: FloatArray, by: FloatArray) -> None:
     """Move the keys on frames (F,), with their handles, by values `by` (F,)."""
     times = keyframes.keys(curve)[:, 0]
     if not len(times) or not len(frames):
@@ -151,7 +148,7 @@ def shift_keys(curve: bpy.types.FCurve, frames: FloatArray, by: FloatArray) -> N
         keyframes.scale_values(curve, 1.0, moved)
 
 
-def _put_back(record: bpy.types.Action, curves: Curves, moved: float) -> tuple[list[Shift], int]:
+def _put_back(record: Action, curves: Curves, moved: float) -> tuple[list[Shift], int]:
     """Restore keys; returns the shifts of the changed keys, and the number of frames with kept keys."""
     before, written = _of(record, _BEFORE), _of(record, _WRITTEN)
     shifts, stay = [], set()
@@ -181,9 +178,7 @@ def _still_written(curves: Curves, written: Curves, moved: float, keys: list[tup
     return found
 
 
-def _put_back_curve(
-    curve: bpy.types.FCurve, before: bpy.types.FCurve, written: bpy.types.FCurve, frames: FloatArray, moved: float
-) -> None:
+def _put_back_curve(curve: FCurve, before: FCurve, written: FCurve, frames: FloatArray, moved: float) -> None:
     """Restore the keys of one curve on some frames, and remove keys that the hold added."""
     points: Any = curve.keyframe_points
     were, added = keyframes.keys(before)[:, 0] + moved, keyframes.keys(written)[:, 0] + moved
@@ -207,7 +202,7 @@ def _put_back_curve(
     curve.update()
 
 
-def _copy(curves: Iterable[bpy.types.FCurve], record: bpy.types.Action, slot: str, ends: tuple[float, float]) -> None:
+def _copy(curves: Iterable[FCurve], record: Action, slot: str, ends: tuple[float, float]) -> None:
     """Copy curves into a slot of a record: all keys if cyclic, else the keys in the span and one on each side."""
     for curve in curves:
         copy = _bag(record, slot).fcurves.new(curve.data_path, index=curve.array_index)
@@ -219,7 +214,7 @@ def _copy(curves: Iterable[bpy.types.FCurve], record: bpy.types.Action, slot: st
         keyframes.copy_keys(curve, copy, whole)
 
 
-def _candidates(armature: bpy.types.Object) -> Iterator[tuple[Curves, bool]]:
+def _candidates(armature: Object) -> Iterator[tuple[Curves, bool]]:
     """Sets of curves that may contain the written keys, and whether each is the armature's current one."""
     animation = armature.animation_data
     yield keyframes.curves_by_key(keyframes.curves(armature)), True
@@ -232,12 +227,12 @@ def _candidates(armature: bpy.types.Object) -> Iterator[tuple[Curves, bool]]:
                 yield keyframes.curves_by_key(keyframes.curves_of(action, slot)), False
 
 
-def _of(record: bpy.types.Action, slot: str) -> dict[tuple[str, int], bpy.types.FCurve]:
+def _of(record: Action, slot: str) -> dict[tuple[str, int], FCurve]:
     """The curves of a slot of a record."""
     return keyframes.curves_by_key(_bag(record, slot).fcurves)
 
 
-def _bag(record: bpy.types.Action, slot: str) -> Any:
+def _bag(record: Action, slot: str) -> Any:
     """The channel bag of a slot of a record."""
     strip: Any = record.layers[0].strips[0]
     return strip.channelbag(next(each for each in record.slots if each.name_display == slot))
@@ -265,7 +260,7 @@ _LAYER: Final = " edit"
 class Changed:
     """A channel of a bone that changes: (F, n) values before and after."""
 
-    bone: bpy.types.PoseBone
+    bone: PoseBone
     channel: str
     before: FloatArray
     after: FloatArray
@@ -277,7 +272,7 @@ class Changed:
 
 
 def changed_channels(
-    armature: bpy.types.Object, take: EditedTake, old: RigMotion, rotations: FloatArray, roots: FloatArray
+    armature: Object, take: EditedTake, old: RigMotion, rotations: FloatArray, roots: FloatArray
 ) -> tuple[list[Changed], tuple[str, ...]]:
     """The channels of a motion that change for new local rotations (F, J, 4) and roots (F, 3).
 
@@ -310,7 +305,7 @@ def changes_of(take: EditedTake, frames: FloatArray, changed: Sequence[Changed])
 
 
 def write_changes(
-    armature: bpy.types.Object, changes: Sequence[Shift], frames: Sequence[float], ends: tuple[float, float]
+    armature: Object, changes: Sequence[Shift], frames: Sequence[float], ends: tuple[float, float]
 ) -> None:
     """Move the keys of curves between the ends, and insert keys on some frames and at the ends.
 
@@ -343,7 +338,7 @@ def write_changes(
         shift_keys(curve, times, by)
 
 
-def _insert(curve: bpy.types.FCurve, frame: float) -> None:
+def _insert(curve: FCurve, frame: float) -> None:
     """Insert a key on a frame without one, without changing the curve."""
     points: Any = curve.keyframe_points
     place = _index_of(points, frame)
@@ -351,7 +346,7 @@ def _insert(curve: bpy.types.FCurve, frame: float) -> None:
         points.insert(frame, curve.evaluate(frame))
 
 
-def _keep_shape_beside(curve: bpy.types.FCurve, frame: float) -> None:
+def _keep_shape_beside(curve: FCurve, frame: float) -> None:
     """Make the handles next to a frame free, because Blender fits automatic handles to the neighboring values."""
     points: Any = curve.keyframe_points
     place = _index_of(points, frame)
@@ -365,7 +360,7 @@ def _index_of(points: Any, frame: float) -> int:
     return bisect_left(points, frame - SAME_FRAME, key=lambda point: point.co[0])
 
 
-def write_layer(armature: bpy.types.Object, frames: FloatArray, changed: Sequence[Changed]) -> None:
+def write_layer(armature: Object, frames: FloatArray, changed: Sequence[Changed]) -> None:
     """Add the changes of a motion on (F,) frames to the layer of earlier edits.
 
     This layer is the topmost NLA track, if `write_layer` made it and nothing has changed it since. Otherwise a new
@@ -400,7 +395,7 @@ def write_layer(armature: bpy.types.Object, frames: FloatArray, changed: Sequenc
         strip.use_animated_influence = True
 
 
-def _own_layer(armature: bpy.types.Object) -> bpy.types.NlaStrip | None:
+def _own_layer(armature: Object) -> bpy.types.NlaStrip | None:
     """The strip of earlier edits, if it is topmost, and not renamed, muted, moved, locked or given an influence."""
     animation = armature.animation_data
     if animation is None or animation.action is not None or not animation.nla_tracks:
@@ -420,16 +415,13 @@ def _own_layer(armature: bpy.types.Object) -> bpy.types.NlaStrip | None:
 
 
 def _add_to_layer(
-    armature: bpy.types.Object,
-    strip: bpy.types.NlaStrip,
-    frames: FloatArray,
-    layers: Mapping[str, Sequence[Any]],
+    armature: Object, strip: bpy.types.NlaStrip, frames: FloatArray, layers: Mapping[str, Sequence[Any]]
 ) -> None:
     """Combine a layer's values with further changes.
 
     layers: by data path, the bone, (F, n) values, and the indices of the unlocked components.
     """
-    curves: dict[str, dict[int, bpy.types.FCurve]] = {}
+    curves: dict[str, dict[int, FCurve]] = {}
     for curve in channels_of(strip.action, armature).fcurves:
         curves.setdefault(curve.data_path, {})[curve.array_index] = curve
     own = np.array([key.co[0] for each in curves.values() for curve in each.values() for key in curve.keyframe_points])

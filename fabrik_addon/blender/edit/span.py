@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-import bpy
 import numpy as np
+from bpy.types import Object, PoseBone, Scene
 
 from ...core import Effector, forward_kinematics
 from ...core.arrays import FloatArray, IntArray
@@ -61,9 +61,7 @@ class Contact(NamedTuple):
     point_contacts: tuple[PointContact, ...]
 
 
-def find_contacts(
-    scene: bpy.types.Scene, armature: bpy.types.Object, take: EditedTake, frames: FloatArray
-) -> list[Contact]:
+def find_contacts(scene: Scene, armature: Object, take: EditedTake, frames: FloatArray) -> list[Contact]:
     """The contacts of a human's feet with the floor on frames (F,), sorted by foot; empty if no bone is a foot."""
     skeleton, world = take.skeleton, np.array(armature.matrix_world, dtype=np.float64)
     points = list(foot_points(skeleton, (), int(np.argmax(np.abs(world[2, :3])))))
@@ -114,7 +112,7 @@ def span_of_contact(contacts: Iterable[Contact], foot: str, frame: float) -> tup
     return next(spans, (frame, frame))
 
 
-def contacts_near(scene: bpy.types.Scene, armature: bpy.types.Object, take: EditedTake, frame: float) -> list[Contact]:
+def contacts_near(scene: Scene, armature: Object, take: EditedTake, frame: float) -> list[Contact]:
     """The contacts of the feet within some seconds before and after a frame."""
     about = np.ceil(_LOOK * scene_rate(scene))
     keys = take.key_frames(take.skeleton.names)
@@ -152,7 +150,7 @@ _ARM = frozenset({"shoulder", "upper_arm", "forearm", "hand", "palm", "finger"})
 _CHEST: Final = 0.2
 
 
-def held_effectors(armature: bpy.types.Object, names: Sequence[str], dragged: set[str]) -> Iterator[Effector]:
+def held_effectors(armature: Object, names: Sequence[str], dragged: set[str]) -> Iterator[Effector]:
     """The points that keep their paths: pins, holds and a human's feet, except those on the dragged bone or its leg.
 
     names: the solved bones.
@@ -166,7 +164,7 @@ def held_effectors(armature: bpy.types.Object, names: Sequence[str], dragged: se
         yield Effector(found.bone, offset, found.weight, found.rotation_weight)
     taken = {pin.bone for pin in pinned} | dragged
     for hold in rig_settings(armature).holds:
-        bone: bpy.types.PoseBone | None = armature.pose.bones.get(hold.bone)
+        bone: PoseBone | None = armature.pose.bones.get(hold.bone)
         if bone is not None and hold.bone not in taken and not (hold.bone in roles and roles[hold.bone].side in legs):
             taken.add(hold.bone)
             yield Effector(hold.bone, bone_offset(bone, hold.point), rotation_weight=float(hold.hold_rotation))
@@ -250,9 +248,7 @@ class Span:
         return forward_kinematics(self.model.skeleton, self.motion.rotations, self.motion.roots)
 
 
-def make_span(
-    scene: bpy.types.Scene, armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread, frame: float
-) -> Span:
+def make_span(scene: Scene, armature: Object, setup: DragSetup, point: str, spread: Spread, frame: float) -> Span:
     """The span of a drag around a frame. A planted foot moves by the same distance on all frames of its contact.
 
     Raises RigError if no bone can follow.
@@ -282,7 +278,7 @@ def make_span(
 
 
 def span_over(
-    armature: bpy.types.Object,
+    armature: Object,
     setup: DragSetup,
     point: str,
     take: EditedTake,
@@ -354,7 +350,7 @@ def _within_a_round(
     return (first - share * (first - before), last + share * (after - last)), (sentence,)
 
 
-def _turning(armature: bpy.types.Object, setup: DragSetup, effectors: list[Effector], take: EditedTake) -> list[str]:
+def _turning(armature: Object, setup: DragSetup, effectors: list[Effector], take: EditedTake) -> list[str]:
     """The bones that may rotate. Raises RigError if there are none, or if something else moves bones of the chain."""
     skeleton = take.skeleton
     on_the_way = {bone for each in effectors for bone in skeleton.path(skeleton.index(each.bone))}
@@ -381,7 +377,7 @@ def _turning(armature: bpy.types.Object, setup: DragSetup, effectors: list[Effec
     return turning
 
 
-def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
+def check_on_fk(armature: Object, bone: str) -> None:
     """Raise RigError if a bone of a control rig is on IK, because then the keys of other controls move it."""
     if bone in posed_rig(armature).on_ik:
         setup: Any = control_rig(armature)

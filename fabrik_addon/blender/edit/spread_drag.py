@@ -7,9 +7,9 @@ are solved. On release, all frames with keys are solved and written.
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, Object
 from mathutils import Quaternion, Vector
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
@@ -47,9 +47,7 @@ class SpreadDrag:
         axes: (3, 3) the dragged bone's axes at the start as columns, in world space.
     """
 
-    def __init__(
-        self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread
-    ) -> None:
+    def __init__(self, context: Context, armature: Object, setup: DragSetup, point: str, spread: Spread) -> None:
         """Store the initial state. Raises RigError if no bone can follow."""
         scene, here = context.scene, context.scene.frame_current_final
         self._armature, self._dragged, self._layer = armature, setup.dragged, "LAYER" in spread.to
@@ -120,7 +118,7 @@ class SpreadDrag:
         shift = np.asarray((self._asked or (self.start, None))[0], dtype=np.float64) - self.start
         return self._own_way, self._own_way + self._span.shares[:, None] * shift
 
-    def finish(self, context: bpy.types.Context) -> int:
+    def finish(self, context: Context) -> int:
         """Solve all frames, and write the changes to the keys; returns the number of changed bones."""
         if self._last is None:
             return 0
@@ -178,8 +176,8 @@ class SpreadDrag:
 
 
 def begin_spread(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
+    context: Context,
+    armature: Object,
     bone: str,
     spread: Spread,
     *,
@@ -203,12 +201,7 @@ def begin_spread(
 
 
 def begin_any_drag(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
-    bone: str,
-    point: str,
-    settings: DragSettings,
-    spread: Spread,
+    context: Context, armature: Object, bone: str, point: str, settings: DragSettings, spread: Spread
 ) -> AnyDrag:
     """Start dragging a bone by its "TAIL" or "HEAD"; nothing moves yet.
 

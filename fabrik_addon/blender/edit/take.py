@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import bpy
 import numpy as np
+from bpy.types import FCurve, Object
 
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
@@ -29,7 +30,7 @@ class EditedTake:
         is_layered: whether the motion comes from NLA strips instead of an action.
     """
 
-    def __init__(self, armature: bpy.types.Object, tree: Tree) -> None:
+    def __init__(self, armature: Object, tree: Tree) -> None:
         """Find the curves. Raises RigError if they don't determine the pose."""
         self._armature, self.posed, self.tree, self.skeleton = armature, posed_rig(armature), tree, tree.skeleton
         self.is_layered = is_layered(armature)
@@ -40,7 +41,7 @@ class EditedTake:
         holders = [bones[name] for name in dict.fromkeys((*self.holders.values(), self.place)) if name in bones]
         modes = {mode: property_name(mode) for mode in {bone.rotation_mode for bone in holders}}
         # The name of the rotation channel of each of these bones, and its curves.
-        self._turning: dict[str, tuple[str, list[bpy.types.FCurve]]] = {}
+        self._turning: dict[str, tuple[str, list[FCurve]]] = {}
         for bone in holders:
             channel = modes[bone.rotation_mode]
             self._turning[bone.name] = channel, self._curves.get(bone.path_from_id(channel), [])
@@ -52,11 +53,11 @@ class EditedTake:
         if animation.use_tweak_mode:
             raise RigError(f"{armature.name!r} has an NLA strip in tweak mode: leave tweak mode first")
 
-    def curves(self, bone: str, channel: str) -> list[bpy.types.FCurve]:
+    def curves(self, bone: str, channel: str) -> list[FCurve]:
         """The curves of a channel of a bone."""
         return self._curves.get(bone_path(bone, channel), [])
 
-    def rotation_curves(self, bone: str) -> list[bpy.types.FCurve]:
+    def rotation_curves(self, bone: str) -> list[FCurve]:
         """The curves of the rotation of a bone, or of its control."""
         return self._turning.get(self.holders[bone], ("", []))[1]
 
@@ -138,12 +139,12 @@ class EditedTake:
         return channels, np.array(places, dtype=np.float64), trees, dict(zip(counting, by_bone, strict=True))
 
 
-def tree_of(armature: bpy.types.Object, bone: str) -> Tree:
+def tree_of(armature: Object, bone: str) -> Tree:
     """The tree that contains a bone; on a control rig, a tree of deform bones."""
     return next(tree for tree in posed_rig(armature).trees() if bone in tree.skeleton.names)
 
 
-def is_animated(armature: bpy.types.Object) -> bool:
+def is_animated(armature: Object) -> bool:
     """Whether an armature's bones have keys."""
     return any(curve.data_path.startswith("pose.bones[") for curve in every_curve(armature))
 
@@ -183,7 +184,7 @@ class PathKeeper:
         self._keys: list[int] = []
         self._frame, self._turn, self._played = np.nan, 0, 0
 
-    def sample(self, rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
+    def sample(self, rig: Object, frame: float, about: float) -> Paths | None:
         """The paths of a rig that `needs_sampling`: plays the frames around a frame in Blender; None without keys."""
         self._paths = _sampled(rig, frame, about)
         self._played += 1
@@ -191,7 +192,7 @@ class PathKeeper:
         self._state = self._look_at(rig, frame)
         return self._paths
 
-    def paths(self, rig: bpy.types.Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
+    def paths(self, rig: Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
         """The paths around a frame (None without keys), and a value that changes when they change.
 
         A rig that `needs_sampling` has no paths until it is sampled, and again after its keys have changed: see
@@ -208,11 +209,11 @@ class PathKeeper:
             self._state, self._paths = state, find_paths(rig, frame)
         return self._paths, self._state
 
-    def is_current(self, rig: bpy.types.Object, frame: float) -> bool:
+    def is_current(self, rig: Object, frame: float) -> bool:
         """Whether the cached paths match a rig's current keys, or the rig is known to have no keys."""
         return self._look_at(rig, frame) == self._state
 
-    def _look_at(self, rig: bpy.types.Object, frame: float) -> tuple[object, ...]:
+    def _look_at(self, rig: Object, frame: float) -> tuple[object, ...]:
         """A value that changes if a key of the rig's bones changes; on a new frame it checks only some of the curves.
 
         During playback keys rarely change, and checking 400 frames of 91 curves takes 2 ms. Rigs in different files
@@ -241,17 +242,17 @@ class PathKeeper:
         return (*own, *strips, *self._keys)
 
 
-def needs_sampling(rig: bpy.types.Object) -> bool:
+def needs_sampling(rig: Object) -> bool:
     """Whether Blender must evaluate each frame to find the bones' positions. It can't do this while it draws."""
     return is_layered(rig) or not posed_rig(rig).by_channels
 
 
-def find_paths(rig: bpy.types.Object, frame: float) -> Paths | None:
+def find_paths(rig: Object, frame: float) -> Paths | None:
     """The paths of a rig around a frame, from its curves; None without keys, or if strips or controls move bones."""
     return None if needs_sampling(rig) else _sampled(rig, frame, _MOST)
 
 
-def _sampled(rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
+def _sampled(rig: Object, frame: float, about: float) -> Paths | None:
     """The paths of a rig around a frame, evaluated by Blender; None if its bones have no keys."""
     trees = posed_rig(rig).trees()
     takes = [EditedTake(rig, tree) for tree in trees]

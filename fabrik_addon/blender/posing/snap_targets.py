@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import bpy
 import numpy as np
+from bpy.types import Context, Object
 from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
@@ -32,13 +32,13 @@ _OUTSIDE = 0.5
 class _Move:
     """An object or one of its bones, and its new world location and rotation; None if the rotation does not change."""
 
-    holder: bpy.types.Object
+    holder: Object
     bone: str
     location: Vector
     rotation: Quaternion | None = None
 
 
-def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bool = False) -> tuple[int, list[str]]:
+def snap_targets(context: Context, rig: Object, *, clamp: bool = False) -> tuple[int, list[str]]:
     """Move targets, poles and pins to the current pose, and set the target rotations in use.
 
     clamp: first clamp bones to their limits. Returns the number of moved targets, and notes on targets that can't be
@@ -79,7 +79,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
     return len(pins) + len(going), stays
 
 
-def _outside_limits(rig: bpy.types.Object) -> list[str]:
+def _outside_limits(rig: Object) -> list[str]:
     """A list with a note on the bones outside their limits, which solving would change; empty if there are none."""
     found: dict[str, float] = {}
     for problem in find_problems(rig):
@@ -95,7 +95,7 @@ def _outside_limits(rig: bpy.types.Object) -> list[str]:
     return [sentence.format(worst, first_few(outside))]
 
 
-def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
+def _to_effector(rig: Object, effector: FabrikEffector) -> _Move:
     """The movement of a target to its effector."""
     bone = rig.pose.bones[effector.bone]
     place = rig.matrix_world @ armature_point(bone, effector.point, effector.offset)
@@ -103,7 +103,7 @@ def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
     return _Move(effector.target, effector.target_bone, place, rotation)
 
 
-def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Move]:
+def _to_bends(context: Context, rig: Object) -> Iterator[_Move]:
     """Movements that rotate poles about their limbs, in the directions in which the limbs bend."""
     for problem in find_problems(rig):
         if any(bend is not None for bend in problem.bends):

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
+from bpy.types import Context, Depsgraph, Object, Scene
 
 from ...core import Options, Solution
 from ...core.arrays import FloatArray
@@ -47,7 +48,7 @@ _CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3
 _KEPT: Final = 1e-4
 
 
-def _channels(rig: bpy.types.Object) -> str:
+def _channels(rig: Object) -> str:
     """A key for the current pose, from all channels that rotate and move bones."""
     return _digest(read_channel(rig, channel, size).tobytes() for channel, size in _CHANNELS.items())
 
@@ -83,7 +84,7 @@ class FrameResult:
         return f"{self.met} of {seen} targets met, worst {worst}"
 
 
-def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: str = "PRESENT") -> FrameResult:
+def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> FrameResult:
     """Pose the armature for its current targets, from its "PRESENT" pose or from "REST".
 
     Bones that no enabled effector needs, and bones that cannot be keyed, don't change. If a FabrikError is raised, the
@@ -125,7 +126,7 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     return result
 
 
-def _begin(armature: bpy.types.Object, problem: RigProblem, start: str, *, again: bool) -> Tree:
+def _begin(armature: Object, problem: RigProblem, start: str, *, again: bool) -> Tree:
     """The start pose of a tree; if the same request is solved again, the start pose of the first solve."""
     tree = problem.tree
     if again:
@@ -140,7 +141,7 @@ def _begin(armature: bpy.types.Object, problem: RigProblem, start: str, *, again
 
 
 def _solve(
-    context: bpy.types.Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
+    context: Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
 ) -> tuple[Solution | DragPose, str]:
     """Pose one tree near its start pose; returns why targets were missed. stays: whether the pose is solved already."""
     rig, unseen = problem.rig, np.isnan(places.points).any(axis=1)
@@ -278,12 +279,7 @@ class LiveSession:
         return True
 
     def pose(
-        self,
-        places: SampledTargets,
-        base: _Pose,
-        locks: Mapping[int, WithLocks],
-        frame: float,
-        present: Tree | None,
+        self, places: SampledTargets, base: _Pose, locks: Mapping[int, WithLocks], frame: float, present: Tree | None
     ) -> _Pose:
         """(J, 4) local rotations and (3,) the root's head for targets on a frame.
 
@@ -377,11 +373,7 @@ def _same(ones: Iterable[FloatArray | None], others: Iterable[FloatArray | None]
 
 
 def try_pose(
-    graph: bpy.types.Depsgraph,
-    scene: bpy.types.Scene,
-    rig: bpy.types.Object,
-    rigs: dict[int, dict[str, LiveSession]],
-    update: Update,
+    graph: Depsgraph, scene: Scene, rig: Object, rigs: dict[int, dict[str, LiveSession]], update: Update
 ) -> str:
     """Pose a rig that has targets; returns the reason if that fails, else "".
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-import bpy
 import numpy as np
+from bpy.types import Object
 
 from ...core.arrays import FloatArray
 from ...core.rotations import IDENTITY
@@ -16,7 +16,7 @@ from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.rig import rig_settings
 
 
-def store_pose(rig: bpy.types.Object, stored: Any) -> None:
+def store_pose(rig: Object, stored: Any) -> None:
     """Store the current pose of all bones in a collection of `FabrikStoredBone`, replacing its contents."""
     stored.clear()
     for name, rotation, location in zip(*posed_rig(rig).pose(), strict=True):
@@ -24,7 +24,7 @@ def store_pose(rig: bpy.types.Object, stored: Any) -> None:
         kept.name, kept.rotation, kept.location = name, rotation, location
 
 
-def keep_pose(rig: bpy.types.Object) -> str:
+def keep_pose(rig: Object) -> str:
     """Store the current pose of a rig as its preferred pose; returns a line to show."""
     settings = rig_settings(rig)
     store_pose(rig, settings.kept_pose)
@@ -33,7 +33,7 @@ def keep_pose(rig: bpy.types.Object) -> str:
 
 
 def preferred_pose(
-    rig: bpy.types.Object,
+    rig: Object,
     tree: Tree,
     start: FloatArray,
     start_location: FloatArray,
@@ -61,7 +61,7 @@ def preferred_pose(
     return mixed, location if moves_root else start_location
 
 
-def kept_pose_key(rig: bpy.types.Object) -> tuple[str, bytes]:
+def kept_pose_key(rig: Object) -> tuple[str, bytes]:
     """A key for the choice of a preferred pose."""
     settings = rig_settings(rig)
     chosen: str = settings.preferred_pose
@@ -72,7 +72,7 @@ def kept_pose_key(rig: bpy.types.Object) -> tuple[str, bytes]:
     return chosen, numbers.tobytes()
 
 
-def read_stored(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatArray, FloatArray]:
+def read_stored(rig: Object, stored: Any, tree: Tree) -> tuple[FloatArray, FloatArray]:
     """A stored pose: (J, 4) local rotations of a tree's bones, and (3,) its root's head in armature space.
 
     Bones that are not in the stored pose are at rest.
@@ -88,7 +88,7 @@ def read_stored(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatAr
 class BasePose:
     """The base pose of a rig on a frame, from its current action, or else from the stored pose."""
 
-    def __init__(self, rig: bpy.types.Object, frame: float) -> None:
+    def __init__(self, rig: Object, frame: float) -> None:
         """Find the curves and the stored pose."""
         self._rig, self._frame, stored = rig, frame, rig_settings(rig).stored_pose
         self._rows = {name: row for row, name in enumerate(stored.keys())}

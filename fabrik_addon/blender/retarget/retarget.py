@@ -12,6 +12,7 @@ from typing import Any, Final
 import addon_utils
 import bpy
 import numpy as np
+from bpy.types import Context, Object, PoseBone
 
 from ...core import Effector
 from ...core.arrays import FloatArray, IntArray
@@ -53,7 +54,7 @@ _IMPORTERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
 _UNSCALED: Final = 1e-5
 
 
-def plain_poses(source: bpy.types.Object, frames: IntArray) -> list[tuple[FloatArray, FloatArray]] | None:
+def plain_poses(source: Object, frames: IntArray) -> list[tuple[FloatArray, FloatArray]] | None:
     """(F, 4) rotations and (F, 3) locations of each bone of an armature, relative to rest, from its curves.
 
     None if constraints, drivers, strips or scales affect them. frames: (F,).
@@ -73,7 +74,7 @@ def plain_poses(source: bpy.types.Object, frames: IntArray) -> list[tuple[FloatA
         return None
     by_path, moved = curves_by_path(every), []
 
-    def values(bone: bpy.types.PoseBone, channel: str) -> FloatArray:
+    def values(bone: PoseBone, channel: str) -> FloatArray:
         return channel_values(getattr(bone, channel), by_path.get(bone_path(bone.name, channel), ()), frames)
 
     if any(np.abs(values(bone, "scale") - 1.0).max() > _UNSCALED for bone in bones):
@@ -84,7 +85,7 @@ def plain_poses(source: bpy.types.Object, frames: IntArray) -> list[tuple[FloatA
     return moved
 
 
-def _matrices(source: bpy.types.Object, moved: Sequence[tuple[FloatArray, FloatArray]], part: slice) -> FloatArray:
+def _matrices(source: Object, moved: Sequence[tuple[FloatArray, FloatArray]], part: slice) -> FloatArray:
     """(F, N, 4, 4) matrices of the bones in armature space on some of the frames of `plain_poses`."""
     places: dict[str, int] = {}
     posed = np.empty((len(moved[0][0][part]), len(moved), 4, 4))
@@ -107,7 +108,7 @@ _READ: Final = 500
 
 
 def sample_source(
-    context: bpy.types.Context, source: bpy.types.Object, rig: bpy.types.Object, frames: IntArray
+    context: Context, source: Object, rig: Object, frames: IntArray
 ) -> Generator[float, None, tuple[Motion, FloatArray]]:
     """Sample the motion of an armature object in world space on frames (F,), and the rig's (F, 4, 4) matrices.
 
@@ -151,12 +152,7 @@ def sample_source(
 
 
 def _evaluated(
-    context: bpy.types.Context,
-    source: bpy.types.Object,
-    rig: bpy.types.Object,
-    frames: IntArray,
-    worlds: FloatArray,
-    own: FloatArray,
+    context: Context, source: Object, rig: Object, frames: IntArray, worlds: FloatArray, own: FloatArray
 ) -> FloatArray:
     """(F, N, 4, 4) evaluated bones in the source's space; fills `worlds` (source) and `own` (rig), (F, 4, 4)."""
     posed = np.empty((len(frames), len(source.data.bones), 16), dtype=np.float32)
@@ -171,7 +167,7 @@ def _evaluated(
     return posed[:, order].reshape(len(frames), -1, 4, 4).swapaxes(2, 3).astype(np.float64)
 
 
-def check_source(source: bpy.types.Object | str | None, rig: bpy.types.Object) -> bpy.types.Object:
+def check_source(source: Object | str | None, rig: Object) -> Object:
     """Return the source; raises RetargetError if the rig cannot follow it."""
     if source is None or source == "":
         raise RetargetError("There is no source: choose the armature to retarget from")
@@ -188,9 +184,9 @@ _SAMPLING_ENDS: Final = 0.3
 
 
 def retarget_object_steps(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    source: bpy.types.Object,
+    context: Context,
+    rig: Object,
+    source: Object,
     settings: BakeSettings,
     how: RetargetSettings,
     pairs: Sequence[Pair] | None = None,
@@ -207,12 +203,12 @@ def retarget_object_steps(
 
 
 def _found_steps(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
+    context: Context,
+    rig: Object,
     settings: BakeSettings,
     seconds: dict[str, float],
     *,
-    source: bpy.types.Object,
+    source: Object,
     how: RetargetSettings,
     pairs: Sequence[Pair] | None,
 ) -> FindSteps:
@@ -250,7 +246,7 @@ def _found_steps(
     return (baked,), matrices
 
 
-def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
+def body_of(rig: Object, pairs: Sequence[Pair] | None = None) -> Tree:
     """The tree of bones with the hips, or with the first bone of the pairs. All heads are at rest.
 
     Raises RetargetError if several trees have hips and there are no pairs.
@@ -269,7 +265,7 @@ def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
     return known[0][1] if known else trees[0]
 
 
-def match_bones(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Pair, ...]:
+def match_bones(context: Context, rig: Object) -> tuple[Pair, ...]:
     """Fill the rig's list with pairs matched by name; raises RetargetError for an invalid source or without a match."""
     source = check_source(rig_settings(rig).retarget.source, rig)
     frame = np.array([context.scene.frame_current])
@@ -279,7 +275,7 @@ def match_bones(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Pair
     return pairs
 
 
-def set_pairs(rig: bpy.types.Object, pairs: Iterable[Pair]) -> None:
+def set_pairs(rig: Object, pairs: Iterable[Pair]) -> None:
     """Replace the rig's list of pairs."""
     settings = rig_settings(rig).retarget
     settings.pairs.clear()
@@ -289,13 +285,13 @@ def set_pairs(rig: bpy.types.Object, pairs: Iterable[Pair]) -> None:
     settings.active_pair = 0
 
 
-def pairs_of(rig: bpy.types.Object) -> list[Pair]:
+def pairs_of(rig: Object) -> list[Pair]:
     """The enabled pairs of the rig's list."""
     listed = rig_settings(rig).retarget.pairs
     return [Pair(one.name, one.source, one.before, one.share) for one in listed if one.enabled and one.source]
 
 
-def save_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
+def save_pairs(rig: Object, path: str | os.PathLike[str]) -> int:
     """Write the list to a file; returns the number of its bones."""
     pairs = pairs_of(rig)
     if not pairs:
@@ -304,7 +300,7 @@ def save_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
     return len(pairs)
 
 
-def load_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
+def load_pairs(rig: Object, path: str | os.PathLike[str]) -> int:
     """Read the list from a file; returns the number of its bones. Raises MapError if it names an unknown bone."""
     pairs = read_bone_map(path)
     source = rig_settings(rig).retarget.source
@@ -315,14 +311,14 @@ def load_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
 
 
 def add_recorded(
-    context: bpy.types.Context,
+    context: Context,
     body: Recorded,
     name: str,
     *,
     timing: Timing = "SET_SCENE_RATE",
     start_frame: int = 1,
     scale: float = 1.0,
-) -> bpy.types.Object:
+) -> Object:
     """Make an armature from a recorded body, with its motion as keys of a new action.
 
     The active object, its mode and the selection don't change. timing, start_frame, scale: as in `import_clip`. Raises
@@ -366,9 +362,9 @@ def add_recorded(
 
 
 def retarget_from(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    source: bpy.types.Object | str | None,
+    context: Context,
+    rig: Object,
+    source: Object | str | None,
     frames: Sequence[int | None],
     how: Mapping[str, Any],
     bake: Mapping[str, Any],
@@ -406,9 +402,7 @@ def retarget_from(
 
 
 @contextmanager
-def imported(
-    context: bpy.types.Context, path: Path, up_axis: str | None = None, rate: float | None = None
-) -> Iterator[bpy.types.Object]:
+def imported(context: Context, path: Path, up_axis: str | None = None, rate: float | None = None) -> Iterator[Object]:
     """Import a file and yield its armature; remove it after the block.
 
     On success the scene keeps the file's rate. Raises RetargetError if there is no armature.
@@ -429,7 +423,7 @@ def imported(
         finally:
             scene.frame_start, scene.frame_end = span
             brought = set(bpy.data.user_map()) - before
-        things = [thing for thing in brought if isinstance(thing, bpy.types.Object) and thing.type == "ARMATURE"]
+        things = [thing for thing in brought if isinstance(thing, Object) and thing.type == "ARMATURE"]
         things = [thing for thing in things if len(thing.data.bones)]
         if not things:
             raise RetargetError(f"{path.name}: no armature with bones found: choose another file")  # noqa: TRY301
