@@ -182,7 +182,16 @@ def calibrate_markers_steps(
         fit_rest(context, rig, [(each.skeleton, each.scale) for each in found])
         factor = 1.0
     scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
-    return replace(_result(rig, found, factor, float(lift[2])), doubts=doubts)
+    meter = meters_per_unit(rig)
+    residuals = meter * np.concatenate([calibration.residuals for calibration in found])
+    names = [marker.marker for calibration in found for marker in calibration.markers]
+    worst = int(np.argmax(np.nan_to_num(residuals)))
+    rms = float(np.sqrt(np.nanmean(residuals**2)))
+    worst_of = names[worst], float(residuals[worst])
+    pose, height = found[0].pose, float(lift[2])
+    result = CalibrationResult(take_name(rig), len(names), factor, rms, worst_of, pose, height, doubts)
+    capture.calibrated = "\n".join(result.lines)
+    return result
 
 
 calibrate_markers = at_once(calibrate_markers_steps)
@@ -225,7 +234,16 @@ def _calibrations(
     """
     measured = other or take
     span = recorded_range(scene, targets_of(measured))
-    frames = _within(reference, span)
+    frames = None
+    if reference is not None:
+        first, last = reference
+        if not span[0] <= first <= last <= span[1]:
+            raise CalibrateError(
+                f"The reference frames are {first} to {last}: they must be within {span[0]} to {span[1]}, the "
+                "frames of the markers"
+            )
+        # As indices in the recording.
+        frames = first - span[0], last - span[0]
     measured_clip = marker_clip(scene, rig, measured, span)
     take_clip = marker_clip(scene, rig, take, recorded_range(scene, targets_of(take))) if other else measured_clip
     mapping = mapping_of(rig_settings(rig).capture)
@@ -274,7 +292,12 @@ def _calibrated(
         # Guesses from motion are not valid for another recording.
         listed = rig_settings(rig).capture.markers
         there = [entry for entry in mapping if entry.marker in measured.names and not listed[entry.marker].is_guess]
-        there += _only_static(rig, mapping, measured, tree.skeleton)
+        # Add markers that only the static recording has, such as those on the inner side of a joint.
+        known = {entry.marker for entry in mapping} | set(listed.keys())
+        labels, rest = [name for name in measured.names if name not in known], read_rest(rig)
+        preset = rig_settings(rig).capture.preset or None
+        others = match(labels, parts_of(match_bones(rest)), rest, preset).markers
+        there += [entry for entry in others if entry.bone in tree.skeleton.names]
         measuring = calibrate_steps(tree.skeleton, there, measured, frames, limits=limits, scale=scale)
         found = _with_markers((yield from within(0.0, 0.5 * MEASURED, measuring)), mapping)
         off = _usually_off(found, take, limits)
@@ -298,17 +321,6 @@ def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) ->
     return float(np.nanmedian(solution.errors))
 
 
-def _only_static(
-    rig: Object, mapping: Sequence[MappedMarker], measured: Clip, skeleton: Skeleton
-) -> list[MappedMarker]:
-    """Markers that only the static recording has, such as those on the inner side of a joint."""
-    listed = {entry.marker for entry in mapping} | {entry.name for entry in rig_settings(rig).capture.markers}
-    labels = [name for name in measured.names if name not in listed]
-    rest = read_rest(rig)
-    matched = match(labels, parts_of(match_bones(rest)), rest, rig_settings(rig).capture.preset or None).markers
-    return [entry for entry in matched if entry.bone in skeleton.names]
-
-
 def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibration:
     """The calibration with the mapping's markers: measured ones, and guesses for those not seen."""
     places = {entry.marker: place for place, entry in enumerate(found.markers)}
@@ -322,19 +334,6 @@ def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibr
             markers[row], residuals[row] = found.markers[place], found.residuals[place]
             guesses[row] = found.guesses[place]
     return replace(found, markers=tuple(markers), residuals=residuals, guesses=guesses)
-
-
-def _within(reference: Frames | None, span: Frames) -> Frames | None:
-    """Convert scene frames to indices in the recording; raises CalibrateError for frames outside."""
-    if reference is None:
-        return None
-    first, last = reference
-    if not span[0] <= first <= last <= span[1]:
-        raise CalibrateError(
-            f"The reference frames are {first} to {last}: they must be within {span[0]} to {span[1]}, the "
-            "frames of the markers"
-        )
-    return first - span[0], last - span[0]
 
 
 def _keep(rig: Object, found: Sequence[Calibration], proportions: str) -> None:
@@ -371,16 +370,3 @@ def kept_factors(rig: Object, names: Collection[str]) -> FloatArray | None:
     if not len(factors):
         return None
     return np.array([factors[name].factor if name in factors else 1.0 for name in names])
-
-
-def _result(rig: Object, found: Sequence[Calibration], factor: float, lift: float) -> CalibrationResult:
-    """The result for the user; stores it with the rig for the panel."""
-    meter = meters_per_unit(rig)
-    residuals = meter * np.concatenate([calibration.residuals for calibration in found])
-    names = [marker.marker for calibration in found for marker in calibration.markers]
-    worst = int(np.argmax(np.nan_to_num(residuals)))
-    rms = float(np.sqrt(np.nanmean(residuals**2)))
-    worst_of = (names[worst], float(residuals[worst]))
-    result = CalibrationResult(take_name(rig), len(names), factor, rms, worst_of, found[0].pose, lift)
-    rig_settings(rig).capture.calibrated = "\n".join(result.lines)
-    return result

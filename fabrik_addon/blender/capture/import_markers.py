@@ -101,11 +101,20 @@ def import_clip(
     Raises:
         ImportMarkersError: if the clip has no frames or markers, or exceeds Blender's limits.
     """
-    _check(clip, timing, scale)
+    if timing not in get_args(Timing):
+        raise ImportMarkersError(f"The timing is {timing!r}: it must be one of {', '.join(get_args(Timing))}")
+    name = clip.source or "The recording"
+    if not clip.names or not clip.frame_count:
+        raise ImportMarkersError(f"{name}: there are no markers to import: choose another recording")
+    if not 0.0 < clip.rate <= FASTEST_RATE:
+        raise ImportMarkersError(
+            f"{name}: the frame rate is {clip.rate}, but must be above 0 and at most {FASTEST_RATE:g} frames per second"
+        )
+    if not (math.isfinite(scale) and scale > 0.0):
+        raise ImportMarkersError(f"The scale must be a positive number, not {scale}")
     clip = retimed(clip, scene_rate(context.scene), timing)
     frames = start_frame + np.arange(clip.frame_count, dtype=np.float64)
     if np.abs(frames[[0, -1]]).max() > LAST_FRAME:
-        name = clip.source or "The recording"
         raise ImportMarkersError(
             f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are outside Blender's range: import fewer samples"
         )
@@ -141,21 +150,6 @@ def remove_take(take: bpy.types.Collection) -> None:
         if action is not None and action.users == 0:
             bpy.data.actions.remove(action)
     bpy.data.collections.remove(take)
-
-
-def _check(clip: Clip, timing: str, scale: float) -> None:
-    """Raise ImportMarkersError for an unknown timing and for values that exceed Blender's limits."""
-    if timing not in get_args(Timing):
-        raise ImportMarkersError(f"The timing is {timing!r}: it must be one of {', '.join(get_args(Timing))}")
-    name = clip.source or "The recording"
-    if not clip.names or not clip.frame_count:
-        raise ImportMarkersError(f"{name}: there are no markers to import: choose another recording")
-    if not 0.0 < clip.rate <= FASTEST_RATE:
-        raise ImportMarkersError(
-            f"{name}: the frame rate is {clip.rate}, but must be above 0 and at most {FASTEST_RATE:g} frames per second"
-        )
-    if not (math.isfinite(scale) and scale > 0.0):
-        raise ImportMarkersError(f"The scale must be a positive number, not {scale}")
 
 
 def set_rate(scene: Scene, rate: float) -> None:

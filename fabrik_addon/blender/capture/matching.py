@@ -79,11 +79,29 @@ def match_markers(
     matched = match(labels, parts_of(roles), rest, None if preset == "AUTO" else preset)
     capture = rig_settings(rig).capture
     kept = _certain(capture.markers) if keep else {}
-    follow_take(rig, _take_of(markers, take), markers[0].holder if markers[0].bone else None)
+    if take is None and not markers[0].bone:
+        # The collection of imported markers; none for selected empties.
+        homes = [home for home in markers[0].holder.users_collection if not home.is_embedded_data]
+        imported = [home for home in homes if all(thing.get(MARKER_NAME) is not None for thing in home.objects)]
+        take = next(iter(imported), None)
+    follow_take(rig, take, markers[0].holder if markers[0].bone else None)
     kept |= _certain(capture.markers) if keep else {}
     capture.preset = matched.preset or ""
     note_matched(context.scene, rig, keep=keep)
-    _fill(capture, markers, matched.markers, kept)
+    # Matched markers first, in the order of their marker set, then the others.
+    order = {entry.marker: place for place, entry in enumerate(matched.markers)}
+    by_label = {entry.marker: entry for entry in matched.markers}
+    capture.markers.clear()
+    capture.calibrated = ""
+    capture.active_marker = 0
+    for marker in sorted(markers, key=lambda each: order.get(each.label, len(order) + is_unlabelled(each.label))):
+        entry = capture.markers.add()
+        entry.name, entry.target, entry.target_bone = marker.label, marker.holder, marker.bone
+        if marker.label in kept:
+            for name, value in kept[marker.label].items():
+                setattr(entry, name, value)
+        elif marker.label in by_label:
+            set_entry(entry, by_label[marker.label])
     rig_settings(rig).root = "FREE"
     return matched
 
@@ -142,15 +160,6 @@ def _unique(markers: Sequence[SceneMarker]) -> list[SceneMarker]:
     ]
 
 
-def _take_of(markers: Sequence[SceneMarker], take: bpy.types.Collection | None) -> bpy.types.Collection | None:
-    """The collection of the markers: the given one, or that of imported markers; None for selected empties."""
-    if take is not None or markers[0].bone:
-        return take
-    homes = [home for home in markers[0].holder.users_collection if not home.is_embedded_data]
-    imported = [home for home in homes if all(thing.get(MARKER_NAME) is not None for thing in home.objects)]
-    return next(iter(imported), None)
-
-
 # The properties of a marker that `keep` preserves.
 _KEPT = ("bone", "point", "weight", "enabled")
 
@@ -162,28 +171,6 @@ def _certain(markers: Iterable[FabrikMarker]) -> dict[str, dict[str, object]]:
         for entry in markers
         if entry.is_certain
     }
-
-
-def _fill(
-    capture: FabrikCapture,
-    markers: Sequence[SceneMarker],
-    mapped: Sequence[MappedMarker],
-    kept: Mapping[str, Mapping[str, object]],
-) -> None:
-    """Rebuild the list: matched markers first, in the order of their marker set, then the others."""
-    order = {entry.marker: place for place, entry in enumerate(mapped)}
-    by_label = {entry.marker: entry for entry in mapped}
-    capture.markers.clear()
-    capture.calibrated = ""
-    capture.active_marker = 0
-    for marker in sorted(markers, key=lambda each: order.get(each.label, len(order) + is_unlabelled(each.label))):
-        entry = capture.markers.add()
-        entry.name, entry.target, entry.target_bone = marker.label, marker.holder, marker.bone
-        if marker.label in kept:
-            for name, value in kept[marker.label].items():
-                setattr(entry, name, value)
-        elif marker.label in by_label:
-            set_entry(entry, by_label[marker.label])
 
 
 def matching_doubts_of(rig: Object, unseen: Collection[str] = ()) -> tuple[str, ...]:

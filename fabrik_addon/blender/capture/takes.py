@@ -1,6 +1,5 @@
 """Finds the takes of a scene, and stores the state of each on a rig: matched, calibrated, baked."""
 
-from collections.abc import Mapping
 from inspect import get_annotations
 from typing import Any
 
@@ -43,7 +42,16 @@ def follow_take(rig: Object, take: bpy.types.Collection | None, take_armature: O
         new_record_of(rig)[KEPT] = _values(capture)
     capture.take, capture.take_armature = take, take_armature
     record: Any = record_of(rig) or new_record_of(rig)
-    _restore(capture, record[KEPT].to_dict() if KEPT in record else {})
+    for name in get_annotations(OfATake):
+        capture.property_unset(name)
+    for name, value in (record[KEPT].to_dict() if KEPT in record else {}).items():
+        if not isinstance(value, list):
+            setattr(capture, name, value)
+            continue
+        for fields in value:
+            row = getattr(capture, name).add()
+            for field, each in fields.items():
+                setattr(row, field, each)
 
 
 def _values(capture: FabrikCapture) -> dict[str, Any]:
@@ -60,20 +68,6 @@ def _values(capture: FabrikCapture) -> dict[str, Any]:
                 for row in rows
             ]
     return {name: value for name, value in found.items() if value not in (None, [])}
-
-
-def _restore(capture: FabrikCapture, kept: Mapping[str, Any]) -> None:
-    """Replace the data of the current take with values from `_values`."""
-    for name in get_annotations(OfATake):
-        capture.property_unset(name)
-    for name, value in kept.items():
-        if not isinstance(value, list):
-            setattr(capture, name, value)
-            continue
-        for fields in value:
-            row = getattr(capture, name).add()
-            for field, each in fields.items():
-                setattr(row, field, each)
 
 
 def new_record_of(rig: Object) -> FabrikTake:

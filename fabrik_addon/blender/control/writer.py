@@ -127,18 +127,17 @@ class ControlWriter:
 
     def _place_limbs(self) -> None:
         """Bring limbs on IK, and those that a bake switches to FK, to the body's wanted pose."""
-        every = [*self.limbs.values(), *self.leaving.values()]
-        if every:
-            place_limbs(self._update, every, [self._wanted_of(limb) for limb in every])
-
-    def _wanted_of(self, limb: LimbOnIk) -> FloatArray:
-        """(B, 4, 4) wanted matrices of a limb's bones; bones outside the tree keep their current ones."""
-        assert self._wanted is not None
+        every, poses = [*self.limbs.values(), *self.leaving.values()], []
         rows = {name: row for row, name in enumerate(self._skeleton.names)}
-        wanted, here = self._wanted, limb.current_matrices()
-        return np.array(
-            [wanted[rows[bone]] if bone in rows else each for bone, each in zip(limb.bones, here, strict=True)]
-        )
+        for limb in every:
+            # Bones outside the tree keep their current matrices.
+            wanted = limb.current_matrices()
+            for place, bone in enumerate(limb.bones):
+                if bone in rows and self._wanted is not None:
+                    wanted[place] = self._wanted[rows[bone]]
+            poses.append(wanted)
+        if every:
+            place_limbs(self._update, every, poses)
 
     def leave_ik(self) -> list[str]:
         """Switch limbs that miss their pose on any frame of a bake to FK, if allowed; returns a warning on each."""

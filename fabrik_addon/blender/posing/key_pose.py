@@ -80,7 +80,14 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
             f"No bone of {rig.name!r} was posed since its last key: drag one, or set Bones to Key to Whole Body"
         )
     for bone in dict.fromkeys(bone for bone, channel in chosen if channel not in ("location", "scale")):
-        _bring_beside_keys(rig, rig.pose.bones[bone], frame)
+        # Use the values nearest to the existing keys. Otherwise the rotation between two keys could take the longer
+        # path.
+        pose_bone = rig.pose.bones[bone]
+        mode, channel = pose_bone.rotation_mode, property_name(pose_bone.rotation_mode)
+        present = np.array(getattr(pose_bone, channel), dtype=np.float64)
+        near = _keyed_values(rig, bone_path(bone, channel), present, frame)
+        if near is not None:
+            setattr(pose_bone, channel, to_channels(mode, from_channels(mode, present)[None], previous=near)[1][0])
     keyed = key_channels(context, rig, chosen, automatic=False, before=_before(rig))
     if not keyed:
         raise RigError(locked_note(rig, chosen) or why_no_key(context, automatic=False))
@@ -132,19 +139,6 @@ def _all_channels(bone: PoseBone) -> list[_Channel]:
     """The rotation channel of a bone, and its location channel if it is not connected."""
     channels = [property_name(bone.rotation_mode), *(() if bone.bone.use_connect else ("location",))]
     return [(bone.name, channel) for channel in channels]
-
-
-def _bring_beside_keys(rig: Object, bone: PoseBone, frame: float) -> None:
-    """Change a bone's channels to the values nearest to its existing keys, without changing its rotation.
-
-    Otherwise the rotation between two keys could take the longer path.
-    """
-    channel = property_name(bone.rotation_mode)
-    present = np.array(getattr(bone, channel), dtype=np.float64)
-    keyed = _keyed_values(rig, bone_path(bone.name, channel), present, frame)
-    if keyed is not None:
-        rotation = from_channels(bone.rotation_mode, present)
-        setattr(bone, channel, to_channels(bone.rotation_mode, rotation[None], previous=keyed)[1][0])
 
 
 def _keyed_values(rig: Object, path: str, present: FloatArray, frame: float) -> FloatArray | None:
