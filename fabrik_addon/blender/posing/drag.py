@@ -59,7 +59,7 @@ from ..settings.why_not import enabled_effectors
 from . import live
 from .key_pose import forget_posed, note_posed
 from .snap_targets import snap_targets
-from .stored_pose import preferred_pose
+from .solve import preferred_pose
 
 # A rope that is nearly taut does not reach its target (1.4 mm short of a meter). The root moves farther by this share.
 _SLACK = 0.02
@@ -120,41 +120,37 @@ class DragPart:
         moves_root: whether the top bone's location may change.
     """
 
-    def __init__(
-        self,
-        armature: Object,
-        tree: Tree,
-        grips: Sequence[Grip],
-        frozen: Collection[str],
-        root: str,
-        *,
-        follows: bool,
-        hangs: bool,
-        left: Collection[str] = (),
-        trunk: Collection[str] = (),
-    ) -> None:
-        """Prepare the part.
+    def __init__(self, setup: "DragSetup", top: str, *, turning: bool) -> None:
+        """Prepare the part from one bone down, with all dragged or pinned bones on it.
 
-        Args:
-            armature: the object of the tree.
-            tree: the bones that may follow, from `tree_below`.
-            grips: dragged and held points.
-            frozen: bones that keep their local rotation.
-            root: "FIXED", "FREE" or "FOLLOW". With pins "FOLLOW" acts like "FREE", because a root pulled by a rope
-                would leave its pins.
-            follows: whether limbs without goals follow, and stay above the floor.
-            hangs: whether these limbs hang down.
-            left: bones that are solved but not written, because their limb's IK places them.
-            trunk: bones that move as one piece with the dragged root.
+        turning: whether the dragged bones get a target rotation. With pins the root mode "FOLLOW" acts like "FREE",
+        because a root pulled by a rope would leave its pins.
         """
+        armature, posed = setup.armature, setup.posed
+        whole = setup.trees[top]
+        self.tree = tree = tree_below(whole, posed.current_matrices(whole), top, setup.owned, setup.frozen)
         skeleton = tree.skeleton
-        self.tree, self.grips, self.moves_root = tree, tuple(grips), root != "FIXED"
+        root = "FIXED"
+        if top not in setup.frozen and posed.may_move_freely(top):
+            pinned = any(pin.bone in skeleton.names for pin in setup.held)
+            dragged = top if top in setup.dragged else next(iter(setup.dragged))
+            root = root_mode(armature, pinned=pinned, dragged=dragged, top=top, setting=setup.settings.root)
+        leads = top in setup.dragged and root != "FIXED"
+        # People bend over their feet. An animal's trunk is supported at both ends, and moves as one piece.
+        trunk = trunk_of_animal(armature) if leads else []
+        grips, by_ik = setup.grips(tree, top, turning=turning, leads=leads, one_piece=bool(trunk))
+        self.grips, self.moves_root = tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
         turned = {bone for grip in grips for bone in rotating_bones(skeleton, grip.effector)}
         self.on_the_way = {skeleton.names[bone] for bone in turned}
-        self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in frozen)
-        free = _free_joints(armature, tree, {*self.on_the_way, *frozen}, hangs=hangs) if follows else []
-        solved = sorted([*self.turned, *free])
+        self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in setup.frozen)
+        # If the number of bones is set, no other bones should follow. A body without support rotates as a whole.
+        follows = setup.settings.reach == "WHOLE"
+        hangs = follows and rig_settings(armature).free_limbs_hang and (bool(setup.held) or not leads)
+        led = {*self.on_the_way, *setup.frozen, *posed.limb_bones}
+        solved = sorted([*self.turned, *(_free_joints(armature, tree, led, hangs=hangs) if follows else ())])
+        # The joints of limbs that their IK places are solved but not written.
+        left = {bone for bones in by_ik.values() for bone in bones}
         self.written = [bone for bone in solved if skeleton.names[bone] not in left]
         self._positions = np.array([grip.armature_position for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
@@ -246,13 +242,15 @@ def _free_joints(armature: Object, tree: Tree, led: Collection[str], *, hangs: b
 
     Empty for control rigs, which determine the pose of such limbs themselves.
     """
-    posed = posed_rig(armature)
-    led = {*led, *posed.limb_bones}
     names, shares, floor = tree.skeleton.names, masses_of(armature, tree.skeleton).hanging, floor_of(armature)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}
     lowest = set() if floor is None else {bone for bone, _ in floor.points}
     free = [bone for bone, name in enumerate(names) if name not in led and name in limbs | lowest]
-    return sorted(set(free) - posed.locks(tree.skeleton, free, tree.rotations).keys()) if hangs or floor else []
+    return (
+        sorted(set(free) - posed_rig(armature).locks(tree.skeleton, free, tree.rotations).keys())
+        if hangs or floor
+        else []
+    )
 
 
 @dataclass(frozen=True)
@@ -280,7 +278,8 @@ class DragSetup:
     """An armature at the start of a drag.
 
     Attributes:
-        point: the dragged end of the bones. settings: those of the drag.
+        armature: the object. posed: the rig. point: the dragged end of the bones. settings: those of the drag.
+        held: the pins of other bones. trees: by bone, its tree in the current pose.
         dragged: the dragged bones, each with factors (3,) on the translation. The user's bone is the first.
         owned: bones that constraints move, with the reason. No bones above them follow.
         frozen: bones that cannot be keyed, with the reason. They follow rigidly.
@@ -292,9 +291,9 @@ class DragSetup:
         check_editable(armature)
         check_bones(armature, bone)
         bone = solved_bone(armature, bone)
-        self._armature, self.point, self.settings = armature, point, settings
-        self._posed = posed_rig(armature)
-        self.owned, self.frozen = self._posed.owned, self._posed.frozen
+        self.armature, self.point, self.settings = armature, point, settings
+        self.posed = posed_rig(armature)
+        self.owned, self.frozen = self.posed.owned, self.posed.frozen
         if bone in self.owned:
             raise RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}; {OTHERWISE}")
         self.dragged: dict[str, FloatArray] = {}
@@ -309,7 +308,7 @@ class DragSetup:
             other = opposite_bone(armature, armature.pose.bones[name]) if armature.pose.use_mirror_x else None
             if other is not None and other.name not in self.owned and other.name not in self._lines():
                 self.dragged[other.name] = _MIRRORED
-        self._held = [pin for pin in pins(armature) if pin.bone not in self.dragged]
+        self.held = [pin for pin in pins(armature) if pin.bone not in self.dragged]
         self._loops = [
             (each, partner)
             for each in enabled_effectors(armature)
@@ -317,46 +316,46 @@ class DragSetup:
             and each.bone in armature.pose.bones
             and each.bone != partner.bone
         ]
-        kept = [*self._held, *(each for each, _ in self._loops)]
+        kept = [*self.held, *(each for each, _ in self._loops)]
         # The dragged bones miss their targets before any held point does.
         self._priority = 1 + max((each.priority for each in kept), default=-1)
         # Bones keep their current lengths, because dragging does not stretch them.
-        trees = [stretched(armature, tree) for tree in self._posed.trees()]
-        self._trees = {name: tree for tree in trees for name in tree.skeleton.names}
+        trees = [stretched(armature, tree) for tree in self.posed.trees()]
+        self.trees = {name: tree for tree in trees for name in tree.skeleton.names}
 
     def _lines(self) -> set[str]:
         """The dragged bones, and all bones above and below them."""
-        bones = [self._armature.pose.bones[name] for name in self.dragged]
+        bones = [self.armature.pose.bones[name] for name in self.dragged]
         return {each.name for bone in bones for each in (bone, *bone.parent_recursive, *bone.children_recursive)}
 
     @cached_property
     def tops(self) -> list[str]:
         """The uppermost bones that follow, without bones below another; the first is for the first dragged bone."""
         found = dict.fromkeys(self._top(bone) for bone in self.dragged)
-        bones = self._armature.pose.bones
+        bones = self.armature.pose.bones
         tops = [top for top in found if not any(above.name in found for above in bones[top].parent_recursive)]
         path = self._path(next(iter(self.dragged)))
         return sorted(tops, key=lambda top: top not in path)
 
     def parts(self, *, turning: bool) -> list[DragPart]:
         """The parts of the rig that follow; turning: whether the dragged bones get a target rotation."""
-        return [self._part(top, turning=turning) for top in self.tops]
+        return [DragPart(self, top, turning=turning) for top in self.tops]
 
     def left_alone(self, parts: Sequence[DragPart]) -> list[str]:
         """Notes on bones that cannot follow because something else moves them."""
         way = {name for part in parts for name in part.on_the_way}
         alone = {name: reason for name, reason in self.frozen.items() if name in way}
         for top in self.tops:
-            above = self._armature.pose.bones[top].parent
+            above = self.armature.pose.bones[top].parent
             if above is not None and above.name in self.owned:
                 alone[above.name] = self.owned[above.name]
-        return [f"Bone {self._posed.shown(name)!r} was not changed: {reason}" for name, reason in alone.items()]
+        return [f"Bone {self.posed.shown(name)!r} was not changed: {reason}" for name, reason in alone.items()]
 
     def _top(self, bone: str) -> str:
         """The uppermost bone that follows when a bone is dragged."""
         path = self._path(bone)
         if self.settings.reach == "PIN":
-            pinned = {pin.bone for pin in self._held}
+            pinned = {pin.bone for pin in self.held}
             places = [place for place, name in enumerate(path[:-1]) if name in pinned]
             return path[places[-1] + 1] if places else path[0]
         if self.settings.reach == "BONES":
@@ -367,64 +366,47 @@ class DragSetup:
 
     def _path(self, bone: str) -> list[str]:
         """The bones that may follow a dragged bone, including itself, uppermost first."""
-        skeleton = self._trees[bone].skeleton
+        skeleton = self.trees[bone].skeleton
         path = [skeleton.names[each] for each in skeleton.path(skeleton.index(bone))]
         first = max((place + 1 for place, name in enumerate(path) if name in self.owned), default=0)
         return path[first:]
 
-    def _part(self, top: str, *, turning: bool) -> DragPart:
-        """The part of the rig from one bone down, with all dragged or pinned bones on it."""
-        tree = tree_below(
-            self._trees[top], self._posed.current_matrices(self._trees[top]), top, self.owned, self.frozen
-        )
+    def grips(
+        self, tree: Tree, top: str, *, turning: bool, leads: bool, one_piece: bool
+    ) -> tuple[list[Grip], dict[str, list[str]]]:
+        """The grips on a tree below the bone `top`; also the bones of limbs that IK holds, by the held bone.
+
+        leads: whether the top bone is dragged and moves. one_piece: whether its trunk moves as one piece.
+        """
         names = tree.skeleton.names
-        root = "FIXED"
-        if top not in self.frozen and self._posed.may_move_freely(top):
-            pinned = any(pin.bone in names for pin in self._held)
-            dragged = top if top in self.dragged else next(iter(self.dragged))
-            root = root_mode(self._armature, pinned=pinned, dragged=dragged, top=top, setting=self.settings.root)
-        leads = top in self.dragged and root != "FIXED"
         grips = [
-            self._grip(bone, turning=turning and not leads, stays=bone == top and root == "FIXED")
+            self._grip(bone, turning=turning and not leads, stays=bone == top and not leads)
             for bone in self.dragged
             if bone in names
         ]
-        # People bend over their feet. An animal's trunk is supported at both ends, and moves as one piece.
-        trunk = trunk_of_animal(self._armature) if leads else []
-        if leads and (turning or not self._held or trunk):
+        if leads and (turning or not self.held or one_piece):
             grip = grips[0]
             effector = replace(grip.effector, rotation_weight=1.0, priority=grip.effector.priority - 1)
             grips.append(replace(grip, effector=effector, armature_position=np.full(3, np.nan)))
         grips += [
             Grip(core_effector(pin), np.array(pin.pin_location), np.array(pin.pin_rotation))
-            for pin in self._held
+            for pin in self.held
             if pin.bone in names
         ]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
-        by_ik = self._posed.held_by_ik([grip.effector.bone for grip in grips])
-        # The limb's end stays at its IK control if the drag allows it.
-        grips += [
-            Grip(
-                Effector(end, offset=BONE_HEAD, priority=self._priority + 1),
-                np.array(self._armature.pose.bones[end].head),
-                is_pin=False,
-            )
-            for end in by_ik
-            if end in names
-        ]
-        skeleton = self._trees[top].skeleton
+        by_ik = self.posed.held_by_ik([grip.effector.bone for grip in grips])
+        for end in by_ik:
+            if end in names:
+                # The limb's end stays at its IK control if the drag allows it.
+                effector = Effector(end, offset=BONE_HEAD, priority=self._priority + 1)
+                grips.append(Grip(effector, np.array(self.armature.pose.bones[end].head), is_pin=False))
+        skeleton = self.trees[top].skeleton
         ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
-        way = [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
-        check_unscaled(self._armature, way)
-        factors = current_factors(self._armature, names)
-        grips = [replace(grip, effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips]
-        # If the number of bones is set, no other bones should follow. A body without support rotates as a whole.
-        left = {bone for bones in by_ik.values() for bone in bones}
-        follows = self.settings.reach == "WHOLE"
-        hangs = follows and rig_settings(self._armature).free_limbs_hang and (bool(self._held) or not leads)
-        return DragPart(
-            self._armature, tree, grips, self.frozen, root, follows=follows, hangs=hangs, left=left, trunk=trunk
+        check_unscaled(
+            self.armature, [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
         )
+        factors = current_factors(self.armature, names)
+        return [replace(grip, effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips], by_ik
 
     def _loop_grips(self, effector: FabrikEffector, partner: Partner, names: Sequence[str]) -> Iterator[Grip]:
         """The grips that keep a loop closed: on both sides, or on one side if the other does not move."""
@@ -440,19 +422,19 @@ class DragSetup:
 
     def _still(self, follower: Effector, leader: Effector) -> Grip:
         """A grip that holds a point at the current position of another point."""
-        bone = self._armature.pose.bones[leader.bone]
+        bone = self.armature.pose.bones[leader.bone]
         point = "TAIL" if leader.offset is None else "OFFSET"
         place = np.array(armature_point(bone, point, leader.offset or BONE_HEAD), dtype=np.float64)
         return Grip(follower, place)
 
     def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
         """The grip on a dragged bone, with a lower priority than pins; stays: whether the bone's head cannot move."""
-        pose_bone = self._armature.pose.bones[bone]
-        kept = keeps_orientation(self._armature, bone) if self.settings.keep_orientation and not stays else 0.0
+        pose_bone = self.armature.pose.bones[bone]
+        kept = keeps_orientation(self.armature, bone) if self.settings.keep_orientation and not stays else 0.0
         effector = Effector(
             bone,
             offset=None if self.point == "TAIL" else BONE_HEAD,
-            rotation_weight=1.0 if turning or self._posed.keeps_rotation(bone) else kept,
+            rotation_weight=1.0 if turning or self.posed.keeps_rotation(bone) else kept,
             priority=self._priority,
         )
         position = np.array(armature_point(pose_bone, self.point), dtype=np.float64)

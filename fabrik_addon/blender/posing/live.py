@@ -49,7 +49,7 @@ def stop() -> None:
 
 def switched(rig: Object) -> None:
     """Handle a change of a rig's Live setting."""
-    from .stored_pose import store_pose
+    from .solve import store_pose
 
     settings = rig_settings(rig)
     _WATCHED.failed.discard(rig.session_uid)

@@ -1,10 +1,10 @@
-"""Solves a rig for its current targets, once or live.
+"""Solves a rig for its current targets, once or live, near its preferred pose; stores poses with a rig.
 
 On the same frame a live rig continues from the last pose, on another frame from its base pose. So the pose of a frame
 does not depend on the frame before. A pose is written if it differs from the current one.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
@@ -18,29 +18,134 @@ from ...core.arrays import FloatArray
 from ...core.drag import DragPose, DragSolver
 from ...core.errors import FabrikError
 from ...core.model.bodies import path_reaches
-from ...core.rotations import angle_between, slerp
-from ..control.limbs import LimbOnIk, Update
+from ...core.rotations import IDENTITY, angle_between, slerp
 from ..control.posed_rig import posed_rig
+from ..control.writer import LimbOnIk, Update
 from ..goals.body import masses_of
 from ..goals.effectors import check_effectors, move_pins_with
 from ..goals.places import SampledTargets, current_targets, tree_space
 from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose, legal_rotations
+from ..rig import keyframes
 from ..rig.armature import (
     Tree,
     check_editable,
     check_rig,
     current_factors,
+    floats,
     freeze,
     length_text,
     object_scale,
+    root_place,
     write_stretches,
 )
+from ..rig.keyframes import bone_path
 from ..rig.locks import WithLocks
 from ..rig.pose_writer import read_channel
+from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_solve
-from .stored_pose import BasePose, kept_pose_key, preferred_pose
+
+
+def store_pose(rig: Object, stored: Any) -> None:
+    """Store the current pose of all bones in a collection of `FabrikStoredBone`, replacing its contents."""
+    stored.clear()
+    for name, rotation, location in zip(*posed_rig(rig).pose(), strict=True):
+        kept = stored.add()
+        kept.name, kept.rotation, kept.location = name, rotation, location
+
+
+def keep_pose(rig: Object) -> str:
+    """Store the current pose of a rig as its preferred pose; returns a line to show."""
+    settings = rig_settings(rig)
+    store_pose(rig, settings.kept_pose)
+    settings.preferred_pose = "KEPT"
+    return f"Stored the preferred pose of {rig.name!r}"
+
+
+def preferred_pose(
+    rig: Object,
+    tree: Tree,
+    start: FloatArray,
+    start_location: FloatArray,
+    *,
+    bones: Sequence[int] | slice = slice(None),
+    moves_root: bool = True,
+) -> tuple[FloatArray, FloatArray]:
+    """A rig's preferred pose: (J, 4) local rotations of a tree's bones, and (3,) its root's head in armature space.
+
+    Args:
+        rig: the armature.
+        tree: its bones.
+        start: (J, 4) the preferred pose if no other is chosen or stored, such as the pose at a drag's start.
+        start_location: (3,) the root's head in that pose.
+        bones: indices in the skeleton of posed bones; the others keep their rotation in `start`.
+        moves_root: whether the root's head is posed as well.
+    """
+    settings = rig_settings(rig)
+    is_kept = settings.preferred_pose == "KEPT" and len(settings.kept_pose) > 0
+    if settings.preferred_pose != "REST" and not is_kept:
+        return start, start_location
+    # Bones that are not in the stored pose are at rest.
+    names, kept = tree.skeleton.names, {bone.name: bone for bone in (settings.kept_pose if is_kept else ())}
+    rotations = np.array([kept[name].rotation if name in kept else IDENTITY for name in names], dtype=np.float64)
+    rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
+    mixed = start.copy()
+    mixed[bones] = rotations[bones]
+    location = kept[names[0]].location if names[0] in kept else (0.0, 0.0, 0.0)
+    return mixed, root_place(rig.pose.bones[names[0]], location) if moves_root else start_location
+
+
+def kept_pose_key(rig: Object) -> tuple[str, bytes]:
+    """A key for the choice of a preferred pose."""
+    settings = rig_settings(rig)
+    chosen: str = settings.preferred_pose
+    numbers = np.empty(7 * len(settings.kept_pose) if chosen == "KEPT" else 0, dtype=np.float32)
+    if len(numbers):
+        settings.kept_pose.foreach_get("rotation", numbers[: 4 * len(settings.kept_pose)])
+        settings.kept_pose.foreach_get("location", numbers[4 * len(settings.kept_pose) :])
+    return chosen, numbers.tobytes()
+
+
+class BasePose:
+    """The base pose of a rig on a frame, from its current action, or else from the stored pose."""
+
+    def __init__(self, rig: Object, frame: float) -> None:
+        """Find the curves and the stored pose."""
+        self._rig, self._frame, stored = rig, frame, rig_settings(rig).stored_pose
+        self._rows = {name: row for row, name in enumerate(stored.keys())}
+        self._rotations, self._locations = floats(stored, "rotation", 4), floats(stored, "location", 3)
+        self._curves = keyframes.curves_by_path(keyframes.curves(rig))
+
+    def rotations(self, bones: Sequence[str]) -> FloatArray:
+        """(B, 4) local rotations of bones, w x y z; bones without data are at rest."""
+        known = np.concatenate([self._rotations, [IDENTITY]])
+        found: FloatArray = known[[self._rows.get(bone, -1) for bone in bones]]
+        posed = [self._rig.pose.bones[bone] for bone in bones if self._curves]
+        for mode in {bone.rotation_mode for bone in posed}:
+            channel = property_name(mode)
+            paths = [(row, bone.path_from_id(channel)) for row, bone in enumerate(posed) if bone.rotation_mode == mode]
+            paths = [(row, path) for row, path in paths if path in self._curves]
+            if paths:
+                rows = [row for row, _ in paths]
+                values = to_channels(mode, found[rows][None])[1][0]
+                for own, (_, path) in zip(values, paths, strict=True):
+                    self._keyed(path, own)
+                found[rows] = from_channels(mode, values)
+        return found
+
+    def root_place(self, bone: str) -> FloatArray:
+        """(3,) the head of a root bone in armature space."""
+        pose_bone, row = self._rig.pose.bones[bone], self._rows.get(bone)
+        location = np.array(pose_bone.location, dtype=np.float64) if row is None else self._locations[row].copy()
+        return root_place(pose_bone, self._keyed(bone_path(bone, "location"), location))
+
+    def _keyed(self, path: str, values: FloatArray) -> FloatArray:
+        """Replace a channel's values (n,) by those of its curves on the frame, where there are any."""
+        for curve in self._curves.get(path, ()):
+            values[curve.array_index] = curve.evaluate(self._frame)
+        return values
+
 
 _CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3, "rotation_axis_angle": 4}
 # Radians. Smaller errors of locked channels are invisible; solving again for them would take twice as long.

@@ -14,8 +14,17 @@ from ...retarget.motion import RetargetError
 from ...retarget.pairs import read_bone_map
 from ..bake.bake import BakeResult
 from ..bake.batch import BatchTake
-from ..bake.command_line import Command, add_files, add_options, add_rate, chosen_options
-from ..bake.file import ADVICE, open_rig, show_range, write_files
+from ..bake.command_line import (
+    ADVICE,
+    Command,
+    add_files,
+    add_options,
+    add_rate,
+    chosen_options,
+    open_rig,
+    show_range,
+    write_files,
+)
 from ..settings.bake_options import RETARGET_OPTIONS, KeyOptions
 from ..settings.markers import IMPORT_OPTIONS
 from .retarget import is_file, retarget_from

@@ -229,7 +229,7 @@ class FABRIK_OT_keep_pose(OnRig, Operator):
     bl_label = "Store Preferred Pose"
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...posing.stored_pose import keep_pose
+        from ...posing.solve import keep_pose
 
         return keep_pose(rig), []
 
