@@ -52,7 +52,6 @@ from ..rig.armature import (
     object_scale,
     root_location_channel,
     root_place,
-    stretch_scales,
 )
 from ..rig.keyframes import (
     add_strip,
@@ -640,7 +639,8 @@ def _write_curves(
                     write(bone_path(holder, channel), holder, values, rows, unlocked)
             if holder in tree.problem.slides:
                 row = skeleton.index(holder)
-                factors = stretch_scales(tree.solution.lengths[:, row] / skeleton.lengths[row])
+                factors = np.ones((len(frames), 3))
+                factors[:, 1] = tree.solution.lengths[:, row] / skeleton.lengths[row]
                 write(bone_path(holder, "scale"), holder, factors, kept(factors, tolerance), (1,))
         for holder, locations in channels.locations.items():
             if unlocked := unlocked_location(bones[holder]):

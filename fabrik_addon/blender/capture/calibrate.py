@@ -175,7 +175,12 @@ def calibrate_markers_steps(
     _keep(rig, found, proportions)
     doubts = tuple(calibration_doubts(found[0].stature, left_out))
     rig_settings(rig).capture.calibration_doubts = "\n".join(doubts)
-    lift = _lift(rig, found, proportions) if on_floor else np.zeros(3)
+    # World displacement that moves the scaled markers so that the feet are on the rig's floor.
+    lift = np.zeros(3)
+    if on_floor and proportions != "NONE":
+        lifts = (each for each in map(lift_off_floor, (each.poses for each in found)) if each.any())
+        size = 1.0 / found[0].scale if proportions == "REST" else 1.0
+        lift = size * np.array(rig.matrix_world)[:3, :3] @ next(lifts, np.zeros(3))
     factor = found[0].scale
     if proportions == "REST":
         # The rig is fitted to the person, so the markers don't change.
@@ -353,15 +358,6 @@ def _keep(rig: Object, found: Sequence[Calibration], proportions: str) -> None:
             for name, factor in zip(calibration.skeleton.names, calibration.bone_factors, strict=True):
                 item = capture.factors.add()
                 item.name, item.factor = name, factor
-
-
-def _lift(rig: Object, found: Sequence[Calibration], proportions: str) -> FloatArray:
-    """(3,) world displacement that moves the scaled markers so that the feet are on the rig's floor."""
-    if proportions == "NONE":
-        return np.zeros(3)
-    size = 1.0 / found[0].scale if proportions == "REST" else 1.0
-    lifts = [lift_off_floor(each.poses) for each in found]
-    return size * np.array(rig.matrix_world)[:3, :3] @ next((lift for lift in lifts if lift.any()), np.zeros(3))
 
 
 def kept_factors(rig: Object, names: Collection[str]) -> FloatArray | None:

@@ -10,7 +10,7 @@ from bpy.types import Context, Object, PoseBone
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.rotations import rotation_vector_from_matrix
-from ..rig.armature import nearest_rotations
+from ..rig.armature import floats, nearest_rotations
 from ..rig.locks import constrained_bones
 from ..rig.pose_writer import HeldChannels
 from .model import add_to_channels, free_channels, is_additive
@@ -146,9 +146,7 @@ def can_swing(bone: PoseBone) -> bool:
 def _matrices(context: Context, rig: Object) -> FloatArray:
     """(N, 4, 4) current matrices of the bones in armature space, without scale."""
     context.view_layer.update()
-    values = np.empty(16 * len(rig.pose.bones), dtype=np.float32)
-    rig.pose.bones.foreach_get("matrix", values)
-    matrices: FloatArray = values.reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
+    matrices = floats(rig.pose.bones, "matrix", 16).reshape(-1, 4, 4).transpose(0, 2, 1).copy()
     matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
     return matrices
 

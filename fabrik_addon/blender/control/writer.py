@@ -329,14 +329,8 @@ class ControlWriter:
     ) -> None:
         """Prepare; nothing is written yet.
 
-        Args:
-            update: evaluates the rig.
-            armature: the control rig.
-            setup: its stored set-up.
-            skeleton: the bones of the tree.
-            bones: the posed bones, as indices in the skeleton; None: all.
-            known: limbs that were placed on IK before.
-            baked: for a bake, which keys each written pose. All limbs are first read on FK.
+        bones: the posed bones, as indices in the skeleton; None: all. known: limbs that were placed on IK before.
+        baked: for a bake, which keys each written pose. All limbs are first read on FK.
         """
         self._update, self._rig, self._setup, self._skeleton = update, armature, setup, skeleton
         rows = [setup.carriers[name] for name in skeleton.names]

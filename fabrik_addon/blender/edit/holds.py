@@ -66,7 +66,24 @@ def add_hold(
         FabrikError: says why the bone can't be held; nothing is changed.
     """
     chosen = settings or HoldSettings()
-    _check(armature, bone, frames, chosen)
+    check_rig(armature)
+    check_editable(armature)
+    check_action(armature, new=False)
+    check_not_shared(armature)
+    check_bones(armature, bone)
+    if not is_animated(armature):
+        raise RigError(f"{armature.name!r} has no animation to hold: bake or key some first")
+    curves = [(curve.data_path, curve.array_index) for curve in every_curve(armature)]
+    if len(set(curves)) < len(curves):
+        raise RigError(f"{armature.name!r} has several NLA strips with keys of the same bones: mute all but one")
+    if frames[1] <= frames[0]:
+        raise RigError(
+            f"A hold from frame {frames[0]:g} to {frames[1]:g} is empty: choose a last frame after the first"
+        )
+    if chosen.target is not None:
+        reason = why_no_target(armature, chosen.target, chosen.target_bone)
+        if reason:
+            raise RigError(reason)
     bone = solved_bone(armature, bone)
     context.view_layer.update()
     here = context.scene.frame_current_final
@@ -192,28 +209,6 @@ def _add(
     return hold, (
         f"{bone!r} could not follow and is up to {shown:.1f} mm off; hold fewer frames, or release other bones"
     )
-
-
-def _check(armature: Object, bone: str, frames: tuple[float, float], settings: HoldSettings) -> None:
-    """Raise RigError if the bone can't be held on these frames."""
-    check_rig(armature)
-    check_editable(armature)
-    check_action(armature, new=False)
-    check_not_shared(armature)
-    check_bones(armature, bone)
-    if not is_animated(armature):
-        raise RigError(f"{armature.name!r} has no animation to hold: bake or key some first")
-    curves = [(curve.data_path, curve.array_index) for curve in every_curve(armature)]
-    if len(set(curves)) < len(curves):
-        raise RigError(f"{armature.name!r} has several NLA strips with keys of the same bones: mute all but one")
-    if frames[1] <= frames[0]:
-        raise RigError(
-            f"A hold from frame {frames[0]:g} to {frames[1]:g} is empty: choose a last frame after the first"
-        )
-    if settings.target is not None:
-        reason = why_no_target(armature, settings.target, settings.target_bone)
-        if reason:
-            raise RigError(reason)
 
 
 def _held_changes(

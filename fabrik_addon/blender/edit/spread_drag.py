@@ -101,17 +101,13 @@ class SpreadDrag:
             self._writer.write(found.rotations[row], found.roots[row])
         errors = self._scale * found.errors[self._row]
         error = float(errors[self._is_dragged].max())
-        why = self._why_short(location) if error > SHOWN and turn is None else ""
+        why = ""
+        if self._alone and error > SHOWN and turn is None:
+            shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
+            poses = [part.solve(shift, Quaternion(), settled=True) for part in self._alone]
+            worst = self._alone[int(np.argmax([pose.error for pose in poses]))]
+            why = worst.problem.why_short(worst.session)
         return StepResult(error, errors[self._is_held].max(initial=0.0), why=why)
-
-    def _why_short(self, location: npt.ArrayLike) -> str:
-        """Why the dragged point can't reach a location (3,), in world space, on the current frame; "" if unknown."""
-        shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
-        poses = [part.solve(shift, Quaternion(), settled=True) for part in self._alone]
-        if not poses:
-            return ""
-        worst = self._alone[int(np.argmax([pose.error for pose in poses]))]
-        return worst.problem.why_short(worst.session)
 
     def paths_before_and_after(self) -> tuple[FloatArray, FloatArray]:
         """The old and the new path of the dragged point, (F, 3) each on the span's frames, in world space."""

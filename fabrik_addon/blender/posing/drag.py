@@ -50,7 +50,8 @@ from ..rig.armature import (
     stretched,
     tree_below,
 )
-from ..rig.keying import check_auto_keying, is_auto_keying, key_channels, locked_note, why_no_key
+from ..rig.keyframes import check_action
+from ..rig.keying import is_auto_keying, key_channels, locked_note, why_no_key
 from ..rig.locks import OTHERWISE
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
@@ -456,9 +457,8 @@ class StepResult:
 
     error: distance of the dragged point from its target. pin_error: distance of a pin from its location.
     is_catching_up: whether repeating the step moves the joints on, because they ease in. deeper: distance along the
-    step's `depth` by
-    which the dragged point is beyond its target. why: why the dragged point misses its target, such as "foot.L is at
-    its limit"; "" without a reason.
+    step's `depth` by which the dragged point is beyond its target. why: why the dragged point misses its target, such
+    as "foot.L is at its limit"; "" without a reason.
     """
 
     error: float = 0.0
@@ -667,7 +667,8 @@ def begin_drag(
     Raises:
         FabrikError: says why the bone can't be dragged; the scene is unchanged.
     """
-    check_auto_keying(context, armature)
+    if is_auto_keying(context):
+        check_action(armature, new=False)
     context.view_layer.update()
     is_live, setup = rig_settings(armature).live, DragSetup(armature, bone, point, settings or DragSettings())
     # Live posing holds pins where they are.

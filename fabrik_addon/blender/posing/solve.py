@@ -353,10 +353,8 @@ class LiveSession:
     def __init__(self, problem: RigProblem, base: _Pose, before: "LiveSession | None" = None) -> None:
         """Prepare the session.
 
-        Args:
-            problem: the tree's problem.
-            base: the pose without live posing, (J, 4) local rotations and the root's head at (3,).
-            before: the tree's previous session, which no longer fits; None without one.
+        base: the pose without live posing, (J, 4) local rotations and the root's head at (3,). before: the tree's
+        previous session, which no longer fits; None without one.
         """
         self._key = depends_on(problem)
         self._problem, self._base = problem, base

@@ -366,12 +366,6 @@ def current_factors(rig: Object, bones: Collection[str]) -> dict[str, float]:
     return {name: float(rig.pose.bones[name].scale[1]) for name in read_slides(rig, bones)}
 
 
-def stretch_scales(factors: npt.ArrayLike) -> FloatArray:
-    """(F, 3) the scale of a bone with length factors (F,)."""
-    length = np.asarray(factors, dtype=np.float64)
-    return np.stack((np.ones_like(length), length, np.ones_like(length)), axis=-1)
-
-
 def write_stretches(rig: Object, factors: Mapping[str, float]) -> None:
     """Set the length factors of bones, by name, in the current pose."""
     for name, factor in factors.items():
