@@ -39,7 +39,7 @@ from ..rig.armature import (
 from ..rig.locks import WithLocks
 from ..rig.pose_writer import PoseWriter, read_channel
 from ..settings.rig import rig_settings
-from ..settings.why_not import why_no_solve
+from ..settings.why_not import why_no_rig, why_no_solve
 from .stored_pose import BasePose, kept_pose_key, preferred_pose
 
 _CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3, "rotation_axis_angle": 4}
@@ -389,7 +389,7 @@ def try_pose(
     without calling handlers.
     """
     try:
-        if not why_no_solve(rig):
+        if not (why_no_rig(rig) or why_no_solve(rig)):
             sessions = rigs.setdefault(rig.session_uid, {})
             check_effectors(scene, rig)
             check_editable(rig)
