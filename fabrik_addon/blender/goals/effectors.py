@@ -123,7 +123,7 @@ class Pin(NamedTuple):
 
 def check_effectors(scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
     """Raise RigError, with the reason, unless the rig can be solved for its targets."""
-    trouble = why_no_solve(rig)
+    trouble = why_no_rig(rig) or why_no_solve(rig)
     if trouble:
         raise RigError(trouble)
     for effector in enabled_effectors(rig):

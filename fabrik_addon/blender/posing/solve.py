@@ -44,7 +44,7 @@ from ..rig.locks import WithLocks
 from ..rig.pose_writer import read_channel
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.rig import rig_settings
-from ..settings.why_not import why_no_solve
+from ..settings.why_not import why_no_rig, why_no_solve
 
 
 def store_pose(rig: Object, stored: Any) -> None:
@@ -472,7 +472,7 @@ def try_pose(
     without calling handlers.
     """
     try:
-        if not why_no_solve(rig):
+        if not (why_no_rig(rig) or why_no_solve(rig)):
             sessions = rigs.setdefault(rig.session_uid, {})
             check_effectors(scene, rig)
             check_editable(rig)

@@ -3,8 +3,7 @@
 This module does not import the solver, because it is used at each redraw.
 """
 
-from collections.abc import Callable, Iterable
-from functools import wraps
+from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
 import bpy
@@ -115,19 +114,8 @@ def why_no_rig(rig: bpy.types.Object | None) -> str:
     return ""
 
 
-def of_a_rig(reason: Callable[[bpy.types.Object], str]) -> Callable[[bpy.types.Object | None], str]:
-    """Extend a function that explains why an operation isn't possible with a rig, so that it accepts any object."""
-
-    @wraps(reason)
-    def why_not(rig: bpy.types.Object | None) -> str:
-        return why_no_rig(rig) or ("" if rig is None else reason(rig))
-
-    return why_not
-
-
-@of_a_rig
 def why_no_solve(rig: bpy.types.Object) -> str:
-    """Why an object can't be solved or baked, and what to do; "" if it can."""
+    """Why an editable rig can't be solved, and what to do; "" if it can."""
     if not len(seen(rig).effectors):
         return f"{rig.name!r} has no target: select a bone in Pose mode and add one"
     if not enabled_effectors(rig):
@@ -144,21 +132,13 @@ def shared_targets(rig: bpy.types.Object) -> list[bpy.types.Object]:
     return [target for target in own if target.type == "EMPTY" and target.library is None]
 
 
-@of_a_rig
-def why_no_own_targets(rig: bpy.types.Object) -> str:
-    """Why an object can't get its own targets, and what to do; "" if it can."""
-    return "" if shared_targets(rig) else f"{rig.name!r} shares no targets with other rigs: select a rig that does"
-
-
-@of_a_rig
 def why_no_mapped(rig: bpy.types.Object) -> str:
-    """Why an object has no mapped markers, and what to do; "" if it has some."""
+    """Why a rig has no mapped markers, and what to do; "" if it has some."""
     return "" if mapped_markers(rig) else "No marker is matched to a bone: match the markers first"
 
 
-@of_a_rig
 def why_no_bake(rig: bpy.types.Object) -> str:
-    """Why an object can't be baked, and what to do; "" if it can."""
+    """Why an editable rig can't be baked, and what to do; "" if it can."""
     return "" if mapped_markers(rig) else why_no_solve(rig)
 
 

@@ -10,6 +10,7 @@ from ..settings.rig import rig_settings
 from ..settings.why_not import rig_at_hand, why_no_rig
 from .operators.motion import MOTION_SUFFIXES
 from .overlays.handlers import draw_goals_switch, draw_limits_switch
+from .panels.base import draw_reach
 from .translations import ui_text
 
 _POSING: Final = (
@@ -120,9 +121,7 @@ class FABRIK_WT_drag(WorkSpaceTool):
         if why_no_rig(context.object):
             return
         settings = rig_settings(context.object)
-        layout.prop(settings.drag, "reach")
-        if settings.drag.reach == "BONES":
-            layout.prop(settings.drag, "bones")
+        draw_reach(layout, settings.drag)
         layout.prop(settings, "root")
 
 

@@ -171,8 +171,8 @@ class TestReport:
         rig, positions, labels = marked_rig(noise=0.03, hidden=["head"])
         run(rig)
         bpy.context.scene.frame_set(14)
-        lines = error_lines(rig, 14)
-        ends = np.concatenate([line.ends for line in lines]).reshape(-1, 2, 3)
+        lines = error_lines(rig, 14).lines
+        ends = np.concatenate([own for own, _ in lines.values()]).reshape(-1, 2, 3)
         seen = [place for place, label in enumerate(labels) if not label.startswith("head")]
         assert len(ends) == len(seen)
         wanted = positions[13, seen]

@@ -6,14 +6,23 @@ from contextlib import suppress
 from functools import wraps
 from inspect import get_annotations, signature
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import bpy
 from bpy.props import StringProperty
 from bpy.types import Context, Event, Timer, UILayout
 
+from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand, why_no_rig
+from ..first_use import OnUse
 from ..translations import ui_message, ui_text
+
+if TYPE_CHECKING:
+    from ....core import errors
+    from ....markers import steps as work_steps
+    from ...settings import selection
+else:
+    errors, selection, work_steps = map(OnUse, ("...core.errors", "..settings.selection", "...markers.steps"))
 
 # A line about the result, and a sentence for each skipped item.
 Done: TypeAlias = tuple[str, Sequence[str]]
@@ -27,11 +36,9 @@ def reports_errors(method: _Runs) -> _Runs:
     """Decorate `execute`, `invoke` or `modal` of an operator to report a FabrikError in one line and cancel."""
 
     def guarded(self: Any, *arguments: Any) -> set[str]:
-        from ....core.errors import FabrikError
-
         try:
             return method(self, *arguments)
-        except FabrikError as error:
+        except errors.FabrikError as error:
             self.report({"ERROR"}, ui_message(str(error)))
             return {"CANCELLED"}
 
@@ -71,23 +78,24 @@ def takes(options: Mapping[str, Any]) -> Callable[[_Class], _Class]:
 
 
 class OnRig:
-    """An operator on the current rig, usually the active armature.
-
-    Attributes:
-        why_not: returns why the operator can't run on an object, or ""; the button's tooltip shows it.
-    """
+    """An operator on the current rig, usually the active armature."""
 
     bl_options: Any = {"REGISTER", "UNDO"}
     # Methods and properties that Blender adds to operators.
     report: Callable[[set[str], str], None]
     poll_message_set: Callable[[str], None]
     properties: Any
-    why_not: Any = staticmethod(why_no_rig)
+
+    @staticmethod
+    def why_not(_rig: bpy.types.Object, /) -> str:
+        """Why the operator can't run on an editable rig, and what to do, for the button's tooltip; "" if it can."""
+        return ""
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Whether `why_not` finds no reason against running."""
-        reason: str = cls.why_not(rig_at_hand(context))
+        """Whether there is an editable rig, and no reason against running."""
+        rig = rig_at_hand(context)
+        reason = why_no_rig(rig) or cls.why_not(rig)
         if reason:
             cls.poll_message_set(ui_message(reason))
         return not reason
@@ -121,7 +129,7 @@ class OnBones(OnRig):
     bones: StringProperty(
         name="Bones",
         description="Bone names, separated by commas. Defaults to the selected bones, or the active bone",
-        options={"SKIP_SAVE"},
+        options=ASIDE,
     )
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
@@ -130,9 +138,7 @@ class OnBones(OnRig):
 
     def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
         """The names of the bones to work on."""
-        from ...settings.selection import chosen_bones
-
-        return chosen_bones(context, rig, self.bones)
+        return selection.chosen_bones(context, rig, self.bones)
 
     def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
         """Do the work."""
@@ -210,22 +216,18 @@ class InSteps(OnRig):
     @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Run all steps at once."""
-        from ....markers.steps import finish
-
-        return self.done(finish(self.steps(context)))
+        return self.done(work_steps.finish(self.steps(context)))
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
         """Start the steps; the window stays responsive."""
         if bpy.app.background or context.window is None:
             return self.execute(context)
-        from ....core.errors import FabrikError
-
         try:
             self._steps = self.steps(context)
             share = next(self._steps)
         except StopIteration as end:
             return self.done(end.value)
-        except FabrikError as error:
+        except errors.FabrikError as error:
             return self._failed(str(error))
         self._watch = Watch(rig_at_hand(context))
         manager: Any = context.window_manager
@@ -237,8 +239,6 @@ class InSteps(OnRig):
 
     def modal(self, context: Context, event: Event) -> set[str]:
         """Continue, or stop on Esc; block other events."""
-        from ....core.errors import FabrikError
-
         if event.type == "ESC":
             self.cancel(context)
             self.report({"INFO"}, ui_message(f"Canceled {ui_text(self.doing)}; nothing was changed"))
@@ -254,7 +254,7 @@ class InSteps(OnRig):
         except StopIteration as end:
             self._clear(context)
             return self.done(end.value)
-        except FabrikError as error:
+        except errors.FabrikError as error:
             self._clear(context)
             return self._failed(str(error))
         except BaseException:

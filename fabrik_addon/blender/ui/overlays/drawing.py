@@ -95,6 +95,17 @@ def colored(parts: Iterable[tuple[FloatArray, IntArray, Color]]) -> tuple[Single
     return np.concatenate(points), np.concatenate(colors)
 
 
+def joined(parts: Iterable[tuple[float, Single, Single]]) -> Lines:
+    """The lines of several parts, each a width, ends and colors, by width."""
+    found: dict[float, list[tuple[Single, Single]]] = {}
+    for width, ends, colors in parts:
+        found.setdefault(width, []).append((ends, colors))
+    return {
+        width: (np.concatenate([ends for ends, _ in own]), np.concatenate([colors for _, colors in own]))
+        for width, own in sorted(found.items())
+    }
+
+
 # The length of the lines in pixels at the depth of the point. It is larger than any screen.
 _FAR: Final = 10000.0
 _WIDTH: Final = 1.0
@@ -125,14 +136,10 @@ _AFTER: Final = (0.94, 0.89, 0.26, 1.0)
 _WIDTHS: Final = (1.25, 2.5)
 
 
-def lines_of(before: FloatArray, after: FloatArray) -> Drawing:
-    """The paths `before` and `after`, (F, 3) each, as lines for the graphics card."""
-    pairs = np.repeat(np.arange(len(before)), 2)[1:-1].reshape(-1, 2)
-    ways = zip(_WIDTHS, (before, after), (_BEFORE, _AFTER), strict=True)
-    return Drawing({width: colored([(way, pairs, color)]) for width, way, color in ways})
-
-
 def draw_drag_paths(drag: object) -> None:
     """Draw the old and the new path into the current viewport during a drag over time."""
     if isinstance(drag, SpreadDrag):
-        draw_over(lines_of(*drag.paths_before_and_after()), bpy.context)
+        paths = drag.paths_before_and_after()
+        pairs = np.repeat(np.arange(len(paths[0])), 2)[1:-1].reshape(-1, 2)
+        lines = zip(_WIDTHS, paths, (_BEFORE, _AFTER), strict=True)
+        draw_over(Drawing({width: colored([(path, pairs, color)]) for width, path, color in lines}), bpy.context)

@@ -13,7 +13,7 @@ from ...settings.control import solved_bone
 from ...settings.in_use import seen
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
-from .drawing import Drawing, Lines, Single, draw_over
+from .drawing import Drawing, Single, draw_over, joined
 from .later import call_later, shown_motion
 
 # Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
@@ -70,17 +70,6 @@ def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> tuple[Single,
     return ends.astype(np.float32), np.repeat(rgba, 4, axis=0).astype(np.float32)
 
 
-def joined(parts: Sequence[tuple[float, Single, Single]]) -> Lines:
-    """Join the lines of each width."""
-    return {
-        width: (
-            np.concatenate([ends for own, ends, _ in parts if own == width]),
-            np.concatenate([colors for own, _, colors in parts if own == width]),
-        )
-        for width in sorted({width for width, _, _ in parts})
-    }
-
-
 # Seconds between checks for changed keys. This is longer than the time between inserting keys of two bones.
 _PAUSE: Final = 0.3
 # The paths of the active rig. Drawings are cached until their data changes.
@@ -103,7 +92,9 @@ def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | N
     key = (state, frame, about, *bones, *holds, world.tobytes())
     if key not in _DRAWN:
         _DRAWN.clear()
-        _DRAWN[key] = Drawing(_lines(paths, bones, holds, frame, about, world))
+        parts = [*trail_lines(paths, bones, frame, about), *((HELD, *held_lines(paths, *hold)) for hold in holds)]
+        turn, shift = world[:3, :3].T.astype(np.float32), world[:3, 3].astype(np.float32)
+        _DRAWN[key] = Drawing(joined((width, ends @ turn + shift, colors) for width, ends, colors in parts))
     return _DRAWN[key]
 
 
@@ -152,21 +143,7 @@ def trail_points(context: bpy.types.Context, rig: bpy.types.Object) -> list[tupl
     ]
 
 
-def _lines(
-    paths: Paths,
-    bones: list[str],
-    holds: tuple[tuple[str, float, float], ...],
-    frame: float,
-    about: int,
-    world: FloatArray,
-) -> Lines:
-    parts = list(trail_lines(paths, bones, frame, about))
-    parts += [(HELD, *held_lines(paths, *hold)) for hold in holds]
-    turn, shift = world[:3, :3].T.astype(np.float32), world[:3, 3].astype(np.float32)
-    return {width: (ends @ turn + shift, colors) for width, (ends, colors) in joined(parts).items()}
-
-
-def draw_motion(context: bpy.types.Context, rig: bpy.types.Object) -> None:
+def draw_motion(rig: bpy.types.Object, context: bpy.types.Context) -> None:
     """Draw into the current viewport, in front of everything."""
     drawing = drawing_of(context, rig)
     if drawing is not None:

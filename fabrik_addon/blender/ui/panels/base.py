@@ -12,6 +12,7 @@ from bpy.types import Context, Operator, UILayout
 from ...capture.takes import imported_takes, record_of
 from ...settings.control import may_be_control_rig
 from ...settings.in_use import seen
+from ...settings.rig import FabrikDragSettings
 from ...settings.why_not import mapped_markers, rig_at_hand, why_no_rig
 from ..translations import ui_message
 
@@ -35,18 +36,16 @@ class PoseTab:
     layout: UILayout
 
 
-class MotionTab:
+class MotionTab(PoseTab):
     """A panel in the sidebar's tab for motion on rigs."""
 
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
     bl_category = "FABRIK Motion"
-    layout: UILayout
 
 
 class AboutRig:
-    """A panel about the current rig, shown only if the rig is editable and the panel has something to show."""
+    """A panel about the current rig, closed at first; shown only if the rig is editable and has something to show."""
 
+    bl_options: Any = {"DEFAULT_CLOSED"}
     layout: UILayout
 
     @classmethod
@@ -75,14 +74,7 @@ class Rows:
     """A list in a panel; `draw_row` draws one of its lines."""
 
     def draw_item(
-        self,
-        _context: Context,
-        layout: UILayout,
-        _data: Any,
-        item: Any,
-        _icon: int,
-        _active_data: Any,
-        _active_property: str,
+        self, _context: Context, layout: UILayout, _list: Any, item: Any, _icon: int, _holder: Any, _active: str
     ) -> None:
         """Draw one item for Blender, which checks the number of arguments."""
         layout.use_property_split = False
@@ -179,9 +171,6 @@ def _room_beside_icon() -> float:
     return max(float(region.width / scale) - _MARGINS, _ROOM)
 
 
-_MANIFEST: Final = Path(__file__).parents[4] / "blender_manifest.toml"
-
-
 class FABRIK_OT_guide(Operator):
     """Open the user guide on the extension's website"""
 
@@ -200,8 +189,16 @@ def address_of(page: str) -> str:
     """The web address of a page of the guide, relative to the website in the manifest."""
     import tomllib  # noqa: PLC0415  Blender's start has no use for it
 
-    website: str = tomllib.loads(_MANIFEST.read_text(encoding="utf-8"))["website"]
+    manifest = Path(__file__).parents[4] / "blender_manifest.toml"
+    website: str = tomllib.loads(manifest.read_text(encoding="utf-8"))["website"]
     return f"{website}/guide/{page}.html"
+
+
+def draw_reach(layout: UILayout, drag: FabrikDragSettings) -> None:
+    """Draw which bones follow a dragged bone."""
+    layout.prop(drag, "reach")
+    if drag.reach == "BONES":
+        layout.prop(drag, "bones")
 
 
 def draw_guide(layout: UILayout, page: str) -> None:
@@ -218,7 +215,11 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
     if may_be_control_rig(rig):
         return "Constraints move the rig's bones: set up a control rig, then drag controls"
     if any(effector.kind == "TARGET" for effector in settings.effectors):
-        return _next_with_targets(rig)
+        if not settings.live:
+            return "Turn on Live, then move the targets"
+        # In Pose mode a click selects only bones.
+        in_pose_mode = rig.mode == "POSE"
+        return "Leave Pose mode (Ctrl Tab) to move targets" if in_pose_mode else "Move the targets to pose the rig"
     if rig.mode != "POSE":
         return "Enter Pose mode to drag bones"
     if rig.data.bones.active is None:
@@ -226,15 +227,6 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
     return (
         "F drags the bone; pins stay in place" if len(settings.effectors) else "F drags a bone; P pins bones in place"
     )
-
-
-def _next_with_targets(rig: bpy.types.Object) -> str:
-    """The next step for a rig with targets."""
-    if not seen(rig).live:
-        return "Turn on Live, then move the targets"
-    # In Pose mode a click selects only bones.
-    in_pose_mode = rig.mode == "POSE"
-    return "Leave Pose mode (Ctrl Tab) to move targets" if in_pose_mode else "Move the targets to pose the rig"
 
 
 def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str, str]:
