@@ -326,7 +326,7 @@ def span_over(
         top = root if root in setup.dragged else next(iter(setup.dragged))
         free_root = root_mode(armature, pinned=pinned, dragged=top, top=root, setting=setup.settings.root) != "FIXED"
     bones = [tree.skeleton.index(name) for name in turning]
-    model = rig_problem(armature, tree, effectors, bones, free_root=free_root).edit_model()
+    model = rig_problem(posed, tree, effectors, bones, free_root=free_root).edit_model()
     first, last = whole
     shares = falloff(motion.frames, first, last, first - ends[0], ends[1] - last)
     return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends, within)

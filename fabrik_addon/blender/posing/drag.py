@@ -169,7 +169,7 @@ class DragPart:
                 self._ropes.append((row, heads[path], grip.armature_position))
         self._trunk = () if is_rope else trunk
         self.problem = rig_problem(
-            armature,
+            posed,
             tree,
             [grip.effector for grip in grips],
             solved,

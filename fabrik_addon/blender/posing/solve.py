@@ -262,7 +262,7 @@ def _solve(
             write_stretches(rig, stretch_factors(problem, solution))
     if not stays and not unseen.all():
         location = solution.root_location if problem.free_root else None
-        posed_rig(rig).write(context, problem.tree.skeleton, solution.rotations, location, problem.bones)
+        problem.posed.write(context, problem.tree.skeleton, solution.rotations, location, problem.bones)
     return solution, why
 
 
@@ -495,7 +495,7 @@ def _pose_tree(
 ) -> None:
     """Pose one tree, blended between its base pose and the solved pose by the rig's share."""
     rig, free, tree = problem.rig, problem.free_root, problem.tree
-    posed, place, root = posed_rig(rig), tree.root_location, tree.skeleton.names[0]
+    posed, place, root = problem.posed, tree.root_location, tree.skeleton.names[0]
     start = tree.rotations.copy()
     start[problem.bones] = base.rotations(problem.bone_names)
     head = base.root_place(root) if free else place

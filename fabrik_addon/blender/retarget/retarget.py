@@ -221,7 +221,7 @@ def _found_steps(
     # The source gives the root's position, like a pin, so the root moves.
     free = posed.may_move(names[0]) and root_mode(rig, pinned=True) != "FIXED"
     bones = [bone for bone, name in enumerate(names) if name not in held]
-    problem = rig_problem(rig, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)
+    problem = rig_problem(posed, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)
     check_root_motion(rig, settings.root_motion, [problem])
     with timed(seconds, "sample"):
         motion, matrices = yield from within(0.0, _SAMPLING_ENDS, sample_source(context, source, rig, settings.frames))
