@@ -32,7 +32,6 @@ from ...markers.report.text import csv_text, replace_file, rotations_line
 from ...markers.signals import low_pass
 from ...markers.steps import finish, within
 from ...markers.take import FilledSpan, TakeSettings, solve_take_steps
-from ..capture.calibrate import kept_factors
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
 from ..capture.takes import new_record_of, take_name
 from ..control.posed_rig import posed_rig
@@ -403,7 +402,10 @@ def sample(
                 present = root_location_channel(root, tree.root_location)
                 own = curves_by_path(curves(armature)).get(bone_path(root.name, "location"), ())
                 heads = root_place(root, channel_values(present, own, frames))
-        factors = None if take is None else kept_factors(armature, tree.skeleton.names)
+        lengths_of = rig_settings(armature).capture.factors if by_markers else ()
+        factors = None
+        if len(lengths_of):
+            factors = np.array([getattr(lengths_of.get(name), "factor", 1.0) for name in tree.skeleton.names])
         jobs.append(Job(problem, places, bones, heads, object_scale(space), factors, take))
     if not jobs:
         raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}: choose others")

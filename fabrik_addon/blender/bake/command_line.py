@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 import bpy
 import numpy as np
 from bpy.props import BoolProperty, IntProperty, IntVectorProperty
-from bpy.types import Context, Object, Scene
+from bpy.types import Object, Scene
 from mathutils import Vector
 
 from ...core.errors import FabrikError
@@ -170,7 +170,23 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     if scale is None:
         scale = 1.0 if entries is None else _measured_scale(rig, entries, clip)
     take = import_clip(context, clip, timing=request.timing, start_frame=request.start_frame, scale=scale)
-    matched = _put_on_bones(context, rig, take, request, entries)
+    capture, matched = rig_settings(rig).capture, None
+    if entries is None:
+        matched = match_markers(context, rig, preset=request.preset, take=take)
+        if not matched.markers:
+            raise BakeFileError(f"{request.markers}: no label is known: map the markers to bones with --map")
+        guess_markers(context, rig)
+    else:
+        # The map's markers replace those of the rig. Its offsets are in meters.
+        targets, meter = {empty[MARKER_NAME]: empty for empty in take.objects}, 1.0 / meters_per_unit(rig)
+        capture.markers.clear()
+        capture.factors.clear()
+        capture.calibrated = ""
+        capture.active_marker = 0
+        for entry in entries:
+            marker = capture.markers.add()
+            marker.name, marker.target = entry.marker, targets[entry.marker]
+            set_entry(marker, scaled_entry(entry, meter))
     calibration, began = None, time.perf_counter()
     if request.calibrate or (request.calibrate is None and entries is None):
         # A static recording is removed from the file afterwards.
@@ -190,7 +206,7 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
     result = replace(result, timings=calibrating | result.timings, warnings=(*notes, *result.warnings))
     show_range(context.scene, first, last)
     write_files(result, BatchTake(request.markers, request.output, request.report, request.previous))
-    guessed = {entry.name: entry.bone for entry in rig_settings(rig).capture.markers if entry.is_guess}
+    guessed = {entry.name: entry.bone for entry in capture.markers if entry.is_guess}
     return BakeFileResult(clip, scale, result, matched, calibration, guessed)
 
 
@@ -205,34 +221,6 @@ def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None)
         read_markers(path, request.units, request.up_axis, request.keypoints, request.rate), request.performer
     )
     return clip if samples is None else part_of(clip, *samples)
-
-
-def _put_on_bones(
-    context: Context,
-    rig: Object,
-    take: bpy.types.Collection,
-    request: BakeFileRequest,
-    entries: Sequence[MappedMarker] | None,
-) -> Matched | None:
-    """List the markers on the rig, by the map or by their labels; raises BakeFileError if none gets a bone."""
-    if entries is not None:
-        # The map's markers replace those of the rig. Its offsets are in meters.
-        targets, meter = {empty[MARKER_NAME]: empty for empty in take.objects}, 1.0 / meters_per_unit(rig)
-        capture = rig_settings(rig).capture
-        capture.markers.clear()
-        capture.factors.clear()
-        capture.calibrated = ""
-        capture.active_marker = 0
-        for entry in entries:
-            marker = capture.markers.add()
-            marker.name, marker.target = entry.marker, targets[entry.marker]
-            set_entry(marker, scaled_entry(entry, meter))
-        return None
-    matched = match_markers(context, rig, preset=request.preset, take=take)
-    if not matched.markers:
-        raise BakeFileError(f"{request.markers}: no label is known: map the markers to bones with --map")
-    guess_markers(context, rig)
-    return matched
 
 
 def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:

@@ -1,6 +1,6 @@
 """Fits a recording to a rig: its size, the positions of the markers on their bones, and the person's proportions."""
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -10,8 +10,7 @@ import numpy as np
 from bpy.types import Context, Object, Scene
 from mathutils import Vector
 
-from ...core import Options, Skeleton
-from ...core.arrays import FloatArray
+from ...core import Options
 from ...core.errors import FabrikError
 from ...core.limits.base import Limit
 from ...human.naming_schemes import match as match_bones
@@ -72,22 +71,6 @@ _FAR_OFF: Final = 0.005
 _WORSE: Final = 2.0
 # The number of frames of the take that are compared.
 _TRIED: Final = 20
-
-
-def fit_rest(context: Context, rig: Object, skeletons: Sequence[tuple[Skeleton, float]]) -> None:
-    """Move the heads and tails of a rig's bones to those of skeletons, divided by their scales; roll does not change.
-
-    Other bones do not change. Mode, selection and active object are restored.
-    """
-    with in_object_mode(context):
-        context.view_layer.objects.active = rig
-        bpy.ops.object.mode_set(mode="EDIT")
-        for skeleton, scale in skeletons:
-            heads = skeleton.rest[:, :3, 3] / scale
-            tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / scale)[:, None]
-            for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
-                bone = rig.data.edit_bones[name]
-                bone.head, bone.tail = Vector(head), Vector(tail)
 
 
 class CalibrateError(FabrikError):
@@ -184,7 +167,15 @@ def calibrate_markers_steps(
     factor = found[0].scale
     if proportions == "REST":
         # The rig is fitted to the person, so the markers don't change.
-        fit_rest(context, rig, [(each.skeleton, each.scale) for each in found])
+        with in_object_mode(context):
+            context.view_layer.objects.active = rig
+            bpy.ops.object.mode_set(mode="EDIT")
+            for each in found:
+                skeleton, heads = each.skeleton, each.skeleton.rest[:, :3, 3] / each.scale
+                tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / each.scale)[:, None]
+                for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
+                    bone = rig.data.edit_bones[name]
+                    bone.head, bone.tail = Vector(head), Vector(tail)
         factor = 1.0
     scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
     meter = meters_per_unit(rig)
@@ -358,11 +349,3 @@ def _keep(rig: Object, found: Sequence[Calibration], proportions: str) -> None:
             for name, factor in zip(calibration.skeleton.names, calibration.bone_factors, strict=True):
                 item = capture.factors.add()
                 item.name, item.factor = name, factor
-
-
-def kept_factors(rig: Object, names: Collection[str]) -> FloatArray | None:
-    """(J,) lengths of the recorded person's bones relative to the rig's; None if unknown."""
-    factors = rig_settings(rig).capture.factors
-    if not len(factors):
-        return None
-    return np.array([factors[name].factor if name in factors else 1.0 for name in names])

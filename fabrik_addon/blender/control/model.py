@@ -119,22 +119,6 @@ class ControlModel:
         self._bodies = list(body.values())
         can_swing = {row.control for row in setup.carriers if row.found == "SWINGS"}
         self._swinging = [number for number, name in enumerate(self.controls) if name in can_swing]
-        self._look(rig, skeleton, leaders, over)
-        if self.place:
-            bone = bones[self.place]
-            moves_with = [way[3] for way in ways]
-            self._own = self.controls.index(self.place)
-            fixed = [number for number, name in enumerate(moves_with) if name == self.place and number != self._own]
-            self._fixed = fixed[0] if fixed else self._own
-            self._location = np.array(bone.location, dtype=np.float64) if over is None else over.location
-            axes = self._carried(self._turned)[..., self._own, :, :] @ self._frames[..., self._own, :, :]
-            self._axes = axes if bone.bone.use_local_location else axes @ self._at_rest[self._own].T
-            posed = as_array(bone.matrix) if over is None else over.matrices[self.place]
-            # A scaled parent also scales the location.
-            self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
-
-    def _look(self, rig: Object, skeleton: Skeleton, leaders: Sequence[str], over: RigMotion | None) -> None:
-        """Read the matrices of controls, of their leaders, and of the bones that follow them."""
         turned, self._heads, at_rest = _read_matrices(rig, (*self.controls, *leaders), over)
         rotations_now, self._bone_heads, _ = _read_matrices(rig, skeleton.names, over)
         count = len(self.controls)
@@ -151,6 +135,18 @@ class ControlModel:
                 present[:, row] = over.own.get(name, present[:, row])
         self._own_turns = matrix_from_quaternion(present)
         self._frames = _inverse(self._carried(self._turned)) @ self._turned @ _inverse(self._own_turns)
+        if self.place:
+            bone = bones[self.place]
+            moves_with = [way[3] for way in ways]
+            self._own = self.controls.index(self.place)
+            fixed = [number for number, name in enumerate(moves_with) if name == self.place and number != self._own]
+            self._fixed = fixed[0] if fixed else self._own
+            self._location = np.array(bone.location, dtype=np.float64) if over is None else over.location
+            axes = self._carried(self._turned)[..., self._own, :, :] @ self._frames[..., self._own, :, :]
+            self._axes = axes if bone.bone.use_local_location else axes @ self._at_rest[self._own].T
+            posed = as_array(bone.matrix) if over is None else over.matrices[self.place]
+            # A scaled parent also scales the location.
+            self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
 
     def pose(self, armature_matrices: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """The channels for `armature_matrices` (..., J, 4, 4) of the tree's bones, in armature space.

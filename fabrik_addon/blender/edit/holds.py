@@ -26,7 +26,7 @@ from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
 from .keys import Shift, changed_channels, changes_of, recorded, restore_keys, write_changes
-from .span import PointContact, Span, check_on_fk, find_contacts, span_over
+from .spread_drag import PointContact, Span, check_on_fk, find_contacts, span_over
 from .take import EditedTake, is_animated, tree_of
 
 # Share of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.

@@ -342,16 +342,6 @@ class DragSetup:
         """The parts of the rig that follow; turning: whether the dragged bones get a target rotation."""
         return [DragPart(self, top, turning=turning) for top in self.tops]
 
-    def left_alone(self, parts: Sequence[DragPart]) -> list[str]:
-        """Notes on bones that cannot follow because something else moves them."""
-        way = {name for part in parts for name in part.on_the_way}
-        alone = {name: reason for name, reason in self.frozen.items() if name in way}
-        for top in self.tops:
-            above = self.armature.pose.bones[top].parent
-            if above is not None and above.name in self.owned:
-                alone[above.name] = self.owned[above.name]
-        return [f"Bone {self.posed.shown(name)!r} was not changed: {reason}" for name, reason in alone.items()]
-
     def _top(self, bone: str) -> str:
         """The uppermost bone that follows when a bone is dragged."""
         path = self._path(bone)
@@ -520,7 +510,14 @@ class Drag:
         self._has_soft_depth = is_hips(armature, bone)
         self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
         axes = nearest_rotations(as_array(armature.pose.bones[bone].matrix)[None, :3, :3])[0]
-        self.left_alone = setup.left_alone(self._parts)
+        way = {name for part in self._parts for name in part.on_the_way}
+        alone = {name: reason for name, reason in setup.frozen.items() if name in way}
+        for top in setup.tops:
+            above = armature.pose.bones[top].parent
+            if above is not None and above.name in setup.owned:
+                alone[above.name] = setup.owned[above.name]
+        shown = setup.posed.shown
+        self.left_alone = [f"Bone {shown(name)!r} was not changed: {reason}" for name, reason in alone.items()]
         self.start: FloatArray = self._to_world @ self._parts[0].grips[0].armature_position + world[:3, 3]
         self.axes: FloatArray = np.array(self._rotation_to_world.to_matrix()) @ axes
 
@@ -640,15 +637,6 @@ class Drag:
 _MovedPin: TypeAlias = tuple[FabrikEffector, Vector, Quaternion, tuple[float, ...]]
 
 
-def _take_along(armature: Object) -> list[_MovedPin]:
-    """Move the pins whose bones have been posed since, by something else, to their bones."""
-    found = []
-    for pin in pins_left_behind(armature):
-        found.append((pin, pin.pin_location.copy(), pin.pin_rotation.copy(), pin.seen))
-        set_pin(pin, armature.pose.bones[pin.bone])
-    return found
-
-
 def _put_back(moved: Sequence[_MovedPin]) -> None:
     """Restore pins."""
     for pin, location, rotation, seen in moved:
@@ -672,7 +660,10 @@ def begin_drag(
     context.view_layer.update()
     is_live, setup = rig_settings(armature).live, DragSetup(armature, bone, point, settings or DragSettings())
     # Live posing holds pins where they are.
-    moved = [] if is_live else _take_along(armature)
+    moved: list[_MovedPin] = []
+    for pin in () if is_live else pins_left_behind(armature):
+        moved.append((pin, pin.pin_location.copy(), pin.pin_rotation.copy(), pin.seen))
+        set_pin(pin, armature.pose.bones[pin.bone])
     try:
         drag = Drag(context, armature, setup)
     except BaseException:

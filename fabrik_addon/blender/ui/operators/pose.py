@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ....core import errors
     from ...control import set_up
-    from ...edit import span, spread_drag
+    from ...edit import spread_drag
     from ...goals import effectors
     from ...posing import drag as dragging
     from ...posing import key_pose as keying
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..overlays import motion as trails
 else:
     np, errors, set_up = map(OnUse, ("numpy", "...core.errors", "..control.set_up"))
-    span, spread_drag, effectors = map(OnUse, ("..edit.span", "..edit.spread_drag", "..goals.effectors"))
+    spread_drag, effectors = map(OnUse, ("..edit.spread_drag", "..goals.effectors"))
     dragging, keying, live, mouse, snapping, solving = (
         OnUse(f"..posing.{name}") for name in ("drag", "key_pose", "live", "mouse", "snap_targets", "solve")
     )
@@ -416,7 +416,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         how |= self.given(*how)
         settings = dragging.DragSettings(how["reach"], how["bones"], how["root"], self.keep_orientation, tuple(others))
         frame = self.given("frame").get("frame")
-        spread = span.Spread(self.spread, self.spread, frame, how["spread_to"])
+        spread = spread_drag.Spread(self.spread, self.spread, frame, how["spread_to"])
         return spread_drag.begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _pick(self, context: Context) -> None:
