@@ -564,7 +564,6 @@ def fail(message: str, command: str) -> int:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of a bake."""
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = f"the recording ({' or '.join(SUFFIXES)}); several recordings are baked to a file each"
     parser.add_argument("markers", type=Path, nargs="+", metavar="MARKERS", help=text)
@@ -620,7 +619,6 @@ def add_files(parser: argparse.ArgumentParser, report: str) -> None:
 
 
 def _count(text: str) -> int:
-    """Parse a number of processes."""
     if not (text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number above zero")
     return int(text)
@@ -684,7 +682,6 @@ def _scale(text: str) -> float | None:
 
 
 def _bake(chosen: argparse.Namespace, take: BatchTake) -> tuple[BakeResult, list[str]]:
-    """Bake one recording."""
     request = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
     request |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}
     request |= {"options": chosen_options(chosen, _BAKED), "calibration": chosen_options(chosen, CALIBRATION_OPTIONS)}

@@ -300,7 +300,6 @@ class ControlRig(PlainRig):
     by_channels = False
 
     def __init__(self, rig: Object, setup: FabrikControlRig) -> None:
-        """Use a stored set-up of the control rig."""
         super().__init__(rig)
         self._setup = setup
 

@@ -241,7 +241,15 @@ class _Search:
     def _try(self) -> _Found:
         """Try all controls, with limbs on FK and on IK; if IK is always on, also with IK turned off."""
         switches = possible_switches(self.context, self.rig)
-        controls = [name for name in self._movable(self._owned(switches)) if self._turns(name)]
+        # The bones that constraints move with any values of the switches.
+        values = {each: read_switch(self.rig, each.path) for each in switches}
+        owned = set(constrained_bones(self.rig))
+        self._set({each: 1.0 - round(value) for each, value in values.items()})
+        self.update()
+        owned &= set(constrained_bones(self.rig))
+        self._set(values)
+        self.update()
+        controls = [name for name in self._movable(owned) if self._turns(name)]
         if not controls:
             raise RigError(f"{self.rig.name!r} has no control that can be rotated: drag its bones directly")
         found = self._tried(controls, switches)
@@ -296,17 +304,6 @@ class _Search:
         frames = find_frames(fk, {place, *(carrier.control for carrier in carriers)})
         return _Found(fk, ik, mine, carriers, frames, place)
 
-    def _owned(self, switches: Sequence[Switch]) -> set[str]:
-        """The bones that constraints move with any values of the switches."""
-        values = {each: read_switch(self.rig, each.path) for each in switches}
-        found = set(constrained_bones(self.rig))
-        self._set({each: 1.0 - round(value) for each, value in values.items()})
-        self.update()
-        found &= set(constrained_bones(self.rig))
-        self._set(values)
-        self.update()
-        return found
-
     def _movable(self, owned: Collection[str]) -> list[str]:
         """The bones that users move or rotate: those with a custom shape, or all if no bone has one.
 
@@ -327,7 +324,6 @@ class _Search:
         return can_swing(bone) and not is_locked(bone)
 
     def _set(self, values: Mapping[Switch, float]) -> None:
-        """Set switches, and the values that are set with them."""
         for switch, value in values.items():
             write_switches(self.rig, switch.values(value))
 
@@ -411,7 +407,6 @@ class _Search:
         return blamed, again
 
     def _above(self, name: str) -> list[str]:
-        """The bones of the body above a bone."""
         found = []
         while name := self.setup.carriers[name].parent:
             found.append(name)

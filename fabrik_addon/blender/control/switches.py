@@ -192,18 +192,14 @@ def _driving(rig: Object) -> dict[str, set[str]]:
         moved = {bone.name} if constraint is None else {each.name for each in moved_by(bone, constraint)}
         for variable in curve.driver.variables:
             for target in variable.targets:
-                if target.id == rig and target.data_path.endswith('"]') and _is_switch(rig, target.data_path):
+                value: Any = None
+                if target.id == rig and target.data_path.endswith('"]'):
+                    # The property may no longer exist.
+                    with suppress(KeyError, ValueError):
+                        value = read_switch(rig, target.data_path)
+                if isinstance(value, (bool, int, float)) and 0.0 <= value <= 1.0:
                     found.setdefault(target.data_path, set()).update(moved)
     return found
-
-
-def _is_switch(rig: Object, path: str) -> bool:
-    """Whether a data path is that of a number between 0 and 1."""
-    try:
-        value = read_switch(rig, path)
-    except (KeyError, ValueError):
-        return False
-    return isinstance(value, (bool, int, float)) and 0.0 <= value <= 1.0
 
 
 def _leaders(context: Context, rig: Object) -> dict[str, tuple[str, ...]]:

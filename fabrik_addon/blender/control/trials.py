@@ -61,20 +61,16 @@ class Trials:
         return np.asarray(alike & (sizes > _TELLING * _TURN))
 
     @cached_property
-    def same_swing(self) -> BoolArray:
-        """(C, N) whether a bone had the same rotation as the control, apart from twist about the bone's Y."""
+    def follows(self) -> BoolArray:
+        """(C, N) whether a bone had the same rotation as the control, with or without twist about the bone's Y."""
         along = self.rest[:, :3, 1]
         missing, whole = (
             np.asarray(turns - np.sum(turns * along, axis=-1, keepdims=True) * along)
             for turns in (self.turned - self.turns[:, None], self.turns[:, None])
         )
         sizes = np.linalg.norm(whole, axis=-1)
-        return np.asarray((np.linalg.norm(missing, axis=-1) < _SAME * sizes) & (sizes > _TELLING * _TURN))
-
-    @cached_property
-    def follows(self) -> BoolArray:
-        """(C, N) whether a bone had the same rotation as the control, with or without twist."""
-        return self.full | self.same_swing
+        alike = np.linalg.norm(missing, axis=-1) < _SAME * sizes
+        return np.asarray(self.full | (alike & (sizes > _TELLING * _TURN)))
 
     @cached_property
     def shares(self) -> FloatArray:

@@ -62,7 +62,6 @@ class LimbOnIk:
     """
 
     def __init__(self, rig: Object, bones: Sequence[str], controls: Sequence[str]) -> None:
-        """Read the bones."""
         self.rig, self.bones, self.controls = rig, list(bones), list(controls)
         self.lengths = np.array([rig.data.bones[name].length for name in bones])
         self.size = float(self.lengths.sum())

@@ -233,7 +233,6 @@ def _of(record: Action, slot: str) -> dict[tuple[str, int], FCurve]:
 
 
 def _bag(record: Action, slot: str) -> Any:
-    """The channel bag of a slot of a record."""
     strip: Any = record.layers[0].strips[0]
     return strip.channelbag(next(each for each in record.slots if each.name_display == slot))
 

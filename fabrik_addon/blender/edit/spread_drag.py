@@ -418,7 +418,6 @@ class SpreadDrag:
     """
 
     def __init__(self, context: Context, armature: Object, setup: DragSetup, point: str, spread: Spread) -> None:
-        """Store the initial state. Raises RigError if no bone can follow."""
         scene, here = context.scene, context.scene.frame_current_final
         self._armature, self._dragged, self._layer = armature, setup.dragged, "LAYER" in spread.to
         self._span = span = make_span(

@@ -332,7 +332,17 @@ class DragSetup:
     @cached_property
     def tops(self) -> list[str]:
         """The uppermost bones that follow, without bones below another; the first is for the first dragged bone."""
-        found = dict.fromkeys(self._top(bone) for bone in self.dragged)
+        found: dict[str, None] = {}
+        pinned = {pin.bone for pin in self.held}
+        for bone in self.dragged:
+            path, first = self._path(bone), 0
+            if self.settings.reach == "PIN":
+                first = max((place + 1 for place, name in enumerate(path[:-1]) if name in pinned), default=0)
+            elif self.settings.reach == "BONES":
+                # A bone that is dragged by its head does not rotate.
+                turning = len(path) - (self.point == "HEAD" and len(path) > 1)
+                first = max(0, turning - self.settings.bones)
+            found[path[first]] = None
         bones = self.armature.pose.bones
         tops = [top for top in found if not any(above.name in found for above in bones[top].parent_recursive)]
         path = self._path(next(iter(self.dragged)))
@@ -341,19 +351,6 @@ class DragSetup:
     def parts(self, *, turning: bool) -> list[DragPart]:
         """The parts of the rig that follow; turning: whether the dragged bones get a target rotation."""
         return [DragPart(self, top, turning=turning) for top in self.tops]
-
-    def _top(self, bone: str) -> str:
-        """The uppermost bone that follows when a bone is dragged."""
-        path = self._path(bone)
-        if self.settings.reach == "PIN":
-            pinned = {pin.bone for pin in self.held}
-            places = [place for place, name in enumerate(path[:-1]) if name in pinned]
-            return path[places[-1] + 1] if places else path[0]
-        if self.settings.reach == "BONES":
-            # A bone that is dragged by its head does not rotate.
-            turning = path[:-1] if self.point == "HEAD" and len(path) > 1 else path
-            return turning[max(0, len(turning) - self.settings.bones)]
-        return path[0]
 
     def _path(self, bone: str) -> list[str]:
         """The bones that may follow a dragged bone, including itself, uppermost first."""
@@ -638,7 +635,6 @@ _MovedPin: TypeAlias = tuple[FabrikEffector, Vector, Quaternion, tuple[float, ..
 
 
 def _put_back(moved: Sequence[_MovedPin]) -> None:
-    """Restore pins."""
     for pin, location, rotation, seen in moved:
         pin.pin_location, pin.pin_rotation, pin.seen = location, rotation, seen
 

@@ -232,7 +232,6 @@ def _carriers(things: Iterable[Any]) -> set[Any]:
 
 @persistent  # type: ignore[untyped-decorator]
 def _on_update(scene: Scene, graph: Depsgraph) -> None:
-    """Handle a change in the scene."""
     # Check this first, because Blender searches the whole scene to list the changes (0.2 ms for 10,000 objects).
     if not (graph.id_type_updated("OBJECT") or graph.id_type_updated("ARMATURE")):
         return
@@ -247,7 +246,6 @@ def _on_update(scene: Scene, graph: Depsgraph) -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _on_frame(scene: Scene, graph: Depsgraph) -> None:
-    """Handle a change of frame."""
     _pose_all(graph, scene, None)
 
 

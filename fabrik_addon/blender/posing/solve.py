@@ -111,7 +111,6 @@ class BasePose:
     """The base pose of a rig on a frame, from its current action, or else from the stored pose."""
 
     def __init__(self, rig: Object, frame: float) -> None:
-        """Find the curves and the stored pose."""
         self._rig, self._frame, stored = rig, frame, rig_settings(rig).stored_pose
         self._rows = {name: row for row, name in enumerate(stored.keys())}
         self._rotations, self._locations = floats(stored, "rotation", 4), floats(stored, "location", 3)

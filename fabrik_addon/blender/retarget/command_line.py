@@ -37,7 +37,6 @@ _READ: Final = {"up_axis": IMPORT_OPTIONS["up_axis"]}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of a retarget."""
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = "the motion (.bvh, .fbx, .glb, .usd, .npz or .mvnx); several motions are written to a file each"
     parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)

@@ -140,7 +140,6 @@ def _options(context: Context, *, automatic: bool) -> set[Any]:
 
 
 def _keying_set(context: Context, *, automatic: bool) -> bpy.types.KeyingSet | None:
-    """The keying set to use."""
     if automatic and not context.scene.tool_settings.use_keyframe_insert_keyingset:
         return None
     return context.scene.keying_sets_all.active

@@ -29,7 +29,6 @@ class PoseKeeper:
     """
 
     def __init__(self, scene: Scene, rig: Object) -> None:
-        """Record frame and pose."""
         self._scene, self._rig = scene, rig
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
         setup = rig_settings(rig).control
@@ -200,7 +199,6 @@ class HeldChannels:
     """The locations and rotations of some bones, to restore them and to find changes."""
 
     def __init__(self, armature: Object, names: Iterable[str]) -> None:
-        """Record the channels' current values."""
         self._armature = armature
         self._held = {
             (name, channel): tuple(getattr(armature.pose.bones[name], channel))
