@@ -41,7 +41,7 @@ from ..rig.armature import (
 )
 from ..rig.keyframes import bone_path
 from ..rig.locks import WithLocks
-from ..rig.pose_writer import read_channel
+from ..rig.pose_writer import pose_bytes
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_rig, why_no_solve
@@ -96,17 +96,6 @@ def preferred_pose(
     return mixed, root_place(rig.pose.bones[names[0]], location) if moves_root else start_location
 
 
-def kept_pose_key(rig: Object) -> tuple[str, bytes]:
-    """A key for the choice of a preferred pose."""
-    settings = rig_settings(rig)
-    chosen: str = settings.preferred_pose
-    numbers = np.empty(7 * len(settings.kept_pose) if chosen == "KEPT" else 0, dtype=np.float32)
-    if len(numbers):
-        settings.kept_pose.foreach_get("rotation", numbers[: 4 * len(settings.kept_pose)])
-        settings.kept_pose.foreach_get("location", numbers[4 * len(settings.kept_pose) :])
-    return chosen, numbers.tobytes()
-
-
 class BasePose:
     """The base pose of a rig on a frame, from its current action, or else from the stored pose."""
 
@@ -146,14 +135,8 @@ class BasePose:
         return values
 
 
-_CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3, "rotation_axis_angle": 4}
 # Radians. Smaller errors of locked channels are invisible; solving again for them would take twice as long.
 _KEPT: Final = 1e-4
-
-
-def _channels(rig: Object) -> str:
-    """A key for the current pose, from all channels that rotate and move bones."""
-    return _digest(read_channel(rig, channel, size).tobytes() for channel, size in _CHANNELS.items())
 
 
 def _digest(parts: Iterable[bytes]) -> str:
@@ -200,7 +183,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     trees = [problem.pins_first() for problem in find_problems(armature)]
     # The request for each tree when the current pose was solved; empty if the pose has changed since.
     answer, *before = rig_settings(armature).solved.split() or [""]
-    before = before if start == "PRESENT" and answer == _channels(armature) else []
+    before = before if start == "PRESENT" and answer == _digest(pose_bytes(armature)) else []
     settings = rig_settings(armature)
     # If the same request is solved again, it starts where the first solve did.
     turns, heads = settings.solved_from if before else ({}, {})
@@ -233,7 +216,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     if not np.isnan(result.errors).all():
         rows = (row for tree in begins for row in zip(tree.skeleton.names, tree.rotations, strict=True))
         settings.solved_from = dict(rows), {tree.skeleton.names[0]: tree.root_location for tree in begins}
-        settings.solved = " ".join((_channels(armature), *asked))
+        settings.solved = " ".join((_digest(pose_bytes(armature)), *asked))
         context.view_layer.update()
         move_pins_with(armature, ())
     return result
@@ -243,7 +226,7 @@ def _solve(
     context: Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
 ) -> tuple[Solution | DragPose, str]:
     """Pose one tree near its start pose; returns why targets were missed. stays: whether the pose is solved already."""
-    rig, unseen = problem.rig, np.isnan(places.points).any(axis=1)
+    rig, unseen = problem.posed.rig, np.isnan(places.points).any(axis=1)
     solution: Solution | DragPose
     if is_by_posture(problem, places):
         session = session_for(problem, (begin.rotations, begin.root_location), problem.locks(begin.rotations))
@@ -275,7 +258,9 @@ def session_for(
 ) -> DragSolver:
     """A solver that starts in the rig's preferred pose. By default this is `start`: (J, 4) rotations and root (3,)."""
     session = problem.drag_solver(locks=locks)
-    preferred = preferred_pose(problem.rig, problem.tree, *start, bones=problem.bones, moves_root=problem.free_root)
+    preferred = preferred_pose(
+        problem.posed.rig, problem.tree, *start, bones=problem.bones, moves_root=problem.free_root
+    )
     session.prefer(*preferred)
     session.begin(*preferred)
     return session
@@ -283,11 +268,14 @@ def session_for(
 
 def depends_on(problem: RigProblem) -> tuple[Any, ...]:
     """A key for everything that a session for a problem depends on, except rest pose, preferred pose and targets."""
-    rig = problem.rig
+    rig = problem.posed.rig
     masses, settings, up = masses_of(rig, problem.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centers, masses.factors))
     floor = (settings.floor_height, up) if settings.use_floor else None
-    chosen = kept_pose_key(rig), settings.balance, settings.bake.self_collision, up[:3], floor
+    # The stored pose counts only if it is the preferred one.
+    kept: Any = settings.kept_pose if settings.preferred_pose == "KEPT" else ()
+    poses = floats(kept, "rotation", 4).tobytes() + floats(kept, "location", 3).tobytes() if len(kept) else b""
+    chosen = settings.preferred_pose, poses, settings.balance, settings.bake.self_collision, up[:3], floor
     return weighed, chosen, problem.effectors, dict(problem.limits), tuple(problem.held), problem.free_root
 
 
@@ -394,7 +382,9 @@ class LiveSession:
             rotations[problem.bones] = solver.rotations[problem.bones]
             self._base = base
             solver.prefer(
-                *preferred_pose(problem.rig, problem.tree, *base, bones=problem.bones, moves_root=problem.free_root)
+                *preferred_pose(
+                    problem.posed.rig, problem.tree, *base, bones=problem.bones, moves_root=problem.free_root
+                )
             )
             solver.continue_from(rotations, location)
         solver.lock(locks)
@@ -493,7 +483,7 @@ def _pose_tree(
     update: Update,
 ) -> None:
     """Pose one tree, blended between its base pose and the solved pose by the rig's share."""
-    rig, free, tree = problem.rig, problem.free_root, problem.tree
+    rig, free, tree = problem.posed.rig, problem.free_root, problem.tree
     posed, place, root = problem.posed, tree.root_location, tree.skeleton.names[0]
     start = tree.rotations.copy()
     start[problem.bones] = base.rotations(problem.bone_names)
@@ -520,10 +510,11 @@ def _pose_tree(
             if np.array_equal(legal_rotations(limit, start[bone][None])[0], start[bone]):
                 rotations[bone] = legal_rotations(limit, rotations[bone][None])[0]
     location = head + share * (solved_head - head) if free else None
-    present = current_factors(rig, stretches)
+    present = current_factors(rig, stretches) if stretches else {}
     stretched = any(abs(present[name] - factor) > _SAME_TURN for name, factor in stretches.items())
     if stretched or not session.stays((rotations, place if location is None else location), posed.on_ik):
-        write_stretches(rig, stretches)
+        if stretches:
+            write_stretches(rig, stretches)
         session.wanted, session.made = (rotations, place if location is None else location), None
         writer = posed.writer(update, tree.skeleton, problem.bones, moves_root=free, known=session.limbs)
         # Limbs that stay on IK continue from their current state.

@@ -252,17 +252,11 @@ def floats(collection: _Items, name: str, width: int) -> FloatArray:
     return values.reshape(-1, width).astype(np.float64)
 
 
-def flagged(collection: _Items, name: str, width: int = 1) -> list[str]:
-    """The names of the items for which a boolean property, or some component of it, is true."""
-    found = flags(collection, name, width).reshape(-1, width).any(axis=1)
-    return [item for item, is_set in zip(collection.keys(), found.tolist(), strict=True) if is_set]
-
-
-def flags(collection: _Items, name: str, width: int = 1) -> BoolArray:
-    """(N,) values of a boolean property of every item; (N, width) if it has several components."""
-    values = np.empty(len(collection) * width, dtype=np.bool_)
+def flags(collection: _Items, name: str) -> BoolArray:
+    """(N,) values of a boolean property of every item."""
+    values = np.empty(len(collection), dtype=np.bool_)
     collection.foreach_get(name, values)
-    return values if width == 1 else values.reshape(-1, width)
+    return values
 
 
 def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:

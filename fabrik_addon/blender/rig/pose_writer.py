@@ -92,6 +92,11 @@ def read_channel(rig: Object, name: str, width: int) -> npt.NDArray[np.float32]:
     return values.reshape(-1, width)
 
 
+def pose_bytes(rig: Object) -> Iterator[bytes]:
+    """The current values of all channels that rotate and move bones, as a key for the pose."""
+    return (read_channel(rig, name, width).tobytes() for name, width in _CHANNELS.items() if name != "scale")
+
+
 def has_switch(rig: Object, path: str) -> bool:
     """Whether a number still exists at its path; its bone may have been renamed."""
     try:
