@@ -146,7 +146,22 @@ def calibrate_markers_steps(
         SceneMarker(each.name, each.target, each.target_bone) for each in capture.markers if each.target is not None
     ]
     other = in_collection(static) if static is not None else []
-    _check(scene, rig, proportions, [*take, *other])
+    if proportions not in _SCALES:
+        raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
+    check_followed(scene, rig, "MARKERS")
+    check_rig(rig)
+    check_editable(rig)
+    if proportions == "REST":
+        data = rig.data
+        if rig.override_library is not None or data.library is not None or data.override_library is not None:
+            raise RigError(
+                f"The bones of {rig.name!r} are linked from another file: set Proportions to an option other than "
+                "Fit Rig"
+            )
+        if data.users > 1:
+            raise RigError(f"The armature of {rig.name!r} is used by {data.users} objects: make it single-user first")
+    elif proportions != "NONE":
+        check_scalable([*take, *other])
     keeper = PoseKeeper(scene, rig)
     try:
         context.view_layer.update()
@@ -191,26 +206,6 @@ def calibrate_markers_steps(
 
 
 calibrate_markers = at_once(calibrate_markers_steps)
-
-
-def _check(scene: Scene, rig: Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
-    """Raise a FabrikError for every problem that can be found before the calibration."""
-    if proportions not in _SCALES:
-        raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
-    check_followed(scene, rig, "MARKERS")
-    check_rig(rig)
-    check_editable(rig)
-    if proportions == "REST":
-        data = rig.data
-        if rig.override_library is not None or data.library is not None or data.override_library is not None:
-            raise RigError(
-                f"The bones of {rig.name!r} are linked from another file: set Proportions to an option other than "
-                "Fit Rig"
-            )
-        if data.users > 1:
-            raise RigError(f"The armature of {rig.name!r} is used by {data.users} objects: make it single-user first")
-    elif proportions != "NONE":
-        check_scalable(markers)
 
 
 def _calibrations(
