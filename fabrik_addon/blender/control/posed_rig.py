@@ -39,9 +39,19 @@ from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of
 from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch
 from ..rig.rotation_modes import local_rotation, property_name, to_channels
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
-from .model import ControlModel, RigMotion
 from .switches import bone_in_path, keyed_switches, with_linked_values
-from .writer import ControlWriter, Deviation, LimbOnIk, TakeChannels, Update, deviation_warning, deviations, kept_on_ik
+from .writer import (
+    ControlModel,
+    ControlWriter,
+    Deviation,
+    LimbOnIk,
+    RigMotion,
+    TakeChannels,
+    Update,
+    deviation_warning,
+    deviations,
+    kept_on_ik,
+)
 
 _NO_CONTROL = "no control carries it"
 # A control's axis equals its bone's if the cosine between them is at least this.

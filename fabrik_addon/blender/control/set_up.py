@@ -22,11 +22,10 @@ from ..rig.pose_writer import HeldChannels, PoseKeeper, read_switch, write_switc
 from ..settings.control import FabrikCarrier, FabrikControlRig
 from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
-from .model import add_to_channels, free_channels, is_additive
 from .posed_rig import ControlRig
 from .switches import Switch, batches, custom_numbers, dependents, permanent_iks, possible_switches, switch_limbs
 from .trials import TRIED_AXIS, Carrier, Frame, Trials, can_swing, find_carriers, find_frames, try_controls
-from .writer import ControlWriter, LimbOnIk, Update, place_limbs
+from .writer import ControlWriter, LimbOnIk, Update, add_to_channels, free_channels, is_additive, place_limbs
 
 # A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
 # may come from the curvature of the trials' arcs.

@@ -11,7 +11,7 @@ from bpy.types import Context, Object, PoseBone
 
 from ..rig.keyframes import bone_path
 from ..rig.locks import moved_by
-from ..rig.pose_writer import read_switch, write_switch, write_switches
+from ..rig.pose_writer import read_switch, write_switches
 from ..settings.control import FabrikControlRig, moves
 
 _BONE: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
@@ -108,14 +108,11 @@ def possible_switches(context: Context, rig: Object) -> list[Switch]:
     """The properties that make bones follow other bones if they are set to their other value, 0 or 1."""
     driving = _driving(rig)
     values = {path: read_switch(rig, path) for path in driving}
-    for path, value in values.items():
-        write_switch(rig, path, round(value))
+    write_switches(rig, {path: round(value) for path, value in values.items()})
     before = _leaders(context, rig)
-    for path, value in values.items():
-        write_switch(rig, path, 1 - round(value))
+    write_switches(rig, {path: 1 - round(value) for path, value in values.items()})
     after = _leaders(context, rig)
-    for path, value in values.items():
-        write_switch(rig, path, value)
+    write_switches(rig, values)
     context.view_layer.update()
     found = []
     for path, bones in sorted(driving.items()):

@@ -13,8 +13,8 @@ from ...core.rotations import rotation_vector_from_matrix
 from ..rig.armature import floats, nearest_rotations
 from ..rig.locks import constrained_bones
 from ..rig.pose_writer import HeldChannels
-from .model import add_to_channels, free_channels, is_additive
 from .switches import batches
+from .writer import add_to_channels, free_channels, is_additive
 
 # Radians. Matrices are in single precision, so rotations can be compared to a thousandth of this.
 _TURN: Final = 0.02

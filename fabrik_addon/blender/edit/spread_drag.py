@@ -28,8 +28,8 @@ from ...human.naming_schemes import match
 from ...markers.feet import FootPoint, find_stances, foot_points
 from ..bake.bake import check_still
 from ..capture.matching import scene_rate
-from ..control.model import RigMotion
 from ..control.posed_rig import posed_rig
+from ..control.writer import RigMotion
 from ..goals.body import floor_of
 from ..goals.effectors import core_effector, move_pins_with, pins
 from ..goals.problem import rig_problem, root_mode

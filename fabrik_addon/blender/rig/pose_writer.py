@@ -114,21 +114,16 @@ def read_switch(rig: Object, path: str) -> float:
     return value
 
 
-def write_switch(rig: Object, path: str, value: float) -> None:
-    """Set a number of a rig, by its path, keeping its type."""
-    holder, name = _held(rig, path)
-    if path.endswith("]"):
-        holder[name] = type(holder[name])(value)
-    else:
-        setattr(holder, name, value)
-    rig.update_tag()
-
-
 def write_switches(rig: Object, values: Mapping[str, float]) -> None:
-    """Write the values that differ from the current ones."""
+    """Set numbers of a rig, by their paths, keeping their types; values that are the current ones are not written."""
     for path, value in values.items():
         if read_switch(rig, path) != value:
-            write_switch(rig, path, value)
+            holder, name = _held(rig, path)
+            if path.endswith("]"):
+                holder[name] = type(holder[name])(value)
+            else:
+                setattr(holder, name, value)
+            rig.update_tag()
 
 
 def _held(rig: Object, path: str) -> tuple[Any, str]:
