@@ -15,7 +15,7 @@ from ...core.kernel.capsules import Capsule, SelfCollision
 from ...core.kernel.posture import Masses
 from ...core.model.skeleton import Skeleton
 from ...human.capsules import self_collision
-from ...human.masses import KEEPS_ORIENTATION, LEADS_WITH, body_masses
+from ...human.masses import body_masses
 from ...human.naming_schemes import match
 from ...human.preset import why_not_human
 from ...human.soles import Point, convex_hull, floor_points, soles
@@ -53,16 +53,6 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton, stiff: Collection[
     return Masses(shares, centers, keeps * factors, bends, hangs * (1.0 - stiffness), eased)
 
 
-def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:
-    """The weight, 0 to 1, with which a dragged bone keeps its orientation; 0 except for ends of limbs."""
-    return KEEPS_ORIENTATION.get(_part(armature, bone), 0.0)
-
-
-def leads_with(armature: bpy.types.Object, bone: str) -> float:
-    """The force with which a dragged bone leads the body, relative to other bones."""
-    return LEADS_WITH.get(_part(armature, bone), 1.0)
-
-
 def trunk_of_animal(armature: bpy.types.Object) -> list[str]:
     """The bones to which the limbs of a four-legged control rig are attached; none for other rigs.
 
@@ -93,12 +83,7 @@ def trunk_of_animal(armature: bpy.types.Object) -> list[str]:
     return found
 
 
-def is_hips(armature: bpy.types.Object, bone: str) -> bool:
-    """Whether a bone is a person's hips."""
-    return _part(armature, bone) == "hips"
-
-
-def _part(armature: bpy.types.Object, bone: str) -> str:
+def part_of(armature: bpy.types.Object, bone: str) -> str:
     """The part of a human body that a bone represents, by its name; "" for none."""
     role = match(solved_parents(armature)).get(bone)
     return "" if role is None else role.part

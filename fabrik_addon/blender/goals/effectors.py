@@ -37,23 +37,6 @@ def target_bone_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -
     return holder.parent_bone if holder.parent == rig and holder.parent_type == "BONE" else ""
 
 
-def partner_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> Partner | None:
-    """The point of a rig's bone that a target is fixed to; None if it is not fixed to a bone."""
-    carrier = target_bone_of(rig, holder, bone)
-    if not carrier or carrier not in rig.pose.bones:
-        return None
-    if holder == rig:
-        return Partner(carrier, BONE_HEAD)
-    animation = holder.animation_data
-    is_animated = animation is not None and bool(
-        animation.nla_tracks or len(animation.drivers) or keyframes.curves(holder)
-    )
-    if bone or holder.constraints or rig.data.bones[carrier].use_relative_parent or is_animated:
-        return None
-    place = (holder.matrix_parent_inverse @ holder.matrix_basis).translation
-    return Partner(carrier, (place.x, place.y + rig.data.bones[carrier].length, place.z))
-
-
 def close_loops(
     skeleton: Skeleton, effectors: Sequence[Effector], partners: Sequence[Partner | None], held: Collection[str]
 ) -> list[Effector]:
@@ -129,30 +112,25 @@ def check_effectors(scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
     for effector in enabled_effectors(rig):
         if not effector.bone:
             raise RigError(f"Target {effector.name!r} has no bone: choose one")
-        if effector.bone not in rig.pose.bones:
-            raise RigError(
-                f"Target {effector.name!r}: {rig.name!r} has no bone {effector.bone!r} (was it renamed?): choose it "
-                "again"
-            )
-        if effector.kind == "TARGET":
-            if effector.target is None:
-                raise RigError(f"Target {effector.name!r} has no object (was it deleted?): choose one")
-            _check_object(scene, rig, effector.name, effector.target, effector.target_bone)
-        if effector.bend_target is not None:
-            _check_object(scene, rig, effector.name, effector.bend_target, effector.bend_bone)
+        if effector.kind == "TARGET" and effector.target is None:
+            raise RigError(f"Target {effector.name!r} has no object (was it deleted?): choose one")
+        targets = (effector.target, effector.target_bone), (effector.bend_target, effector.bend_bone)
+        reason = _why_not_followed(scene, rig, effector.bone, targets)
+        if reason:
+            raise RigError(f"Target {effector.name!r}: {reason}")
 
 
-def _check_object(
-    scene: bpy.types.Scene, rig: bpy.types.Object, effector: str, target: bpy.types.Object, bone: str
-) -> None:
-    """Raise RigError if an effector cannot use an object, or a bone of it, as its target."""
-    if not is_in_scene(scene, target):
-        raise RigError(
-            f"Target {effector!r}: its object {target.name!r} is not in scene {scene.name!r}: choose another"
-        )
-    reason = why_no_target(rig, target, bone)
-    if reason:
-        raise RigError(f"Target {effector!r}: {reason}")
+def _why_not_followed(scene: bpy.types.Scene, rig: bpy.types.Object, name: str, targets: Sequence[Target]) -> str:
+    """Why a bone of a rig can't follow its targets, objects in the scene or None; "" if it can."""
+    if name not in rig.pose.bones:
+        return f"{rig.name!r} has no bone {name!r} (was it renamed?): choose it again"
+    for target, bone in targets:
+        if target is not None and not is_in_scene(scene, target):
+            return f"its object {target.name!r} is not in scene {scene.name!r}: choose another"
+        reason = "" if target is None else why_no_target(rig, target, bone)
+        if reason:
+            return reason
+    return ""
 
 
 def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) -> str:
@@ -167,16 +145,21 @@ def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) ->
 
 
 def loop_partner(rig: bpy.types.Object, effector: FabrikEffector | FabrikMarker) -> Partner | None:
-    """The point of one of the rig's own bones that is an effector's target; None for other targets."""
-    goal = goal_of(effector)
-    return None if isinstance(goal, Pin) or effector.target is None else partner_of(rig, *goal)
-
-
-def bend_of(effector: FabrikEffector | FabrikMarker) -> Target | None:
-    """The pole target of an effector's limb; None without one."""
-    if isinstance(effector, FabrikMarker) or effector.bend_target is None:
+    """The point of one of the rig's own bones that an effector's target is fixed to; None for other targets."""
+    holder, bone = effector.target, effector.target_bone
+    carrier = "" if holder is None else target_bone_of(rig, holder, bone)
+    if not carrier or carrier not in rig.pose.bones:
         return None
-    return effector.bend_target, effector.bend_bone
+    if holder == rig:
+        return Partner(carrier, BONE_HEAD)
+    animation = holder.animation_data
+    is_animated = animation is not None and bool(
+        animation.nla_tracks or len(animation.drivers) or keyframes.curves(holder)
+    )
+    if bone or holder.constraints or rig.data.bones[carrier].use_relative_parent or is_animated:
+        return None
+    place = (holder.matrix_parent_inverse @ holder.matrix_basis).translation
+    return Partner(carrier, (place.x, place.y + rig.data.bones[carrier].length, place.z))
 
 
 def goal_of(effector: FabrikEffector | FabrikMarker) -> Target | Pin:
@@ -304,18 +287,9 @@ def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -
     if not markers:
         raise RigError(f"{rig.name!r} has no matched markers: match its markers to bones first")
     for marker in markers:
-        if marker.bone not in rig.pose.bones:
-            raise RigError(
-                f"Marker {marker.name!r}: {rig.name!r} has no bone {marker.bone!r} (was it renamed?): choose it again"
-            )
         if marker.target is None:
             raise RigError(f"Marker {marker.name!r} has no object (was it deleted?): choose one, or disable the marker")
-        if not is_in_scene(scene, marker.target):
-            raise RigError(
-                f"Marker {marker.name!r}: its object {marker.target.name!r} is not in scene {scene.name!r}: choose "
-                "another"
-            )
-        reason = why_no_target(rig, marker.target, marker.target_bone)
+        reason = _why_not_followed(scene, rig, marker.bone, [(marker.target, marker.target_bone)])
         if reason:
             raise RigError(f"Marker {marker.name!r}: {reason}")
 

@@ -169,19 +169,17 @@ def has_other_drivers(holder: bpy.types.Object) -> bool:
     return bool(mixed or animation.nla_tracks or driven)
 
 
-def _world_place(graph: bpy.types.Depsgraph, target: Target) -> Vector:
-    """The world position of an evaluated target."""
-    holder, bone = target
-    evaluated = _evaluated_object(graph, holder)
-    world = evaluated.matrix_world
-    return world @ evaluated.pose.bones[bone].head if bone else world.translation
-
-
 def _evaluated_matrix(graph: bpy.types.Depsgraph, target: Target) -> Matrix:
-    """The world matrix of an evaluated target."""
+    """The world matrix of an evaluated target; raises TargetError if it is not in the evaluated scene."""
     holder, bone = target
-    evaluated = _evaluated_object(graph, holder)
+    evaluated = holder.evaluated_get(graph)
+    if not evaluated.is_evaluated:
+        raise TargetError(f"Object {holder.name!r} is not in the view layer or is disabled: enable it first")
     return evaluated.matrix_world @ evaluated.pose.bones[bone].matrix if bone else evaluated.matrix_world
+
+
+def _world_place(graph: bpy.types.Depsgraph, target: Target) -> Vector:
+    return _evaluated_matrix(graph, target).translation
 
 
 def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
@@ -191,14 +189,6 @@ def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
     layer = scene.view_layers[0]
     layer.update()
     return layer.depsgraph
-
-
-def _evaluated_object(graph: bpy.types.Depsgraph, holder: bpy.types.Object) -> bpy.types.Object:
-    """The evaluated object; raises TargetError if it is not in the evaluated scene."""
-    evaluated = holder.evaluated_get(graph)
-    if not evaluated.is_evaluated:
-        raise TargetError(f"Object {holder.name!r} is not in the view layer or is disabled: enable it first")
-    return evaluated
 
 
 def is_seen(marker: Target, frame: float) -> bool:
@@ -306,9 +296,9 @@ def sampled_steps(
     space, and (F, 4, 4) world matrices of the rig. Raises TargetError for a target that is not in the evaluated scene.
     """
     wanted = [goal for tree in problems for goal in (*tree.targets, *tree.bends)]
-    reached = _once(goal for goal in wanted if goal is not None and not isinstance(goal, (Pin, Partner)))
+    reached = list(dict.fromkeys(goal for goal in wanted if goal and not isinstance(goal, (Pin, Partner))))
     followed = [goal for tree in problems for goal in _turning(tree) if not isinstance(goal, (Pin, Partner))]
-    turning = _once([(rig, ""), *followed, *((rig, tree.carrier) for tree in problems if tree.carrier)])
+    turning = list(dict.fromkeys([(rig, ""), *followed, *((rig, tree.carrier) for tree in problems if tree.carrier)]))
     points, matrices = yield from sample_steps(scene, reached, turning, frames, recorded=recorded)
     points = points if smooth is None else smooth(points)
     # Samples (F, 3) and (F, 4, 4) by goal. Matrices are only valid if the goal has a target rotation.
@@ -331,10 +321,6 @@ def sampled_steps(
         places = targets_in_space(space, tree, np.stack([seen[goal] for goal in tree.targets], axis=1), world, bends)
         found.append((places, space))
     return found, armature
-
-
-def _once(targets: Iterable[Target]) -> list[Target]:
-    return list(dict.fromkeys(targets))
 
 
 def _turning(problem: RigProblem) -> list[Target | Pin | Partner]:

@@ -102,11 +102,6 @@ class BoneCurves:
         """(F, 4) local rotations, w x y z, on frames (F,)."""
         return from_channels(self.bone.rotation_mode, self.values(frames))
 
-    @property
-    def missing(self) -> list[int]:
-        """Components without a curve."""
-        return [index for index in range(channel_count(self.bone.rotation_mode)) if index not in self.curves]
-
 
 def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> list[BoneCurves]:
     """The curves of the bones that the current action rotates.
@@ -278,14 +273,11 @@ def check_action(
     limits = _limits(bones)
     found = []
     for each in rotations_of_action(context, rig, [bone for bone in bones if bone.name in limits]):
-        whole = each.frames == np.round(each.frames)
-        frames = each.frames[whole]
-        rotations = each.rotations[whole]
-        limit = limits[each.bone.name]
-        off = excess(limit, rotations)
-        outside = off > _TOLERANCE
-        found.append(Breach(each.bone.name, frames[outside].astype(np.int64), off[outside]) if outside.any() else None)
-    return [breach for breach in found if breach is not None]
+        off = excess(limits[each.bone.name], each.rotations)
+        outside = (off > _TOLERANCE) & (each.frames == np.round(each.frames))
+        if outside.any():
+            found.append(Breach(each.bone.name, each.frames[outside].astype(np.int64), off[outside]))
+    return found
 
 
 def fix_action(
@@ -312,25 +304,20 @@ def fix_action(
     keyed = [bone.name for bone in turned]
     try:
         if not posed_rig(rig).by_channels:
-            keyed = _fix_by_controls(context, rig, {bone.name: limits[bone.name] for bone in turned}, broken)
+            # Clamp the pose, and key the controls.
+            own = {bone.name: limits[bone.name] for bone in turned}
+            controls: dict[str, None] = {}
+            for frame in np.unique(np.concatenate([breach.frames for breach in broken])).tolist():
+                context.scene.frame_set(frame)
+                _, _, changed = clamp_bones(context, rig, own)
+                controls |= dict.fromkeys(key_channels(context, rig, changed, automatic=False, before=changed))
+            keyed = list(controls)
         else:
             for curves in rotation_curves(rig, turned):
                 _fix_curves(rig, curves, limits[curves.bone.name])
     finally:
         keeper.restore(keyed)
     return broken, check_action(context, rig, turned)
-
-
-def _fix_by_controls(
-    context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit], broken: Sequence[Breach]
-) -> list[str]:
-    """Clamp the pose and key it on all frames with violations; returns the names of the controls with keys."""
-    keyed: dict[str, None] = {}
-    for frame in np.unique(np.concatenate([breach.frames for breach in broken])).tolist():
-        context.scene.frame_set(frame)
-        _, _, changed = clamp_bones(context, rig, limits)
-        keyed |= dict.fromkeys(key_channels(context, rig, changed, automatic=False, before=changed))
-    return list(keyed)
 
 
 def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
@@ -343,33 +330,28 @@ def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
 
 def _fix_curves(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
     """Move the keys of one bone inside its limit, then add keys on frames that are still outside."""
-    times = curves.times
-    held = curves.values(times)
-    for index in curves.missing:
-        _set_keys(rig, curves, index, times, held[:, index])
+
+    def set_keys(index: int, frames: FloatArray, values: FloatArray) -> None:
+        set_curve_keys(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
+
+    frames, mode = curves.times, curves.bone.rotation_mode
+    values = curves.values(frames)
+    for index in range(channel_count(mode)):
+        if index not in curves.curves:
+            set_keys(index, frames, values[:, index])
     curves = rotation_curves(rig, [curves.bone])[0]
     frames = curves.times
     for _ in range(_ROUNDS):
-        outside = frames[excess(limit, curves.rotations(frames)) > _TOLERANCE]
-        _put_inside(rig, curves, limit, outside)
+        frames = frames[excess(limit, curves.rotations(frames)) > _TOLERANCE]
+        if len(frames):
+            # Key the nearest rotation inside, with channels as near as possible to their values there.
+            legal = legal_rotations(limit, curves.rotations(frames))
+            _, found = to_channels(mode, legal[None], previous=curves.values(frames))
+            for index in curves.curves:
+                set_keys(index, frames, found[0, :, index])
         frames = whole_frames(curves.times)
         if not (excess(limit, curves.rotations(frames)) > _TOLERANCE).any():
             return
-
-
-def _put_inside(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, frames: FloatArray) -> None:
-    """Key the nearest rotation inside on frames (K,), with channels as near as possible to their values there."""
-    if not len(frames):
-        return
-    mode = curves.bone.rotation_mode
-    legal = legal_rotations(limit, curves.rotations(frames))
-    _, values = to_channels(mode, legal[None], previous=curves.values(frames))
-    for index in curves.curves:
-        _set_keys(rig, curves, index, frames, values[0, :, index])
-
-
-def _set_keys(rig: bpy.types.Object, curves: BoneCurves, index: int, frames: FloatArray, values: FloatArray) -> None:
-    set_curve_keys(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
 
 
 # An outline has at most this many points, because they are edited by hand.
