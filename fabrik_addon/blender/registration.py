@@ -4,7 +4,7 @@ Blender waits for this at every start. So the modules that are imported here onl
 and handlers. They import numpy and the code that does the work inside their functions, on first use.
 """
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import bpy
@@ -24,7 +24,8 @@ CLASSES = (
 )
 # Modules with their own start and stop functions.
 PARTS: Final[tuple[Any, ...]] = (translations, stiffness_slider, entries)
-# The handles of registered commands, which are needed to unregister them.
+# The commands of `blender --command fabrik_…`, and their handles, which are needed to unregister them.
+COMMANDS: Final = ("bake", "retarget", "worker")
 _COMMANDS: list[object] = []
 
 
@@ -65,7 +66,7 @@ def register() -> None:
     bpy.app.handlers.save_pre.append(keep_overrides)
     drawing_handlers.start()
     live.start()
-    _COMMANDS.extend(bpy.utils.register_cli_command(f"fabrik_{name}", run) for name, run in _commands().items())
+    _COMMANDS.extend(bpy.utils.register_cli_command(f"fabrik_{name}", partial(_run, name)) for name in COMMANDS)
 
 
 def unregister() -> None:
@@ -84,29 +85,12 @@ def unregister() -> None:
         bpy.utils.unregister_class(cls)
 
 
-def _commands() -> dict[str, Callable[[list[str]], int]]:
-    """The commands of `blender --command fabrik_…`."""
-    return {"bake": _bake_command, "retarget": _retarget_command, "worker": _worker_command}
-
-
-def _bake_command(arguments: list[str]) -> int:
-    """Run `blender --command fabrik_bake`; returns the exit status."""
-    from .bake.command_line import run_command
-
-    return run_command(arguments)
-
-
-def _retarget_command(arguments: list[str]) -> int:
-    """Run `blender --command fabrik_retarget`; returns the exit status."""
-    from .bake.command_line import run_command
+def _run(command: str, arguments: list[str]) -> int:
+    """Run a command of Blender's command line; returns the exit status."""
+    from .bake.command_line import BAKE, run_command, serve_takes
     from .retarget.command_line import COMMAND
 
-    return run_command(arguments, COMMAND)
-
-
-def _worker_command(_arguments: list[str]) -> int:
-    """Run `blender --command fabrik_worker`, which processes takes for a process that was started with `--jobs`."""
-    from .bake.command_line import BAKE, serve_takes
-    from .retarget.command_line import COMMAND
-
-    serve_takes((BAKE, COMMAND))
+    if command == "worker":
+        # Processes takes for a process that was started with `--jobs`.
+        serve_takes((BAKE, COMMAND))
+    return run_command(arguments, {"bake": BAKE, "retarget": COMMAND}[command])

@@ -205,8 +205,7 @@ def add_point(bone: bpy.types.PoseBone, *, from_pose: bool = False) -> str:
 
     Returns a line for the user. Raises RigError, with nothing changed, if the outline would cross itself.
     """
-    settings = _polygon(bone)
-    corners = list(points(settings.window))
+    settings, corners = _with_corner(bone)
     if from_pose:
         grown = _with_swing_point(bone, corners)
     else:
@@ -221,8 +220,7 @@ def add_point(bone: bpy.types.PoseBone, *, from_pose: bool = False) -> str:
 
 def move_point(bone: bpy.types.PoseBone, index: int) -> str:
     """Move a point of a polygon limit to the bone's current swing; returns a line for the user."""
-    settings = _polygon(bone)
-    corners = _with_corner(bone, settings, index)
+    settings, corners = _with_corner(bone, index)
     corners[index] = current_swing(bone)
     write_settings(bone, replace(settings, window=flat(corners)))
     return f"Point {index + 1} of the outline of {bone.name!r} is now at the bone's swing"
@@ -230,8 +228,7 @@ def move_point(bone: bpy.types.PoseBone, index: int) -> str:
 
 def remove_point(bone: bpy.types.PoseBone, index: int) -> str:
     """Remove a point from a polygon limit; returns a line for the user."""
-    settings = _polygon(bone)
-    corners = _with_corner(bone, settings, index)
+    settings, corners = _with_corner(bone, index)
     del corners[index]
     write_settings(bone, replace(settings, window=flat(corners)))
     return f"The outline of {bone.name!r} now has {len(corners)} points"
@@ -260,22 +257,18 @@ def _edges(corners: Corners) -> list[float]:
     return [dist(corner, following) for corner, following in zip(corners, corners[1:] + corners[:1], strict=True)]
 
 
-def _polygon(bone: bpy.types.PoseBone) -> LimitSettings:
+def _with_corner(bone: bpy.types.PoseBone, index: int = 0) -> tuple[LimitSettings, Corners]:
+    """The limit and the points of its outline; raises RigError if it has no point with this index."""
     settings = read_settings(bone)
     if settings.type != "POLYGON":
         raise RigError(f"The limit of bone {bone.name!r} is not a polygon: set its type to Polygon first")
     read_limit(bone)
-    return settings
-
-
-def _with_corner(bone: bpy.types.PoseBone, settings: LimitSettings, index: int) -> Corners:
-    """The points of the outline; raises RigError if none has this index."""
     corners = list(points(settings.window))
     if not 0 <= index < len(corners):
         raise RigError(
             f"The outline of {bone.name!r} has no point number {index}: choose one from 0 to {len(corners) - 1}"
         )
-    return corners
+    return settings, corners
 
 
 _Pair: TypeAlias = tuple[bpy.types.PoseBone, bpy.types.PoseBone]

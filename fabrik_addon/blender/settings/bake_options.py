@@ -168,10 +168,6 @@ class FabrikBakeSettings(KeyOptions, BakeOptions, PropertyGroup):
     """The settings of bakes and of retargeting, besides those stored with the markers and the source."""
 
 
-def _is_armature(_settings: PropertyGroup, thing: bpy.types.Object) -> bool:
-    return bool(thing.type == "ARMATURE")
-
-
 @overridable
 class FabrikBonePair(PropertyGroup):
     """A bone of the rig, by its name, and the source bone that it follows."""
@@ -201,7 +197,7 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
         name="Source",
         description="The armature whose motion is retargeted",
         type=bpy.types.Object,
-        poll=_is_armature,
+        poll=lambda _self, thing: thing.type == "ARMATURE",
     )
     pairs: CollectionProperty(
         name="Bones",

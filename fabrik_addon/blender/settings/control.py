@@ -13,7 +13,7 @@ from bpy.props import (
     IntProperty,
     StringProperty,
 )
-from bpy.types import Context, PropertyGroup
+from bpy.types import PropertyGroup
 
 from .in_use import Stored, overridable, seen
 
@@ -41,10 +41,6 @@ LIMBS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def _chosen_by_hand(carrier: "FabrikCarrier", _context: Context) -> None:
-    carrier.found = "HAND"
-
-
 @overridable
 class FabrikCarrier(PropertyGroup):
     """A bone of the body, its name, and its control."""
@@ -52,7 +48,7 @@ class FabrikCarrier(PropertyGroup):
     control: StringProperty(
         name="Control",
         description="The control that rotates this bone; empty if it only follows its parent",
-        update=_chosen_by_hand,
+        update=lambda carrier, _context: setattr(carrier, "found", "HAND"),
     )
     found: EnumProperty(name="Found", description="How the control was found", items=FOUND)
     # The parent deform bone, the path of the switch between IK and FK, and the control that the bone follows on IK.

@@ -27,20 +27,21 @@ def active_bone(rig: bpy.types.Object) -> bpy.types.PoseBone | None:
 
 def selected_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
     """The visible selected bones; outside Pose mode all selected bones. Deform bones replace controls."""
-    if rig.mode == "POSE":
-        return _meant(rig, [bone for bone in context.selected_pose_bones or () if bone.id_data == rig])
-    return _meant(rig, [bone for bone in rig.pose.bones if _is_selected(bone)])
+    return _meant(rig, _selected(context, rig))
 
 
 def picked_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
     """The selected bones, including controls. Raises FabrikError if none is selected."""
-    picked = (
-        context.selected_pose_bones if rig.mode == "POSE" else [each for each in rig.pose.bones if _is_selected(each)]
-    )
-    found = [bone for bone in picked or () if bone.id_data == rig]
+    found = _selected(context, rig)
     if not found:
         raise FabrikError(f"No bone of {rig.name!r} is selected: select some in Pose mode first")
     return found
+
+
+def _selected(context: bpy.types.Context, rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
+    if rig.mode == "POSE":
+        return [bone for bone in context.selected_pose_bones or () if bone.id_data == rig]
+    return [bone for bone in rig.pose.bones if _is_selected(bone)]
 
 
 def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str = "") -> Sequence[bpy.types.PoseBone]:
@@ -51,10 +52,9 @@ def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str =
     if names:
         return _meant(rig, named_bones(rig, names))
     active = active_bone(rig)
-    chosen = selected_bones(context, rig) or ([] if active is None else [active])
-    if not chosen:
-        raise FabrikError(f"No bone of {rig.name!r} is selected: select some in Pose mode first")
-    return chosen
+    if active is not None:
+        return selected_bones(context, rig) or [active]
+    return _meant(rig, picked_bones(context, rig))
 
 
 def named_bones(rig: bpy.types.Object, names: str) -> list[bpy.types.PoseBone]:

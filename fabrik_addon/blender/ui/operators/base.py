@@ -250,7 +250,10 @@ class InSteps(OnRig):
             self.cancel(context)
             return self._failed(f"{lost}, so {ui_text(self.doing)} it was canceled: start it again")
         try:
-            self._show(context, self._work())
+            until, share = time.perf_counter() + _WORK, next(self._steps)
+            while time.perf_counter() < until:
+                share = next(self._steps)
+            self._show(context, share)
         except StopIteration as end:
             self._clear(context)
             return self.done(end.value)
@@ -268,14 +271,6 @@ class InSteps(OnRig):
         with suppress(ReferenceError):
             self._steps.close()
         self._clear(context)
-
-    def _work(self) -> float:
-        """Work for a moment; returns the share done."""
-        until = time.perf_counter() + _WORK
-        share = next(self._steps)
-        while time.perf_counter() < until:
-            share = next(self._steps)
-        return share
 
     def _show(self, context: Context, share: float) -> None:
         """Show the share done in the status bar and at the pointer."""

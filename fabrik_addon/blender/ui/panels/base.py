@@ -34,6 +34,15 @@ class PoseTab:
     bl_region_type = "UI"
     bl_category = "FABRIK Pose"
     layout: UILayout
+    # In the header: the page of the guide, or the switch of an overlay, a property of the scene.
+    guide = ""
+    switch = ""
+
+    def draw_header_preset(self, context: Context) -> None:
+        if self.guide:
+            self.layout.operator("fabrik.guide", text="", icon="HELP", emboss=False).page = self.guide
+        if self.switch:
+            self.layout.prop(context.scene, self.switch, text="", icon="OVERLAY")
 
 
 class MotionTab(PoseTab):
@@ -43,21 +52,21 @@ class MotionTab(PoseTab):
 
 
 class AboutRig:
-    """A panel about the current rig, closed at first; shown only if the rig is editable and has something to show."""
+    """A panel about the current rig, closed at first; shown only if the rig is editable and has something to show.
+
+    Attributes:
+        shows: whether a rig has something to show.
+    """
 
     bl_options: Any = {"DEFAULT_CLOSED"}
     layout: UILayout
+    shows: Any = staticmethod(lambda _rig: True)
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         """Whether the panel can be shown; if not, the tab's first panel shows the reason."""
         rig = rig_at_hand(context)
-        return not why_no_rig(rig) and cls.shows(rig)
-
-    @classmethod
-    def shows(cls, _rig: bpy.types.Object) -> bool:
-        """Whether a rig has something to show in the panel."""
-        return True
+        return not why_no_rig(rig) and bool(cls.shows(rig))
 
     def draw(self, context: Context) -> None:
         """Draw the rig's settings."""
@@ -199,11 +208,6 @@ def draw_reach(layout: UILayout, drag: FabrikDragSettings) -> None:
     layout.prop(drag, "reach")
     if drag.reach == "BONES":
         layout.prop(drag, "bones")
-
-
-def draw_guide(layout: UILayout, page: str) -> None:
-    """Draw the button in a panel's header."""
-    layout.operator("fabrik.guide", text="", icon="HELP", emboss=False).page = page
 
 
 def next_in_pose(rig: bpy.types.Object | None) -> str:

@@ -16,7 +16,6 @@ from ...settings.why_not import (
     mapped_markers,
     rig_at_hand,
     why_no_bake,
-    why_no_mapped,
     why_no_rig,
     why_no_solve,
 )
@@ -28,7 +27,6 @@ from .base import (
     MotionTab,
     Rows,
     chosen_in,
-    draw_guide,
     draw_lines,
     draw_names,
     draw_switch,
@@ -71,10 +69,7 @@ class FABRIK_PT_take(MotionTab, Panel):
     """The next step, and the scene's recordings."""
 
     bl_label = "Takes"
-
-    def draw_header_preset(self, _context: Context) -> None:
-        """Draw the link to the guide."""
-        draw_guide(self.layout, "markers")
+    guide = "markers"
 
     def draw(self, context: Context) -> None:
         layout, rig = self.layout, rig_at_hand(context)
@@ -134,11 +129,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
     """The bone of each marker."""
 
     bl_label = "Marker Mapping"
-
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Whether there is a recording."""
-        return len(seen(rig).capture.markers) > 0 or len(imported_takes(bpy.context.scene)) > 0
+    shows = staticmethod(lambda rig: len(seen(rig).capture.markers) > 0 or imported_takes(bpy.context.scene))
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         capture = rig_settings(rig).capture
@@ -185,11 +176,7 @@ class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
     """Settings that fit the rig to a recorded person."""
 
     bl_label = "Calibration"
-
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Whether markers are on bones."""
-        return not why_no_mapped(rig)
+    shows = staticmethod(mapped_markers)
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         layout.operator("fabrik.calibrate_markers", icon="CON_SIZELIKE")
@@ -210,16 +197,12 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
     """Bake moving targets to keyframes."""
 
     bl_label = "Bake"
-
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Whether markers are on bones, or there are targets to follow."""
-        return not why_no_bake(rig)
+    shows = staticmethod(lambda rig: not why_no_bake(rig))
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         settings = rig_settings(rig)
         layout.operator("fabrik.bake", icon="REC")
-        has_markers = not why_no_mapped(rig)
+        has_markers = mapped_markers(rig)
         if has_markers:
             layout.prop(settings.capture, "gaps")
             layout.prop(settings.capture, "robust")
@@ -267,11 +250,7 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
 
     bl_label = "Report"
     bl_options = set()
-
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Whether markers were baked."""
-        return seen(rig).capture.report is not None
+    shows = staticmethod(lambda rig: seen(rig).capture.report is not None)
 
     def draw_header_preset(self, context: Context) -> None:
         """Draw the switch that shows lines from markers to their bones."""
@@ -312,11 +291,7 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
     """Retarget another armature's motion to the rig."""
 
     bl_label = "Retarget"
-
-    @classmethod
-    def shows(cls, _rig: bpy.types.Object) -> bool:
-        """Whether there is another armature."""
-        return len(bpy.data.armatures) > 1
+    shows = staticmethod(lambda _rig: len(bpy.data.armatures) > 1)
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         settings = rig_settings(rig).retarget
@@ -355,11 +330,7 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
     """Trails of the rig's motion, holds, and how far drags spread."""
 
     bl_label = "Motion Editing"
-
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Whether the rig has an action or NLA strips."""
-        return has_motion(rig)
+    shows = staticmethod(has_motion)
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         settings = rig_settings(rig)

@@ -17,7 +17,6 @@ from .base import (
     PoseTab,
     Rows,
     chosen_in,
-    draw_guide,
     draw_lines,
     draw_name,
     draw_names,
@@ -34,10 +33,7 @@ class FABRIK_PT_drag(PoseTab, Panel):
     """The next step, and tools that pose the rig."""
 
     bl_label = "Drag and Solve"
-
-    def draw_header_preset(self, _context: Context) -> None:
-        """Draw the link to the guide."""
-        draw_guide(self.layout, "drag")
+    guide = "drag"
 
     def draw(self, context: Context) -> None:
         layout, rig = self.layout, rig_at_hand(context)
@@ -98,10 +94,7 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
     """The points of the rig that have targets or are pinned."""
 
     bl_label = "Targets and Pins"
-
-    def draw_header_preset(self, context: Context) -> None:
-        """Draw the overlay's switch."""
-        self.layout.prop(context.scene, GOALS_SWITCH, text="", icon="OVERLAY")
+    switch = GOALS_SWITCH
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         settings = seen(rig)
@@ -181,11 +174,7 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
     """The deform bones and their controls"""
 
     bl_label = "Control Rig"
-
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Whether the rig has controls, or may have some."""
-        return may_be_control_rig(rig) or len(seen(rig).control.carriers) > 0
+    shows = staticmethod(lambda rig: may_be_control_rig(rig) or len(seen(rig).control.carriers) > 0)
 
     def draw_header(self, context: Context) -> None:
         """Draw the switch, if the rig has controls."""
@@ -217,10 +206,7 @@ class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
     """The limit of the active bone's rotation."""
 
     bl_label = "Joint Limits"
-
-    def draw_header_preset(self, context: Context) -> None:
-        """Draw the overlay's switch."""
-        self.layout.prop(context.scene, LIMITS_SWITCH, text="", icon="OVERLAY")
+    switch = LIMITS_SWITCH
 
     def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
         from .limit_sliders import draw_active_limit
