@@ -10,8 +10,7 @@ from support.recordings import DATA
 from benchmarks.natural_rigs import built, open_metarig
 from fabrik_addon.blender.goals.problem import limits_of
 from fabrik_addon.blender.limits.editing import apply_preset
-from fabrik_addon.blender.retarget.door import imported
-from fabrik_addon.blender.retarget.retarget import sample_source
+from fabrik_addon.blender.retarget.retarget import imported, sample_source
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core import Effector, solve
 from fabrik_addon.markers.steps import finish

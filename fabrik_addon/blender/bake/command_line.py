@@ -18,6 +18,7 @@ from ...markers.report.text import table_text
 from ..capture.import_markers import Timing
 from ..settings.bake_options import OPTIONS
 from ..settings.markers import CALIBRATION_OPTIONS, IMPORT_OPTIONS
+from .bake import BakeResult
 from .batch import (
     INTERRUPTED,
     WORKER,
@@ -33,7 +34,6 @@ from .batch import (
     unexpected,
 )
 from .file import BakeFileRequest, BakeFileResult, bake_file
-from .report import BakeResult
 
 _FAILURE = 1
 _USAGE = 2

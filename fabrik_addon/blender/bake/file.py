@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import bpy
 import numpy as np
+from bpy.types import Context, Object, Scene
 from mathutils import Vector
 
 from ...core.errors import FabrikError
@@ -35,10 +36,8 @@ from ..rig.locks import constrained_bones
 from ..settings.control import may_be_control_rig
 from ..settings.markers import MARKER_NAME
 from ..settings.rig import rig_settings
-from .bake import bake_steps
+from .bake import BakeResult, BakeSettings, bake_steps
 from .batch import INTERRUPTED, BatchTake, identity, modified
-from .jobs import BakeSettings
-from .report import BakeResult
 
 _VIDEO: Final = "is a video: convert it to a .trc file with Pose2Sim or OpenCap"
 # File types that are not supported, and what to do.
@@ -188,8 +187,8 @@ def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None)
 
 
 def _put_on_bones(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
+    context: Context,
+    rig: Object,
     take: bpy.types.Collection,
     request: BakeFileRequest,
     entries: Sequence[MappedMarker] | None,
@@ -215,7 +214,7 @@ def _put_on_bones(
     return matched
 
 
-def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:
+def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
     """Open a .blend and find its armature: the one with the given name, or the only one.
 
     Returns also sentences about how the armature was prepared: a control rig is set up if it has not been. Python in
@@ -244,7 +243,7 @@ def open_rig(path: Path, name: str) -> tuple[bpy.types.Object, list[str]]:
     return rig, notes
 
 
-def _opened(path: Path, name: str) -> bpy.types.Object:
+def _opened(path: Path, name: str) -> Object:
     """Open a .blend and return its armature."""
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False, use_scripts=False)
@@ -258,7 +257,7 @@ def _opened(path: Path, name: str) -> bpy.types.Object:
     return rig
 
 
-def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
+def _find_armature(scene: Scene, name: str) -> Object:
     """The armature with a name in the scene, "" for the only one; raises BakeFileError for none, or for several."""
     # Objects of this file come last, so that they replace linked ones with the same name.
     things = sorted(scene.objects, key=lambda thing: thing.library is None)
@@ -273,7 +272,7 @@ def _find_armature(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
     return armatures[name] if name else next(iter(armatures.values()))
 
 
-def _measured_scale(rig: bpy.types.Object, entries: Sequence[MappedMarker], clip: Clip) -> float:
+def _measured_scale(rig: Object, entries: Sequence[MappedMarker], clip: Clip) -> float:
     """The factor that scales the recorded person to the size of the rig."""
     bones = rig.data.bones
     parents = {bone.name: bone.parent.name if bone.parent else None for bone in bones}
@@ -291,7 +290,7 @@ def _measured_scale(rig: bpy.types.Object, entries: Sequence[MappedMarker], clip
     )
 
 
-def show_range(scene: bpy.types.Scene, first: int, last: int) -> None:
+def show_range(scene: Scene, first: int, last: int) -> None:
     """Set the scene's range to the baked frames, and go to the first frame."""
     scene.frame_start, scene.frame_end = first, last
     scene.frame_set(first)

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
+from bpy.types import Context, Object, Scene
 from mathutils import Vector
 
 from ...core import Options, Skeleton
@@ -73,7 +74,7 @@ _WORSE: Final = 2.0
 _TRIED: Final = 20
 
 
-def fit_rest(context: bpy.types.Context, rig: bpy.types.Object, skeletons: Sequence[tuple[Skeleton, float]]) -> None:
+def fit_rest(context: Context, rig: Object, skeletons: Sequence[tuple[Skeleton, float]]) -> None:
     """Move the heads and tails of a rig's bones to those of skeletons, divided by their scales; roll does not change.
 
     Other bones do not change. Mode, selection and active object are restored.
@@ -131,8 +132,8 @@ class CalibrationResult:
 
 
 def calibrate_markers_steps(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
+    context: Context,
+    rig: Object,
     *,
     proportions: str = "LIMBS",
     reference: Sequence[int] | None = None,
@@ -181,13 +182,22 @@ def calibrate_markers_steps(
         fit_rest(context, rig, [(each.skeleton, each.scale) for each in found])
         factor = 1.0
     scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
-    return replace(_result(rig, found, factor, float(lift[2])), doubts=doubts)
+    meter = meters_per_unit(rig)
+    residuals = meter * np.concatenate([calibration.residuals for calibration in found])
+    names = [marker.marker for calibration in found for marker in calibration.markers]
+    worst = int(np.argmax(np.nan_to_num(residuals)))
+    rms = float(np.sqrt(np.nanmean(residuals**2)))
+    worst_of = names[worst], float(residuals[worst])
+    pose, height = found[0].pose, float(lift[2])
+    result = CalibrationResult(take_name(rig), len(names), factor, rms, worst_of, pose, height, doubts)
+    capture.calibrated = "\n".join(result.lines)
+    return result
 
 
 calibrate_markers = at_once(calibrate_markers_steps)
 
 
-def _check(scene: bpy.types.Scene, rig: bpy.types.Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
+def _check(scene: Scene, rig: Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
     """Raise a FabrikError for every problem that can be found before the calibration."""
     if proportions not in _SCALES:
         raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
@@ -208,8 +218,8 @@ def _check(scene: bpy.types.Scene, rig: bpy.types.Object, proportions: str, mark
 
 
 def _calibrations(
-    scene: bpy.types.Scene,
-    rig: bpy.types.Object,
+    scene: Scene,
+    rig: Object,
     take: Sequence[SceneMarker],
     other: Sequence[SceneMarker],
     reference: Frames | None,
@@ -224,7 +234,16 @@ def _calibrations(
     """
     measured = other or take
     span = recorded_range(scene, targets_of(measured))
-    frames = _within(reference, span)
+    frames = None
+    if reference is not None:
+        first, last = reference
+        if not span[0] <= first <= last <= span[1]:
+            raise CalibrateError(
+                f"The reference frames are {first} to {last}: they must be within {span[0]} to {span[1]}, the "
+                "frames of the markers"
+            )
+        # As indices in the recording.
+        frames = first - span[0], last - span[0]
     measured_clip = marker_clip(scene, rig, measured, span)
     take_clip = marker_clip(scene, rig, take, recorded_range(scene, targets_of(take))) if other else measured_clip
     mapping = mapping_of(rig_settings(rig).capture)
@@ -249,7 +268,7 @@ def _calibrations(
 
 
 def _calibrated(
-    rig: bpy.types.Object,
+    rig: Object,
     tree: Tree,
     mapping: Sequence[MappedMarker],
     measured: Clip,
@@ -273,7 +292,12 @@ def _calibrated(
         # Guesses from motion are not valid for another recording.
         listed = rig_settings(rig).capture.markers
         there = [entry for entry in mapping if entry.marker in measured.names and not listed[entry.marker].is_guess]
-        there += _only_static(rig, mapping, measured, tree.skeleton)
+        # Add markers that only the static recording has, such as those on the inner side of a joint.
+        known = {entry.marker for entry in mapping} | set(listed.keys())
+        labels, rest = [name for name in measured.names if name not in known], read_rest(rig)
+        preset = rig_settings(rig).capture.preset or None
+        others = match(labels, parts_of(match_bones(rest)), rest, preset).markers
+        there += [entry for entry in others if entry.bone in tree.skeleton.names]
         measuring = calibrate_steps(tree.skeleton, there, measured, frames, limits=limits, scale=scale)
         found = _with_markers((yield from within(0.0, 0.5 * MEASURED, measuring)), mapping)
         off = _usually_off(found, take, limits)
@@ -297,17 +321,6 @@ def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) ->
     return float(np.nanmedian(solution.errors))
 
 
-def _only_static(
-    rig: bpy.types.Object, mapping: Sequence[MappedMarker], measured: Clip, skeleton: Skeleton
-) -> list[MappedMarker]:
-    """Markers that only the static recording has, such as those on the inner side of a joint."""
-    listed = {entry.marker for entry in mapping} | {entry.name for entry in rig_settings(rig).capture.markers}
-    labels = [name for name in measured.names if name not in listed]
-    rest = read_rest(rig)
-    matched = match(labels, parts_of(match_bones(rest)), rest, rig_settings(rig).capture.preset or None).markers
-    return [entry for entry in matched if entry.bone in skeleton.names]
-
-
 def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibration:
     """The calibration with the mapping's markers: measured ones, and guesses for those not seen."""
     places = {entry.marker: place for place, entry in enumerate(found.markers)}
@@ -323,20 +336,7 @@ def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibr
     return replace(found, markers=tuple(markers), residuals=residuals, guesses=guesses)
 
 
-def _within(reference: Frames | None, span: Frames) -> Frames | None:
-    """Convert scene frames to indices in the recording; raises CalibrateError for frames outside."""
-    if reference is None:
-        return None
-    first, last = reference
-    if not span[0] <= first <= last <= span[1]:
-        raise CalibrateError(
-            f"The reference frames are {first} to {last}: they must be within {span[0]} to {span[1]}, the "
-            "frames of the markers"
-        )
-    return first - span[0], last - span[0]
-
-
-def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> None:
+def _keep(rig: Object, found: Sequence[Calibration], proportions: str) -> None:
     """Store the positions of the markers, and the bone lengths of the person if the rig's do not change."""
     settings = rig_settings(rig)
     settings.root = "FREE"
@@ -355,7 +355,7 @@ def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str)
                 item.name, item.factor = name, factor
 
 
-def _lift(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> FloatArray:
+def _lift(rig: Object, found: Sequence[Calibration], proportions: str) -> FloatArray:
     """(3,) world displacement that moves the scaled markers so that the feet are on the rig's floor."""
     if proportions == "NONE":
         return np.zeros(3)
@@ -364,22 +364,9 @@ def _lift(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str)
     return size * np.array(rig.matrix_world)[:3, :3] @ next((lift for lift in lifts if lift.any()), np.zeros(3))
 
 
-def kept_factors(rig: bpy.types.Object, names: Collection[str]) -> FloatArray | None:
+def kept_factors(rig: Object, names: Collection[str]) -> FloatArray | None:
     """(J,) lengths of the recorded person's bones relative to the rig's; None if unknown."""
     factors = rig_settings(rig).capture.factors
     if not len(factors):
         return None
     return np.array([factors[name].factor if name in factors else 1.0 for name in names])
-
-
-def _result(rig: bpy.types.Object, found: Sequence[Calibration], factor: float, lift: float) -> CalibrationResult:
-    """The result for the user; stores it with the rig for the panel."""
-    meter = meters_per_unit(rig)
-    residuals = meter * np.concatenate([calibration.residuals for calibration in found])
-    names = [marker.marker for calibration in found for marker in calibration.markers]
-    worst = int(np.argmax(np.nan_to_num(residuals)))
-    rms = float(np.sqrt(np.nanmean(residuals**2)))
-    worst_of = (names[worst], float(residuals[worst]))
-    result = CalibrationResult(take_name(rig), len(names), factor, rms, worst_of, found[0].pose, lift)
-    rig_settings(rig).capture.calibrated = "\n".join(result.lines)
-    return result

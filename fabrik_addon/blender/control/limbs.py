@@ -9,8 +9,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-import bpy
 import numpy as np
+from bpy.types import Object, PoseBone
 from mathutils import Matrix, Vector
 
 from ...core.arrays import FloatArray
@@ -56,7 +56,7 @@ class LimbOnIk:
         pole: the control that rotates the limb about the line from its root to its end, "" while unknown.
     """
 
-    def __init__(self, rig: bpy.types.Object, bones: Sequence[str], controls: Sequence[str]) -> None:
+    def __init__(self, rig: Object, bones: Sequence[str], controls: Sequence[str]) -> None:
         """Read the bones."""
         self.rig, self.bones, self.controls = rig, list(bones), list(controls)
         self.lengths = np.array([rig.data.bones[name].length for name in bones])
@@ -150,7 +150,7 @@ class LimbOnIk:
         )
         return set(chained).intersection(self.controls)
 
-    def _move_to(self, control: bpy.types.PoseBone, there: Matrix, *, turns_only: bool = False) -> None:
+    def _move_to(self, control: PoseBone, there: Matrix, *, turns_only: bool = False) -> None:
         """Set a control's unlocked channels to bring it to a matrix in armature space.
 
         For a control that is rotated by IK, ignores that rotation.
@@ -165,7 +165,7 @@ class LimbOnIk:
         add_to_channels(control, np.where(free_channels(control), steps, 0.0))
 
 
-def _by_channels(control: bpy.types.PoseBone, there: Matrix | None = None) -> Matrix:
+def _by_channels(control: PoseBone, there: Matrix | None = None) -> Matrix:
     """A control's matrix in armature space without its constraints; if `there` is given, the basis matrix for it."""
     bone, above = control.bone, control.parent
     parents = () if above is None else (above.matrix, above.bone.matrix_local)
@@ -176,12 +176,7 @@ def _by_channels(control: bpy.types.PoseBone, there: Matrix | None = None) -> Ma
 
 
 def limbs_kept_on_ik(
-    rig: bpy.types.Object,
-    setup: FabrikControlRig,
-    paths: Iterable[str],
-    known: Mapping[str, LimbOnIk],
-    *,
-    baked: bool = False,
+    rig: Object, setup: FabrikControlRig, paths: Iterable[str], known: Mapping[str, LimbOnIk], *, baked: bool = False
 ) -> dict[str, LimbOnIk]:
     """The limbs that are on IK and stay on IK, by switch.
 
@@ -203,7 +198,7 @@ def limbs_kept_on_ik(
 
 
 def kept_on_ik(
-    rig: bpy.types.Object, setup: FabrikControlRig, paths: Iterable[str], *, baked: bool
+    rig: Object, setup: FabrikControlRig, paths: Iterable[str], *, baked: bool
 ) -> Iterator[tuple[str, list[str]]]:
     """The switches of limbs that stay on IK, as in `limbs_kept_on_ik`, with the controls that place them."""
     pins = [each.bone for each in rig_settings(rig).effectors if each.kind == "PIN" and each.enabled]

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import bpy
 import numpy as np
+from bpy.types import Object, PoseBone
 
 from ...core.arrays import BoolArray, FloatArray, times
 from ...core.model.skeleton import Skeleton
@@ -23,12 +23,12 @@ from ..rig.rotation_modes import from_channels, local_rotation, property_name, t
 from ..settings.control import FabrikControlRig
 
 
-def free_channels(bone: bpy.types.PoseBone) -> BoolArray:
+def free_channels(bone: PoseBone) -> BoolArray:
     """(6,) whether a control can move along, and rotate about, each axis of its channels."""
     return ~np.array([*bone.lock_location, *bone.lock_rotation])
 
 
-def is_additive(bone: bpy.types.PoseBone) -> bool:
+def is_additive(bone: PoseBone) -> bool:
     """Whether constraints add to a bone's own channels instead of replacing them.
 
     They do for a following tail or a curling finger, and for a control with a custom shape whose parent can be
@@ -44,7 +44,7 @@ def is_additive(bone: bpy.types.PoseBone) -> bool:
     )
 
 
-def add_to_channels(bone: bpy.types.PoseBone, steps: FloatArray) -> None:
+def add_to_channels(bone: PoseBone, steps: FloatArray) -> None:
     """Move and rotate a control by `steps` (6,): lengths along, then radians about, the axes of its channels."""
     if steps[:3].any():
         bone.location = (np.array(bone.location) + steps[:3]).tolist()
@@ -89,13 +89,7 @@ class ControlModel:
     """
 
     def __init__(
-        self,
-        rig: bpy.types.Object,
-        setup: FabrikControlRig,
-        skeleton: Skeleton,
-        *,
-        moves: bool,
-        over: RigMotion | None = None,
+        self, rig: Object, setup: FabrikControlRig, skeleton: Skeleton, *, moves: bool, over: RigMotion | None = None
     ) -> None:
         """Read the rig's last evaluated pose.
 
@@ -139,7 +133,7 @@ class ControlModel:
             # A scaled parent also scales the location.
             self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
 
-    def _look(self, rig: bpy.types.Object, skeleton: Skeleton, leaders: Sequence[str], over: RigMotion | None) -> None:
+    def _look(self, rig: Object, skeleton: Skeleton, leaders: Sequence[str], over: RigMotion | None) -> None:
         """Read the matrices of controls, of their leaders, and of the bones that follow them."""
         turned, self._heads, at_rest = _read_matrices(rig, (*self.controls, *leaders), over)
         rotations_now, self._bone_heads, _ = _read_matrices(rig, skeleton.names, over)
@@ -200,7 +194,7 @@ class ControlModel:
 
 
 def _read_matrices(
-    rig: bpy.types.Object, names: Sequence[str], over: RigMotion | None
+    rig: Object, names: Sequence[str], over: RigMotion | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rest rotations of bones, armature space."""
     bones = [rig.pose.bones[name] for name in names]

@@ -8,9 +8,9 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
-import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, Object, PoseBone
 
 from ...core import Hinge, Solution, forward_kinematics
 from ...core.arrays import FloatArray, IntArray
@@ -74,7 +74,7 @@ class PlainRig:
 
     by_channels: ClassVar[bool] = True
 
-    def __init__(self, rig: bpy.types.Object) -> None:
+    def __init__(self, rig: Object) -> None:
         self.rig = rig
 
     def trees(self, *, at_rest: bool = False) -> list[Tree]:
@@ -156,7 +156,7 @@ class PlainRig:
         """Whether locks of an IK control keep a bone from rotating in space."""
         return False
 
-    def limited(self, bone: str) -> bpy.types.PoseBone | None:
+    def limited(self, bone: str) -> PoseBone | None:
         """The bone that stores a limit for posing by hand: itself, or its control if both have the same axes."""
         return self.rig.pose.bones[bone]
 
@@ -187,7 +187,7 @@ class PlainRig:
 
     def write(
         self,
-        context: bpy.types.Context,
+        context: Context,
         skeleton: Skeleton,
         rotations: npt.ArrayLike,
         root_location: FloatArray | None = None,
@@ -213,7 +213,7 @@ class PlainRig:
         self.rig.update_tag(refresh={"DATA"})
         return writer.settle()
 
-    def turn(self, context: bpy.types.Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
+    def turn(self, context: Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
         """Set local rotations (4,) of bones, by name; returns warnings like `write`, and the former channel values."""
         held = HeldChannels(self.rig, rotations)
         for name, rotation in rotations.items():
@@ -225,13 +225,7 @@ class PlainRig:
         return [], held.changed()
 
     def channels(
-        self,
-        context: bpy.types.Context,
-        skeleton: Skeleton,
-        poses: _Poses,
-        bones: Sequence[str],
-        *,
-        moves_root: bool,
+        self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
     ) -> Generator[float, None, TakeChannels]:
         """The channels to key for poses over F frames; a generator that places limbs on IK in small steps."""
         yield from ()
@@ -246,7 +240,7 @@ class PlainRig:
         moved = skeleton.names[:1] if moves_root else ()
         return {*bones}, _paths(bones, moved)
 
-    def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
+    def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
         """Check on some of the frames (F,) whether bones match the solution; returns a warning on each that does not.
 
         Changes the scene's current frame.
@@ -304,7 +298,7 @@ class ControlRig(PlainRig):
 
     by_channels = False
 
-    def __init__(self, rig: bpy.types.Object, setup: FabrikControlRig) -> None:
+    def __init__(self, rig: Object, setup: FabrikControlRig) -> None:
         """Use a stored set-up of the control rig."""
         super().__init__(rig)
         self._setup = setup
@@ -383,7 +377,7 @@ class ControlRig(PlainRig):
         rows, locked = self._setup.carriers, bones_with_locks(self.rig)
         return {row.name for row in rows if locked & {row.control, row.parent and rows[row.parent].control}}
 
-    def _controls_between(self, bone: str) -> Iterator[tuple[bpy.types.PoseBone, FloatArray, bool]]:
+    def _controls_between(self, bone: str) -> Iterator[tuple[PoseBone, FloatArray, bool]]:
         """The controls whose channels follow from a body bone's rotation relative to its parent.
 
         Each with its (4,) axes in the bone's frame, and whether it rotates the other way: the parent's control may
@@ -393,14 +387,14 @@ class ControlRig(PlainRig):
         above = setup.carriers[row.parent] if row.parent else None
         over = {above.control, *(() if above.parent else (setup.place,))} if above else {""}
         for each, leaders in ((row, over), *(((above, {row.control}),) if above else ())):
-            control: bpy.types.PoseBone | None = self.rig.pose.bones.get(each.control)
+            control: PoseBone | None = self.rig.pose.bones.get(each.control)
             way = setup.controls.get(each.control)
             if control and way and way.turns_with in leaders and not way.shares_turn and not self._stays_on_ik(each):
                 yield control, self._axes(bone, each.control), each is above
 
     def keeps_rotation(self, bone: str) -> bool:
         row = self._setup.carriers[bone]
-        control: bpy.types.PoseBone | None = self.rig.pose.bones.get(row.goes_by)
+        control: PoseBone | None = self.rig.pose.bones.get(row.goes_by)
         return control is not None and any(control.lock_rotation) and self._stays_on_ik(row)
 
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
@@ -422,21 +416,21 @@ class ControlRig(PlainRig):
         """Whether a bone's limb is on IK, and stays on IK when the body is posed or baked."""
         return bool(row.switch) and any(kept_on_ik(self.rig, self._setup, (row.switch,), baked=baked))
 
-    def _locked_control(self, bone: str, *, baked: bool = False) -> tuple[bpy.types.PoseBone, FloatArray] | None:
+    def _locked_control(self, bone: str, *, baked: bool = False) -> tuple[PoseBone, FloatArray] | None:
         """`_control_of` if it has locks; None if the limb stays on IK, which ignores them."""
         found = self._control_of(bone)
         if found is None or not (any(found[0].lock_rotation) or found[0].lock_rotation_w):
             return None
         return None if self._stays_on_ik(self._setup.carriers[bone], baked=baked) else found
 
-    def _control_of(self, bone: str) -> tuple[bpy.types.PoseBone, FloatArray] | None:
+    def _control_of(self, bone: str) -> tuple[PoseBone, FloatArray] | None:
         """The control that rotates relative to its parent like a body bone, and (4,) its axes in the bone's frame.
 
         None if it does not exist, or if bone and control follow different bones, so that channels have another meaning.
         """
         rig, setup = self.rig, self._setup
         row = setup.carriers.get(bone)
-        control: bpy.types.PoseBone | None = None if row is None else rig.pose.bones.get(row.control)
+        control: PoseBone | None = None if row is None else rig.pose.bones.get(row.control)
         if row is None or control is None or row.found == "SWINGS":
             return None
         way = setup.controls.get(row.control)
@@ -452,16 +446,16 @@ class ControlRig(PlainRig):
         one, other = nearest_rotations(rest)
         return quaternion_from_matrix(one.T @ other)
 
-    def limited(self, bone: str) -> bpy.types.PoseBone | None:
+    def limited(self, bone: str) -> PoseBone | None:
         found = self._control_of(bone)
         return None if found is None or angle_between(found[1], IDENTITY) > _OTHER_AXES else found[0]
 
     def may_move(self, root: str) -> bool:
-        bone: bpy.types.PoseBone = self.rig.pose.bones.get(self._setup.place)
+        bone: PoseBone = self.rig.pose.bones.get(self._setup.place)
         return bone is not None and not all(bone.lock_location)
 
     def may_move_freely(self, top: str) -> bool:
-        bone: bpy.types.PoseBone = self.rig.pose.bones.get(self._setup.place)
+        bone: PoseBone = self.rig.pose.bones.get(self._setup.place)
         row = self._setup.carriers.get(top)
         return row is not None and not row.parent and bone is not None and not any(bone.lock_location)
 
@@ -476,7 +470,7 @@ class ControlRig(PlainRig):
     ) -> PoseWriter | ControlWriter:
         return ControlWriter(update, self.rig, self._setup, skeleton, bones, known=known)
 
-    def turn(self, context: bpy.types.Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
+    def turn(self, context: Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
         """As in `PlainRig`, with the controls; rotations: (4,) each, w x y z."""
         left, changed = list[str](), Changed()
         for tree in self.trees():
@@ -492,13 +486,7 @@ class ControlRig(PlainRig):
         return left, changed
 
     def channels(
-        self,
-        context: bpy.types.Context,
-        skeleton: Skeleton,
-        poses: _Poses,
-        bones: Sequence[str],
-        *,
-        moves_root: bool,
+        self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
     ) -> Generator[float, None, TakeChannels]:
         """As in `PlainRig`; limbs go to FK, except those that stay on IK.
 
@@ -552,7 +540,7 @@ class ControlRig(PlainRig):
         held = {bone_in_path(row.name) for row in setup.switches}
         return moved | held | {row.control for row in setup.carriers}, _paths(turned | moved, moved) | switches
 
-    def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
+    def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
         """As in `PlainRig`; frames: (F,)."""
         worst: dict[str, Deviation] = {}
         rows = np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int))
@@ -626,13 +614,13 @@ class ControlRig(PlainRig):
 PosedRig: TypeAlias = PlainRig
 
 
-def posed_rig(rig: bpy.types.Object) -> PosedRig:
+def posed_rig(rig: Object) -> PosedRig:
     """A rig as a `PlainRig` or a `ControlRig`."""
     setup = control_rig(rig)
     return PlainRig(rig) if setup is None else ControlRig(rig, setup)
 
 
-def _lock_of(control: bpy.types.PoseBone, axes: FloatArray, is_inverse: bool, start: FloatArray) -> WithLocks | None:
+def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: FloatArray) -> WithLocks | None:
     """The effect of a control's locks on the local rotation (4,) of a body bone, which is `start` (4,) now.
 
     None without locks. axes: (4,) the control's axes in the bone's frame. is_inverse: whether the control rotates the
@@ -663,7 +651,7 @@ def _paths(turned: Iterable[str], moved: Iterable[str]) -> set[str]:
     return rotations | {bone_path(bone, "location") for bone in moved}
 
 
-def _tree(rig: bpy.types.Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_rest: bool) -> Tree:
+def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_rest: bool) -> Tree:
     """One tree of a body in its current pose."""
     names = [row.name for row in rows]
     bones = [rig.pose.bones[name] for name in names]

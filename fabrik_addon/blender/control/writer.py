@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-import bpy
 import numpy as np
+from bpy.types import Object
 
 from ...core import forward_kinematics
 from ...core.arrays import FloatArray
@@ -53,7 +53,7 @@ class ControlWriter:
     def __init__(
         self,
         update: Update,
-        armature: bpy.types.Object,
+        armature: Object,
         setup: FabrikControlRig,
         skeleton: Skeleton,
         bones: Iterable[int] | None = None,
@@ -127,18 +127,17 @@ class ControlWriter:
 
     def _place_limbs(self) -> None:
         """Bring limbs on IK, and those that a bake switches to FK, to the body's wanted pose."""
-        every = [*self.limbs.values(), *self.leaving.values()]
-        if every:
-            place_limbs(self._update, every, [self._wanted_of(limb) for limb in every])
-
-    def _wanted_of(self, limb: LimbOnIk) -> FloatArray:
-        """(B, 4, 4) wanted matrices of a limb's bones; bones outside the tree keep their current ones."""
-        assert self._wanted is not None
+        every, poses = [*self.limbs.values(), *self.leaving.values()], []
         rows = {name: row for row, name in enumerate(self._skeleton.names)}
-        wanted, here = self._wanted, limb.current_matrices()
-        return np.array(
-            [wanted[rows[bone]] if bone in rows else each for bone, each in zip(limb.bones, here, strict=True)]
-        )
+        for limb in every:
+            # Bones outside the tree keep their current matrices.
+            wanted = limb.current_matrices()
+            for place, bone in enumerate(limb.bones):
+                if bone in rows and self._wanted is not None:
+                    wanted[place] = self._wanted[rows[bone]]
+            poses.append(wanted)
+        if every:
+            place_limbs(self._update, every, poses)
 
     def leave_ik(self) -> list[str]:
         """Switch limbs that miss their pose on any frame of a bake to FK, if allowed; returns a warning on each."""
@@ -224,9 +223,7 @@ class ControlWriter:
             bone.location = np.where(stays, self._place, location).tolist()
 
 
-def deviations(
-    rig: bpy.types.Object, setup: FabrikControlRig, names: Sequence[str], wanted: FloatArray
-) -> list[Deviation]:
+def deviations(rig: Object, setup: FabrikControlRig, names: Sequence[str], wanted: FloatArray) -> list[Deviation]:
     """The bones of a body that miss their wanted matrices (J, 4, 4) in armature space."""
     posed = np.array([as_array(rig.pose.bones[name].matrix) for name in names])
     distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-import bpy
 import numpy as np
+from bpy.types import Object, PoseBone, Scene
 
 from ...core import Effector, forward_kinematics
 from ...core.arrays import FloatArray, IntArray
@@ -17,14 +17,14 @@ from ...core.model.skeleton import Skeleton
 from ...human.body_parts import Role
 from ...human.naming_schemes import match
 from ...markers.feet import FootPoint, find_stances, foot_points
-from ..bake.jobs import check_still
+from ..bake.bake import check_still
 from ..capture.matching import scene_rate
 from ..control.model import RigMotion
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import core_effector, pins
 from ..goals.problem import rig_problem, root_mode
 from ..posing.drag import DragSetup
-from ..rig.armature import BONE_HEAD, RigError, Tree, bone_offset, check_unscaled
+from ..rig.armature import BONE_HEAD, RigError, bone_offset, check_unscaled
 from ..rig.keyframes import SAME_FRAME
 from ..rig.locks import OTHERWISE
 from ..settings.control import control_rig
@@ -61,9 +61,7 @@ class Contact(NamedTuple):
     point_contacts: tuple[PointContact, ...]
 
 
-def find_contacts(
-    scene: bpy.types.Scene, armature: bpy.types.Object, take: EditedTake, frames: FloatArray
-) -> list[Contact]:
+def find_contacts(scene: Scene, armature: Object, take: EditedTake, frames: FloatArray) -> list[Contact]:
     """The contacts of a human's feet with the floor on frames (F,), sorted by foot; empty if no bone is a foot."""
     skeleton, world = take.skeleton, np.array(armature.matrix_world, dtype=np.float64)
     points = list(foot_points(skeleton, (), int(np.argmax(np.abs(world[2, :3])))))
@@ -114,7 +112,7 @@ def span_of_contact(contacts: Iterable[Contact], foot: str, frame: float) -> tup
     return next(spans, (frame, frame))
 
 
-def contacts_near(scene: bpy.types.Scene, armature: bpy.types.Object, take: EditedTake, frame: float) -> list[Contact]:
+def contacts_near(scene: Scene, armature: Object, take: EditedTake, frame: float) -> list[Contact]:
     """The contacts of the feet within some seconds before and after a frame."""
     about = np.ceil(_LOOK * scene_rate(scene))
     keys = take.key_frames(take.skeleton.names)
@@ -152,7 +150,7 @@ _ARM = frozenset({"shoulder", "upper_arm", "forearm", "hand", "palm", "finger"})
 _CHEST: Final = 0.2
 
 
-def held_effectors(armature: bpy.types.Object, names: Sequence[str], dragged: set[str]) -> Iterator[Effector]:
+def held_effectors(armature: Object, names: Sequence[str], dragged: set[str]) -> Iterator[Effector]:
     """The points that keep their paths: pins, holds and a human's feet, except those on the dragged bone or its leg.
 
     names: the solved bones.
@@ -166,7 +164,7 @@ def held_effectors(armature: bpy.types.Object, names: Sequence[str], dragged: se
         yield Effector(found.bone, offset, found.weight, found.rotation_weight)
     taken = {pin.bone for pin in pinned} | dragged
     for hold in rig_settings(armature).holds:
-        bone: bpy.types.PoseBone | None = armature.pose.bones.get(hold.bone)
+        bone: PoseBone | None = armature.pose.bones.get(hold.bone)
         if bone is not None and hold.bone not in taken and not (hold.bone in roles and roles[hold.bone].side in legs):
             taken.add(hold.bone)
             yield Effector(hold.bone, bone_offset(bone, hold.point), rotation_weight=float(hold.hold_rotation))
@@ -197,12 +195,6 @@ def room_above(floor: Floor, skeleton: Skeleton, posed: FloatArray, bone: str) -
         return np.full(len(posed), np.inf)
     heights = np.array(places)[..., :3] @ np.array(floor.normal) - floor.height
     return np.asarray(np.maximum(heights.min(axis=0), 0.0))
-
-
-def above_the_floor(floor: Floor, shifts: FloatArray, room: FloatArray) -> FloatArray:
-    """(F, 3) the shifts (F, 3) of a bone, changed to go down by at most `room` (F,)."""
-    normal = np.array(floor.normal)
-    return shifts + np.maximum(-shifts @ normal - room, 0.0)[:, None] * normal
 
 
 # If a contact continues beyond the span, the foot returns to its old position over this share of the spread. Over a
@@ -256,9 +248,7 @@ class Span:
         return forward_kinematics(self.model.skeleton, self.motion.rotations, self.motion.roots)
 
 
-def make_span(
-    scene: bpy.types.Scene, armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread, frame: float
-) -> Span:
+def make_span(scene: Scene, armature: Object, setup: DragSetup, point: str, spread: Spread, frame: float) -> Span:
     """The span of a drag around a frame. A planted foot moves by the same distance on all frames of its contact.
 
     Raises RigError if no bone can follow.
@@ -277,7 +267,7 @@ def make_span(
     after = min((time for time in times if time > frame), default=frame + spread.after)
     room = 1.0 - _GOES_BACK
     whole = max(first, frame - room * (frame - before)), min(last, frame + room * (after - frame))
-    span = span_over(armature, setup, point, take, Extent(whole, (before, after)), also=(frame,))
+    span = span_over(armature, setup, point, take, whole, (before, after), also=(frame,))
     if whole == (first, last):
         return span
     sentence = (
@@ -287,26 +277,20 @@ def make_span(
     return replace(span, left_alone=(*span.left_alone, sentence))
 
 
-@dataclass(frozen=True)
-class Extent:
-    """The first and last frame of a change at full strength, and the frames at which it fades to nothing."""
-
-    whole: tuple[float, float]
-    ends: tuple[float, float]
-
-
 def span_over(
-    armature: bpy.types.Object,
+    armature: Object,
     setup: DragSetup,
     point: str,
     take: EditedTake,
-    extent: Extent,
+    whole: tuple[float, float],
+    ends: tuple[float, float],
     also: tuple[float, ...],
     *,
     held: Sequence[Effector] = (),
 ) -> Span:
     """The span of a change. It includes the frames `also`; the first of these is the dragged one.
 
+    whole: the first and last frame of the change at full strength. ends: the frames at which it fades to nothing.
     held: the points of a new hold, instead of a dragged point; they have priority over other held points.
 
     Raises RigError if no bone can follow.
@@ -320,38 +304,45 @@ def span_over(
         if name in names and not held
     ]
     # Limbs on IK keep their ends in place themselves.
-    free = set(names) - posed_rig(armature).on_ik
+    posed = take.posed
+    free = set(names) - posed.on_ik
     about = {*setup.dragged, *(each.bone for each in held)}
     others = [*held_effectors(armature, names, about), *(() if held else chest_above(tree.skeleton, about))]
     effectors = [*(held or found), *(effector for effector in others if effector.bone in free)]
-    turning = _turning(armature, setup, tree, effectors, take)
-    ends, within = _within_a_round(take, turning, extent)
+    turning = _turning(armature, setup, effectors, take)
+    ends, within = _within_a_round(take, turning, whole, ends)
     # The frames with keys inside the ends, the frames `also`, and the ends.
     keys = take.key_frames(turning, within=ends)
     inside = keys[(keys > ends[0] + SAME_FRAME) & (keys < ends[1] - SAME_FRAME)]
-    more = np.array([*also, *extent.whole, *ends])
+    more = np.array([*also, *whole, *ends])
     apart = np.abs(inside[:, None] - more).min(axis=1) > SAME_FRAME
     motion = take.motion(np.unique([*inside[apart], *more]))
     check_still(armature, turning, motion.frames)
-    free_root = _moves_root(armature, setup, tree, effectors, take)
+    root, free_root = names[0], False
+    is_keyed = take.curves(take.place, "location") and posed.may_move_freely(root)
+    if root in setup.tops and root not in setup.frozen and is_keyed:
+        # Points that are held softly don't count.
+        pinned = sum(each.priority == 0 or each.bone in setup.dragged for each in effectors) > len(setup.dragged)
+        top = root if root in setup.dragged else next(iter(setup.dragged))
+        free_root = root_mode(armature, pinned=pinned, dragged=top, top=root, setting=setup.settings.root) != "FIXED"
     bones = [tree.skeleton.index(name) for name in turning]
     model = rig_problem(armature, tree, effectors, bones, free_root=free_root).edit_model()
-    first, last = extent.whole
+    first, last = whole
     shares = falloff(motion.frames, first, last, first - ends[0], ends[1] - last)
     return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends, within)
 
 
 def _within_a_round(
-    take: EditedTake, turning: list[str], extent: Extent
+    take: EditedTake, turning: list[str], whole: tuple[float, float], ends: tuple[float, float]
 ) -> tuple[tuple[float, float], tuple[str, ...]]:
     """The ends of a span, shortened to one cycle in a cyclic motion, and a sentence if it was shortened.
 
     Raises RigError if the frames with the full change are longer than one cycle.
     """
-    (first, last), (before, after) = extent.whole, extent.ends
+    (first, last), (before, after) = whole, ends
     length = take.round_length(turning)
     if after - before <= length:
-        return extent.ends, ()
+        return ends, ()
     if last - first >= length:
         raise RigError(f"Frames {first:g} to {last:g} are more than one cycle of {length:g} frames: choose fewer")
     share = (length - (last - first)) / (after - before - (last - first))
@@ -359,11 +350,9 @@ def _within_a_round(
     return (first - share * (first - before), last + share * (after - last)), (sentence,)
 
 
-def _turning(
-    armature: bpy.types.Object, setup: DragSetup, tree: Tree, effectors: list[Effector], take: EditedTake
-) -> list[str]:
+def _turning(armature: Object, setup: DragSetup, effectors: list[Effector], take: EditedTake) -> list[str]:
     """The bones that may rotate. Raises RigError if there are none, or if something else moves bones of the chain."""
-    skeleton = tree.skeleton
+    skeleton = take.skeleton
     on_the_way = {bone for each in effectors for bone in skeleton.path(skeleton.index(each.bone))}
     names = [skeleton.names[bone] for bone in sorted(on_the_way)]
     owned = next((name for name in names if name in setup.owned), None)
@@ -372,10 +361,10 @@ def _turning(
     check_unscaled(armature, names)
     tops = {skeleton.index(top) for top in setup.tops if top in skeleton.names}
     below = [name for name in names if tops & set(skeleton.path(skeleton.index(name)))]
-    posed, open_ = posed_rig(armature), []
+    posed, open_ = take.posed, []
     for name in below:
         # Bones whose locks restrict them more than their limit don't rotate.
-        here = tree.rotations[skeleton.index(name)]
+        here = take.tree.rotations[skeleton.index(name)]
         if name not in setup.frozen and (posed.hinge(name) is not None or posed.lock(name, here) is None):
             open_.append(name)
     dragged = next(iter(setup.dragged))
@@ -388,27 +377,10 @@ def _turning(
     return turning
 
 
-def check_on_fk(armature: bpy.types.Object, bone: str) -> None:
+def check_on_fk(armature: Object, bone: str) -> None:
     """Raise RigError if a bone of a control rig is on IK, because then the keys of other controls move it."""
     if bone in posed_rig(armature).on_ik:
         setup: Any = control_rig(armature)
         # People know the IK control, not the deform bone that it represents.
         control = next((row.name for row in setup.controls if row.stands_for == bone and row.limb), bone)
         raise RigError(f"Bone {control!r} is on IK here: switch its limb to FK and key it to edit its motion")
-
-
-def _moves_root(
-    armature: bpy.types.Object, setup: DragSetup, tree: Tree, effectors: list[Effector], take: EditedTake
-) -> bool:
-    """Whether a drag moves the root's location."""
-    root, dragged = tree.skeleton.names[0], next(iter(setup.dragged))
-    if (
-        root not in setup.tops
-        or root in setup.frozen
-        or not (take.curves(take.place, "location") and posed_rig(armature).may_move_freely(root))
-    ):
-        return False
-    # Points that are held softly don't count.
-    pinned = sum(each.priority == 0 or each.bone in setup.dragged for each in effectors) > len(setup.dragged)
-    top = root if root in setup.dragged else dragged
-    return root_mode(armature, pinned=pinned, dragged=top, top=root, setting=setup.settings.root) != "FIXED"

@@ -7,9 +7,9 @@ are solved. On release, all frames with keys are solved and written.
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, Object
 from mathutils import Quaternion, Vector
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
@@ -26,7 +26,7 @@ from ..rig.keying import is_auto_keying
 from ..rig.pose_writer import PoseKeeper
 from ..settings.rig import rig_settings
 from .keys import changed_channels, changes_of, write_changes, write_layer
-from .span import Spread, above_the_floor, make_span, room_above
+from .span import Spread, make_span, room_above
 from .take import is_animated
 
 # The number of frames that are solved while the mouse moves, including the current one.
@@ -47,9 +47,7 @@ class SpreadDrag:
         axes: (3, 3) the dragged bone's axes at the start as columns, in world space.
     """
 
-    def __init__(
-        self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread
-    ) -> None:
+    def __init__(self, context: Context, armature: Object, setup: DragSetup, point: str, spread: Spread) -> None:
         """Store the initial state. Raises RigError if no bone can follow."""
         scene, here = context.scene, context.scene.frame_current_final
         self._armature, self._dragged, self._layer = armature, setup.dragged, "LAYER" in spread.to
@@ -120,7 +118,7 @@ class SpreadDrag:
         shift = np.asarray((self._asked or (self.start, None))[0], dtype=np.float64) - self.start
         return self._own_way, self._own_way + self._span.shares[:, None] * shift
 
-    def finish(self, context: bpy.types.Context) -> int:
+    def finish(self, context: Context) -> int:
         """Solve all frames, and write the changes to the keys; returns the number of changed bones."""
         if self._last is None:
             return 0
@@ -132,16 +130,7 @@ class SpreadDrag:
             found = solver.smoothed(*goals, near)
         else:
             found = solver.solve(*goals)
-        changed = self._write(found)
-        names = span.model.skeleton.names
-        self._keeper.restore([span.take.place, *(span.take.posed.holder(names[bone]) for bone in self._coarse.bones)])
-        context.view_layer.update()
-        move_pins_with(self._armature, self._dragged)
-        return changed
-
-    def _write(self, found: EditPoses) -> int:
-        """Write the poses to the existing keys or to a new layer; returns the number of changed bones."""
-        span, armature = self._span, self._armature
+        armature, names = self._armature, span.model.skeleton.names
         changed, unkeyed = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
         self.left_alone += [f"Control {name!r} has no keys and was not changed: key it first" for name in unkeyed]
         if self._layer or span.take.is_layered:
@@ -149,6 +138,9 @@ class SpreadDrag:
         else:
             changes = changes_of(span.take, span.motion.frames, changed)
             write_changes(armature, changes, (span.frame,), span.ends)
+        self._keeper.restore([span.take.place, *(span.take.holders[names[bone]] for bone in self._coarse.bones)])
+        context.view_layer.update()
+        move_pins_with(armature, self._dragged)
         return len({each.bone.name for each in changed})
 
     def cancel(self) -> None:
@@ -166,7 +158,9 @@ class SpreadDrag:
                 continue
             shifts = shares[:, None] * (self._dragged[effector.bone] * shift)
             if self._floor is not None:
-                shifts = above_the_floor(self._floor, shifts, self._rooms[effector.bone][rows])
+                # Go down by at most the room above the floor.
+                normal, room = np.array(self._floor.normal), self._rooms[effector.bone][rows]
+                shifts = shifts + np.maximum(-shifts @ normal - room, 0.0)[:, None] * normal
             targets[:, place] += shifts
             # A root that can be moved directly keeps its rotation.
             leads = self._span.model.free_root and effector.bone == self._span.model.skeleton.names[0]
@@ -174,13 +168,16 @@ class SpreadDrag:
                 rotations[:, place] = np.nan
             elif turn is not None:
                 vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
-                rotations[:, place] = _rotated(rotations[:, place], vector, self._dragged[effector.bone][0], shares)
+                # Mirrored like the translation.
+                side = self._dragged[effector.bone][0]
+                vectors = shares[:, None] * (vector.x, side * vector.y, side * vector.z)
+                rotations[:, place] = product(quaternion_from_rotation_vector(vectors), rotations[:, place])
         return targets, rotations
 
 
 def begin_spread(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
+    context: Context,
+    armature: Object,
     bone: str,
     spread: Spread,
     *,
@@ -203,19 +200,8 @@ def begin_spread(
     return SpreadDrag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()), point, spread)
 
 
-def _rotated(rotations: FloatArray, turn: Vector, side: float, shares: FloatArray) -> FloatArray:
-    """(F, 4) rotations, rotated by (F,) shares of a rotation vector in armature space; mirrored if side is -1."""
-    vectors = shares[:, None] * (turn.x, side * turn.y, side * turn.z)
-    return product(quaternion_from_rotation_vector(vectors), rotations)
-
-
 def begin_any_drag(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
-    bone: str,
-    point: str,
-    settings: DragSettings,
-    spread: Spread,
+    context: Context, armature: Object, bone: str, point: str, settings: DragSettings, spread: Spread
 ) -> AnyDrag:
     """Start dragging a bone by its "TAIL" or "HEAD"; nothing moves yet.
 
@@ -225,7 +211,9 @@ def begin_any_drag(
     Raises:
         FabrikError: the bone can't be dragged, or not on that frame; the scene is unchanged.
     """
-    trouble = why_no_spread(context, armature)
+    trouble = "" if is_auto_keying(context) else "Auto Keying is off, so keys can't be changed: enable it"
+    if not is_animated(armature):
+        trouble = f"{armature.name!r} has no keys to edit: bake or key some motion first"
     if spread.frame is not None and trouble:
         raise RigError(f"Frame {spread.frame:g} can't be edited: {trouble}")
     if spread.frame is not None and not spread.before:
@@ -236,10 +224,3 @@ def begin_any_drag(
     if spread.before:
         drag.left_alone.append(f"Only this frame was changed: {trouble}")
     return drag
-
-
-def why_no_spread(context: bpy.types.Context, armature: bpy.types.Object) -> str:
-    """Why drags cannot change keys on other frames; "" if they can."""
-    if not is_animated(armature):
-        return f"{armature.name!r} has no keys to edit: bake or key some motion first"
-    return "" if is_auto_keying(context) else "Auto Keying is off, so keys can't be changed: enable it"

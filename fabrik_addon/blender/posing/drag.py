@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeAlias
 
-import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, Object
 from mathutils import Quaternion, Vector
 
 from ...core import Effector, forward_kinematics
@@ -123,7 +123,7 @@ class DragPart:
 
     def __init__(
         self,
-        armature: bpy.types.Object,
+        armature: Object,
         tree: Tree,
         grips: Sequence[Grip],
         frozen: Collection[str],
@@ -242,7 +242,7 @@ def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
     return (own @ Quaternion(grip.armature_rotation.tolist()))[:]
 
 
-def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
+def _free_joints(armature: Object, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
     """The joints of limbs without goals, which hang or rest on the floor, as indices in the skeleton.
 
     Empty for control rigs, which determine the pose of such limbs themselves.
@@ -287,7 +287,7 @@ class DragSetup:
         frozen: bones that cannot be keyed, with the reason. They follow rigidly.
     """
 
-    def __init__(self, armature: bpy.types.Object, bone: str, point: str, settings: DragSettings) -> None:
+    def __init__(self, armature: Object, bone: str, point: str, settings: DragSettings) -> None:
         """Read the armature in its evaluated pose. Raises RigError if the bone cannot be dragged."""
         check_rig(armature)
         check_editable(armature)
@@ -510,7 +510,7 @@ class Drag:
         axes: (3, 3) the dragged bone's own axes at the start as columns, world space.
     """
 
-    def __init__(self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup) -> None:
+    def __init__(self, context: Context, armature: Object, setup: DragSetup) -> None:
         """Record the rig's state. Raises RigError if nothing can follow."""
         bone = next(iter(setup.dragged))
         self._armature, self._dragged, self._setup = armature, tuple(setup.dragged), setup
@@ -606,7 +606,7 @@ class Drag:
             parts[worst].problem.why_short(parts[worst].session),
         )
 
-    def keep_orientation(self, context: bpy.types.Context, *, keep: bool) -> None:
+    def keep_orientation(self, context: Context, *, keep: bool) -> None:
         """Set whether dragged feet and heads keep their orientation from now on.
 
         The next step continues from the current pose.
@@ -618,7 +618,7 @@ class Drag:
         )
         self._setup, self._parts = setup, setup.parts(turning=False)
 
-    def finish(self, context: bpy.types.Context) -> int:
+    def finish(self, context: Context) -> int:
         """Keep the pose: key the changes if auto-keying is on, and move the pins of the dragged bones.
 
         Moves a live rig's targets to the pose. Returns the number of changed bones.
@@ -661,7 +661,7 @@ class Drag:
 _MovedPin: TypeAlias = tuple[FabrikEffector, Vector, Quaternion, tuple[float, ...]]
 
 
-def _take_along(armature: bpy.types.Object) -> list[_MovedPin]:
+def _take_along(armature: Object) -> list[_MovedPin]:
     """Move the pins whose bones have been posed since, by something else, to their bones."""
     found = []
     for pin in pins_left_behind(armature):
@@ -677,12 +677,7 @@ def _put_back(moved: Sequence[_MovedPin]) -> None:
 
 
 def begin_drag(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
-    bone: str,
-    *,
-    point: str = "TAIL",
-    settings: DragSettings | None = None,
+    context: Context, armature: Object, bone: str, *, point: str = "TAIL", settings: DragSettings | None = None
 ) -> Drag:
     """Start dragging a bone's "TAIL" or "HEAD"; no bone moves yet.
 

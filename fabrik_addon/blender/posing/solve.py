@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
+from bpy.types import Context, Depsgraph, Object, Scene
 
 from ...core import Options, Solution
 from ...core.arrays import FloatArray
@@ -20,7 +21,6 @@ from ...core.model.bodies import path_reaches
 from ...core.rotations import angle_between, slerp
 from ..control.limbs import LimbOnIk, Update
 from ..control.posed_rig import posed_rig
-from ..control.writer import ControlWriter
 from ..goals.body import masses_of
 from ..goals.effectors import check_effectors, move_pins_with
 from ..goals.places import SampledTargets, current_targets, tree_space
@@ -37,7 +37,7 @@ from ..rig.armature import (
     write_stretches,
 )
 from ..rig.locks import WithLocks
-from ..rig.pose_writer import PoseWriter, read_channel
+from ..rig.pose_writer import read_channel
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_rig, why_no_solve
 from .stored_pose import BasePose, kept_pose_key, preferred_pose
@@ -47,7 +47,7 @@ _CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3
 _KEPT: Final = 1e-4
 
 
-def _channels(rig: bpy.types.Object) -> str:
+def _channels(rig: Object) -> str:
     """A key for the current pose, from all channels that rotate and move bones."""
     return _digest(read_channel(rig, channel, size).tobytes() for channel, size in _CHANNELS.items())
 
@@ -83,7 +83,7 @@ class FrameResult:
         return f"{self.met} of {seen} targets met, worst {worst}"
 
 
-def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: str = "PRESENT") -> FrameResult:
+def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> FrameResult:
     """Pose the armature for its current targets, from its "PRESENT" pose or from "REST".
 
     Bones that no enabled effector needs, and bones that cannot be keyed, don't change. If a FabrikError is raised, the
@@ -97,7 +97,18 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     # The request for each tree when the current pose was solved; empty if the pose has changed since.
     answer, *before = rig_settings(armature).solved.split() or [""]
     before = before if start == "PRESENT" and answer == _channels(armature) else []
-    begins = [_begin(armature, problem, start, again=bool(before)) for problem in trees]
+    settings = rig_settings(armature)
+    # If the same request is solved again, it starts where the first solve did.
+    turns, heads = settings.solved_from if before else ({}, {})
+    begins = []
+    for problem in trees:
+        tree, names = problem.tree, problem.tree.skeleton.names
+        rotations, location = tree.rotations.copy(), tree.root_location
+        for bone in problem.bones:
+            rotations[bone] = (1.0, 0.0, 0.0, 0.0) if start == "REST" else turns.get(names[bone], rotations[bone])
+        if problem.free_root:
+            location = heads.get(names[0], location)
+        begins.append(replace(tree, rotations=rotations, root_location=location))
     errors, met, asked, why, worst = [], 0, [], "", 0.0
     for problem, begin in zip(trees, begins, strict=True):
         if problem.carrier:
@@ -116,7 +127,6 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     left_alone = tuple(sentence for problem in trees for sentence in problem.left_alone)
     result = FrameResult(np.concatenate(errors), met, left_alone, why)
     if not np.isnan(result.errors).all():
-        settings = rig_settings(armature)
         rows = (row for tree in begins for row in zip(tree.skeleton.names, tree.rotations, strict=True))
         settings.solved_from = dict(rows), {tree.skeleton.names[0]: tree.root_location for tree in begins}
         settings.solved = " ".join((_channels(armature), *asked))
@@ -125,22 +135,8 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     return result
 
 
-def _begin(armature: bpy.types.Object, problem: RigProblem, start: str, *, again: bool) -> Tree:
-    """The start pose of a tree; if the same request is solved again, the start pose of the first solve."""
-    tree = problem.tree
-    if again:
-        turns, heads = rig_settings(armature).solved_from
-        names = tree.skeleton.names
-        began = np.array([turns.get(name, own) for name, own in zip(names, tree.rotations, strict=True)])
-        tree = replace(tree, rotations=began, root_location=heads.get(names[0], tree.root_location))
-    rotations = problem.tree.rotations.copy()
-    rotations[problem.bones] = (1.0, 0.0, 0.0, 0.0) if start == "REST" else tree.rotations[problem.bones]
-    location = tree.root_location if problem.free_root else problem.tree.root_location
-    return replace(tree, rotations=rotations, root_location=location)
-
-
 def _solve(
-    context: bpy.types.Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
+    context: Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
 ) -> tuple[Solution | DragPose, str]:
     """Pose one tree near its start pose; returns why targets were missed. stays: whether the pose is solved already."""
     rig, unseen = problem.rig, np.isnan(places.points).any(axis=1)
@@ -278,12 +274,7 @@ class LiveSession:
         return True
 
     def pose(
-        self,
-        places: SampledTargets,
-        base: _Pose,
-        locks: Mapping[int, WithLocks],
-        frame: float,
-        present: Tree | None,
+        self, places: SampledTargets, base: _Pose, locks: Mapping[int, WithLocks], frame: float, present: Tree | None
     ) -> _Pose:
         """(J, 4) local rotations and (3,) the root's head for targets on a frame.
 
@@ -355,13 +346,6 @@ class LiveSession:
         most = np.array([SAME_TURN_ON_IK if name in on_ik else _SAME_TURN_MADE for name in tree.skeleton.names])
         return alike(wanted, self.wanted, most) and alike(present, self.made, most)
 
-    def write(self, writer: PoseWriter | ControlWriter, rotations: FloatArray, head: FloatArray | None) -> None:
-        """Pose the rig by local rotations (J, 4) and the root's head (3,); None if the root does not move."""
-        self.wanted, self.made = (rotations, self._problem.tree.root_location if head is None else head), None
-        # Limbs that stay on IK continue from their current state.
-        self.limbs = dict(writer.limbs)
-        writer.write(rotations, head)
-
     def why_short(self) -> str:
         """A text about why effectors miss their targets; "" if all are met."""
         return "" if self._solver is None else self._problem.why_short(self._solver)
@@ -377,11 +361,7 @@ def _same(ones: Iterable[FloatArray | None], others: Iterable[FloatArray | None]
 
 
 def try_pose(
-    graph: bpy.types.Depsgraph,
-    scene: bpy.types.Scene,
-    rig: bpy.types.Object,
-    rigs: dict[int, dict[str, LiveSession]],
-    update: Update,
+    graph: Depsgraph, scene: Scene, rig: Object, rigs: dict[int, dict[str, LiveSession]], update: Update
 ) -> str:
     """Pose a rig that has targets; returns the reason if that fails, else "".
 
@@ -429,27 +409,22 @@ def _pose_tree(
         solved, solved_head = solution.rotations, solution.root_location
         factors = stretch_factors(problem, solution)
         stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in factors.items()}
-    rotations = blend(problem, start, solved, share)
+    rotations = solved if share else start
+    if share not in {0.0, 1.0}:
+        rotations = slerp(start, solved, np.full(len(start), share))
+        for name, limit in problem.limits.items():
+            bone = tree.skeleton.index(name)
+            # Bones that start inside their limits stay inside.
+            if np.array_equal(legal_rotations(limit, start[bone][None])[0], start[bone]):
+                rotations[bone] = legal_rotations(limit, rotations[bone][None])[0]
     location = head + share * (solved_head - head) if free else None
     present = current_factors(rig, stretches)
     stretched = any(abs(present[name] - factor) > _SAME_TURN for name, factor in stretches.items())
     if stretched or not session.stays((rotations, place if location is None else location), posed.on_ik):
         write_stretches(rig, stretches)
-        session.write(
-            posed.writer(update, tree.skeleton, problem.bones, moves_root=free, known=session.limbs),
-            rotations,
-            location,
-        )
+        session.wanted, session.made = (rotations, place if location is None else location), None
+        writer = posed.writer(update, tree.skeleton, problem.bones, moves_root=free, known=session.limbs)
+        # Limbs that stay on IK continue from their current state.
+        session.limbs = dict(writer.limbs)
+        writer.write(rotations, location)
         rig.update_tag(refresh={"DATA"})
-
-
-def blend(problem: RigProblem, start: FloatArray, end: FloatArray, share: float) -> FloatArray:
-    """(J, 4) rotations at a share between two poses; bones that start inside their limits stay inside."""
-    if share in {0.0, 1.0}:
-        return end if share else start
-    mixed = slerp(start, end, np.full(len(start), share))
-    for name, limit in problem.limits.items():
-        bone = problem.tree.skeleton.index(name)
-        if np.array_equal(legal_rotations(limit, start[bone][None])[0], start[bone]):
-            mixed[bone] = legal_rotations(limit, mixed[bone][None])[0]
-    return mixed

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-import bpy
 import numpy as np
+from bpy.types import Object
 
 from ...core.arrays import FloatArray
 from ...core.rotations import IDENTITY
@@ -16,7 +16,7 @@ from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.rig import rig_settings
 
 
-def store_pose(rig: bpy.types.Object, stored: Any) -> None:
+def store_pose(rig: Object, stored: Any) -> None:
     """Store the current pose of all bones in a collection of `FabrikStoredBone`, replacing its contents."""
     stored.clear()
     for name, rotation, location in zip(*posed_rig(rig).pose(), strict=True):
@@ -24,7 +24,7 @@ def store_pose(rig: bpy.types.Object, stored: Any) -> None:
         kept.name, kept.rotation, kept.location = name, rotation, location
 
 
-def keep_pose(rig: bpy.types.Object) -> str:
+def keep_pose(rig: Object) -> str:
     """Store the current pose of a rig as its preferred pose; returns a line to show."""
     settings = rig_settings(rig)
     store_pose(rig, settings.kept_pose)
@@ -33,7 +33,7 @@ def keep_pose(rig: bpy.types.Object) -> str:
 
 
 def preferred_pose(
-    rig: bpy.types.Object,
+    rig: Object,
     tree: Tree,
     start: FloatArray,
     start_location: FloatArray,
@@ -55,13 +55,17 @@ def preferred_pose(
     is_kept = settings.preferred_pose == "KEPT" and len(settings.kept_pose) > 0
     if settings.preferred_pose != "REST" and not is_kept:
         return start, start_location
-    rotations, location = read_stored(rig, settings.kept_pose if is_kept else (), tree)
+    # Bones that are not in the stored pose are at rest.
+    names, kept = tree.skeleton.names, {bone.name: bone for bone in (settings.kept_pose if is_kept else ())}
+    rotations = np.array([kept[name].rotation if name in kept else IDENTITY for name in names], dtype=np.float64)
+    rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
     mixed = start.copy()
     mixed[bones] = rotations[bones]
-    return mixed, location if moves_root else start_location
+    location = kept[names[0]].location if names[0] in kept else (0.0, 0.0, 0.0)
+    return mixed, root_place(rig.pose.bones[names[0]], location) if moves_root else start_location
 
 
-def kept_pose_key(rig: bpy.types.Object) -> tuple[str, bytes]:
+def kept_pose_key(rig: Object) -> tuple[str, bytes]:
     """A key for the choice of a preferred pose."""
     settings = rig_settings(rig)
     chosen: str = settings.preferred_pose
@@ -72,23 +76,10 @@ def kept_pose_key(rig: bpy.types.Object) -> tuple[str, bytes]:
     return chosen, numbers.tobytes()
 
 
-def read_stored(rig: bpy.types.Object, stored: Any, tree: Tree) -> tuple[FloatArray, FloatArray]:
-    """A stored pose: (J, 4) local rotations of a tree's bones, and (3,) its root's head in armature space.
-
-    Bones that are not in the stored pose are at rest.
-    """
-    names = tree.skeleton.names
-    kept = {bone.name: bone for bone in stored}
-    rotations = np.array([kept[name].rotation if name in kept else IDENTITY for name in names], dtype=np.float64)
-    rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
-    location = kept[names[0]].location if names[0] in kept else (0.0, 0.0, 0.0)
-    return rotations, root_place(rig.pose.bones[names[0]], location)
-
-
 class BasePose:
     """The base pose of a rig on a frame, from its current action, or else from the stored pose."""
 
-    def __init__(self, rig: bpy.types.Object, frame: float) -> None:
+    def __init__(self, rig: Object, frame: float) -> None:
         """Find the curves and the stored pose."""
         self._rig, self._frame, stored = rig, frame, rig_settings(rig).stored_pose
         self._rows = {name: row for row, name in enumerate(stored.keys())}
@@ -99,12 +90,17 @@ class BasePose:
         """(B, 4) local rotations of bones, w x y z; bones without data are at rest."""
         known = np.concatenate([self._rotations, [IDENTITY]])
         found: FloatArray = known[[self._rows.get(bone, -1) for bone in bones]]
-        if self._curves:
-            for rotation, bone in zip(found, bones, strict=True):
-                mode = self._rig.pose.bones[bone].rotation_mode
-                path = bone_path(bone, property_name(mode))
-                if path in self._curves:
-                    rotation[:] = from_channels(mode, self._keyed(path, to_channels(mode, rotation[None])[1][0]))
+        posed = [self._rig.pose.bones[bone] for bone in bones if self._curves]
+        for mode in {bone.rotation_mode for bone in posed}:
+            channel = property_name(mode)
+            paths = [(row, bone.path_from_id(channel)) for row, bone in enumerate(posed) if bone.rotation_mode == mode]
+            paths = [(row, path) for row, path in paths if path in self._curves]
+            if paths:
+                rows = [row for row, _ in paths]
+                values = to_channels(mode, found[rows][None])[1][0]
+                for own, (_, path) in zip(values, paths, strict=True):
+                    self._keyed(path, own)
+                found[rows] = from_channels(mode, values)
         return found
 
     def root_place(self, bone: str) -> FloatArray:
@@ -114,7 +110,7 @@ class BasePose:
         return root_place(pose_bone, self._keyed(bone_path(bone, "location"), location))
 
     def _keyed(self, path: str, values: FloatArray) -> FloatArray:
-        """A channel's values (n,), with the values of its curves on the frame where there are any."""
+        """Replace a channel's values (n,) by those of its curves on the frame, where there are any."""
         for curve in self._curves.get(path, ()):
             values[curve.array_index] = curve.evaluate(self._frame)
         return values

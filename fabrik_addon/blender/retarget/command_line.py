@@ -12,13 +12,13 @@ from ...markers.files.suffixes import SUFFIXES
 from ...markers.steps import finish
 from ...retarget.motion import RetargetError
 from ...retarget.pairs import read_bone_map
+from ..bake.bake import BakeResult
 from ..bake.batch import BatchTake
 from ..bake.command_line import Command, add_files, add_options, add_rate, chosen_options
 from ..bake.file import ADVICE, open_rig, show_range, write_files
-from ..bake.report import BakeResult
 from ..settings.bake_options import RETARGET_OPTIONS, KeyOptions
 from ..settings.markers import IMPORT_OPTIONS
-from .door import is_file, retarget_from
+from .retarget import is_file, retarget_from
 
 _DESCRIPTION: Final = (
     "Retarget .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files to keyframes on a rig, in new .blend files."

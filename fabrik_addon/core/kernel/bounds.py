@@ -14,6 +14,10 @@ from .posture import Away, PostureTerm
 # Points farther from the floor, and capsules farther from each other, than these shares of the body's size do not meet
 # in a step.
 _NEAR_FLOOR, _NEAR_CAPSULES = 0.3, 0.05
+# Points go below the floor by this share of the body's size. So goals hold what stands on the floor, and its rows are
+# not active too: with 0, hips above pinned feet miss 26 of 30 cm, and a step takes twice as long. Goals are met to a
+# third of it.
+_SLACK = 3e-5
 # Keys of these rows, beyond those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
@@ -105,7 +109,7 @@ class Bounds:
             places = own[:, :3, 3] + times(own[:, :3, :3], self._places)
             self._points = times(np.swapaxes(carrying[:, :3, :3], -1, -2), places - carrying[:, :3, 3])
             self._heights = self._height + self._radii
-            self._heights += np.where(self._radii > 0.0, np.minimum(places @ self._normal - self._heights, 0.0), 0.0)
+            self._heights = np.minimum(self._heights, places @ self._normal) - _SLACK * posture.size
         if self._support is None or len(self._support.corners) < _LEAST_CORNERS:
             return
         normals, self._edges = _outline(self._support)

@@ -33,14 +33,11 @@ if TYPE_CHECKING:
     from ....retarget.files import any_file as pose_files
     from ....retarget.files.recorded import Recorded
     from ...bake import bake as baking
-    from ...bake import jobs
-    from ...bake import report as reports
     from ...capture import calibrate as calibrating
     from ...capture import import_markers as importing
     from ...capture import matching
     from ...capture import takes as scene_takes
     from ...edit import holds as holding
-    from ...retarget import door
     from ...retarget import retarget as retargeting
     from ...rig import armature
     from ...settings import selection
@@ -48,8 +45,7 @@ if TYPE_CHECKING:
 else:
     errors, clips = map(OnUse, ("...core.errors", "...markers.clip"))
     marker_files, layouts = map(OnUse, ("...markers.files.any_file", "...markers.files.layouts"))
-    pose_files, door, retargeting = map(OnUse, ("...retarget.files.any_file", "..retarget.door", "..retarget.retarget"))
-    baking, jobs, reports = map(OnUse, ("..bake.bake", "..bake.jobs", "..bake.report"))
+    pose_files, retargeting, baking = map(OnUse, ("...retarget.files.any_file", "..retarget.retarget", "..bake.bake"))
     calibrating, importing, matching, scene_takes = (
         OnUse(f"..capture.{name}") for name in ("calibrate", "import_markers", "matching", "takes")
     )
@@ -193,7 +189,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
                 f"{recording.rate:g} fps, {recording.units}, {recording.up_axis} up, imported as {take.name!r}"
             )
         else:
-            source = door.add_recorded(context, recording, path.stem, **how)
+            source = retargeting.add_recorded(context, recording, path.stem, **how)
             if is_rig:
                 settings = rig_settings(rig).retarget
                 settings.source = source
@@ -406,7 +402,7 @@ class FABRIK_OT_export_report(OnReport, Operator, ExportHelper):
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         path = chosen_path(self)
-        reports.export_report(rig, path)
+        baking.export_report(rig, path)
         return f"Report saved to {path.name}", []
 
 
@@ -445,7 +441,7 @@ class ReportsBake:
         name="Action Name", description="Name of the new action. Defaults to the rig's name", options=ASIDE
     )
 
-    def done(self, result: "reports.BakeResult") -> set[str]:
+    def done(self, result: "baking.BakeResult") -> set[str]:
         """Report the result."""
         warnings = (*result.warnings, *result.report.doubts)
         report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, warnings))
@@ -468,9 +464,9 @@ class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
         options: dict[str, Any] = {
             name: getattr(settings.bake if hasattr(settings.bake, name) else settings.capture, name) for name in OPTIONS
         } | self.given(*OPTIONS)
-        first, last = jobs.chosen_range(context.scene, rig, options["source"])
+        first, last = baking.chosen_range(context.scene, rig, options["source"])
         frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
-        return baking.bake_steps(context, rig, jobs.BakeSettings(**frames, action_name=self.action_name, **options))
+        return baking.bake_steps(context, rig, baking.BakeSettings(**frames, action_name=self.action_name, **options))
 
 
 class FABRIK_OT_match_bones(OnRig, Operator):
@@ -527,12 +523,14 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
         how |= self.given(*RETARGET_OPTIONS)
         bake: dict[str, Any] = {name: getattr(settings.bake, name) for name in KEY_OPTIONS} | self.given(*KEY_OPTIONS)
         given = self.given("frame_start", "frame_end")
-        first, last = jobs.preview_range(context.scene) or (None, None)
+        first, last = baking.preview_range(context.scene) or (None, None)
         frames = given.get("frame_start", first), given.get("frame_end", last)
         source = bpy.data.objects.get(self.source) or self.source or settings.retarget.source
         # The list of bone pairs is only valid for the rig's own source.
         pairs = retargeting.pairs_of(rig) if source == settings.retarget.source else ()
-        return door.retarget_from(context, rig, source, frames, how, {**bake, "action_name": self.action_name}, pairs)
+        return retargeting.retarget_from(
+            context, rig, source, frames, how, {**bake, "action_name": self.action_name}, pairs
+        )
 
 
 # The default length of a hold in frames.
