@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import bpy
 import numpy as np
+from bpy.types import Object, PoseBone
 from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray, IntArray
@@ -38,7 +39,7 @@ _ACROSS: Final = 0.5
 _STIFF: Final = 1000.0
 
 
-def masses_of(armature: bpy.types.Object, skeleton: Skeleton, stiff: Collection[str] = ()) -> Masses:
+def masses_of(armature: Object, skeleton: Skeleton, stiff: Collection[str] = ()) -> Masses:
     """The masses of the J bones of a tree, by body part or size, changed by `fabrik_mass` and `fabrik_stiffness`.
 
     stiff: bones that move as one piece. Raises LimitPropertyError naming a bone with invalid properties.
@@ -53,7 +54,7 @@ def masses_of(armature: bpy.types.Object, skeleton: Skeleton, stiff: Collection[
     return Masses(shares, centers, keeps * factors, bends, hangs * (1.0 - stiffness), eased)
 
 
-def trunk_of_animal(armature: bpy.types.Object) -> list[str]:
+def trunk_of_animal(armature: Object) -> list[str]:
     """The bones to which the limbs of a four-legged control rig are attached; none for other rigs.
 
     Its trunk lies across its limbs, while a person's is above the legs.
@@ -83,13 +84,13 @@ def trunk_of_animal(armature: bpy.types.Object) -> list[str]:
     return found
 
 
-def part_of(armature: bpy.types.Object, bone: str) -> str:
+def part_of(armature: Object, bone: str) -> str:
     """The part of a human body that a bone represents, by its name; "" for none."""
     role = match(solved_parents(armature)).get(bone)
     return "" if role is None else role.part
 
 
-def center_of_mass(armature: bpy.types.Object) -> FloatArray:
+def center_of_mass(armature: Object) -> FloatArray:
     """(3,) the center of mass of all bones in their current pose, in armature space.
 
     Raises LimitPropertyError naming a bone with an invalid mass.
@@ -100,7 +101,7 @@ def center_of_mass(armature: bpy.types.Object) -> FloatArray:
     return np.asarray(shares @ (heads + centers[:, None] * (tails - heads)))
 
 
-def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[FloatArray, ...]:
+def _body(armature: Object, bones: Sequence[PoseBone]) -> tuple[FloatArray, ...]:
     """The fields of `BoneMass` for the bones, (B,) each."""
     found = _masses_by_name(tuple((name, armature.data.bones[name].length) for name in solved_parents(armature)))
     known = np.array([found[bone.name] for bone in bones])
@@ -123,7 +124,7 @@ _OUTLINE: Final = 3
 _LOW: Final = 1.0
 
 
-def collision_of(armature: bpy.types.Object, skeleton: Skeleton, *, always: bool = False) -> SelfCollision | None:
+def collision_of(armature: Object, skeleton: Skeleton, *, always: bool = False) -> SelfCollision | None:
     """The capsules of a rig for a skeleton of some of its bones; None if they are off or the rig is not a human's.
 
     Bones outside the skeleton keep their current pose. always: also return the capsules if they are off.
@@ -143,7 +144,7 @@ def collision_of(armature: bpy.types.Object, skeleton: Skeleton, *, always: bool
     return replace(found, capsules=tuple(capsules))
 
 
-def fitted(armature: bpy.types.Object, *, redraw: bool = False) -> SelfCollision | None:
+def fitted(armature: Object, *, redraw: bool = False) -> SelfCollision | None:
     """The capsules of a rig at rest; None if the rig is not a human's.
 
     redraw: use the meshes of the last call until objects are added, because searching 10,000 objects takes about 6 ms.
@@ -182,7 +183,7 @@ def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> Self
     return self_collision(rest, {name: np.concatenate(found) for name, found in carried.items()})
 
 
-def _vertices(mesh: bpy.types.Object) -> tuple[FloatArray, IntArray]:
+def _vertices(mesh: Object) -> tuple[FloatArray, IntArray]:
     """(N, 3) vertex positions at rest, and (N,) the index of each vertex's heaviest group, -1 for none."""
     vertices = mesh.data.vertices
     step = 1 + len(vertices) // _MOST_VERTICES
@@ -193,7 +194,7 @@ def _vertices(mesh: bpy.types.Object) -> tuple[FloatArray, IntArray]:
     return places.reshape(-1, 3)[::step].astype(np.float64), np.array(groups)
 
 
-def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support | None:
+def support_of(armature: Object, pinned: Collection[str]) -> Support | None:
     """The support area for the center of mass: the soles of pinned feet, in their pins' poses.
 
     Other pinned bones bear weight too, at their tails. None if balance is off, or if there are too few pins to stand
@@ -226,7 +227,7 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
     return Support(corners, (up[0], up[1], up[2])) if len(corners) >= _OUTLINE else None
 
 
-def floor_of(armature: bpy.types.Object) -> Floor | None:
+def floor_of(armature: Object) -> Floor | None:
     """The floor for feet, hands, knees and the capsules of a person; None without a floor."""
     settings = rig_settings(armature)
     if not settings.use_floor:
@@ -240,21 +241,21 @@ def floor_of(armature: bpy.types.Object) -> Floor | None:
     return Floor(points, (up[0], up[1], up[2]), height, balls)
 
 
-def up_of(armature: bpy.types.Object) -> tuple[FloatArray, float]:
+def up_of(armature: Object) -> tuple[FloatArray, float]:
     """(3,) the world's Z as a unit vector in armature space, and world units per armature unit along it."""
     row = np.array(armature.matrix_world[2][:3])
     scale = float(np.linalg.norm(row))
     return row / scale, scale
 
 
-def _posed(armature: bpy.types.Object, points: Collection[Point], back: Mapping[str, Matrix]) -> FloatArray:
+def _posed(armature: Object, points: Collection[Point], back: Mapping[str, Matrix]) -> FloatArray:
     """(N, 3) current positions of points on bones in armature space; some bones are moved by transforms `back`."""
     bones = armature.pose.bones
     moved = (back.get(name, Matrix()) @ bones[name].matrix @ Vector(place) for name, place in points)
     return np.array([place[:] for place in moved]).reshape(-1, 3)
 
 
-def _to_pin(armature: bpy.types.Object, foot: Collection[str]) -> Matrix:
+def _to_pin(armature: Object, foot: Collection[str]) -> Matrix:
     """The transform in armature space that moves the pinned bones of a foot to their pins, as solving will."""
     for pin in rig_settings(armature).effectors:
         if pin.kind == "PIN" and pin.enabled and pin.bone in foot:

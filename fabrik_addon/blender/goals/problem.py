@@ -6,8 +6,8 @@ from functools import cached_property
 from itertools import compress
 from typing import Any
 
-import bpy
 import numpy as np
+from bpy.types import Object
 
 from ...core import Effector, Fixed, Solver
 from ...core.arrays import BoolArray, FloatArray
@@ -62,7 +62,7 @@ class RigProblem:
             Positions are then in the rest space of that bone.
     """
 
-    rig: bpy.types.Object
+    rig: Object
     tree: Tree
     effectors: tuple[Effector, ...]
     bones: Sequence[int]
@@ -180,7 +180,7 @@ class RigProblem:
 
 
 def rig_problem(
-    rig: bpy.types.Object,
+    rig: Object,
     tree: Tree,
     effectors: Sequence[Effector],
     bones: Sequence[int],
@@ -208,7 +208,7 @@ def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collecti
 
 
 def find_problems(
-    rig: bpy.types.Object,
+    rig: Object,
     wanted: Sequence[FabrikEffector | FabrikMarker] | None = None,
     *,
     baked: bool = False,
@@ -252,7 +252,7 @@ def find_problems(
 
 
 def _problem_of(
-    rig: bpy.types.Object,
+    rig: Object,
     tree: Tree,
     carrier: str,
     own: Sequence[FabrikEffector | FabrikMarker],
@@ -310,7 +310,7 @@ def _problem_of(
     )
 
 
-def limits_of(rig: bpy.types.Object, names: Sequence[str], *, baked: bool = False) -> dict[str, Limit]:
+def limits_of(rig: Object, names: Sequence[str], *, baked: bool = False) -> dict[str, Limit]:
     """The limits of bones by name; a free bone has a hinge limit if its locks or its limb's IK make it a hinge.
 
     baked: for a bake, in which other limbs stay on IK than in a pose.
@@ -323,9 +323,7 @@ def limits_of(rig: bpy.types.Object, names: Sequence[str], *, baked: bool = Fals
     return limits
 
 
-def root_mode(
-    armature: bpy.types.Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None
-) -> str:
+def root_mode(armature: Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None) -> str:
     """How the root of a tree moves: "FIXED", "FREE", or "FOLLOW" (as if pulled by a rope).
 
     Args:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from math import cos, degrees, pi, radians
 from typing import Any, Final, NamedTuple, cast
 
-import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, FCurve, Object, PoseBone
 
 from ...core import Ball, Fixed, Hinge, Polygon, Skeleton
 from ...core.arrays import ROUNDING, FloatArray, IntArray
@@ -76,8 +76,8 @@ _STILL = 1e-4
 class BoneCurves:
     """The rotation curves of a bone in its rotation mode, by component. Components without a curve keep their value."""
 
-    bone: bpy.types.PoseBone
-    curves: dict[int, bpy.types.FCurve] = field(default_factory=dict)
+    bone: PoseBone
+    curves: dict[int, FCurve] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -103,7 +103,7 @@ class BoneCurves:
         return from_channels(self.bone.rotation_mode, self.values(frames))
 
 
-def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> list[BoneCurves]:
+def rotation_curves(rig: Object, bones: list[PoseBone]) -> list[BoneCurves]:
     """The curves of the bones that the current action rotates.
 
     Raises RigError if there is no action, or if it rotates none of the bones.
@@ -130,14 +130,12 @@ def whole_frames(times: FloatArray) -> FloatArray:
 class Rotations(NamedTuple):
     """(F, 4) local rotations of a bone, w x y z, on frames (F,)."""
 
-    bone: bpy.types.PoseBone
+    bone: PoseBone
     frames: FloatArray
     rotations: FloatArray
 
 
-def rotations_of_action(
-    context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-) -> list[Rotations]:
+def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> list[Rotations]:
     """The rotations of bones in the rig's action, on whole frames from its first to its last key.
 
     Without an action, returns the combined result of the NLA strips. Subframes with keys are included, except for
@@ -172,7 +170,7 @@ def rotations_of_action(
     return moving
 
 
-def what_plays(rig: bpy.types.Object) -> str:
+def what_plays(rig: Object) -> str:
     """The name of a rig's action in a message, or else of its NLA strips."""
     strips = is_layered(rig)
     return f"the NLA strips of {rig.name!r}" if strips else f"action {rig.animation_data.action.name!r}"
@@ -187,13 +185,13 @@ _TOLERANCE: Final = radians(0.01)
 _ROUNDS: Final = 20
 
 
-def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
+def clamp_pose(context: Context, bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     """Rotate bones that are outside their limits to the nearest rotation inside; locked channels don't change.
 
     A control rig is posed by its controls. Returns a line to show, and notes on bones that stay outside. Raises
     RigError if none has a limit, LimitPropertyError for an invalid limit; nothing is changed then.
     """
-    rig = cast("bpy.types.Object", bones[0].id_data)
+    rig = cast("Object", bones[0].id_data)
     check_editable(rig)
     limits = _limits(bones)
     context.view_layer.update()
@@ -201,9 +199,7 @@ def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) 
     return f"Clamped {len(turned)} of {bones_of(len(limits))} to their limits", left
 
 
-def clamp_bones(
-    context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit]
-) -> tuple[list[str], list[str], Changed]:
+def clamp_bones(context: Context, rig: Object, limits: Mapping[str, Limit]) -> tuple[list[str], list[str], Changed]:
     """Clamp bones to limits given by bone name, like `clamp_pose`.
 
     Returns the bones that were outside, sentences about bones that stay outside, and the former values of changed
@@ -262,9 +258,7 @@ class Breach:
         return f"{self.bone!r} exceeds its limit on {frames}: {most}"
 
 
-def check_action(
-    context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-) -> list[Breach]:
+def check_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> list[Breach]:
     """The bones that exceed their limits in the rig's current action, on whole frames from the first to the last key.
 
     Without an action, the result of the NLA strips is checked. Uses the limits of the current frame. Raises RigError if
@@ -280,9 +274,7 @@ def check_action(
     return found
 
 
-def fix_action(
-    context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-) -> tuple[list[Breach], list[Breach]]:
+def fix_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> tuple[list[Breach], list[Breach]]:
     """Fix the curves of bones that violate their limits; returns the violations found, and those that remain.
 
     Keys outside a limit are moved onto it; frames between keys that are still outside get keys too. On a
@@ -320,7 +312,7 @@ def fix_action(
     return broken, check_action(context, rig, turned)
 
 
-def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
+def _limits(bones: Sequence[PoseBone]) -> dict[str, Limit]:
     """The limits of the given bones by name, without free bones; raises RigError if no bone has a limit."""
     limits = {bone.name: limit for bone in bones if (limit := read_limit(bone)) is not None}
     if not limits:
@@ -328,7 +320,7 @@ def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
     return limits
 
 
-def _fix_curves(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
+def _fix_curves(rig: Object, curves: BoneCurves, limit: Limit) -> None:
     """Move the keys of one bone inside its limit, then add keys on frames that are still outside."""
 
     def set_keys(index: int, frames: FloatArray, values: FloatArray) -> None:
@@ -408,9 +400,9 @@ def _cross(one: FloatArray, other: FloatArray) -> float:
 
 
 def limits_from_action(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    bones: Sequence[bpy.types.PoseBone],
+    context: Context,
+    rig: Object,
+    bones: Sequence[PoseBone],
     margin: float,
     shape: str = "FITTED",
 ) -> tuple[str, list[str]]:

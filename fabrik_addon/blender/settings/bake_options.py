@@ -3,7 +3,6 @@
 from inspect import get_annotations
 from typing import Any, Final
 
-import bpy
 from bpy.props import (
     BoolProperty,
     CollectionProperty,
@@ -13,7 +12,7 @@ from bpy.props import (
     PointerProperty,
     StringProperty,
 )
-from bpy.types import PropertyGroup
+from bpy.types import Object, PropertyGroup
 
 from .in_use import Moment, overridable, update_live_pose
 
@@ -196,7 +195,7 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
     source: PointerProperty(
         name="Source",
         description="The armature whose motion is retargeted",
-        type=bpy.types.Object,
+        type=Object,
         poll=lambda _self, thing: thing.type == "ARMATURE",
     )
     pairs: CollectionProperty(

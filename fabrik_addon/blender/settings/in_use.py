@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 import bpy
 from bpy.app.handlers import persistent
 from bpy.props import CollectionProperty
-from bpy.types import PropertyGroup
+from bpy.types import Context, PropertyGroup
 
 
 class Unset:
@@ -61,12 +61,12 @@ def note(use: Use) -> None:
         listener(use)
 
 
-def noting(use: Use) -> Callable[[PropertyGroup, bpy.types.Context], None]:
+def noting(use: Use) -> Callable[[PropertyGroup, Context], None]:
     """An update function for properties that turn on a feature."""
     return lambda _group, _context: note(use)
 
 
-def update_live_pose(group: PropertyGroup, _context: bpy.types.Context) -> None:
+def update_live_pose(group: PropertyGroup, _context: Context) -> None:
     """Handle a change of a setting that a live rig's pose depends on."""
     rig: Any = group.id_data
     if type(group).__name__ == "FabrikEffector":
@@ -206,5 +206,5 @@ def _lend(holder: Any, name: str, *, is_new: bool = False) -> None:
     group = getattr(holder, name)
     for inner in group.bl_rna.properties:
         is_group = inner.type == "POINTER" and inner.identifier != "rna_type"
-        if is_group and isinstance(getattr(group, inner.identifier), bpy.types.PropertyGroup):
+        if is_group and isinstance(getattr(group, inner.identifier), PropertyGroup):
             _lend(group, inner.identifier, is_new=is_new)

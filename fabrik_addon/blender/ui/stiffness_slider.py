@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import bpy
 from bpy.props import FloatProperty
+from bpy.types import Object
 
 from .first_use import OnUse
 from .translations import CONTEXT
@@ -44,13 +45,13 @@ def stop() -> None:
     delattr(bpy.types.Object, STIFFNESS_SLIDER)
 
 
-def _stiffness(rig: bpy.types.Object) -> float:
+def _stiffness(rig: Object) -> float:
     """The active bone's stiffness; 0 if it has none or an invalid one."""
     bone = selection.active_bone(rig) if rig.pose else None
     return min(max(limit_properties.read_settings(bone).stiffness, 0.0), 1.0) if bone else 0.0
 
 
-def _stiffen(rig: bpy.types.Object, stiffness: float) -> None:
+def _stiffen(rig: Object, stiffness: float) -> None:
     """Set the stiffness of the active bone and the selected ones, except bones that can't store it."""
     if not rig.pose:
         return

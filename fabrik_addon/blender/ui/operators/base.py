@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import bpy
 from bpy.props import StringProperty
-from bpy.types import Context, Event, Timer, UILayout
+from bpy.types import Context, Event, Object, PoseBone, Timer, UILayout
 
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand, why_no_rig
@@ -26,7 +26,7 @@ else:
 
 # A line about the result, and a sentence for each skipped item.
 Done: TypeAlias = tuple[str, Sequence[str]]
-Bones: TypeAlias = Sequence[bpy.types.PoseBone]
+Bones: TypeAlias = Sequence[PoseBone]
 
 _Runs: TypeAlias = Callable[..., set[str]]
 _Class = TypeVar("_Class", bound=type)
@@ -87,7 +87,7 @@ class OnRig:
     properties: Any
 
     @staticmethod
-    def why_not(_rig: bpy.types.Object, /) -> str:
+    def why_not(_rig: Object, /) -> str:
         """Why the operator can't run on an editable rig, and what to do, for the button's tooltip; "" if it can."""
         return ""
 
@@ -107,7 +107,7 @@ class OnRig:
         report_all(self, ui_message(done), map(ui_message, left))
         return {"FINISHED"}
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         """Do the work."""
         raise NotImplementedError
 
@@ -132,15 +132,15 @@ class OnBones(OnRig):
         options=ASIDE,
     )
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         """Run with the chosen bones."""
         return self.run_on(context, rig, self.chosen(context, rig))
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+    def chosen(self, context: Context, rig: Object) -> Bones:
         """The names of the bones to work on."""
         return selection.chosen_bones(context, rig, self.bones)
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         """Do the work."""
         raise NotImplementedError
 
@@ -156,7 +156,7 @@ class Watch:
     After an undo or the removal of bones, references must not be used anymore.
     """
 
-    def __init__(self, rig: bpy.types.Object) -> None:
+    def __init__(self, rig: Object) -> None:
         self.name = rig.name
         self._rig, self._mode = rig, rig.mode
         self._undone = False

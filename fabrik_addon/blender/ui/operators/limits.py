@@ -3,9 +3,8 @@
 from math import radians
 from typing import TYPE_CHECKING, Any
 
-import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, FloatVectorProperty, IntProperty, StringProperty
-from bpy.types import Context, Event, Operator
+from bpy.types import Context, Event, Object, Operator
 
 from ...settings.limit_values import DESCRIPTIONS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.rig import ASIDE
@@ -49,7 +48,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     stiffness: _value(FloatProperty, "Stiffness", "stiffness", subtype="FACTOR", min=0.0, max=1.0)
     mass: _value(FloatProperty, "Mass", "mass", min=-1.0, soft_max=0.5)
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         values = self.given(*FABRIK_OT_set_limit.__annotations__)
         if "window" in values:
             values["window"] = editing.numbers_in(values["window"])
@@ -67,7 +66,7 @@ class FABRIK_OT_clear_limit(OnBones, Operator):
     bl_idname = "fabrik.clear_limit"
     bl_label = "Clear Joint Limit"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.clear_limits(bones), []
 
 
@@ -81,7 +80,7 @@ class FABRIK_OT_copy_limit(OnBones, Operator):
         name="From", description="The bone whose limit is copied. Defaults to the active bone", options=ASIDE
     )
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.copy_limit(selection.chosen_bone(context, rig, self.source), bones), []
 
 
@@ -91,14 +90,14 @@ class FABRIK_OT_mirror_limits(OnBones, Operator):
     bl_idname = "fabrik.mirror_limits"
     bl_label = "Mirror Limits"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.mirror_limits(rig, bones)
 
 
 class OnPolygon(OnBones):
     """An operator on the outline of one bone's polygon limit."""
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+    def chosen(self, context: Context, rig: Object) -> Bones:
         """The named bone, else the active bone."""
         return [selection.chosen_bone(context, rig, self.bones)]
 
@@ -111,7 +110,7 @@ class FABRIK_OT_add_limit_point(OnPolygon, Operator):
 
     from_pose: BoolProperty(name="From Pose", description="Put the point at the bone's current swing", options=ASIDE)
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.add_point(bones[0], from_pose=self.from_pose), []
 
 
@@ -127,7 +126,7 @@ class FABRIK_OT_move_limit_point(OnCorner, Operator):
     bl_idname = "fabrik.move_limit_point"
     bl_label = "Set Limit Point from Pose"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.move_point(bones[0], self.index), []
 
 
@@ -137,7 +136,7 @@ class FABRIK_OT_remove_limit_point(OnCorner, Operator):
     bl_idname = "fabrik.remove_limit_point"
     bl_label = "Remove Limit Point"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.remove_point(bones[0], self.index), []
 
 
@@ -147,7 +146,7 @@ class FABRIK_OT_limits_from_ik(OnBones, Operator):
     bl_idname = "fabrik.limits_from_ik"
     bl_label = "Limits from IK and Constraints"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return constraints.limits_from_ik(bones)
 
 
@@ -174,7 +173,7 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
         soft_max=radians(45.0),
     )
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return action.limits_from_action(context, rig, bones, self.margin, self.shape)
 
 
@@ -184,7 +183,7 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
     bl_idname = "fabrik.clamp_pose"
     bl_label = "Clamp Pose to Limits"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return action.clamp_pose(context, bones)
 
 
@@ -196,13 +195,13 @@ class FABRIK_OT_check_action(OnBones, Operator):
 
     mend: BoolProperty(name="Fix Violations", description="Insert keys to clamp the animation to the limits")
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+    def chosen(self, context: Context, rig: Object) -> Bones:
         """The named bones, else the selected bones, else all bones."""
         if self.bones:
             return super().chosen(context, rig)
         return selection.selected_bones(context, rig) or list(rig.pose.bones)
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         if self.mend:
             found, left = action.fix_action(context, rig, bones)
         else:
@@ -220,7 +219,7 @@ class FABRIK_OT_limits_to_constraints(OnBones, Operator):
     bl_idname = "fabrik.limits_to_constraints"
     bl_label = "Limits to Constraints"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return constraints.limits_to_constraints(bones)
 
 
@@ -248,13 +247,13 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
             return set(manager.invoke_confirm(self, event, title=title, message=ui_message(doubt), confirm_text=go_on))
         return self.execute(context)
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+    def chosen(self, context: Context, rig: Object) -> Bones:
         """The named bones, else the selected bones with Only Selected, else all bones."""
         if self.bones or self.only_selected:
             return super().chosen(context, rig)
         return list(rig.pose.bones)
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         doubt = "" if self.anyway else editing.doubt_of_human(rig)
         if doubt:
             raise armature.RigError(f"{doubt}; turn Force on to apply the limits")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
-from bpy.types import Context, Event, Operator, OperatorFileListElement
+from bpy.types import Context, Event, Object, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
@@ -276,7 +276,7 @@ class FABRIK_OT_match_markers(OnRig, Operator):
         default=True,
     )
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         objects, is_object = context.scene.objects, self.take not in bpy.data.collections
         armature = named(objects, self.take, "object") if is_object and self.take in objects else None
         take = None if armature is not None else named(bpy.data.collections, self.take, "collection")
@@ -305,7 +305,7 @@ class FABRIK_OT_follow_take(OnRig, Operator):
 
     take: StringProperty(name="Take", description="Collection of the take's markers", options=ASIDE)
 
-    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, _context: Context, rig: Object) -> Done:
         scene_takes.follow_take(rig, named(bpy.data.collections, self.take, "collection"))
         return f"{rig.name!r} now follows {self.take!r}", []
 
@@ -317,12 +317,12 @@ class FABRIK_OT_marker_bone(OnRig, Operator):
     bl_label = "Assign Marker to Active Bone"
 
     @staticmethod
-    def why_not(rig: bpy.types.Object) -> str:
+    def why_not(rig: Object) -> str:
         if not len(rig_settings(rig).capture.markers):
             return "There is no marker in the list: match the markers first"
         return "" if rig.data.bones.active is not None else "No bone is active: click one in Pose mode"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         capture = rig_settings(rig).capture
         marker = capture.markers[min(max(capture.active_marker, 0), len(capture.markers) - 1)]
         marker.bone, marker.enabled, marker.guess = rig.data.bones.active.name, True, -1.0
@@ -337,7 +337,7 @@ class FABRIK_OT_save_marker_map(OnJson, Operator, ExportHelper):
     bl_options = {"REGISTER"}
     why_not = staticmethod(why_no_mapped)
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         return f"{matching.save_map(rig, chosen_path(self))} markers saved to {chosen_path(self).name}", []
 
 
@@ -347,7 +347,7 @@ class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
     bl_idname = "fabrik.load_marker_map"
     bl_label = "Load Marker Map"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         found, count = matching.load_map(rig, chosen_path(self))
         return f"Assigned {found} of the map's {count} markers to bones", []
 
@@ -386,7 +386,7 @@ class OnReport(OnRig):
     """An operator on the report of the rig's last bake."""
 
     @staticmethod
-    def why_not(rig: bpy.types.Object) -> str:
+    def why_not(rig: Object) -> str:
         return "" if rig_settings(rig).capture.report is not None else "There is no report: bake the markers first"
 
 
@@ -400,7 +400,7 @@ class FABRIK_OT_export_report(OnReport, Operator, ExportHelper):
     filename_ext = ".csv"
     filter_glob: StringProperty(default="*.csv", options={"HIDDEN"})
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         path = chosen_path(self)
         baking.export_report(rig, path)
         return f"Report saved to {path.name}", []
@@ -418,7 +418,7 @@ class FABRIK_OT_worst_frame(OnReport, Operator):
         options=ASIDE,
     )
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         capture = rig_settings(rig).capture
         if self.marker and self.marker not in capture.markers:
             raise armature.RigError(f"Marker {self.marker!r} is not in the list: choose another")
@@ -475,7 +475,7 @@ class FABRIK_OT_match_bones(OnRig, Operator):
     bl_idname = "fabrik.match_bones"
     bl_label = "Map Bones"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         return f"{len(retargeting.match_bones(context, rig))} bones mapped", []
 
 
@@ -486,7 +486,7 @@ class FABRIK_OT_save_bone_map(OnJson, Operator, ExportHelper):
     bl_label = "Save Bone Map"
     bl_options = {"REGISTER"}
 
-    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, _context: Context, rig: Object) -> Done:
         return f"{retargeting.save_pairs(rig, chosen_path(self))} bones saved to {chosen_path(self).name}", []
 
 
@@ -496,7 +496,7 @@ class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
     bl_idname = "fabrik.load_bone_map"
     bl_label = "Load Bone Map"
 
-    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, _context: Context, rig: Object) -> Done:
         return f"{retargeting.load_pairs(rig, chosen_path(self))} bones loaded", []
 
 
@@ -566,14 +566,14 @@ class FABRIK_OT_add_hold(OnRig, Operator):
             layout.prop(self, name)
         layout.prop_search(self, "target", context.scene, "objects")
         # If two objects have the same name, `bpy.data` prefers the local one, like `run`. Scenes do not.
-        target: bpy.types.Object | None = bpy.data.objects.get(self.target)
+        target: Object | None = bpy.data.objects.get(self.target)
         if target is not None and target.type == "ARMATURE":
             layout.prop_search(self, "target_bone", target.data, "bones")
         if (advanced := folded(layout, "Advanced", "hold")) is not None:
             advanced.prop(self, "point")
             advanced.prop(self, "hold_rotation")
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         bone = self.bone or selection.clicked_bone(rig).name
         target = named(bpy.data.objects, self.target, "object")
         settings = holding.HoldSettings(self.point, self.hold_rotation, self.ease, target, self.target_bone)
@@ -588,12 +588,12 @@ class FABRIK_OT_remove_hold(OnRig, Operator):
     bl_label = "Remove Hold"
 
     @staticmethod
-    def why_not(rig: bpy.types.Object) -> str:
+    def why_not(rig: Object) -> str:
         return "" if len(rig_settings(rig).holds) else f"{rig.name!r} has no hold: add one first"
 
     index: IntProperty(name="Number", description="Index of the hold, starting at 0", min=0)
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         name, left = holding.remove_hold(context, rig, self.index)
         return f"Removed hold {name!r}", [left] if left else []
 
@@ -608,12 +608,12 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
         """Ask for confirmation before keys are changed."""
         return set(context.window_manager.invoke_props_dialog(self))
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         warnings = holding.hold_feet(context, rig)
         return f"Holds added: {len(warnings)}", list(filter(None, warnings))
 
 
-def has_to_be_played(rig: bpy.types.Object) -> bool:
+def has_to_be_played(rig: Object) -> bool:
     """Whether strips or controls move a rig, so that curves alone don't give its bones' positions."""
     animation = rig.animation_data
     return animation is not None and (animation.action is None or control_rig(rig) is not None)
@@ -626,10 +626,10 @@ class FABRIK_OT_work_out_trails(OnRig, Operator):
     bl_label = "Update Trails"
 
     @staticmethod
-    def why_not(rig: bpy.types.Object) -> str:
+    def why_not(rig: Object) -> str:
         return "" if seen(rig).show_trails else f"No trails of {rig.name!r} are shown: turn on Trails first"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         if not trails.update_trails(context, rig):
             raise armature.RigError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
         return f"Updated the trails of {rig.name!r}", []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProperty, StringProperty
-from bpy.types import Context, Event, Operator, Timer
+from bpy.types import Context, Event, Object, Operator, Timer
 from mathutils import Quaternion, Vector
 
 from ...settings.control import solved_bone
@@ -60,7 +60,7 @@ class OnGoals(OnRig):
     """An operator on the rig's targets and pins."""
 
     @staticmethod
-    def why_not(rig: bpy.types.Object) -> str:
+    def why_not(rig: Object) -> str:
         return "" if len(rig_settings(rig).effectors) else f"{rig.name!r} has no target or pin: add one first"
 
 
@@ -81,7 +81,7 @@ class FABRIK_OT_add_effector(OnRig, Operator):
         options=ASIDE,
     )
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         bone = self.bone or selection.clicked_bone(rig).name
         target = named(bpy.data.objects, self.target, "object")
         effector = effectors.add_effector(
@@ -97,10 +97,10 @@ class FABRIK_OT_own_targets(OnRig, Operator):
     bl_label = "Make Targets Single-User"
 
     @staticmethod
-    def why_not(rig: bpy.types.Object) -> str:
+    def why_not(rig: Object) -> str:
         return "" if shared_targets(rig) else f"{rig.name!r} shares no targets with other rigs: select a rig that does"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         return f"{rig.name!r} now has its own targets: {len(effectors.own_targets(rig))}", []
 
 
@@ -112,7 +112,7 @@ class FABRIK_OT_remove_effector(OnGoals, Operator):
 
     index: _ACTIVE
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         name = effectors.remove_effector(rig, self.given("index").get("index", rig_settings(rig).active_effector))
         return f"Removed {name!r}", []
 
@@ -123,7 +123,7 @@ class FABRIK_OT_order_effectors(OnGoals, Operator):
     bl_idname = "fabrik.order_effectors"
     bl_label = "Set Human Priorities"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         return effectors.order_effectors(rig)
 
 
@@ -141,7 +141,7 @@ class FABRIK_OT_pin(OnBones, Operator):
         name="Hold Rotation", description="Hold the rotation of the bones as well as their position", default=True
     )
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         rigs: Any = dict.fromkeys(bone.id_data for bone in bones)
         by_rig = {each: [bone.name for bone in bones if bone.id_data == each] for each in rigs}
         pinned = all(effectors.is_pinned(each, name) for each, names in by_rig.items() for name in names)
@@ -155,7 +155,7 @@ class FABRIK_OT_pin(OnBones, Operator):
             effectors.pin_bones(each, names, point=self.point, hold_rotation=self.hold_rotation)
         return f"Pinned {errors.bones_of(len(bones))}", []
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+    def chosen(self, context: Context, rig: Object) -> Bones:
         """The named bones, else the selected bones of all armatures in Pose mode, else the active; with controls."""
         if self.bones:
             return selection.named_bones(rig, self.bones)
@@ -176,7 +176,7 @@ class FABRIK_OT_pose_mode(OnRig, Operator):
     bl_idname = "fabrik.pose_mode"
     bl_label = "Enter Pose Mode"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         if context.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
         context.view_layer.objects.active = rig
@@ -194,7 +194,7 @@ class FABRIK_OT_solve(OnRig, Operator):
 
     start: EnumProperty(name="Start From", description="The pose from which to solve", items=STARTS)
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         result = solving.solve_frame(context, rig, self.start)
         return result.line, result.left_alone
 
@@ -207,7 +207,7 @@ class FABRIK_OT_key_pose(OnRig, Operator):
 
     bones: _KEY_BONES
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         keyed = keying.key_pose(context, rig, self.given("bones").get("bones", rig_settings(rig).key_bones))
         return f"Keyed {errors.bones_of(len(keyed))} on frame {context.scene.frame_current}", []
 
@@ -225,7 +225,7 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
         options=ASIDE,
     )
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         count, stays = snapping.snap_targets(context, rig, clamp=self.clamp)
         return f"Targets snapped to the pose: {count}", stays
 
@@ -236,7 +236,7 @@ class FABRIK_OT_keep_pose(OnRig, Operator):
     bl_idname = "fabrik.keep_pose"
     bl_label = "Store Preferred Pose"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         return stored.keep_pose(rig), []
 
 
@@ -246,7 +246,7 @@ class FABRIK_OT_use_control_rig(OnRig, Operator):
     bl_idname = "fabrik.use_control_rig"
     bl_label = "Set Up Control Rig"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         return set_up.use_control_rig(context, rig)
 
 

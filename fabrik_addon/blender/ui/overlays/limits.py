@@ -7,9 +7,9 @@ from functools import lru_cache
 from math import atan2, cos, hypot, pi, sin
 from typing import Any, Final
 
-import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, PoseBone
 from mathutils import Matrix
 from mathutils.geometry import tessellate_polygon
 
@@ -256,7 +256,7 @@ _BINDING_WIDTH: Final = 2.0
 _KEPT: Final = 512
 
 
-def shown_bones(context: bpy.types.Context) -> list[bpy.types.PoseBone]:
+def shown_bones(context: Context) -> list[PoseBone]:
     """The bones of the active armature whose limits are drawn in Pose mode: the active one, then the selected ones."""
     rig: Any = context.active_object
     active = active_bone(rig)
@@ -265,7 +265,7 @@ def shown_bones(context: bpy.types.Context) -> list[bpy.types.PoseBone]:
     return [bone for bone in bones if has_limit(bone)]
 
 
-def shapes_of_bone(bone: bpy.types.PoseBone) -> list[Shape]:
+def shapes_of_bone(bone: PoseBone) -> list[Shape]:
     """The shapes of a bone's limit in world space; empty for a free bone or an invalid limit."""
     try:
         limit = read_limit(bone)
@@ -287,7 +287,7 @@ def _shapes_at(limit: Limit, rotation: _Numbers, length: float, frame: tuple[_Nu
     return [replace(shape, vertices=shape.vertices @ turn + place) for shape in shapes_of(limit, rotation, length)]
 
 
-def carried_frame(bone: bpy.types.PoseBone) -> Matrix:
+def carried_frame(bone: PoseBone) -> Matrix:
     """The frame of a bone's limit: its rest frame, moved by its parent, at the bone's head."""
     rest = bone.bone.matrix_local
     turn = rest.to_3x3()
@@ -299,7 +299,7 @@ def carried_frame(bone: bpy.types.PoseBone) -> Matrix:
     return frame
 
 
-def gather(bones: Sequence[bpy.types.PoseBone], active: bpy.types.PoseBone | None) -> tuple[Drawing, Drawing]:
+def gather(bones: Sequence[PoseBone], active: PoseBone | None) -> tuple[Drawing, Drawing]:
     """The drawings of ranges and of bones; the active bone and bones at their limits are highlighted."""
     shares = [
         (shape, 1.0 if bone == active or shape.binds else _BESIDE) for bone in bones for shape in shapes_of_bone(bone)
@@ -324,7 +324,7 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
     return Drawing(joined(lines), *colored(surfaces))
 
 
-def draw_limits(context: bpy.types.Context) -> None:
+def draw_limits(context: Context) -> None:
     """Draw into the current viewport. Bones are in front of meshes, and ranges behind a mesh are faint."""
     bones = shown_bones(context)
     if not bones:

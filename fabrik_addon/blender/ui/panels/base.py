@@ -7,7 +7,7 @@ from typing import Any, Final
 import blf
 import bpy
 from bpy.props import StringProperty
-from bpy.types import Context, Operator, UILayout
+from bpy.types import Context, Object, Operator, UILayout
 
 from ...capture.takes import imported_takes, record_of
 from ...settings.control import may_be_control_rig
@@ -74,7 +74,7 @@ class AboutRig:
         self.layout.use_property_decorate = False
         self.draw_rig(context, self.layout, rig_at_hand(context))
 
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
         """Draw the panel's contents."""
         raise NotImplementedError
 
@@ -210,7 +210,7 @@ def draw_reach(layout: UILayout, drag: FabrikDragSettings) -> None:
         layout.prop(drag, "bones")
 
 
-def next_in_pose(rig: bpy.types.Object | None) -> str:
+def next_in_pose(rig: Object | None) -> str:
     """The next step in the Pose tab."""
     reason = why_no_rig(rig)
     if reason or rig is None:
@@ -233,7 +233,7 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
     )
 
 
-def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str, str]:
+def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
     """The next step from a recording to keyframes, and its operator or ""."""
     takes = imported_takes(context.scene)
     reason = why_no_rig(rig)
@@ -251,7 +251,7 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str,
     return "Bake the take to keyframes", "fabrik.bake"
 
 
-def _without_a_take(rig: bpy.types.Object | None) -> tuple[str, str]:
+def _without_a_take(rig: Object | None) -> tuple[str, str]:
     """The next step if no markers were imported; another armature can be the source."""
     settings = None if rig is None else seen(rig).retarget
     if rig is not None and settings is not None and settings.source is not None:

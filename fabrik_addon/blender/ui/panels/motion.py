@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 import bpy
-from bpy.types import Context, Menu, Panel, UILayout, UIList
+from bpy.types import Context, Menu, Object, Panel, Scene, UILayout, UIList
 
 from ...capture.takes import imported_takes, state_of_take
 from ...settings.bake_options import FabrikBakeSettings, FabrikBonePair
@@ -131,7 +131,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
     bl_label = "Marker Mapping"
     shows = staticmethod(lambda rig: len(seen(rig).capture.markers) > 0 or imported_takes(bpy.context.scene))
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         capture = rig_settings(rig).capture
         buttons = layout.row(align=True)
         draw_match(buttons, rig)
@@ -165,7 +165,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
             advanced.prop(marker, "weight")
 
 
-def draw_match(layout: UILayout, rig: bpy.types.Object) -> None:
+def draw_match(layout: UILayout, rig: Object) -> None:
     """Draw the button that matches the markers of the current take."""
     take = seen(rig).capture.take
     match = layout.operator("fabrik.match_markers", icon="VIEWZOOM")
@@ -178,7 +178,7 @@ class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
     bl_label = "Calibration"
     shows = staticmethod(mapped_markers)
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         layout.operator("fabrik.calibrate_markers", icon="CON_SIZELIKE")
         capture, column = rig_settings(rig).capture, layout.column(align=True)
         for found in capture.calibrated.splitlines():
@@ -199,7 +199,7 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
     bl_label = "Bake"
     shows = staticmethod(lambda rig: not why_no_bake(rig))
 
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
         settings = rig_settings(rig)
         layout.operator("fabrik.bake", icon="REC")
         has_markers = mapped_markers(rig)
@@ -216,7 +216,7 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
             draw_fewer(advanced, settings.bake)
 
 
-def draw_output(layout: UILayout, scene: bpy.types.Scene, rig: bpy.types.Object, of: str) -> None:
+def draw_output(layout: UILayout, scene: Scene, rig: Object, of: str) -> None:
     """Draw the settings of the keys to write, and of their action, in a sub-panel of panel `of`."""
     if (output := folded(layout, "Output", of)) is not None:
         settings = rig_settings(rig)
@@ -238,7 +238,7 @@ def draw_fewer(layout: UILayout, settings: FabrikBakeSettings) -> None:
     layout.row().prop(settings, "self_collision", expand=True)
 
 
-def draw_result(layout: UILayout, rig: bpy.types.Object) -> None:
+def draw_result(layout: UILayout, rig: Object) -> None:
     """Draw the result of the last bake, line by line."""
     column = layout.column(align=True)
     for line in seen(rig).last_result.splitlines():
@@ -256,7 +256,7 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
         """Draw the switch that shows lines from markers to their bones."""
         self.layout.prop(rig_settings(rig_at_hand(context)).capture, "show_errors", text="", icon="OVERLAY")
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         draw_result(layout, rig)
         for doubt in rig_settings(rig).capture.doubts.splitlines():
             draw_lines(layout, doubt, "ERROR")
@@ -293,7 +293,7 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
     bl_label = "Retarget"
     shows = staticmethod(lambda _rig: len(bpy.data.armatures) > 1)
 
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
         settings = rig_settings(rig).retarget
         layout.prop(settings, "source")
         if settings.source is None:
@@ -332,7 +332,7 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
     bl_label = "Motion Editing"
     shows = staticmethod(has_motion)
 
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
         settings = rig_settings(rig)
         column = layout.column(align=True)
         column.prop(settings.drag, "spread")

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import bpy
-from bpy.types import Context, Panel, UILayout, UIList
+from bpy.types import Context, Object, Panel, UILayout, UIList
 
 from ...settings.control import FabrikCarrier, may_be_control_rig
 from ...settings.in_use import seen
@@ -96,7 +95,7 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
     bl_label = "Targets and Pins"
     switch = GOALS_SWITCH
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         settings = seen(rig)
         if not len(settings.effectors):
             draw_lines(layout, "Select a bone, then pin it or add a target", "INFO")
@@ -139,7 +138,7 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
 
     bl_label = "Posture"
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         settings = rig_settings(rig)
         preferred = layout.row(align=True)
         preferred.prop(settings, "preferred_pose")
@@ -182,7 +181,7 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
         if len(setup.carriers):
             self.layout.prop(setup, "use", text="")
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         setup = rig_settings(rig).control
         layout.operator("fabrik.use_control_rig", icon="CON_ARMATURE")
         if not len(setup.carriers):
@@ -208,7 +207,7 @@ class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
     bl_label = "Joint Limits"
     switch = LIMITS_SWITCH
 
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
         from .limit_sliders import draw_active_limit
 
         draw_active_limit(context, layout, rig)
