@@ -5,7 +5,7 @@ optionally a polygon.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import cos, degrees, pi, radians
 from typing import Any, Final, NamedTuple, cast
 
@@ -74,20 +74,14 @@ _STILL = 1e-4
 
 @dataclass(frozen=True)
 class BoneCurves:
-    """The rotation curves of a bone in its rotation mode, by component. Components without a curve keep their value."""
+    """The rotation curves of a bone in its rotation mode, by component. Components without a curve keep their value.
+
+    path: the data path of the rotation channels.
+    """
 
     bone: PoseBone
-    curves: dict[int, FCurve] = field(default_factory=dict)
-
-    @property
-    def path(self) -> str:
-        """The data path of the rotation channels."""
-        return bone_path(self.bone.name, self.channel)
-
-    @property
-    def channel(self) -> str:
-        """The name of the rotation property."""
-        return property_name(self.bone.rotation_mode)
+    path: str
+    curves: dict[int, FCurve]
 
     @property
     def times(self) -> FloatArray:
@@ -96,7 +90,8 @@ class BoneCurves:
 
     def values(self, frames: FloatArray) -> FloatArray:
         """(F, n) values of the channels on frames (F,)."""
-        return channel_values(getattr(self.bone, self.channel), self.curves.values(), frames)
+        own = getattr(self.bone, property_name(self.bone.rotation_mode))
+        return channel_values(own, self.curves.values(), frames)
 
     def rotations(self, frames: FloatArray) -> FloatArray:
         """(F, 4) local rotations, w x y z, on frames (F,)."""
@@ -112,9 +107,11 @@ def rotation_curves(rig: Object, bones: list[PoseBone]) -> list[BoneCurves]:
     if animation is None or animation.action is None:
         raise RigError(f"{rig.name!r} has no action: assign one first")
     by_path = curves_by_path(curves(rig))
-    every = {each.path: each for each in map(BoneCurves, bones) if each.path in by_path}
+    paths = {bone_path(bone.name, property_name(bone.rotation_mode)): bone for bone in bones}
     found = [
-        BoneCurves(each.bone, {curve.array_index: curve for curve in by_path[path]}) for path, each in every.items()
+        BoneCurves(bone, path, {curve.array_index: curve for curve in by_path[path]})
+        for path, bone in paths.items()
+        if path in by_path
     ]
     if not found:
         names = ", ".join(repr(bone.name) for bone in bones[:3]) + (", …" if len(bones) > 3 else "")

@@ -4,14 +4,20 @@ This module does not import the solver, because it is used at each redraw.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import bpy
 from bpy.types import ID, Context, Depsgraph, Object, Scene
 
+from ..first_use import OnUse
 from .in_use import Use, listen, seen
 from .markers import FabrikMarker
 from .rig import FabrikEffector
+
+if TYPE_CHECKING:
+    from ...core import errors
+else:
+    errors = OnUse("..core.errors")
 
 _Thing = TypeVar("_Thing", bound=ID)
 
@@ -165,11 +171,9 @@ def named(things: Iterable[_Thing], name: str, kind: str) -> _Thing | None:
 
     kind: the kind of data-block, for messages. Raises FabrikError if no data-block has this name.
     """
-    from ...core.errors import FabrikError  # noqa: PLC0415  operators import this at Blender's start
-
     of_name = sorted((thing for thing in things if thing.name == name), key=lambda thing: thing.library is not None)
     if name and not of_name:
-        raise FabrikError(f"There is no {kind} {name!r}: choose another")
+        raise errors.FabrikError(f"There is no {kind} {name!r}: choose another")
     return of_name[0] if name else None
 
 

@@ -12,13 +12,13 @@ import bpy
 from bpy.props import FloatProperty
 from bpy.types import Object
 
-from .first_use import OnUse
+from ..first_use import OnUse
 from .translations import CONTEXT
 
 if TYPE_CHECKING:
     from ..settings import limit_properties, selection
 else:
-    limit_properties, selection = map(OnUse, ("..settings.limit_properties", "..settings.selection"))
+    limit_properties, selection = map(OnUse, (".settings.limit_properties", ".settings.selection"))
 
 STIFFNESS_SLIDER: Final = "fabrik_stiffness_of_selected"
 

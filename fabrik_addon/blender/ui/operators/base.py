@@ -12,9 +12,10 @@ import bpy
 from bpy.props import StringProperty
 from bpy.types import Context, Event, Object, PoseBone, Timer, UILayout
 
+from ...first_use import OnUse
+from ...settings.in_use import listen
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand, why_no_rig
-from ..first_use import OnUse
 from ..translations import ui_message, ui_text
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ....markers import steps as work_steps
     from ...settings import selection
 else:
-    errors, selection, work_steps = map(OnUse, ("...core.errors", "..settings.selection", "...markers.steps"))
+    errors, selection, work_steps = map(OnUse, ("..core.errors", ".settings.selection", "..markers.steps"))
 
 # A line about the result, and a sentence for each skipped item.
 Done: TypeAlias = tuple[str, Sequence[str]]
@@ -78,13 +79,18 @@ def takes(options: Mapping[str, Any]) -> Callable[[_Class], _Class]:
 
 
 class OnRig:
-    """An operator on the current rig, usually the active armature."""
+    """An operator on the current rig, usually the active armature. FABRIK_OT_pin is called fabrik.pin."""
 
+    bl_idname: str
     bl_options: Any = {"REGISTER", "UNDO"}
     # Methods and properties that Blender adds to operators.
     report: Callable[[set[str], str], None]
     poll_message_set: Callable[[str], None]
     properties: Any
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.bl_idname = cls.__name__.lower().replace("_ot_", ".")
 
     @staticmethod
     def why_not(_rig: Object, /) -> str:
@@ -114,6 +120,10 @@ class OnRig:
     def given(self, *names: str) -> dict[str, Any]:
         """The properties that a script or a dialog has set, with their values."""
         return {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
+
+    def given_or(self, settings: Any, names: Iterable[str]) -> dict[str, Any]:
+        """The values of properties by name, which are those of a property group if they are not given."""
+        return {name: getattr(settings, name) for name in names} | self.given(*names)
 
 
 class OnJson(OnRig):
@@ -160,13 +170,11 @@ class Watch:
         self.name = rig.name
         self._rig, self._mode = rig, rig.mode
         self._undone = False
-        for handlers in self._histories():
-            handlers.append(self._note_undo)
+        listen(self._note_undo, "undo_post", "redo_post", on=True)
 
     def stop(self) -> None:
         """Stop watching."""
-        for handlers in self._histories():
-            handlers.remove(self._note_undo)
+        listen(self._note_undo, "undo_post", "redo_post", on=False)
 
     def why_lost(self) -> str:
         """The reason why the operator cannot continue with the rig; "" if it can."""
@@ -180,11 +188,6 @@ class Watch:
 
     def _note_undo(self, *_arguments: object) -> None:
         self._undone = True
-
-    @staticmethod
-    def _histories() -> list[Any]:
-        """The handlers of undo and redo."""
-        return [bpy.app.handlers.undo_post, bpy.app.handlers.redo_post]
 
 
 # Seconds of work between two updates of the window, and seconds between two timer events.
@@ -218,7 +221,8 @@ class InSteps(OnRig):
         """Run all steps at once."""
         return self.done(work_steps.finish(self.steps(context)))
 
-    def invoke(self, context: Context, _event: Event) -> set[str]:
+    @reports_errors
+    def invoke(self, context: Context, event: Event) -> set[str]:
         """Start the steps; the window stays responsive."""
         if bpy.app.background or context.window is None:
             return self.execute(context)
@@ -227,8 +231,6 @@ class InSteps(OnRig):
             share = next(self._steps)
         except StopIteration as end:
             return self.done(end.value)
-        except errors.FabrikError as error:
-            return self._failed(str(error))
         self._watch = Watch(rig_at_hand(context))
         manager: Any = context.window_manager
         self._timer = manager.event_timer_add(_PAUSE, window=context.window)
@@ -237,6 +239,7 @@ class InSteps(OnRig):
         self._show(context, share)
         return {"RUNNING_MODAL"}
 
+    @reports_errors
     def modal(self, context: Context, event: Event) -> set[str]:
         """Continue, or stop on Esc; block other events."""
         if event.type == "ESC":
@@ -248,7 +251,7 @@ class InSteps(OnRig):
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            return self._failed(f"{lost}, so {ui_text(self.doing)} it was canceled: start it again")
+            raise errors.FabrikError(f"{lost}, so {ui_text(self.doing)} it was canceled: start it again")
         try:
             until, share = time.perf_counter() + _WORK, next(self._steps)
             while time.perf_counter() < until:
@@ -257,9 +260,6 @@ class InSteps(OnRig):
         except StopIteration as end:
             self._clear(context)
             return self.done(end.value)
-        except errors.FabrikError as error:
-            self._clear(context)
-            return self._failed(str(error))
         except BaseException:
             self._clear(context)
             raise
@@ -290,10 +290,6 @@ class InSteps(OnRig):
         context.window_manager.event_timer_remove(self._timer)
         context.window_manager.progress_end()
         context.workspace.status_text_set(None)
-
-    def _failed(self, reason: str) -> set[str]:
-        self.report({"ERROR"}, ui_message(reason))
-        return {"CANCELLED"}
 
 
 def folded(layout: UILayout, label: str, of: str) -> UILayout | None:

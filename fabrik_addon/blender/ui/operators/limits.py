@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, FloatVectorProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Object, Operator
 
+from ...first_use import OnUse
 from ...settings.limit_values import DESCRIPTIONS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand
-from ..first_use import OnUse
 from ..translations import ui_message, ui_text
 from .base import Bones, Done, OnBones
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ...rig import armature
     from ...settings import selection
 else:
-    action, constraints, editing = map(OnUse, ("..limits.action", "..limits.constraints", "..limits.editing"))
-    armature, selection = OnUse("..rig.armature"), OnUse("..settings.selection")
+    action, constraints, editing = map(OnUse, (".limits.action", ".limits.constraints", ".limits.editing"))
+    armature, selection = OnUse(".rig.armature"), OnUse(".settings.selection")
 
 
 def _value(declare: Any, name: str, field: str, **more: Any) -> Any:
@@ -30,7 +30,6 @@ def _value(declare: Any, name: str, field: str, **more: Any) -> Any:
 class FABRIK_OT_set_limit(OnBones, Operator):
     """Limit the rotation of the selected bones. Options that are not set are kept"""
 
-    bl_idname = "fabrik.set_limit"
     bl_label = "Set Joint Limit"
 
     type: _value(EnumProperty, "Type", "type", items=LIMIT_TYPES)
@@ -63,7 +62,6 @@ class FABRIK_OT_set_limit(OnBones, Operator):
 class FABRIK_OT_clear_limit(OnBones, Operator):
     """Remove the limits of the selected bones. On a library override, they are turned off instead"""
 
-    bl_idname = "fabrik.clear_limit"
     bl_label = "Clear Joint Limit"
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
@@ -73,7 +71,6 @@ class FABRIK_OT_clear_limit(OnBones, Operator):
 class FABRIK_OT_copy_limit(OnBones, Operator):
     """Copy the limit of the active bone to the selected bones"""
 
-    bl_idname = "fabrik.copy_limit"
     bl_label = "Copy Limit to Selected"
 
     source: StringProperty(
@@ -87,7 +84,6 @@ class FABRIK_OT_copy_limit(OnBones, Operator):
 class FABRIK_OT_mirror_limits(OnBones, Operator):
     """Copy the limits of the selected bones to the other side. If both sides are selected, copy from the active side"""
 
-    bl_idname = "fabrik.mirror_limits"
     bl_label = "Mirror Limits"
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
@@ -105,7 +101,6 @@ class OnPolygon(OnBones):
 class FABRIK_OT_add_limit_point(OnPolygon, Operator):
     """Add a point to the outline of a polygon limit, at the bone's current swing or on the longest edge"""
 
-    bl_idname = "fabrik.add_limit_point"
     bl_label = "Add Limit Point"
 
     from_pose: BoolProperty(name="From Pose", description="Put the point at the bone's current swing", options=ASIDE)
@@ -123,7 +118,6 @@ class OnCorner(OnPolygon):
 class FABRIK_OT_move_limit_point(OnCorner, Operator):
     """Move a point of a polygon limit to the bone's current swing"""
 
-    bl_idname = "fabrik.move_limit_point"
     bl_label = "Set Limit Point from Pose"
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
@@ -133,7 +127,6 @@ class FABRIK_OT_move_limit_point(OnCorner, Operator):
 class FABRIK_OT_remove_limit_point(OnCorner, Operator):
     """Remove a point from the outline of a polygon limit"""
 
-    bl_idname = "fabrik.remove_limit_point"
     bl_label = "Remove Limit Point"
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
@@ -143,7 +136,6 @@ class FABRIK_OT_remove_limit_point(OnCorner, Operator):
 class FABRIK_OT_limits_from_ik(OnBones, Operator):
     """Convert IK limits, IK locks and local Limit Rotation constraints of the selected bones to joint limits"""
 
-    bl_idname = "fabrik.limits_from_ik"
     bl_label = "Limits from IK and Constraints"
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
@@ -153,7 +145,6 @@ class FABRIK_OT_limits_from_ik(OnBones, Operator):
 class FABRIK_OT_limits_from_action(OnBones, Operator):
     """Limit the selected bones to their rotations in the action or NLA strips"""
 
-    bl_idname = "fabrik.limits_from_action"
     bl_label = "Limits from Action"
 
     shape: EnumProperty(
@@ -180,7 +171,6 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
 class FABRIK_OT_clamp_pose(OnBones, Operator):
     """Rotate the selected bones to the nearest rotation within their limits"""
 
-    bl_idname = "fabrik.clamp_pose"
     bl_label = "Clamp Pose to Limits"
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
@@ -190,7 +180,6 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
 class FABRIK_OT_check_action(OnBones, Operator):
     """List bones that exceed limits in the action or NLA strips, with frames. Checks all bones if none is selected"""
 
-    bl_idname = "fabrik.check_action"
     bl_label = "Check Action Limits"
 
     mend: BoolProperty(name="Fix Violations", description="Insert keys to clamp the animation to the limits")
@@ -216,7 +205,6 @@ class FABRIK_OT_check_action(OnBones, Operator):
 class FABRIK_OT_limits_to_constraints(OnBones, Operator):
     """Add Limit Rotation constraints that approximate the limits of the selected bones"""
 
-    bl_idname = "fabrik.limits_to_constraints"
     bl_label = "Limits to Constraints"
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
@@ -226,7 +214,6 @@ class FABRIK_OT_limits_to_constraints(OnBones, Operator):
 class FABRIK_OT_limit_preset(OnBones, Operator):
     """Set the limits of human joints. The joints are identified by bone names and the rest pose"""
 
-    bl_idname = "fabrik.limit_preset"
     bl_label = "Apply Human Limits"
 
     only_selected: BoolProperty(name="Only Selected", description="Change only selected bones", default=False)

@@ -10,10 +10,10 @@ from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProper
 from bpy.types import Context, Event, Object, Operator, Timer
 from mathutils import Quaternion, Vector
 
+from ...first_use import OnUse
 from ...settings.control import solved_bone
 from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, FabrikRig, rig_settings
 from ...settings.why_not import named, rig_at_hand, shared_targets, why_no_solve
-from ..first_use import OnUse
 from ..overlays.handlers import DrawingHandlers
 from ..overlays.later import shown_motion
 from ..translations import ui_message
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from ..overlays import drawing
     from ..overlays import motion as trails
 else:
-    np, errors, set_up = map(OnUse, ("numpy", "...core.errors", "..control.set_up"))
-    span, spread_drag, effectors = map(OnUse, ("..edit.span", "..edit.spread_drag", "..goals.effectors"))
+    np, errors, set_up = map(OnUse, ("numpy", "..core.errors", ".control.set_up"))
+    span, spread_drag, effectors = map(OnUse, (".edit.span", ".edit.spread_drag", ".goals.effectors"))
     dragging, keying, live, mouse, snapping, solving, stored = (
-        OnUse(f"..posing.{name}")
+        OnUse(f".posing.{name}")
         for name in ("drag", "key_pose", "live", "mouse", "snap_targets", "solve", "stored_pose")
     )
-    armature, selection = map(OnUse, ("..rig.armature", "..settings.selection"))
-    drawing, trails = map(OnUse, (".overlays.drawing", ".overlays.motion"))
+    armature, selection = map(OnUse, (".rig.armature", ".settings.selection"))
+    drawing, trails = map(OnUse, (".ui.overlays.drawing", ".ui.overlays.motion"))
 
 
 _PINNING = (
@@ -67,7 +67,6 @@ class OnGoals(OnRig):
 class FABRIK_OT_add_effector(OnRig, Operator):
     """Make the active bone reach for a target. By default, add an empty at the bone's tail or head"""
 
-    bl_idname = "fabrik.add_effector"
     bl_label = "Add Target"
 
     bone: StringProperty(
@@ -93,7 +92,6 @@ class FABRIK_OT_add_effector(OnRig, Operator):
 class FABRIK_OT_own_targets(OnRig, Operator):
     """Copy targets that the rig shares with another rig, for example after it was duplicated"""
 
-    bl_idname = "fabrik.own_targets"
     bl_label = "Make Targets Single-User"
 
     @staticmethod
@@ -107,7 +105,6 @@ class FABRIK_OT_own_targets(OnRig, Operator):
 class FABRIK_OT_remove_effector(OnGoals, Operator):
     """Remove the active target or pin from the list. The target object is kept"""
 
-    bl_idname = "fabrik.remove_effector"
     bl_label = "Remove Target or Pin"
 
     index: _ACTIVE
@@ -120,7 +117,6 @@ class FABRIK_OT_remove_effector(OnGoals, Operator):
 class FABRIK_OT_order_effectors(OnGoals, Operator):
     """Set the priorities of a human rig's targets by bone name: feet first, then hands, trunk and head"""
 
-    bl_idname = "fabrik.order_effectors"
     bl_label = "Set Human Priorities"
 
     def run(self, context: Context, rig: Object) -> Done:
@@ -130,7 +126,6 @@ class FABRIK_OT_order_effectors(OnGoals, Operator):
 class FABRIK_OT_pin(OnBones, Operator):
     """Hold the selected bones in place while others are dragged, or unpin them"""
 
-    bl_idname = "fabrik.pin"
     bl_label = "Pin Bones"
 
     action: EnumProperty(name="Action", description="Whether to pin or unpin the bones", items=_PINNING)
@@ -173,7 +168,6 @@ _KEY_BONES = keyword(get_annotations(FabrikRig)["key_bones"])
 class FABRIK_OT_pose_mode(OnRig, Operator):
     """Make the rig active and enter Pose mode to drag bones"""
 
-    bl_idname = "fabrik.pose_mode"
     bl_label = "Enter Pose Mode"
 
     def run(self, context: Context, rig: Object) -> Done:
@@ -188,7 +182,6 @@ class FABRIK_OT_pose_mode(OnRig, Operator):
 class FABRIK_OT_solve(OnRig, Operator):
     """Pose the rig so that its bones reach their targets on the current frame"""
 
-    bl_idname = "fabrik.solve"
     bl_label = "Solve IK"
     why_not = staticmethod(why_no_solve)
 
@@ -202,7 +195,6 @@ class FABRIK_OT_solve(OnRig, Operator):
 class FABRIK_OT_key_pose(OnRig, Operator):
     """Insert keys on the current frame for bones posed since their last key, the whole body, or selected bones"""
 
-    bl_idname = "fabrik.key_pose"
     bl_label = "Keyframe Solved Bones"
 
     bones: _KEY_BONES
@@ -215,7 +207,6 @@ class FABRIK_OT_key_pose(OnRig, Operator):
 class FABRIK_OT_snap_targets(OnRig, Operator):
     """Move targets, pole targets and pins to the current pose, so that solving continues from it without a jump"""
 
-    bl_idname = "fabrik.snap_targets"
     bl_label = "Snap Targets to Pose"
     why_not = staticmethod(why_no_solve)
 
@@ -233,7 +224,6 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
 class FABRIK_OT_keep_pose(OnRig, Operator):
     """Store the current pose as the preferred pose. The rig stays close to it while it meets its targets"""
 
-    bl_idname = "fabrik.keep_pose"
     bl_label = "Store Preferred Pose"
 
     def run(self, context: Context, rig: Object) -> Done:
@@ -243,7 +233,6 @@ class FABRIK_OT_keep_pose(OnRig, Operator):
 class FABRIK_OT_use_control_rig(OnRig, Operator):
     """Find the controls that move this rig's deform bones, by rotating each one slightly, and pose the rig with them"""
 
-    bl_idname = "fabrik.use_control_rig"
     bl_label = "Set Up Control Rig"
 
     def run(self, context: Context, rig: Object) -> Done:
@@ -265,7 +254,6 @@ _RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(Fabri
 class FABRIK_OT_drag(OnRig, Operator):
     """Drag a bone. The rig follows within its limits, and pinned bones stay in place"""
 
-    bl_idname = "fabrik.drag"
     bl_label = "Drag Bone"
     bl_options = {"REGISTER", "UNDO", "BLOCKING", "GRAB_CURSOR"}
     _timer: Timer | None = None
@@ -359,8 +347,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            self.report({"ERROR"}, ui_message(f"{lost}, so the drag was canceled: start it again"))
-            return {"CANCELLED"}
+            raise errors.FabrikError(f"{lost}, so the drag was canceled: start it again")
         try:
             ends = event.type == "LEFTMOUSE" and event.value == ("RELEASE" if self.pick else "PRESS")
             if ends or (event.value == "PRESS" and event.type in _CONFIRM):
@@ -414,8 +401,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         for name in set(_KEPT) - self.given(*_KEPT).keys():
             setattr(self, name, getattr(kept.drag, name))
         others = [bone.name for bone in selection.chosen_bones(context, rig, self.others)] if self.others else []
-        how = {"root": kept.root} | {name: getattr(kept.drag, name) for name in ("reach", "bones", "spread_to")}
-        how |= self.given(*how)
+        how = self.given_or(kept, ["root"]) | self.given_or(kept.drag, ["reach", "bones", "spread_to"])
         settings = dragging.DragSettings(how["reach"], how["bones"], how["root"], self.keep_orientation, tuple(others))
         frame = self.given("frame").get("frame")
         spread = span.Spread(self.spread, self.spread, frame, how["spread_to"])
@@ -456,10 +442,8 @@ class FABRIK_OT_drag(OnRig, Operator):
         if event.type in _SHIFTS:
             self._input.snap, self._input.fine = event.ctrl, event.shift
             return True
-        return event.value == "PRESS" and self._key(event)
-
-    def _key(self, event: Event) -> bool:
-        """Process a key; returns whether it is used."""
+        if event.value != "PRESS":
+            return False
         entered = self._input
         if event.type in {"X", "Y", "Z"}:
             entered.press_axis(event.type, plane=event.shift and not entered.rotating)

@@ -72,14 +72,9 @@ class Lines:
 
 
 def goal_lines(goal: Goal, effector: FloatArray, place: FloatArray, size: float, *, met: bool) -> list[Lines]:
-    """The lines for one goal.
+    """The lines for one goal at `place` (3,), and for the point `effector` (3,) that reaches for it.
 
-    Args:
-        goal: its kind.
-        effector: (3,) the point that reaches for the goal; for a pole target, the joint from which a line points to it.
-        place: (3,) the position of the goal.
-        size: the size of the mark.
-        met: whether the goal is met.
+    For a pole target, `effector` is the joint from which a line points to it. size: the size of the mark.
     """
     if goal is Goal.BEND:
         return [_mark(Look.BEND, _PYRAMID, _PYRAMID_LINES, place, size), dashed(Look.BEND, effector, place)]
@@ -139,13 +134,10 @@ def _mark(
 
 
 def support_lines(corners: FloatArray, up: FloatArray, center: FloatArray, size: float) -> list[Lines]:
-    """The lines for the balance of one body, in world space.
+    """The lines for the balance of one body, in world space; size: the size of the marks.
 
-    Args:
-        corners: (N, 3) corners of its support, a convex outline.
-        up: (3,) unit vector away from the ground.
-        center: (3,) the body's center of mass.
-        size: the size of the marks.
+    corners: (N, 3) corners of its support, a convex outline. up: (3,) unit vector away from the ground. center: (3,)
+    the body's center of mass.
     """
     foot = center - ((center - corners.mean(axis=0)) @ up) * up
     balanced = is_inside(corners, up, foot)

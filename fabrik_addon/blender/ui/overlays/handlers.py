@@ -11,16 +11,16 @@ import bpy
 from bpy.app.handlers import persistent
 from bpy.types import Context, Object, Panel
 
+from ...first_use import OnUse
 from ...settings import in_use
 from ...settings.in_use import Use, seen
 from ...settings.why_not import ARMATURES
-from ..first_use import OnUse
 from .later import call_later, shown_motion, stop_timers
 
 if TYPE_CHECKING:
     from . import goals, limits, motion
 else:
-    goals, limits, motion = map(OnUse, (".overlays.goals", ".overlays.limits", ".overlays.motion"))
+    goals, limits, motion = map(OnUse, (".ui.overlays.goals", ".ui.overlays.limits", ".ui.overlays.motion"))
 
 # The names of the scene's properties for the switches.
 LIMITS_SWITCH: Final = "fabrik_show_limits"

@@ -69,13 +69,7 @@ class Shape:
 
 
 def shapes_of(limit: Limit, rotation: npt.ArrayLike, length: float) -> list[Shape]:
-    """The shapes for a bone with a limit.
-
-    Args:
-        limit: the limit of the bone's local rotation.
-        rotation: (4,) the current rotation, w x y z.
-        length: the bone's length.
-    """
+    """The shapes for a bone with a limit, a length and a current rotation (4,), w x y z."""
     turn = _BACKEND.Quaternion(np.asarray(rotation, dtype=np.float64).tolist())
     shapes = _SHAPES[type(limit)](limit, turn)
     return [replace(shape, vertices=shape.vertices * length) for shape in shapes]
