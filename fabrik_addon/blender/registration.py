@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, Final
 
 import bpy
-from bpy.props import BoolProperty, PointerProperty
+from bpy.props import PointerProperty
 
 from .posing import live
 from .settings import rig as settings
-from .settings.in_use import keep_overrides, noting
+from .settings.in_use import keep_overrides
 from .ui import entries, operators, panels, stiffness_slider, translations
 from .ui.overlays import handlers as drawing_handlers
 
@@ -40,27 +40,8 @@ def register() -> None:
         type=settings.FabrikRig,
         override={"LIBRARY_OVERRIDABLE"},
     )
-    setattr(
-        bpy.types.Scene,
-        drawing_handlers.LIMITS_SWITCH,
-        BoolProperty(
-            name="Joint Limits",
-            description="Show the limits of the active and selected bones in Pose mode",
-            default=False,
-            update=noting("limits"),
-            translation_context=translations.CONTEXT,
-        ),
-    )
-    setattr(
-        bpy.types.Scene,
-        drawing_handlers.GOALS_SWITCH,
-        BoolProperty(
-            name="Targets and Pins",
-            description="Show targets, pins and pole targets of rigs, and how far bones are from them",
-            default=True,
-            translation_context=translations.CONTEXT,
-        ),
-    )
+    for name, switch in drawing_handlers.SWITCHES.items():
+        setattr(bpy.types.Scene, name, switch)
     for part in PARTS:
         part.start()
     bpy.app.handlers.save_pre.append(keep_overrides)
@@ -78,8 +59,8 @@ def unregister() -> None:
     bpy.app.handlers.save_pre.remove(keep_overrides)
     for part in reversed(PARTS):
         part.stop()
-    delattr(bpy.types.Scene, drawing_handlers.GOALS_SWITCH)
-    delattr(bpy.types.Scene, drawing_handlers.LIMITS_SWITCH)
+    for name in drawing_handlers.SWITCHES:
+        delattr(bpy.types.Scene, name)
     del bpy.types.Object.fabrik  # type: ignore[attr-defined]
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)

@@ -10,7 +10,7 @@ import numpy as np
 from bpy.types import Object, PoseBone
 from mathutils import Matrix, Quaternion, Vector
 
-from ...core.arrays import FloatArray, IntArray
+from ...core.arrays import FloatArray
 from ...core.kernel.bounds import Floor, Support
 from ...core.kernel.capsules import Capsule, SelfCollision
 from ...core.kernel.posture import Masses
@@ -171,7 +171,14 @@ def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> Self
     carried: dict[str, list[FloatArray]] = {}
     for name, _ in meshes:
         mesh = bpy.data.objects[name]
-        places, groups = _vertices(mesh)
+        vertices = mesh.data.vertices
+        places = np.empty(3 * len(vertices), dtype=np.float32)
+        vertices.foreach_get("co", places)
+        step = 1 + len(vertices) // _MOST_VERTICES
+        read = [vertices[index] for index in range(0, len(vertices), step)]
+        # The index of each vertex's heaviest group, -1 for none.
+        groups = np.array([max(each.groups, key=lambda of: of.weight).group if each.groups else -1 for each in read])
+        places = places.reshape(-1, 3)[::step].astype(np.float64)
         to_armature = as_array(armature.matrix_world.inverted() @ mesh.matrix_world)
         places = places @ to_armature[:3, :3].T + to_armature[:3, 3]
         for group in mesh.vertex_groups:
@@ -181,17 +188,6 @@ def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> Self
             if bone is not None:
                 carried.setdefault(bone.name, []).append(places[groups == group.index])
     return self_collision(rest, {name: np.concatenate(found) for name, found in carried.items()})
-
-
-def _vertices(mesh: Object) -> tuple[FloatArray, IntArray]:
-    """(N, 3) vertex positions at rest, and (N,) the index of each vertex's heaviest group, -1 for none."""
-    vertices = mesh.data.vertices
-    step = 1 + len(vertices) // _MOST_VERTICES
-    places = np.empty(3 * len(vertices), dtype=np.float32)
-    vertices.foreach_get("co", places)
-    looked_at = (vertices[index] for index in range(0, len(vertices), step))
-    groups = [max(each.groups, key=lambda group: group.weight).group if each.groups else -1 for each in looked_at]
-    return places.reshape(-1, 3)[::step].astype(np.float64), np.array(groups)
 
 
 def support_of(armature: Object, pinned: Collection[str]) -> Support | None:

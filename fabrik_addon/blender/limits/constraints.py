@@ -62,27 +62,27 @@ def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     """
     rig = cast("Object", bones[0].id_data)
     check_editable(rig)
-    boxes = [euler_box(read_limit(bone)) for bone in bones]
     posed = posed_rig(rig)
-    holders = [posed.limited(bone.name) for bone in bones]
+    rows = [(bone.name, posed.limited(bone.name), euler_box(read_limit(bone))) for bone in bones]
     left = [
-        f"Bone {bone.name!r} has no control with the same rotation, so its limit gets no constraint"
-        for bone, holder, box in zip(bones, holders, boxes, strict=True)
+        f"Bone {name!r} has no control with the same rotation, so its limit gets no constraint"
+        for name, holder, box in rows
         if holder is None and any(box.ranges)
     ]
-    if left and not any(holders):
+    if left and not any(holder for _, holder, _ in rows):
         raise RigError(left[0])
-    for holder, box in zip(holders, boxes, strict=True):
-        if holder is not None and any(box.ranges):
+    limited = [(holder, box) for _, holder, box in rows if holder is not None]
+    for holder, box in limited:
+        constraint = own_constraint(holder)
+        if any(box.ranges):
             _constrain(holder, box)
-        elif holder is not None and (constraint := own_constraint(holder)) is not None:
+        elif constraint is not None:
             # A constraint from a library can only be muted.
             if rig.override_library is not None and constraint.is_override_data:
                 constraint.mute = True
             else:
                 holder.constraints.remove(constraint)
-    pairs = zip(holders, boxes, strict=True)
-    count = sum(holder is not None and any(box.ranges) for holder, box in pairs)
+    count = sum(any(box.ranges) for _, box in limited)
     return f"Added Limit Rotation constraints to {count} of {bones_of(len(bones))}", left
 
 

@@ -351,7 +351,12 @@ def _settings(bone: PoseBone, axes: IntArray | None) -> LimitSettings | None:
     # The mirror images of the four directions, in the other bone's frame.
     images = _WAYS @ axes.T
     cone = [settings.cone[int(np.argmax(images @ way))] for way in _WAYS]
-    axis, sign = _turning(settings.axis, axes)
+    axis, sign = settings.axis, -1
+    if axis != "Y":
+        # A reflection reverses rotations.
+        image = axes[:, "XZ".index(axis)]
+        place = int(np.argmax(np.abs(image)))
+        axis, sign = "XZ"[place], -int(image[place])
     return replace(
         settings,
         cone=cast("Cone", tuple(cone)),
@@ -361,15 +366,6 @@ def _settings(bone: PoseBone, axes: IntArray | None) -> LimitSettings | None:
         # Reversed, so that the outline keeps its orientation.
         window=flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
     )
-
-
-def _turning(axis: str, axes: IntArray) -> tuple[str, int]:
-    """The mirrored rotation axis and its sign, because a reflection reverses rotations."""
-    if axis == "Y":
-        return axis, -1
-    image = axes[:, "XZ".index(axis)]
-    place = int(np.argmax(np.abs(image)))
-    return "XZ"[place], -int(image[place])
 
 
 def _signed(ends: Range, sign: int) -> Range:

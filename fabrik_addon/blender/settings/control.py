@@ -5,13 +5,7 @@
 
 from typing import Any, Final
 
-from bpy.props import (
-    BoolProperty,
-    CollectionProperty,
-    EnumProperty,
-    IntProperty,
-    StringProperty,
-)
+from bpy.props import BoolProperty, CollectionProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Object, PropertyGroup
 
 from .in_use import Stored, overridable, seen

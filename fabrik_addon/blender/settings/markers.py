@@ -82,6 +82,11 @@ class CalibrationOptions:
 CALIBRATION_OPTIONS: Final[dict[str, Any]] = get_annotations(CalibrationOptions)
 
 
+def _figure(index: int, kind: type = float) -> Any:
+    """One of a marker's figures."""
+    return property(lambda marker: kind(marker.figures[index]))
+
+
 @overridable
 class FabrikMarker(PropertyGroup):
     """A marker, and its point on a bone."""
@@ -129,25 +134,12 @@ class FabrikMarker(PropertyGroup):
         default=(-1.0, 0.0, 0.0, 0.0),
     )
 
-    @property
-    def error(self) -> float:
-        """RMS distance from its point in the last bake, in world meters; negative before the first bake."""
-        return float(self.figures[0])
-
-    @property
-    def worst(self) -> float:
-        """Largest distance from its point in the last bake, in world meters."""
-        return float(self.figures[1])
-
-    @property
-    def worst_frame(self) -> int:
-        """The frame with the largest distance."""
-        return int(self.figures[2])
-
-    @property
-    def coverage(self) -> float:
-        """Percentage of frames in the last bake on which the marker was visible."""
-        return float(self.figures[3])
+    # Results of the last bake: RMS distance from its point (negative before the first bake) and largest distance, in
+    # world meters; the frame of the largest; the percentage of frames on which the marker was seen.
+    error = _figure(0)
+    worst = _figure(1)
+    worst_frame = _figure(2, int)
+    coverage = _figure(3)
 
     @property
     def state(self) -> str:

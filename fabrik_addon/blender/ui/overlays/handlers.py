@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.app.handlers import persistent
+from bpy.props import BoolProperty
 from bpy.types import Context, Object, Panel
 
 from ...first_use import OnUse
 from ...settings import in_use
 from ...settings.in_use import Use, seen
 from ...settings.why_not import ARMATURES
+from ..translations import CONTEXT
 from .later import call_later, shown_motion, stop_timers
 
 if TYPE_CHECKING:
@@ -25,6 +27,21 @@ else:
 # The names of the scene's properties for the switches.
 LIMITS_SWITCH: Final = "fabrik_show_limits"
 GOALS_SWITCH: Final = "fabrik_show_goals"
+SWITCHES: Final = {
+    LIMITS_SWITCH: BoolProperty(
+        name="Joint Limits",
+        description="Show the limits of the active and selected bones in Pose mode",
+        default=False,
+        update=in_use.noting("limits"),
+        translation_context=CONTEXT,
+    ),
+    GOALS_SWITCH: BoolProperty(
+        name="Targets and Pins",
+        description="Show targets, pins and pole targets of rigs, and how far bones are from them",
+        default=True,
+        translation_context=CONTEXT,
+    ),
+}
 
 
 class DrawingHandlers:

@@ -11,28 +11,11 @@ from ...settings.control import may_be_control_rig
 from ...settings.in_use import seen
 from ...settings.markers import FabrikMarker
 from ...settings.rig import rig_settings
-from ...settings.why_not import (
-    has_motion,
-    mapped_markers,
-    rig_at_hand,
-    why_no_bake,
-    why_no_rig,
-    why_no_solve,
-)
+from ...settings.why_not import has_motion, mapped_markers, rig_at_hand, why_no_bake, why_no_rig, why_no_solve
 from ..operators.base import folded
 from ..operators.motion import has_to_be_played
 from ..translations import ui_text
-from .base import (
-    AboutRig,
-    MotionTab,
-    Rows,
-    chosen_in,
-    draw_lines,
-    draw_names,
-    draw_switch,
-    fitted,
-    next_in_motion,
-)
+from .base import AboutRig, MotionTab, Rows, chosen_in, draw_lines, draw_names, draw_switch, fitted, next_in_motion
 
 # Pixels for a take's name.
 _ROOM: Final = 90.0
