@@ -145,7 +145,7 @@ class RetargetOptions:
         max=1.0,
     )
     reference: IntProperty(
-        name="Reference Frame",
+        name="Rest Frame",
         description="The frame on which the source is in the rig's rest pose; -1 uses the source's rest pose, or the "
         "frame most like the rig's rest pose",
         default=-1,
