@@ -168,8 +168,8 @@ class FabrikBakeSettings(KeyOptions, BakeOptions, PropertyGroup):
     """The settings of bakes and of retargeting, besides those stored with the markers and the source."""
 
 
-def _is_armature(_settings: PropertyGroup, thing: bpy.types.Object) -> bool:
-    return bool(thing.type == "ARMATURE")
+def _may_be_source(settings: PropertyGroup, thing: bpy.types.Object) -> bool:
+    return bool(thing.type == "ARMATURE" and thing != settings.id_data)
 
 
 @overridable
@@ -201,7 +201,7 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
         name="Source",
         description="The armature whose motion is retargeted",
         type=bpy.types.Object,
-        poll=_is_armature,
+        poll=_may_be_source,
     )
     pairs: CollectionProperty(
         name="Bones",

@@ -21,7 +21,7 @@ from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
 from ...settings.rig import ASIDE, POINTS, rig_settings
 from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..overlays.later import shown_motion
-from ..translations import ui_message
+from ..translations import ui_message, ui_text
 from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, report_all, reports_errors, takes
 
 if TYPE_CHECKING:
@@ -663,10 +663,11 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
     bl_idname = "fabrik.hold_contacts"
     bl_label = "Hold Planted Feet"
 
-    def invoke(self, context: Context, _event: Event) -> set[str]:
+    def invoke(self, context: Context, event: Event) -> set[str]:
         """Ask for confirmation before keys are changed."""
-        asked: Any = context.window_manager.invoke_props_dialog(self)
-        return asked
+        title, message, go_on = ui_text("Hold Planted Feet?"), ui_text("This changes keys of the legs"), ui_text("Apply")
+        manager = context.window_manager
+        return set(manager.invoke_confirm(self, event, title=title, message=message, confirm_text=go_on))
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...edit.holds import hold_feet
