@@ -85,10 +85,10 @@ ARMATURES: Final = Armatures()
 
 
 def rig_at_hand(context: bpy.types.Context) -> bpy.types.Object | None:
-    """The rig that operators work on: the active armature, or the one that deforms the active mesh, or the rig that
-    has the active empty as a target or marker.
+    """The rig that operators work on: the active armature, or the rig of the active mesh, or else the active object.
 
-    Otherwise the active object. All rigs are searched only for an empty, because this is called at every redraw.
+    If an empty is active, the rig that has it as a target or marker. All rigs are searched only then, because this is
+    called at every redraw.
     """
     thing: bpy.types.Object | None = context.object
     if thing is not None and thing.type == "MESH":

@@ -665,9 +665,9 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Ask for confirmation before keys are changed."""
-        title, message, go_on = ui_text("Hold Planted Feet?"), ui_text("This changes keys of the legs"), ui_text("Apply")
-        manager = context.window_manager
-        return set(manager.invoke_confirm(self, event, title=title, message=message, confirm_text=go_on))
+        title, message = ui_text("Hold Planted Feet?"), ui_text("This changes keys of the legs")
+        asked = context.window_manager.invoke_confirm
+        return set(asked(self, event, title=title, message=message, confirm_text=ui_text("Apply")))
 
     def run(self, context: Context, rig: bpy.types.Object) -> Done:
         from ...edit.holds import hold_feet
