@@ -774,7 +774,7 @@ def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
     spans = [span for tree in trees for span in tree.filled]
     if spans:
         longest = max(spans, key=lambda span: span.count)
-        yield f"Gaps: {len(spans)} {longest.how}, longest {longest.count} frames ({longest.bone})"
+        yield f"Gaps: {len(spans)}, longest {longest.count} frames ({longest.bone})"
     stances = [stance for tree in trees for stance in tree.stances]
     if stances:
         before = max(stance.drift_before for stance in stances) / meter

@@ -59,7 +59,6 @@ _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
         "STANDING": "standing with arms hanging",
         "A_POSE": "standing in an A pose",
         "T_POSE": "standing in a T pose",
-        "MOVING": "not in a calibration pose",
     }
 )
 
@@ -105,7 +104,7 @@ class CalibrationResult:
         return (
             f"RMS {1000.0 * self.rms:.1f} mm, worst {name} {1000.0 * distance:.1f} mm",
             f"scaled by {self.scale:.4g}" + (f", {moved}" if self.lift else ""),
-            f"detected pose: {_POSES[self.pose]}",
+            f"detected pose: {_POSES[self.pose]}" if self.pose in _POSES else "no calibration pose detected",
         )
 
     @property
