@@ -67,7 +67,9 @@ def object_scale(world_matrices: FloatArray) -> FloatArray:
 def world_to_armature(points: FloatArray, world_matrices: FloatArray) -> FloatArray:
     """Convert world `points` (..., E, 3) to the space of an armature with `world_matrices` (..., 4, 4)."""
     into = np.linalg.inv(world_matrices)
-    return points @ np.swapaxes(into[..., :3, :3], -1, -2) + into[..., None, :3, 3]
+    moved = points @ np.swapaxes(into[..., :3, :3], -1, -2)
+    moved += into[..., None, :3, 3]
+    return moved
 
 
 # Bones or pose bones.
