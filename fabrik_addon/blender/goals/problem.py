@@ -6,8 +6,8 @@ from functools import cached_property
 from itertools import compress
 from typing import Any
 
-import bpy
 import numpy as np
+from bpy.types import Object
 
 from ...core import Effector, Fixed, Solver
 from ...core.arrays import BoolArray, FloatArray
@@ -16,6 +16,7 @@ from ...core.edit import EditModel
 from ...core.kernel.hanging import HangFrom
 from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
+from ...human.masses import LEADS_WITH
 from ..control.posed_rig import PosedRig, posed_rig
 from ..rig.armature import RigError, Tree, check_unscaled, cut_tree, freeze, solved_slides, stretched
 from ..rig.locks import WithLocks
@@ -23,12 +24,11 @@ from ..settings.limit_properties import read_limits
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
-from .body import collision_of, floor_of, leads_with, masses_of, support_of
+from .body import collision_of, floor_of, masses_of, part_of, support_of
 from .effectors import (
     Partner,
     Pin,
     Target,
-    bend_of,
     close_loops,
     core_effector,
     goal_of,
@@ -82,7 +82,7 @@ class RigProblem:
         return _turned_by(self.tree.skeleton, self.effectors, self.held)
 
     @property
-    def rig(self) -> bpy.types.Object:
+    def rig(self) -> Object:
         """The armature object."""
         return self.posed.rig
 
@@ -139,7 +139,8 @@ class RigProblem:
         rig, skeleton = self.rig, self.tree.skeleton
         # All that lead the body have the force of the weakest, so that none tears another off its target.
         leading = [each.bone not in self.pinned and each.target_bone is None for each in self.effectors]
-        force = min((leads_with(rig, each.bone) for each in compress(self.effectors, leading)), default=1.0)
+        forces = [LEADS_WITH.get(part_of(rig, each.bone), 1.0) for each in compress(self.effectors, leading)]
+        force = min(forces, default=1.0)
         effectors = [
             replace(each, weight=each.weight * force) if leads else each
             for each, leads in zip(self.effectors, leading, strict=True)
@@ -212,7 +213,7 @@ def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collecti
 
 
 def find_problems(
-    rig: bpy.types.Object,
+    rig: Object,
     wanted: Sequence[FabrikEffector | FabrikMarker] | None = None,
     *,
     baked: bool = False,
@@ -306,7 +307,10 @@ def _problem_of(
         pinned=pinned,
         names=tuple(each.name for each in own),
         targets=targets,
-        bends=tuple(bend_of(each) for each in own),
+        bends=tuple(
+            None if isinstance(each, FabrikMarker) or each.bend_target is None else (each.bend_target, each.bend_bone)
+            for each in own
+        ),
         carrier=carrier,
     )
 
@@ -324,9 +328,7 @@ def limits_of(posed: PosedRig, names: Sequence[str], *, baked: bool = False) -> 
     return limits
 
 
-def root_mode(
-    armature: bpy.types.Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None
-) -> str:
+def root_mode(armature: Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None) -> str:
     """How the root of a tree moves: "FIXED", "FREE", or "FOLLOW" (as if pulled by a rope).
 
     Args:

@@ -19,8 +19,9 @@ from ...core.arrays import FloatArray
 from ...core.errors import first_few
 from ...core.kernel.hanging import HangFrom
 from ...core.model.effector import with_factors_applied
+from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import posed_rig
-from ..goals.body import floor_of, is_hips, keeps_orientation, masses_of, trunk_of_animal, up_of
+from ..goals.body import floor_of, masses_of, part_of, trunk_of_animal, up_of
 from ..goals.effectors import (
     Partner,
     core_effector,
@@ -416,7 +417,9 @@ class DragSetup:
     def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
         """The grip on a dragged bone, with a lower priority than pins; stays: whether the bone's head cannot move."""
         pose_bone = self.armature.pose.bones[bone]
-        kept = keeps_orientation(self.armature, bone) if self.settings.keep_orientation and not stays else 0.0
+        kept = 0.0
+        if self.settings.keep_orientation and not stays:
+            kept = KEEPS_ORIENTATION.get(part_of(self.armature, bone), 0.0)
         effector = Effector(
             bone,
             offset=None if self.point == "TAIL" else BONE_HEAD,
@@ -502,7 +505,7 @@ class Drag:
         world = as_array(armature.matrix_world)
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
-        self._has_soft_depth = is_hips(armature, bone)
+        self._has_soft_depth = part_of(armature, bone) == "hips"
         self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
         axes = nearest_rotations(as_array(armature.pose.bones[bone].matrix)[None, :3, :3])[0]
         way = {name for part in self._parts for name in part.on_the_way}

@@ -3,7 +3,6 @@
 from inspect import get_annotations
 from typing import Any, Final
 
-import bpy
 from bpy.props import (
     BoolProperty,
     CollectionProperty,
@@ -13,7 +12,7 @@ from bpy.props import (
     PointerProperty,
     StringProperty,
 )
-from bpy.types import PropertyGroup
+from bpy.types import Object, PropertyGroup
 
 from .in_use import Moment, overridable, update_live_pose
 
@@ -168,10 +167,6 @@ class FabrikBakeSettings(KeyOptions, BakeOptions, PropertyGroup):
     """The settings of bakes and of retargeting, besides those stored with the markers and the source."""
 
 
-def _is_armature(_settings: PropertyGroup, thing: bpy.types.Object) -> bool:
-    return bool(thing.type == "ARMATURE")
-
-
 @overridable
 class FabrikBonePair(PropertyGroup):
     """A bone of the rig, by its name, and the source bone that it follows."""
@@ -200,8 +195,8 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
     source: PointerProperty(
         name="Source",
         description="The armature whose motion is retargeted",
-        type=bpy.types.Object,
-        poll=_is_armature,
+        type=Object,
+        poll=lambda _self, thing: thing.type == "ARMATURE",
     )
     pairs: CollectionProperty(
         name="Bones",

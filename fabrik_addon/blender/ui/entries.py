@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 import bpy
-from bpy.types import AddonPreferences, Context, FileHandler, Menu, UILayout, WorkSpaceTool
+from bpy.types import AddonPreferences, Context, FileHandler, KeyMap, KeyMapItem, Menu, UILayout, WorkSpaceTool
 
 from ...package import PACKAGE
 from ..settings.rig import rig_settings
@@ -81,7 +81,7 @@ KEYS: Final[tuple[tuple[str, Any], ...]] = (("fabrik.drag", "F"), ("fabrik.pin",
 WITHOUT_KEYS: Final = frozenset({"Industry_Compatible"})
 
 # The keys as created by Blender, to remove them later; stored only while the extension is enabled.
-_ITEMS: Final[list[tuple[bpy.types.KeyMap, bpy.types.KeyMapItem]]] = []
+_ITEMS: Final[list[tuple[KeyMap, KeyMapItem]]] = []
 
 
 def keys_for(keymap: str) -> tuple[tuple[str, Any], ...]:

@@ -3,14 +3,13 @@
 from math import radians
 from typing import TYPE_CHECKING, Any
 
-import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, FloatVectorProperty, IntProperty, StringProperty
-from bpy.types import Context, Event, Operator
+from bpy.types import Context, Event, Object, Operator
 
+from ...first_use import OnUse
 from ...settings.limit_values import DESCRIPTIONS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand
-from ..first_use import OnUse
 from ..translations import ui_message, ui_text
 from .base import Bones, Done, OnBones
 
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from ...rig import armature
     from ...settings import selection
 else:
-    action, constraints, editing = map(OnUse, ("..limits.action", "..limits.constraints", "..limits.editing"))
-    armature, selection = OnUse("..rig.armature"), OnUse("..settings.selection")
+    action, constraints, editing = map(OnUse, (".limits.action", ".limits.constraints", ".limits.editing"))
+    armature, selection = OnUse(".rig.armature"), OnUse(".settings.selection")
 
 
 def _value(declare: Any, name: str, field: str, **more: Any) -> Any:
@@ -31,7 +30,6 @@ def _value(declare: Any, name: str, field: str, **more: Any) -> Any:
 class FABRIK_OT_set_limit(OnBones, Operator):
     """Limit the rotation of the selected bones. Options that are not set are kept"""
 
-    bl_idname = "fabrik.set_limit"
     bl_label = "Set Joint Limit"
 
     type: _value(EnumProperty, "Type", "type", items=LIMIT_TYPES)
@@ -49,7 +47,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     stiffness: _value(FloatProperty, "Stiffness", "stiffness", subtype="FACTOR", min=0.0, max=1.0)
     mass: _value(FloatProperty, "Mass", "mass", min=-1.0, soft_max=0.5)
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         values = self.given(*FABRIK_OT_set_limit.__annotations__)
         if "window" in values:
             values["window"] = editing.numbers_in(values["window"])
@@ -64,41 +62,38 @@ class FABRIK_OT_set_limit(OnBones, Operator):
 class FABRIK_OT_clear_limit(OnBones, Operator):
     """Remove the limits of the selected bones. On a library override, they are turned off instead"""
 
-    bl_idname = "fabrik.clear_limit"
     bl_label = "Clear Joint Limit"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.clear_limits(bones), []
 
 
 class FABRIK_OT_copy_limit(OnBones, Operator):
     """Copy the limit of the active bone to the selected bones"""
 
-    bl_idname = "fabrik.copy_limit"
     bl_label = "Copy Limit to Selected"
 
     source: StringProperty(
         name="From", description="The bone whose limit is copied. Defaults to the active bone", options=ASIDE
     )
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.copy_limit(selection.chosen_bone(context, rig, self.source), bones), []
 
 
 class FABRIK_OT_mirror_limits(OnBones, Operator):
     """Copy the limits of the selected bones to the other side. If both sides are selected, copy from the active side"""
 
-    bl_idname = "fabrik.mirror_limits"
     bl_label = "Mirror Limits"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.mirror_limits(rig, bones)
 
 
 class OnPolygon(OnBones):
     """An operator on the outline of one bone's polygon limit."""
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+    def chosen(self, context: Context, rig: Object) -> Bones:
         """The named bone, else the active bone."""
         return [selection.chosen_bone(context, rig, self.bones)]
 
@@ -106,12 +101,11 @@ class OnPolygon(OnBones):
 class FABRIK_OT_add_limit_point(OnPolygon, Operator):
     """Add a point to the outline of a polygon limit, at the bone's current swing or on the longest edge"""
 
-    bl_idname = "fabrik.add_limit_point"
     bl_label = "Add Limit Point"
 
     from_pose: BoolProperty(name="From Pose", description="Put the point at the bone's current swing", options=ASIDE)
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.add_point(bones[0], from_pose=self.from_pose), []
 
 
@@ -124,37 +118,33 @@ class OnCorner(OnPolygon):
 class FABRIK_OT_move_limit_point(OnCorner, Operator):
     """Move a point of a polygon limit to the bone's current swing"""
 
-    bl_idname = "fabrik.move_limit_point"
     bl_label = "Set Limit Point from Pose"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.move_point(bones[0], self.index), []
 
 
 class FABRIK_OT_remove_limit_point(OnCorner, Operator):
     """Remove a point from the outline of a polygon limit"""
 
-    bl_idname = "fabrik.remove_limit_point"
     bl_label = "Remove Limit Point"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.remove_point(bones[0], self.index), []
 
 
 class FABRIK_OT_limits_from_ik(OnBones, Operator):
     """Convert IK limits, IK locks and local Limit Rotation constraints of the selected bones to joint limits"""
 
-    bl_idname = "fabrik.limits_from_ik"
     bl_label = "Limits from IK and Constraints"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return constraints.limits_from_ik(bones)
 
 
 class FABRIK_OT_limits_from_action(OnBones, Operator):
     """Limit the selected bones to their rotations in the action or NLA strips"""
 
-    bl_idname = "fabrik.limits_from_action"
     bl_label = "Limits from Action"
 
     shape: EnumProperty(
@@ -174,35 +164,33 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
         soft_max=radians(45.0),
     )
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return action.limits_from_action(context, rig, bones, self.margin, self.shape)
 
 
 class FABRIK_OT_clamp_pose(OnBones, Operator):
     """Rotate the selected bones to the nearest rotation within their limits"""
 
-    bl_idname = "fabrik.clamp_pose"
     bl_label = "Clamp Pose to Limits"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return action.clamp_pose(context, bones)
 
 
 class FABRIK_OT_check_action(OnBones, Operator):
     """List bones that exceed limits in the action or NLA strips, with frames. Checks all bones if none is selected"""
 
-    bl_idname = "fabrik.check_action"
     bl_label = "Check Action Limits"
 
     mend: BoolProperty(name="Fix Violations", description="Insert keys to clamp the animation to the limits")
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+    def chosen(self, context: Context, rig: Object) -> Bones:
         """The named bones, else the selected bones, else all bones."""
         if self.bones:
             return super().chosen(context, rig)
         return selection.selected_bones(context, rig) or list(rig.pose.bones)
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         if self.mend:
             found, left = action.fix_action(context, rig, bones)
         else:
@@ -217,17 +205,15 @@ class FABRIK_OT_check_action(OnBones, Operator):
 class FABRIK_OT_limits_to_constraints(OnBones, Operator):
     """Add Limit Rotation constraints that approximate the limits of the selected bones"""
 
-    bl_idname = "fabrik.limits_to_constraints"
     bl_label = "Limits to Constraints"
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return constraints.limits_to_constraints(bones)
 
 
 class FABRIK_OT_limit_preset(OnBones, Operator):
     """Set the limits of human joints. The joints are identified by bone names and the rest pose"""
 
-    bl_idname = "fabrik.limit_preset"
     bl_label = "Apply Human Limits"
 
     only_selected: BoolProperty(name="Only Selected", description="Change only selected bones", default=False)
@@ -248,13 +234,13 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
             return set(manager.invoke_confirm(self, event, title=title, message=ui_message(doubt), confirm_text=go_on))
         return self.execute(context)
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+    def chosen(self, context: Context, rig: Object) -> Bones:
         """The named bones, else the selected bones with Only Selected, else all bones."""
         if self.bones or self.only_selected:
             return super().chosen(context, rig)
         return list(rig.pose.bones)
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         doubt = "" if self.anyway else editing.doubt_of_human(rig)
         if doubt:
             raise armature.RigError(f"{doubt}; turn Force on to apply the limits")

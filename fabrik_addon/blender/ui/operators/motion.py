@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
-from bpy.types import Context, Event, Operator, OperatorFileListElement
+from bpy.types import Context, Event, Object, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
-from ...settings.bake_options import KEY_OPTIONS, OPTIONS, RETARGET_OPTIONS, BakeOptions, MarkerOptions
+from ...first_use import OnUse
+from ...settings.bake_options import KEY_OPTIONS, RETARGET_OPTIONS, BakeOptions, MarkerOptions
 from ...settings.control import control_rig
 from ...settings.in_use import seen
 from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
 from ...settings.rig import ASIDE, POINTS, rig_settings
 from ...settings.why_not import named, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
-from ..first_use import OnUse
 from ..translations import ui_message
 from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, report_all, reports_errors, takes
 
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from ...settings import selection
     from ..overlays import motion as trails
 else:
-    errors, clips = map(OnUse, ("...core.errors", "...markers.clip"))
-    marker_files, layouts = map(OnUse, ("...markers.files.any_file", "...markers.files.layouts"))
-    pose_files, retargeting, baking = map(OnUse, ("...retarget.files.any_file", "..retarget.retarget", "..bake.bake"))
+    errors, clips = map(OnUse, ("..core.errors", "..markers.clip"))
+    marker_files, layouts = map(OnUse, ("..markers.files.any_file", "..markers.files.layouts"))
+    pose_files, retargeting, baking = map(OnUse, ("..retarget.files.any_file", ".retarget.retarget", ".bake.bake"))
     calibrating, importing, matching, scene_takes = (
-        OnUse(f"..capture.{name}") for name in ("calibrate", "import_markers", "matching", "takes")
+        OnUse(f".capture.{name}") for name in ("calibrate", "import_markers", "matching", "takes")
     )
-    holding, armature = map(OnUse, ("..edit.holds", "..rig.armature"))
-    selection, trails = map(OnUse, ("..settings.selection", ".overlays.motion"))
+    holding, armature = map(OnUse, (".edit.holds", ".rig.armature"))
+    selection, trails = map(OnUse, (".settings.selection", ".ui.overlays.motion"))
 
 
 _TIMINGS = (
@@ -255,7 +255,6 @@ _NAMED = 6
 class FABRIK_OT_match_markers(OnRig, Operator):
     """Add the scene's markers to the rig's list, and find the bone of each marker by its label"""
 
-    bl_idname = "fabrik.match_markers"
     bl_label = "Match Markers to Bones"
 
     preset: EnumProperty(name="Marker Set", description="The marker set that the labels belong to", items=_PRESETS)
@@ -276,7 +275,7 @@ class FABRIK_OT_match_markers(OnRig, Operator):
         default=True,
     )
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         objects, is_object = context.scene.objects, self.take not in bpy.data.collections
         armature = named(objects, self.take, "object") if is_object and self.take in objects else None
         take = None if armature is not None else named(bpy.data.collections, self.take, "collection")
@@ -300,12 +299,11 @@ class FABRIK_OT_match_markers(OnRig, Operator):
 class FABRIK_OT_follow_take(OnRig, Operator):
     """Use another take in the panels below. The settings of the current take are kept"""
 
-    bl_idname = "fabrik.follow_take"
     bl_label = "Choose Take"
 
     take: StringProperty(name="Take", description="Collection of the take's markers", options=ASIDE)
 
-    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, _context: Context, rig: Object) -> Done:
         scene_takes.follow_take(rig, named(bpy.data.collections, self.take, "collection"))
         return f"{rig.name!r} now follows {self.take!r}", []
 
@@ -313,16 +311,15 @@ class FABRIK_OT_follow_take(OnRig, Operator):
 class FABRIK_OT_marker_bone(OnRig, Operator):
     """Assign the marker selected in the list to the active bone"""
 
-    bl_idname = "fabrik.marker_bone"
     bl_label = "Assign Marker to Active Bone"
 
     @staticmethod
-    def why_not(rig: bpy.types.Object) -> str:
+    def why_not(rig: Object) -> str:
         if not len(rig_settings(rig).capture.markers):
             return "There is no marker in the list: match the markers first"
         return "" if rig.data.bones.active is not None else "No bone is active: click one in Pose mode"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         capture = rig_settings(rig).capture
         marker = capture.markers[min(max(capture.active_marker, 0), len(capture.markers) - 1)]
         marker.bone, marker.enabled, marker.guess = rig.data.bones.active.name, True, -1.0
@@ -332,22 +329,20 @@ class FABRIK_OT_marker_bone(OnRig, Operator):
 class FABRIK_OT_save_marker_map(OnJson, Operator, ExportHelper):
     """Save the marker mapping to a JSON file"""
 
-    bl_idname = "fabrik.save_marker_map"
     bl_label = "Save Marker Map"
     bl_options = {"REGISTER"}
     why_not = staticmethod(why_no_mapped)
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         return f"{matching.save_map(rig, chosen_path(self))} markers saved to {chosen_path(self).name}", []
 
 
 class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
     """Load the marker mapping from a JSON file"""
 
-    bl_idname = "fabrik.load_marker_map"
     bl_label = "Load Marker Map"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         found, count = matching.load_map(rig, chosen_path(self))
         return f"Assigned {found} of the map's {count} markers to bones", []
 
@@ -356,7 +351,6 @@ class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
 class FABRIK_OT_calibrate_markers(InSteps, Operator):
     """Measure the marker positions on their bones and the person's size"""
 
-    bl_idname = "fabrik.calibrate_markers"
     bl_label = "Calibrate Markers"
     why_not = staticmethod(why_no_mapped)
     doing = "calibrating"
@@ -368,16 +362,12 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
     )
 
     def steps(self, context: Context) -> "Generator[float, None, calibrating.CalibrationResult]":
-        """The steps of the calibration."""
         settings = rig_settings(rig_at_hand(context)).capture
-        options: dict[str, Any] = {name: getattr(settings, name) for name in CALIBRATION_OPTIONS} | self.given(
-            *CALIBRATION_OPTIONS
-        )
+        options = self.given_or(settings, CALIBRATION_OPTIONS)
         static = named(bpy.data.collections, self.static, "collection") or settings.static
         return calibrating.calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
 
     def done(self, result: "calibrating.CalibrationResult") -> set[str]:
-        """Report the result."""
         report_all(self, ui_message(result.line), map(ui_message, result.doubts))
         return {"FINISHED"}
 
@@ -386,21 +376,20 @@ class OnReport(OnRig):
     """An operator on the report of the rig's last bake."""
 
     @staticmethod
-    def why_not(rig: bpy.types.Object) -> str:
+    def why_not(rig: Object) -> str:
         return "" if rig_settings(rig).capture.report is not None else "There is no report: bake the markers first"
 
 
 class FABRIK_OT_export_report(OnReport, Operator, ExportHelper):
     """Save the report of the rig's last bake: errors per marker and frame, gaps and limits"""
 
-    bl_idname = "fabrik.export_report"
     bl_label = "Export Bake Report"
     bl_options = {"REGISTER"}
 
     filename_ext = ".csv"
     filter_glob: StringProperty(default="*.csv", options={"HIDDEN"})
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         path = chosen_path(self)
         baking.export_report(rig, path)
         return f"Report saved to {path.name}", []
@@ -409,7 +398,6 @@ class FABRIK_OT_export_report(OnReport, Operator, ExportHelper):
 class FABRIK_OT_worst_frame(OnReport, Operator):
     """Go to the frame with the largest error in the last bake"""
 
-    bl_idname = "fabrik.worst_frame"
     bl_label = "Go to Worst Frame"
 
     marker: StringProperty(
@@ -418,7 +406,7 @@ class FABRIK_OT_worst_frame(OnReport, Operator):
         options=ASIDE,
     )
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         capture = rig_settings(rig).capture
         if self.marker and self.marker not in capture.markers:
             raise armature.RigError(f"Marker {self.marker!r} is not in the list: choose another")
@@ -442,7 +430,6 @@ class ReportsBake:
     )
 
     def done(self, result: "baking.BakeResult") -> set[str]:
-        """Report the result."""
         warnings = (*result.warnings, *result.report.doubts)
         report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, warnings))
         return {"FINISHED"}
@@ -452,18 +439,15 @@ class ReportsBake:
 class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
     """Bake the rig's targets or markers to keyframes"""
 
-    bl_idname = "fabrik.bake"
     bl_label = "Bake to Keyframes"
     why_not = staticmethod(why_no_bake)
     doing = "baking"
 
     def steps(self, context: Context) -> "baking.Steps":
-        """Start the bake with the rig's settings and the given keywords."""
         rig = rig_at_hand(context)
         settings = rig_settings(rig)
-        options: dict[str, Any] = {
-            name: getattr(settings.bake if hasattr(settings.bake, name) else settings.capture, name) for name in OPTIONS
-        } | self.given(*OPTIONS)
+        options = self.given_or(settings.bake, BakeOptions.__annotations__ | KEY_OPTIONS)
+        options |= self.given_or(settings.capture, MarkerOptions.__annotations__)
         first, last = baking.chosen_range(context.scene, rig, options["source"])
         frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
         return baking.bake_steps(context, rig, baking.BakeSettings(**frames, action_name=self.action_name, **options))
@@ -472,31 +456,28 @@ class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
 class FABRIK_OT_match_bones(OnRig, Operator):
     """Map the source's bones to the rig's bones by name"""
 
-    bl_idname = "fabrik.match_bones"
     bl_label = "Map Bones"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         return f"{len(retargeting.match_bones(context, rig))} bones mapped", []
 
 
 class FABRIK_OT_save_bone_map(OnJson, Operator, ExportHelper):
     """Save the bone mapping to a JSON file"""
 
-    bl_idname = "fabrik.save_bone_map"
     bl_label = "Save Bone Map"
     bl_options = {"REGISTER"}
 
-    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, _context: Context, rig: Object) -> Done:
         return f"{retargeting.save_pairs(rig, chosen_path(self))} bones saved to {chosen_path(self).name}", []
 
 
 class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
     """Load the bone mapping from a JSON file"""
 
-    bl_idname = "fabrik.load_bone_map"
     bl_label = "Load Bone Map"
 
-    def run(self, _context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, _context: Context, rig: Object) -> Done:
         return f"{retargeting.load_pairs(rig, chosen_path(self))} bones loaded", []
 
 
@@ -504,7 +485,6 @@ class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
 class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
     """Copy another armature's motion to the rig as keyframes"""
 
-    bl_idname = "fabrik.retarget"
     bl_label = "Retarget Animation"
     doing = "retargeting"
 
@@ -516,21 +496,17 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
     )
 
     def steps(self, context: Context) -> "baking.Steps":
-        """Start the retargeting with the rig's settings and the given keywords."""
         rig = rig_at_hand(context)
         settings = rig_settings(rig)
-        how: dict[str, Any] = {name: getattr(settings.retarget, name) for name in RETARGET_OPTIONS}
-        how |= self.given(*RETARGET_OPTIONS)
-        bake: dict[str, Any] = {name: getattr(settings.bake, name) for name in KEY_OPTIONS} | self.given(*KEY_OPTIONS)
+        how = self.given_or(settings.retarget, RETARGET_OPTIONS)
+        bake = self.given_or(settings.bake, KEY_OPTIONS) | {"action_name": self.action_name}
         given = self.given("frame_start", "frame_end")
         first, last = baking.preview_range(context.scene) or (None, None)
         frames = given.get("frame_start", first), given.get("frame_end", last)
         source = bpy.data.objects.get(self.source) or self.source or settings.retarget.source
         # The list of bone pairs is only valid for the rig's own source.
         pairs = retargeting.pairs_of(rig) if source == settings.retarget.source else ()
-        return retargeting.retarget_from(
-            context, rig, source, frames, how, {**bake, "action_name": self.action_name}, pairs
-        )
+        return retargeting.retarget_from(context, rig, source, frames, how, bake, pairs)
 
 
 # The default length of a hold in frames.
@@ -540,7 +516,6 @@ _LENGTH = 20
 class FABRIK_OT_add_hold(OnRig, Operator):
     """Keep a hand or foot in place over a range of frames by changing keys within the joint limits"""
 
-    bl_idname = "fabrik.add_hold"
     bl_label = "Add Hold"
 
     bone: StringProperty(name="Bone", description="The bone to hold. Defaults to the active bone", options=ASIDE)
@@ -566,14 +541,14 @@ class FABRIK_OT_add_hold(OnRig, Operator):
             layout.prop(self, name)
         layout.prop_search(self, "target", context.scene, "objects")
         # If two objects have the same name, `bpy.data` prefers the local one, like `run`. Scenes do not.
-        target: bpy.types.Object | None = bpy.data.objects.get(self.target)
+        target: Object | None = bpy.data.objects.get(self.target)
         if target is not None and target.type == "ARMATURE":
             layout.prop_search(self, "target_bone", target.data, "bones")
         if (advanced := folded(layout, "Advanced", "hold")) is not None:
             advanced.prop(self, "point")
             advanced.prop(self, "hold_rotation")
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         bone = self.bone or selection.clicked_bone(rig).name
         target = named(bpy.data.objects, self.target, "object")
         settings = holding.HoldSettings(self.point, self.hold_rotation, self.ease, target, self.target_bone)
@@ -584,16 +559,15 @@ class FABRIK_OT_add_hold(OnRig, Operator):
 class FABRIK_OT_remove_hold(OnRig, Operator):
     """Restore the keys that the hold replaced. Keys changed since then are kept"""
 
-    bl_idname = "fabrik.remove_hold"
     bl_label = "Remove Hold"
 
     @staticmethod
-    def why_not(rig: bpy.types.Object) -> str:
+    def why_not(rig: Object) -> str:
         return "" if len(rig_settings(rig).holds) else f"{rig.name!r} has no hold: add one first"
 
     index: IntProperty(name="Number", description="Index of the hold, starting at 0", min=0)
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         name, left = holding.remove_hold(context, rig, self.index)
         return f"Removed hold {name!r}", [left] if left else []
 
@@ -601,19 +575,18 @@ class FABRIK_OT_remove_hold(OnRig, Operator):
 class FABRIK_OT_hold_contacts(OnRig, Operator):
     """Hold the feet while they are in contact with the floor. Replaces holds that this operator added before"""
 
-    bl_idname = "fabrik.hold_contacts"
     bl_label = "Hold Planted Feet"
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
         """Ask for confirmation before keys are changed."""
         return set(context.window_manager.invoke_props_dialog(self))
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         warnings = holding.hold_feet(context, rig)
         return f"Holds added: {len(warnings)}", list(filter(None, warnings))
 
 
-def has_to_be_played(rig: bpy.types.Object) -> bool:
+def has_to_be_played(rig: Object) -> bool:
     """Whether strips or controls move a rig, so that curves alone don't give its bones' positions."""
     animation = rig.animation_data
     return animation is not None and (animation.action is None or control_rig(rig) is not None)
@@ -622,14 +595,13 @@ def has_to_be_played(rig: bpy.types.Object) -> bool:
 class FABRIK_OT_work_out_trails(OnRig, Operator):
     """Recalculate trails of control rigs and NLA strips by playing the frames"""
 
-    bl_idname = "fabrik.work_out_trails"
     bl_label = "Update Trails"
 
     @staticmethod
-    def why_not(rig: bpy.types.Object) -> str:
+    def why_not(rig: Object) -> str:
         return "" if seen(rig).show_trails else f"No trails of {rig.name!r} are shown: turn on Trails first"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         if not trails.update_trails(context, rig):
             raise armature.RigError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
         return f"Updated the trails of {rig.name!r}", []

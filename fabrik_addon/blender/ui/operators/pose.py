@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProperty, StringProperty
-from bpy.types import Context, Event, Operator, Timer
+from bpy.types import Context, Event, Object, Operator, Timer
 from mathutils import Quaternion, Vector
 
+from ...first_use import OnUse
 from ...settings.control import solved_bone
 from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, FabrikRig, rig_settings
 from ...settings.why_not import named, rig_at_hand, shared_targets, why_no_solve
-from ..first_use import OnUse
 from ..overlays.handlers import DrawingHandlers
 from ..overlays.later import shown_motion
 from ..translations import ui_message
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from ..overlays import drawing
     from ..overlays import motion as trails
 else:
-    np, errors, set_up = map(OnUse, ("numpy", "...core.errors", "..control.set_up"))
-    spread_drag, effectors = map(OnUse, ("..edit.spread_drag", "..goals.effectors"))
+    np, errors, set_up = map(OnUse, ("numpy", "..core.errors", ".control.set_up"))
+    spread_drag, effectors = map(OnUse, (".edit.spread_drag", ".goals.effectors"))
     dragging, keying, live, mouse, snapping, solving = (
-        OnUse(f"..posing.{name}") for name in ("drag", "key_pose", "live", "mouse", "snap_targets", "solve")
+        OnUse(f".posing.{name}") for name in ("drag", "key_pose", "live", "mouse", "snap_targets", "solve")
     )
-    armature, selection = map(OnUse, ("..rig.armature", "..settings.selection"))
-    drawing, trails = map(OnUse, (".overlays.drawing", ".overlays.motion"))
+    armature, selection = map(OnUse, (".rig.armature", ".settings.selection"))
+    drawing, trails = map(OnUse, (".ui.overlays.drawing", ".ui.overlays.motion"))
 
 
 _PINNING = (
@@ -58,14 +58,13 @@ class OnGoals(OnRig):
     """An operator on the rig's targets and pins."""
 
     @staticmethod
-    def why_not(rig: bpy.types.Object) -> str:
+    def why_not(rig: Object) -> str:
         return "" if len(rig_settings(rig).effectors) else f"{rig.name!r} has no target or pin: add one first"
 
 
 class FABRIK_OT_add_effector(OnRig, Operator):
     """Make the active bone reach for a target. By default, add an empty at the bone's tail or head"""
 
-    bl_idname = "fabrik.add_effector"
     bl_label = "Add Target"
 
     bone: StringProperty(
@@ -79,7 +78,7 @@ class FABRIK_OT_add_effector(OnRig, Operator):
         options=ASIDE,
     )
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         bone = self.bone or selection.clicked_bone(rig).name
         target = named(bpy.data.objects, self.target, "object")
         effector = effectors.add_effector(
@@ -91,26 +90,24 @@ class FABRIK_OT_add_effector(OnRig, Operator):
 class FABRIK_OT_own_targets(OnRig, Operator):
     """Copy targets that the rig shares with another rig, for example after it was duplicated"""
 
-    bl_idname = "fabrik.own_targets"
     bl_label = "Make Targets Single-User"
 
     @staticmethod
-    def why_not(rig: bpy.types.Object) -> str:
+    def why_not(rig: Object) -> str:
         return "" if shared_targets(rig) else f"{rig.name!r} shares no targets with other rigs: select a rig that does"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         return f"{rig.name!r} now has its own targets: {len(effectors.own_targets(rig))}", []
 
 
 class FABRIK_OT_remove_effector(OnGoals, Operator):
     """Remove the active target or pin from the list. The target object is kept"""
 
-    bl_idname = "fabrik.remove_effector"
     bl_label = "Remove Target or Pin"
 
     index: _ACTIVE
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         name = effectors.remove_effector(rig, self.given("index").get("index", rig_settings(rig).active_effector))
         return f"Removed {name!r}", []
 
@@ -118,17 +115,15 @@ class FABRIK_OT_remove_effector(OnGoals, Operator):
 class FABRIK_OT_order_effectors(OnGoals, Operator):
     """Set the priorities of a human rig's targets by bone name: feet first, then hands, trunk and head"""
 
-    bl_idname = "fabrik.order_effectors"
     bl_label = "Set Human Priorities"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         return effectors.order_effectors(rig)
 
 
 class FABRIK_OT_pin(OnBones, Operator):
     """Hold the selected bones in place while others are dragged, or unpin them"""
 
-    bl_idname = "fabrik.pin"
     bl_label = "Pin Bones"
 
     action: EnumProperty(name="Action", description="Whether to pin or unpin the bones", items=_PINNING)
@@ -139,7 +134,7 @@ class FABRIK_OT_pin(OnBones, Operator):
         name="Hold Rotation", description="Hold the rotation of the bones as well as their position", default=True
     )
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         rigs: Any = dict.fromkeys(bone.id_data for bone in bones)
         by_rig = {each: [bone.name for bone in bones if bone.id_data == each] for each in rigs}
         pinned = all(effectors.is_pinned(each, name) for each, names in by_rig.items() for name in names)
@@ -153,7 +148,7 @@ class FABRIK_OT_pin(OnBones, Operator):
             effectors.pin_bones(each, names, point=self.point, hold_rotation=self.hold_rotation)
         return f"Pinned {errors.bones_of(len(bones))}", []
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+    def chosen(self, context: Context, rig: Object) -> Bones:
         """The named bones, else the selected bones of all armatures in Pose mode, else the active; with controls."""
         if self.bones:
             return selection.named_bones(rig, self.bones)
@@ -171,10 +166,9 @@ _KEY_BONES = keyword(get_annotations(FabrikRig)["key_bones"])
 class FABRIK_OT_pose_mode(OnRig, Operator):
     """Make the rig active and enter Pose mode to drag bones"""
 
-    bl_idname = "fabrik.pose_mode"
     bl_label = "Enter Pose Mode"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         if context.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
         context.view_layer.objects.active = rig
@@ -186,13 +180,12 @@ class FABRIK_OT_pose_mode(OnRig, Operator):
 class FABRIK_OT_solve(OnRig, Operator):
     """Pose the rig so that its bones reach their targets on the current frame"""
 
-    bl_idname = "fabrik.solve"
     bl_label = "Solve IK"
     why_not = staticmethod(why_no_solve)
 
     start: EnumProperty(name="Start From", description="The pose from which to solve", items=STARTS)
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         result = solving.solve_frame(context, rig, self.start)
         return result.line, result.left_alone
 
@@ -200,12 +193,11 @@ class FABRIK_OT_solve(OnRig, Operator):
 class FABRIK_OT_key_pose(OnRig, Operator):
     """Insert keys on the current frame for bones posed since their last key, the whole body, or selected bones"""
 
-    bl_idname = "fabrik.key_pose"
     bl_label = "Keyframe Solved Bones"
 
     bones: _KEY_BONES
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         keyed = keying.key_pose(context, rig, self.given("bones").get("bones", rig_settings(rig).key_bones))
         return f"Keyed {errors.bones_of(len(keyed))} on frame {context.scene.frame_current}", []
 
@@ -213,7 +205,6 @@ class FABRIK_OT_key_pose(OnRig, Operator):
 class FABRIK_OT_snap_targets(OnRig, Operator):
     """Move targets, pole targets and pins to the current pose, so that solving continues from it without a jump"""
 
-    bl_idname = "fabrik.snap_targets"
     bl_label = "Snap Targets to Pose"
     why_not = staticmethod(why_no_solve)
 
@@ -223,7 +214,7 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
         options=ASIDE,
     )
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         count, stays = snapping.snap_targets(context, rig, clamp=self.clamp)
         return f"Targets snapped to the pose: {count}", stays
 
@@ -231,20 +222,18 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
 class FABRIK_OT_keep_pose(OnRig, Operator):
     """Store the current pose as the preferred pose. The rig stays close to it while it meets its targets"""
 
-    bl_idname = "fabrik.keep_pose"
     bl_label = "Store Preferred Pose"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         return solving.keep_pose(rig), []
 
 
 class FABRIK_OT_use_control_rig(OnRig, Operator):
     """Find the controls that move this rig's deform bones, by rotating each one slightly, and pose the rig with them"""
 
-    bl_idname = "fabrik.use_control_rig"
     bl_label = "Set Up Control Rig"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         return set_up.use_control_rig(context, rig)
 
 
@@ -263,7 +252,6 @@ _RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(Fabri
 class FABRIK_OT_drag(OnRig, Operator):
     """Drag a bone. The rig follows within its limits, and pinned bones stay in place"""
 
-    bl_idname = "fabrik.drag"
     bl_label = "Drag Bone"
     bl_options = {"REGISTER", "UNDO", "BLOCKING", "GRAB_CURSOR"}
     _timer: Timer | None = None
@@ -357,8 +345,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            self.report({"ERROR"}, ui_message(f"{lost}, so the drag was canceled: start it again"))
-            return {"CANCELLED"}
+            raise errors.FabrikError(f"{lost}, so the drag was canceled: start it again")
         try:
             ends = event.type == "LEFTMOUSE" and event.value == ("RELEASE" if self.pick else "PRESS")
             if ends or (event.value == "PRESS" and event.type in _CONFIRM):
@@ -412,8 +399,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         for name in set(_KEPT) - self.given(*_KEPT).keys():
             setattr(self, name, getattr(kept.drag, name))
         others = [bone.name for bone in selection.chosen_bones(context, rig, self.others)] if self.others else []
-        how = {"root": kept.root} | {name: getattr(kept.drag, name) for name in ("reach", "bones", "spread_to")}
-        how |= self.given(*how)
+        how = self.given_or(kept, ["root"]) | self.given_or(kept.drag, ["reach", "bones", "spread_to"])
         settings = dragging.DragSettings(how["reach"], how["bones"], how["root"], self.keep_orientation, tuple(others))
         frame = self.given("frame").get("frame")
         spread = spread_drag.Spread(self.spread, self.spread, frame, how["spread_to"])
@@ -454,10 +440,8 @@ class FABRIK_OT_drag(OnRig, Operator):
         if event.type in _SHIFTS:
             self._input.snap, self._input.fine = event.ctrl, event.shift
             return True
-        return event.value == "PRESS" and self._key(event)
-
-    def _key(self, event: Event) -> bool:
-        """Process a key; returns whether it is used."""
+        if event.value != "PRESS":
+            return False
         entered = self._input
         if event.type in {"X", "Y", "Z"}:
             entered.press_axis(event.type, plane=event.shift and not entered.rotating)

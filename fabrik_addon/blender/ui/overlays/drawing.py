@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, Region
 
 from ....core.arrays import FloatArray, IntArray
 from ...edit.spread_drag import SpreadDrag
@@ -46,7 +47,7 @@ class Drawing:
     colors: Single = field(default_factory=lambda: _none(4))
 
 
-def draw_over(drawing: Drawing, context: bpy.types.Context) -> None:
+def draw_over(drawing: Drawing, context: Context) -> None:
     """Draw the lines of a drawing into the current viewport, in front of everything."""
     import gpu  # noqa: PLC0415
 
@@ -68,7 +69,7 @@ def draw_triangles(drawing: Drawing, share: float) -> None:
     batch_for_shader(shader, "TRIS", _faded(drawing.triangles, drawing.colors, share)).draw(shader)
 
 
-def draw_lines(drawing: Drawing, share: float, region: bpy.types.Region) -> None:
+def draw_lines(drawing: Drawing, share: float, region: Region) -> None:
     """Draw the lines of a drawing with an opacity factor."""
     import gpu  # noqa: PLC0415
     from gpu_extras.batch import batch_for_shader  # noqa: PLC0415

@@ -6,8 +6,8 @@ from enum import Enum
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-import bpy
 import numpy as np
+from bpy.types import Context, Object, PoseBone, Scene
 from mathutils import Vector
 
 from ....core.arrays import TINY, FloatArray, IntArray
@@ -72,14 +72,9 @@ class Lines:
 
 
 def goal_lines(goal: Goal, effector: FloatArray, place: FloatArray, size: float, *, met: bool) -> list[Lines]:
-    """The lines for one goal.
+    """The lines for one goal at `place` (3,), and for the point `effector` (3,) that reaches for it.
 
-    Args:
-        goal: its kind.
-        effector: (3,) the point that reaches for the goal; for a pole target, the joint from which a line points to it.
-        place: (3,) the position of the goal.
-        size: the size of the mark.
-        met: whether the goal is met.
+    For a pole target, `effector` is the joint from which a line points to it. size: the size of the mark.
     """
     if goal is Goal.BEND:
         return [_mark(Look.BEND, _PYRAMID, _PYRAMID_LINES, place, size), dashed(Look.BEND, effector, place)]
@@ -139,13 +134,10 @@ def _mark(
 
 
 def support_lines(corners: FloatArray, up: FloatArray, center: FloatArray, size: float) -> list[Lines]:
-    """The lines for the balance of one body, in world space.
+    """The lines for the balance of one body, in world space; size: the size of the marks.
 
-    Args:
-        corners: (N, 3) corners of its support, a convex outline.
-        up: (3,) unit vector away from the ground.
-        center: (3,) the body's center of mass.
-        size: the size of the marks.
+    corners: (N, 3) corners of its support, a convex outline. up: (3,) unit vector away from the ground. center: (3,)
+    the body's center of mass.
     """
     foot = center - ((center - corners.mean(axis=0)) @ up) * up
     balanced = is_inside(corners, up, foot)
@@ -199,7 +191,7 @@ class GoalView:
         return float(np.linalg.norm(self.place - self.effector))
 
 
-def views(rig: bpy.types.Object) -> list[GoalView]:
+def views(rig: Object) -> list[GoalView]:
     """The goals of a rig to draw. Goals without a bone or a target are left out.
 
     While a live rig is dragged, its targets are left out too: they follow when the drag ends, so nothing is missed.
@@ -207,7 +199,7 @@ def views(rig: bpy.types.Object) -> list[GoalView]:
     found: list[GoalView] = []
     world, scale, is_dragged = rig.matrix_world, meters_per_unit(rig), is_paused(rig)
     for effector in enabled_effectors(rig):
-        bone: bpy.types.PoseBone | None = rig.pose.bones.get(effector.bone)
+        bone: PoseBone | None = rig.pose.bones.get(effector.bone)
         if bone is None or (is_dragged and effector.kind == "TARGET"):
             continue
         point = np.array(world @ armature_point(bone, effector.point, effector.offset))
@@ -227,7 +219,7 @@ def views(rig: bpy.types.Object) -> list[GoalView]:
     return found
 
 
-def label(view: GoalView, scene: bpy.types.Scene) -> str:
+def label(view: GoalView, scene: Scene) -> str:
     """The label of a missed goal, with the distance of its effector; "" for other goals."""
     if view.met or view.goal is Goal.BEND:
         return ""
@@ -235,7 +227,7 @@ def label(view: GoalView, scene: bpy.types.Scene) -> str:
     return ui_text("pin is {error} off", error=text) if view.goal is Goal.PIN else text
 
 
-def labels(rig: bpy.types.Object, scene: bpy.types.Scene) -> list[tuple[GoalView, str]]:
+def labels(rig: Object, scene: Scene) -> list[tuple[GoalView, str]]:
     """The labels of a rig's missed goals; the label of the worst one also shows why it was missed."""
     shown = sorted(views(rig), key=lambda view: -view.error)
     texts = [(view, text) for view in shown if (text := label(view, scene))]
@@ -245,13 +237,13 @@ def labels(rig: bpy.types.Object, scene: bpy.types.Scene) -> list[tuple[GoalView
     return texts
 
 
-def lines_of(rig: bpy.types.Object) -> list[Lines]:
+def lines_of(rig: Object) -> list[Lines]:
     """All lines for a rig: goals, balance if it is on, and capsules."""
     goals = (goal_lines(view.goal, view.effector, view.place, view.size, met=view.met) for view in views(rig))
     return [*chain.from_iterable(goals), *balance_lines(rig), *capsule_lines(rig)]
 
 
-def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
+def capsule_lines(rig: Object) -> list[Lines]:
     """The lines of a rig's capsules, in world space; empty if they are not shown."""
     settings = rig_settings(rig)
     found = fitted(rig, redraw=True) if settings.bake.self_collision != "OFF" and settings.show_capsules else None
@@ -263,7 +255,7 @@ def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
     return lines
 
 
-def balance_lines(rig: bpy.types.Object) -> list[Lines]:
+def balance_lines(rig: Object) -> list[Lines]:
     """The lines of a rig's support and center of mass, in world space; empty if balance is off."""
     pinned = [effector.bone for effector in enabled_effectors(rig) if effector.kind == "PIN"]
     support = support_of(rig, pinned)
@@ -284,14 +276,14 @@ def drawing(lines: Sequence[Lines]) -> Drawing:
     return Drawing(joined((_WIDTHS[each.look], *arrays) for each, arrays in parts))
 
 
-def _object_place(holder: bpy.types.Object, bone: str) -> FloatArray:
+def _object_place(holder: Object, bone: str) -> FloatArray:
     """(3,) world position of an object, or of the head of one of its bones."""
     found = holder.pose.bones.get(bone) if bone and holder.pose else None
     world = holder.matrix_world
     return np.array(world.translation if found is None else world @ found.head)
 
 
-def draw_goals(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
+def draw_goals(rigs: Sequence[Object], context: Context) -> None:
     """Draw the goals of rigs into the current viewport, in front of everything."""
     draw_over(drawing([line for rig in rigs for line in lines_of(rig)]), context)
 
@@ -311,7 +303,7 @@ def apart(places: Sequence[_Place], widths: Sequence[float], height: float) -> l
     return [found[label] for label in range(len(places))]
 
 
-def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
+def draw_labels(rigs: Sequence[Object], context: Context) -> None:
     """Draw the distances of missed goals into the current viewport."""
     import blf  # noqa: PLC0415
     from bpy_extras.view3d_utils import location_3d_to_region_2d  # noqa: PLC0415
@@ -340,7 +332,7 @@ def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) ->
 _LEVELS: Final = (((0.30, 0.66, 1.0, 1.0), 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), ((1.0, 0.25, 0.10, 1.0), 4.0))
 
 
-def error_lines(rig: bpy.types.Object, frame: float) -> Drawing:
+def error_lines(rig: Object, frame: float) -> Drawing:
     """The lines of a rig's visible markers on a frame, in world space."""
     ends = np.array(list(_pairs(rig, frame)), dtype=np.float64).reshape(-1, 2, 3)
     levels = np.digitize(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1), (FAIR, BAD))
@@ -352,7 +344,7 @@ def error_lines(rig: bpy.types.Object, frame: float) -> Drawing:
     return Drawing(lines)
 
 
-def _pairs(rig: bpy.types.Object, frame: float) -> Iterator[tuple[Vector, Vector]]:
+def _pairs(rig: Object, frame: float) -> Iterator[tuple[Vector, Vector]]:
     """The position of each marker, and of its point on the bone."""
     for marker in mapped_markers(rig):
         holder: Any = marker.target
@@ -367,6 +359,6 @@ def _pairs(rig: bpy.types.Object, frame: float) -> Iterator[tuple[Vector, Vector
         yield place, rig.matrix_world @ armature_point(bone, marker.point, marker.offset)
 
 
-def draw_errors(rig: bpy.types.Object, context: bpy.types.Context) -> None:
+def draw_errors(rig: Object, context: Context) -> None:
     """Draw the lines of a rig's markers into the current viewport, in front of everything."""
     draw_over(error_lines(rig, context.scene.frame_current_final), context)

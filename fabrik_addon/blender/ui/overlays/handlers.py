@@ -9,21 +9,39 @@ from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.app.handlers import persistent
+from bpy.props import BoolProperty
+from bpy.types import Context, Object, Panel
 
+from ...first_use import OnUse
 from ...settings import in_use
 from ...settings.in_use import Use, seen
 from ...settings.why_not import ARMATURES
-from ..first_use import OnUse
+from ..translations import CONTEXT
 from .later import call_later, shown_motion, stop_timers
 
 if TYPE_CHECKING:
     from . import goals, limits, motion
 else:
-    goals, limits, motion = map(OnUse, (".overlays.goals", ".overlays.limits", ".overlays.motion"))
+    goals, limits, motion = map(OnUse, (".ui.overlays.goals", ".ui.overlays.limits", ".ui.overlays.motion"))
 
 # The names of the scene's properties for the switches.
 LIMITS_SWITCH: Final = "fabrik_show_limits"
 GOALS_SWITCH: Final = "fabrik_show_goals"
+SWITCHES: Final = {
+    LIMITS_SWITCH: BoolProperty(
+        name="Joint Limits",
+        description="Show the limits of the active and selected bones in Pose mode",
+        default=False,
+        update=in_use.noting("limits"),
+        translation_context=CONTEXT,
+    ),
+    GOALS_SWITCH: BoolProperty(
+        name="Targets and Pins",
+        description="Show targets, pins and pole targets of rigs, and how far bones are from them",
+        default=True,
+        translation_context=CONTEXT,
+    ),
+}
 
 
 class DrawingHandlers:
@@ -48,18 +66,18 @@ class DrawingHandlers:
             bpy.types.SpaceView3D.draw_handler_remove(self._handles.pop(), "WINDOW")
 
 
-def draw_limits_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
+def draw_limits_switch(self: Panel, context: Context) -> None:
     """Draw the switch in the pop-over of the viewport's bone overlays."""
     if context.mode == "POSE":
         self.layout.prop(context.scene, LIMITS_SWITCH)
 
 
-def draw_goals_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
+def draw_goals_switch(self: Panel, context: Context) -> None:
     """Draw the switch in the pop-overs of the viewport's overlays."""
     self.layout.prop(context.scene, GOALS_SWITCH)
 
 
-def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
+def shown_rigs(context: Context) -> list[Object]:
     """The visible armatures with goals or capsules to draw, in Object and Pose mode; empty if the overlay is off."""
     if not getattr(context.scene, GOALS_SWITCH) or context.mode not in {"OBJECT", "POSE"}:
         return []
@@ -67,13 +85,13 @@ def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
     return [rig for rig, settings in rigs if len(settings.effectors) or settings.show_capsules]
 
 
-def shows_limits(context: bpy.types.Context) -> bool:
+def shows_limits(context: Context) -> bool:
     """Whether limits are drawn: in Pose mode, if their overlay is on."""
     rig = context.active_object
     return context.mode == "POSE" and rig is not None and getattr(context.scene, LIMITS_SWITCH)
 
 
-def _error_rig(context: Any) -> bpy.types.Object | None:
+def _error_rig(context: Any) -> Object | None:
     """The active rig, if the lines from its markers to their bones are drawn."""
     rig = context.active_object
     return rig if rig is not None and rig.type == "ARMATURE" and seen(rig).capture.show_errors else None
@@ -128,7 +146,7 @@ def stop() -> None:
     _forget()
 
 
-def add_missing_handlers(rig: bpy.types.Object) -> None:
+def add_missing_handlers(rig: Object) -> None:
     """Add the handlers for an appended rig, because Blender does not report this. Call it while Blender draws."""
     if len(seen(rig).effectors) and not OVERLAYS["effectors"].is_on:
         call_later(_note_all, 0.0)

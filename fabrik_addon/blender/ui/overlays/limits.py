@@ -7,9 +7,9 @@ from functools import lru_cache
 from math import atan2, cos, hypot, pi, sin
 from typing import Any, Final
 
-import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, PoseBone
 from mathutils import Matrix
 from mathutils.geometry import tessellate_polygon
 
@@ -69,13 +69,7 @@ class Shape:
 
 
 def shapes_of(limit: Limit, rotation: npt.ArrayLike, length: float) -> list[Shape]:
-    """The shapes for a bone with a limit.
-
-    Args:
-        limit: the limit of the bone's local rotation.
-        rotation: (4,) the current rotation, w x y z.
-        length: the bone's length.
-    """
+    """The shapes for a bone with a limit, a length and a current rotation (4,), w x y z."""
     turn = _BACKEND.Quaternion(np.asarray(rotation, dtype=np.float64).tolist())
     shapes = _SHAPES[type(limit)](limit, turn)
     return [replace(shape, vertices=shape.vertices * length) for shape in shapes]
@@ -256,7 +250,7 @@ _BINDING_WIDTH: Final = 2.0
 _KEPT: Final = 512
 
 
-def shown_bones(context: bpy.types.Context) -> list[bpy.types.PoseBone]:
+def shown_bones(context: Context) -> list[PoseBone]:
     """The bones of the active armature whose limits are drawn in Pose mode: the active one, then the selected ones."""
     rig: Any = context.active_object
     active = active_bone(rig)
@@ -265,7 +259,7 @@ def shown_bones(context: bpy.types.Context) -> list[bpy.types.PoseBone]:
     return [bone for bone in bones if has_limit(bone)]
 
 
-def shapes_of_bone(bone: bpy.types.PoseBone) -> list[Shape]:
+def shapes_of_bone(bone: PoseBone) -> list[Shape]:
     """The shapes of a bone's limit in world space; empty for a free bone or an invalid limit."""
     try:
         limit = read_limit(bone)
@@ -287,7 +281,7 @@ def _shapes_at(limit: Limit, rotation: _Numbers, length: float, frame: tuple[_Nu
     return [replace(shape, vertices=shape.vertices @ turn + place) for shape in shapes_of(limit, rotation, length)]
 
 
-def carried_frame(bone: bpy.types.PoseBone) -> Matrix:
+def carried_frame(bone: PoseBone) -> Matrix:
     """The frame of a bone's limit: its rest frame, moved by its parent, at the bone's head."""
     rest = bone.bone.matrix_local
     turn = rest.to_3x3()
@@ -299,7 +293,7 @@ def carried_frame(bone: bpy.types.PoseBone) -> Matrix:
     return frame
 
 
-def gather(bones: Sequence[bpy.types.PoseBone], active: bpy.types.PoseBone | None) -> tuple[Drawing, Drawing]:
+def gather(bones: Sequence[PoseBone], active: PoseBone | None) -> tuple[Drawing, Drawing]:
     """The drawings of ranges and of bones; the active bone and bones at their limits are highlighted."""
     shares = [
         (shape, 1.0 if bone == active or shape.binds else _BESIDE) for bone in bones for shape in shapes_of_bone(bone)
@@ -324,7 +318,7 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
     return Drawing(joined(lines), *colored(surfaces))
 
 
-def draw_limits(context: bpy.types.Context) -> None:
+def draw_limits(context: Context) -> None:
     """Draw into the current viewport. Bones are in front of meshes, and ranges behind a mesh are faint."""
     bones = shown_bones(context)
     if not bones:

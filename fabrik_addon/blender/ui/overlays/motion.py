@@ -5,6 +5,7 @@ from typing import Final
 
 import bpy
 import numpy as np
+from bpy.types import Context, Object
 
 from ....core.arrays import FloatArray
 from ...edit.take import PathKeeper, Paths
@@ -77,7 +78,7 @@ KEEPER = PathKeeper()
 _DRAWN: dict[tuple[object, ...], Drawing] = {}
 
 
-def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | None:
+def drawing_of(context: Context, rig: Object) -> Drawing | None:
     """The trails of a rig as arrays for the graphics card; None if it has no motion."""
     about, frame = rig_settings(rig).trail_frames, context.scene.frame_current_final
     paths, state = KEEPER.paths(rig, frame)
@@ -98,7 +99,7 @@ def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | N
     return _DRAWN[key]
 
 
-def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths) -> list[str]:
+def trail_bones(context: Context, rig: Object, paths: Paths) -> list[str]:
     """The names of the bones with trails: the selected bones, if trails are on."""
     if not rig_settings(rig).show_trails:
         return []
@@ -106,7 +107,7 @@ def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths)
     return [name for name in chosen if name in paths.names]
 
 
-def update_trails(context: bpy.types.Context, rig: bpy.types.Object) -> bool:
+def update_trails(context: Context, rig: Object) -> bool:
     """Update the trails of a rig whose frames Blender must play; returns whether there are paths."""
     return KEEPER.sample(rig, context.scene.frame_current, float(rig_settings(rig).trail_frames)) is not None
 
@@ -129,7 +130,7 @@ def refresh_trails() -> float | None:
     return None
 
 
-def trail_points(context: bpy.types.Context, rig: bpy.types.Object) -> list[tuple[str, FloatArray, FloatArray]]:
+def trail_points(context: Context, rig: Object) -> list[tuple[str, FloatArray, FloatArray]]:
     """The name of each bone with a trail, its frames (F,), and the world positions (F, 3) of its tail."""
     frame = context.scene.frame_current_final
     paths, _ = KEEPER.paths(rig, frame)
@@ -143,7 +144,7 @@ def trail_points(context: bpy.types.Context, rig: bpy.types.Object) -> list[tupl
     ]
 
 
-def draw_motion(rig: bpy.types.Object, context: bpy.types.Context) -> None:
+def draw_motion(rig: Object, context: Context) -> None:
     """Draw into the current viewport, in front of everything."""
     drawing = drawing_of(context, rig)
     if drawing is not None:
@@ -154,9 +155,7 @@ def draw_motion(rig: bpy.types.Object, context: bpy.types.Context) -> None:
 _NEAR: Final = 10.0
 
 
-def nearest_on_trails(
-    context: bpy.types.Context, rig: bpy.types.Object, view: DragView, mouse: FloatArray
-) -> tuple[str, int] | None:
+def nearest_on_trails(context: Context, rig: Object, view: DragView, mouse: FloatArray) -> tuple[str, int] | None:
     """The bone and the frame of the trail's point under the mouse (2,); None if there is none.
 
     The point on the current frame is excluded, because it is on the bone itself.

@@ -7,7 +7,7 @@ from typing import Any, Final
 import blf
 import bpy
 from bpy.props import StringProperty
-from bpy.types import Context, Operator, UILayout
+from bpy.types import Context, Object, Operator, UILayout
 
 from ...capture.takes import imported_takes, record_of
 from ...settings.control import may_be_control_rig
@@ -34,6 +34,15 @@ class PoseTab:
     bl_region_type = "UI"
     bl_category = "FABRIK Pose"
     layout: UILayout
+    # In the header: the page of the guide, or the switch of an overlay, a property of the scene.
+    guide = ""
+    switch = ""
+
+    def draw_header_preset(self, context: Context) -> None:
+        if self.guide:
+            self.layout.operator("fabrik.guide", text="", icon="HELP", emboss=False).page = self.guide
+        if self.switch:
+            self.layout.prop(context.scene, self.switch, text="", icon="OVERLAY")
 
 
 class MotionTab(PoseTab):
@@ -43,21 +52,21 @@ class MotionTab(PoseTab):
 
 
 class AboutRig:
-    """A panel about the current rig, closed at first; shown only if the rig is editable and has something to show."""
+    """A panel about the current rig, closed at first; shown only if the rig is editable and has something to show.
+
+    Attributes:
+        shows: whether a rig has something to show.
+    """
 
     bl_options: Any = {"DEFAULT_CLOSED"}
     layout: UILayout
+    shows: Any = staticmethod(lambda _rig: True)
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         """Whether the panel can be shown; if not, the tab's first panel shows the reason."""
         rig = rig_at_hand(context)
-        return not why_no_rig(rig) and cls.shows(rig)
-
-    @classmethod
-    def shows(cls, _rig: bpy.types.Object) -> bool:
-        """Whether a rig has something to show in the panel."""
-        return True
+        return not why_no_rig(rig) and bool(cls.shows(rig))
 
     def draw(self, context: Context) -> None:
         """Draw the rig's settings."""
@@ -65,7 +74,7 @@ class AboutRig:
         self.layout.use_property_decorate = False
         self.draw_rig(context, self.layout, rig_at_hand(context))
 
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
         """Draw the panel's contents."""
         raise NotImplementedError
 
@@ -201,12 +210,7 @@ def draw_reach(layout: UILayout, drag: FabrikDragSettings) -> None:
         layout.prop(drag, "bones")
 
 
-def draw_guide(layout: UILayout, page: str) -> None:
-    """Draw the button in a panel's header."""
-    layout.operator("fabrik.guide", text="", icon="HELP", emboss=False).page = page
-
-
-def next_in_pose(rig: bpy.types.Object | None) -> str:
+def next_in_pose(rig: Object | None) -> str:
     """The next step in the Pose tab."""
     reason = why_no_rig(rig)
     if reason or rig is None:
@@ -229,7 +233,7 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
     )
 
 
-def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str, str]:
+def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
     """The next step from a recording to keyframes, and its operator or ""."""
     takes = imported_takes(context.scene)
     reason = why_no_rig(rig)
@@ -247,7 +251,7 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str,
     return "Bake the take to keyframes", "fabrik.bake"
 
 
-def _without_a_take(rig: bpy.types.Object | None) -> tuple[str, str]:
+def _without_a_take(rig: Object | None) -> tuple[str, str]:
     """The next step if no markers were imported; another armature can be the source."""
     settings = None if rig is None else seen(rig).retarget
     if rig is not None and settings is not None and settings.source is not None:

@@ -48,7 +48,14 @@ def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
     if bone is None:
         draw_lines(layout, "Click a bone in Pose mode first", "INFO")
         return
-    _draw_bone(layout, rig, bone, selected_bones(context, rig))
+    # The name of the bone that the sliders change, and of those that the buttons change.
+    control, selected = rig.data.bones.active.name, selected_bones(context, rig)
+    shown = bone.name if control == bone.name else f"{control} ▸ {bone.name}"
+    if bone in selected and len(selected) > 1:
+        shown = ui_text("{bone} and {count} more", bone=shown, count=len(selected) - 1)
+    layout.label(text=shown, icon="BONE_DATA", translate=False)
+    if selected and bone not in selected:
+        layout.label(text="The buttons change the selected bones, not this one", icon="INFO")
     reason = why_not_writable(bone)
     draw_lines(layout, reason, "INFO")
     body = layout.column()
@@ -69,18 +76,6 @@ def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
             _draw_sliders(advanced, bone, SLIDE, [ui_text(label) for label in _WORDS["slide"]])
         if settings.mass >= 0.0:
             advanced.prop(bone, f'["{MASS}"]', text=ui_text("Mass"), translate=False)
-
-
-def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence[PoseBone]) -> None:
-    """Draw the name of the bone that the sliders change, and of the bones that the buttons change."""
-    control = rig.data.bones.active.name
-    means = "" if control == bone.name else f"{control} ▸ "
-    shown = means + bone.name
-    if bone in selected and len(selected) > 1:
-        shown = ui_text("{bone} and {count} more", bone=shown, count=len(selected) - 1)
-    layout.label(text=shown, icon="BONE_DATA", translate=False)
-    if selected and bone not in selected:
-        layout.label(text="The buttons change the selected bones, not this one", icon="INFO")
 
 
 def _draw_limit(layout: UILayout, bone: PoseBone) -> None:

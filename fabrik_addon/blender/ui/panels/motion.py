@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 import bpy
-from bpy.types import Context, Menu, Panel, UILayout, UIList
+from bpy.types import Context, Menu, Object, Panel, Scene, UILayout, UIList
 
 from ...capture.takes import imported_takes, state_of_take
 from ...settings.bake_options import FabrikBakeSettings, FabrikBonePair
@@ -11,30 +11,11 @@ from ...settings.control import may_be_control_rig
 from ...settings.in_use import seen
 from ...settings.markers import FabrikMarker
 from ...settings.rig import rig_settings
-from ...settings.why_not import (
-    has_motion,
-    mapped_markers,
-    rig_at_hand,
-    why_no_bake,
-    why_no_mapped,
-    why_no_rig,
-    why_no_solve,
-)
+from ...settings.why_not import has_motion, mapped_markers, rig_at_hand, why_no_bake, why_no_rig, why_no_solve
 from ..operators.base import folded
 from ..operators.motion import has_to_be_played
 from ..translations import ui_text
-from .base import (
-    AboutRig,
-    MotionTab,
-    Rows,
-    chosen_in,
-    draw_guide,
-    draw_lines,
-    draw_names,
-    draw_switch,
-    fitted,
-    next_in_motion,
-)
+from .base import AboutRig, MotionTab, Rows, chosen_in, draw_lines, draw_names, draw_switch, fitted, next_in_motion
 
 # Pixels for a take's name.
 _ROOM: Final = 90.0
@@ -71,10 +52,7 @@ class FABRIK_PT_take(MotionTab, Panel):
     """The next step, and the scene's recordings."""
 
     bl_label = "Takes"
-
-    def draw_header_preset(self, _context: Context) -> None:
-        """Draw the link to the guide."""
-        draw_guide(self.layout, "markers")
+    guide = "markers"
 
     def draw(self, context: Context) -> None:
         layout, rig = self.layout, rig_at_hand(context)
@@ -134,13 +112,9 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
     """The bone of each marker."""
 
     bl_label = "Marker Mapping"
+    shows = staticmethod(lambda rig: len(seen(rig).capture.markers) > 0 or imported_takes(bpy.context.scene))
 
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Whether there is a recording."""
-        return len(seen(rig).capture.markers) > 0 or len(imported_takes(bpy.context.scene)) > 0
-
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         capture = rig_settings(rig).capture
         buttons = layout.row(align=True)
         draw_match(buttons, rig)
@@ -174,7 +148,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
             advanced.prop(marker, "weight")
 
 
-def draw_match(layout: UILayout, rig: bpy.types.Object) -> None:
+def draw_match(layout: UILayout, rig: Object) -> None:
     """Draw the button that matches the markers of the current take."""
     take = seen(rig).capture.take
     match = layout.operator("fabrik.match_markers", icon="VIEWZOOM")
@@ -185,13 +159,9 @@ class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
     """Settings that fit the rig to a recorded person."""
 
     bl_label = "Calibration"
+    shows = staticmethod(mapped_markers)
 
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Whether markers are on bones."""
-        return not why_no_mapped(rig)
-
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         layout.operator("fabrik.calibrate_markers", icon="CON_SIZELIKE")
         capture, column = rig_settings(rig).capture, layout.column(align=True)
         for found in capture.calibrated.splitlines():
@@ -210,16 +180,12 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
     """Bake moving targets to keyframes."""
 
     bl_label = "Bake"
+    shows = staticmethod(lambda rig: not why_no_bake(rig))
 
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Whether markers are on bones, or there are targets to follow."""
-        return not why_no_bake(rig)
-
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
         settings = rig_settings(rig)
         layout.operator("fabrik.bake", icon="REC")
-        has_markers = not why_no_mapped(rig)
+        has_markers = mapped_markers(rig)
         if has_markers:
             layout.prop(settings.capture, "gaps")
             layout.prop(settings.capture, "robust")
@@ -233,7 +199,7 @@ class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
             draw_fewer(advanced, settings.bake)
 
 
-def draw_output(layout: UILayout, scene: bpy.types.Scene, rig: bpy.types.Object, of: str) -> None:
+def draw_output(layout: UILayout, scene: Scene, rig: Object, of: str) -> None:
     """Draw the settings of the keys to write, and of their action, in a sub-panel of panel `of`."""
     if (output := folded(layout, "Output", of)) is not None:
         settings = rig_settings(rig)
@@ -255,7 +221,7 @@ def draw_fewer(layout: UILayout, settings: FabrikBakeSettings) -> None:
     layout.row().prop(settings, "self_collision", expand=True)
 
 
-def draw_result(layout: UILayout, rig: bpy.types.Object) -> None:
+def draw_result(layout: UILayout, rig: Object) -> None:
     """Draw the result of the last bake, line by line."""
     column = layout.column(align=True)
     for line in seen(rig).last_result.splitlines():
@@ -267,17 +233,13 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
 
     bl_label = "Report"
     bl_options = set()
-
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Whether markers were baked."""
-        return seen(rig).capture.report is not None
+    shows = staticmethod(lambda rig: seen(rig).capture.report is not None)
 
     def draw_header_preset(self, context: Context) -> None:
         """Draw the switch that shows lines from markers to their bones."""
         self.layout.prop(rig_settings(rig_at_hand(context)).capture, "show_errors", text="", icon="OVERLAY")
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         draw_result(layout, rig)
         for doubt in rig_settings(rig).capture.doubts.splitlines():
             draw_lines(layout, doubt, "ERROR")
@@ -312,13 +274,9 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
     """Retarget another armature's motion to the rig."""
 
     bl_label = "Retarget"
+    shows = staticmethod(lambda _rig: len(bpy.data.armatures) > 1)
 
-    @classmethod
-    def shows(cls, _rig: bpy.types.Object) -> bool:
-        """Whether there is another armature."""
-        return len(bpy.data.armatures) > 1
-
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
         settings = rig_settings(rig).retarget
         layout.prop(settings, "source")
         if settings.source is None:
@@ -355,13 +313,9 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
     """Trails of the rig's motion, holds, and how far drags spread."""
 
     bl_label = "Motion Editing"
+    shows = staticmethod(has_motion)
 
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Whether the rig has an action or NLA strips."""
-        return has_motion(rig)
-
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
         settings = rig_settings(rig)
         column = layout.column(align=True)
         column.prop(settings.drag, "spread")

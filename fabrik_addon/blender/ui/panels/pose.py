@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import bpy
-from bpy.types import Context, Panel, UILayout, UIList
+from bpy.types import Context, Object, Panel, UILayout, UIList
 
 from ...settings.control import FabrikCarrier, may_be_control_rig
 from ...settings.in_use import seen
@@ -17,7 +16,6 @@ from .base import (
     PoseTab,
     Rows,
     chosen_in,
-    draw_guide,
     draw_lines,
     draw_name,
     draw_names,
@@ -34,10 +32,7 @@ class FABRIK_PT_drag(PoseTab, Panel):
     """The next step, and tools that pose the rig."""
 
     bl_label = "Drag and Solve"
-
-    def draw_header_preset(self, _context: Context) -> None:
-        """Draw the link to the guide."""
-        draw_guide(self.layout, "drag")
+    guide = "drag"
 
     def draw(self, context: Context) -> None:
         layout, rig = self.layout, rig_at_hand(context)
@@ -98,12 +93,9 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
     """The points of the rig that have targets or are pinned."""
 
     bl_label = "Targets and Pins"
+    switch = GOALS_SWITCH
 
-    def draw_header_preset(self, context: Context) -> None:
-        """Draw the overlay's switch."""
-        self.layout.prop(context.scene, GOALS_SWITCH, text="", icon="OVERLAY")
-
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         settings = seen(rig)
         if not len(settings.effectors):
             draw_lines(layout, "Select a bone, then pin it or add a target", "INFO")
@@ -146,7 +138,7 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
 
     bl_label = "Posture"
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         settings = rig_settings(rig)
         preferred = layout.row(align=True)
         preferred.prop(settings, "preferred_pose")
@@ -181,11 +173,7 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
     """The deform bones and their controls"""
 
     bl_label = "Control Rig"
-
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Whether the rig has controls, or may have some."""
-        return may_be_control_rig(rig) or len(seen(rig).control.carriers) > 0
+    shows = staticmethod(lambda rig: may_be_control_rig(rig) or len(seen(rig).control.carriers) > 0)
 
     def draw_header(self, context: Context) -> None:
         """Draw the switch, if the rig has controls."""
@@ -193,7 +181,7 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
         if len(setup.carriers):
             self.layout.prop(setup, "use", text="")
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         setup = rig_settings(rig).control
         layout.operator("fabrik.use_control_rig", icon="CON_ARMATURE")
         if not len(setup.carriers):
@@ -217,12 +205,9 @@ class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
     """The limit of the active bone's rotation."""
 
     bl_label = "Joint Limits"
+    switch = LIMITS_SWITCH
 
-    def draw_header_preset(self, context: Context) -> None:
-        """Draw the overlay's switch."""
-        self.layout.prop(context.scene, LIMITS_SWITCH, text="", icon="OVERLAY")
-
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
         from .limit_sliders import draw_active_limit
 
         draw_active_limit(context, layout, rig)

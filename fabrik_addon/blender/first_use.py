@@ -1,4 +1,4 @@
-"""Imports modules at their first use, because Blender registers the whole interface at start but runs little of it."""
+"""Imports modules at their first use, because Blender registers the whole add-on at start but runs little of it."""
 
 from importlib import import_module
 from typing import Any
