@@ -576,10 +576,10 @@ def write_keys(
     for place, tree in enumerate(trees):
         heads, of_object = _object_motion(armature, settings, tree, matrices)
         poses = tree.solution.rotations, heads
-        steps = posed.channels(context, tree.solution.skeleton, poses, tree.bones, moves_root=tree.moves_root)
+        steps = posed.channels(context, tree.problem.tree.skeleton, poses, tree.bones, moves_root=tree.moves_root)
         channels = yield from within(place / len(trees), (place + 1) / len(trees), steps)
         made.append((tree, of_object, channels))
-    written = [posed.written(tree.solution.skeleton, tree.bones, moves_root=tree.moves_root) for tree in trees]
+    written = [posed.written(tree.problem.tree.skeleton, tree.bones, moves_root=tree.moves_root) for tree in trees]
     name = settings.action_name or take or f"{armature.name} FABRIK"
     if settings.action == "NLA":
         action = new_strip_action(armature, name)
@@ -624,7 +624,7 @@ def _write_curves(
         return location_keys(values, distance) if tolerance > 0.0 else np.arange(len(values))
 
     for tree, of_object, channels in made:
-        skeleton, bones = tree.solution.skeleton, armature.pose.bones
+        skeleton, bones = tree.problem.tree.skeleton, armature.pose.bones
         if of_object is not None:
             size = float(skeleton.lengths[0] * object_scale(matrices[0]))
             write("location", "Object Transforms", of_object, kept(of_object, tolerance * size))
@@ -662,7 +662,7 @@ def _object_motion(
     heads = tree.solution.root_location
     if settings.root_motion == "BONE" or not tree.moves_root:
         return heads, None
-    rest = armature.data.bones[tree.solution.skeleton.names[0]].head_local
+    rest = armature.data.bones[tree.problem.tree.skeleton.names[0]].head_local
     # Subtract the motion in world space from the heads.
     axes = matrices[:, :3, :3]
     shift = times(axes, heads - np.array(rest))

@@ -128,18 +128,18 @@ def find_markers(
     take = take or next(reversed(imported), None)
     if take is not None:
         return in_collection(take)
-    markers = [SceneMarker(_label(thing), thing) for thing in context.selected_objects if thing.type == "EMPTY"]
+    markers = _empties(context.selected_objects)
     if not markers:
         raise MarkerError("No markers found: import some, or select the rig and its marker empties")
-    return _unique(markers)
+    return markers
 
 
 def in_collection(take: bpy.types.Collection) -> list[SceneMarker]:
     """The empties of a collection as markers."""
-    markers = [SceneMarker(_label(thing), thing) for thing in take.all_objects if thing.type == "EMPTY"]
+    markers = _empties(take.all_objects)
     if not markers:
         raise MarkerError(f"Collection {take.name!r} has no empties to use as markers: choose another")
-    return _unique(markers)
+    return markers
 
 
 def of_take(name: str) -> str:
@@ -147,16 +147,13 @@ def of_take(name: str) -> str:
     return f" of {name!r}" if name else ""
 
 
-def _label(thing: Object) -> str:
-    """The label of a marker in its file; for an object that was not imported, its name."""
-    return str(thing.get(MARKER_NAME, thing.name))
-
-
-def _unique(markers: Sequence[SceneMarker]) -> list[SceneMarker]:
-    """The markers; those with the same label are named after their objects."""
-    labels = [marker.label for marker in markers]
+def _empties(things: Iterable[Object]) -> list[SceneMarker]:
+    """The empties as markers, with their labels in the file; without labels, or with equal ones, with their names."""
+    empties = [thing for thing in things if thing.type == "EMPTY"]
+    labels = [str(thing.get(MARKER_NAME, thing.name)) for thing in empties]
     return [
-        marker if labels.count(marker.label) == 1 else replace(marker, label=marker.holder.name) for marker in markers
+        SceneMarker(label if labels.count(label) == 1 else thing.name, thing)
+        for thing, label in zip(empties, labels, strict=True)
     ]
 
 

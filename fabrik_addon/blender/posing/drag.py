@@ -114,8 +114,6 @@ class DragPart:
     """A bone and the bones below it, prepared once and solved at every move of the mouse.
 
     Attributes:
-        tree: the bones.
-        grips: dragged and held points.
         on_the_way: names of the bones whose rotation moves a grip.
         turned: the bones that may rotate, as indices in the skeleton.
         written: these bones, and the joints of limbs without goals.

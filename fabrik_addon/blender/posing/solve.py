@@ -100,7 +100,8 @@ class BasePose:
     """The base pose of a rig on a frame, from its current action, or else from the stored pose."""
 
     def __init__(self, rig: Object, frame: float) -> None:
-        self._rig, self._frame, stored = rig, frame, rig_settings(rig).stored_pose
+        self.settings = rig_settings(rig)
+        self._rig, self._frame, stored = rig, frame, self.settings.stored_pose
         self._rows = {name: row for row, name in enumerate(stored.keys())}
         self._rotations, self._locations = floats(stored, "rotation", 4), floats(stored, "location", 3)
         self._curves = keyframes.curves_by_path(keyframes.curves(rig))
@@ -488,7 +489,7 @@ def _pose_tree(
     start = tree.rotations.copy()
     start[problem.bones] = base.rotations(problem.bone_names)
     head = base.root_place(root) if free else place
-    share = rig_settings(rig).influence
+    share = base.settings.influence
     session = sessions.get(root)
     if session is None or not session.fits(problem):
         session = sessions[root] = LiveSession(problem, (start, head), session)
