@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from .arrays import ROUNDING, SINGLE, TINY, FloatArray, IntArray, lengths, times
+from .arrays import SINGLE, TINY, FloatArray, lengths, times
 from .backend import array
-from .fabrik.limbs import BendLimb
 from .fabrik.passes import sweep_frames
 from .kernel.bodies import Pose, cross
 from .optimize.poles import CLEAR
@@ -15,7 +14,6 @@ from .rotations import (
     product,
     quaternion_from_matrix,
     quaternion_from_rotation_vector,
-    rotation_between,
 )
 from .state import State
 
@@ -29,8 +27,6 @@ _FAR = 0.1
 _OPENING_SWEEPS = 3
 # So many frames are swept one by one in mathutils: a person takes 1 ms for each, or in arrays 21 ms for all.
 _FEW = 16
-# Weight of the angle between a limb and its pole: first comparable to that of the goals, then almost zero.
-POLE_WEIGHTS = 1e-2, 1e-6
 
 
 def attempt(
@@ -74,8 +70,6 @@ def attempt(
         local = bend_straight_limbs(problem, state.pose, state.bend if bending else None, counts)
         if local is not state.pose.local:
             state.pose = problem.bodies.pose(local, state.pose.root, state.pose.factors)
-    if bending:
-        _aim(problem, state)
     if state.pose is not begun:
         state.residual = goals.residual(state.pose, state.wanted)
     if by_passes:
@@ -92,9 +86,8 @@ def attempt(
                 if part is not state:
                     state.put(some, part)
         most = options.most_steps if most_steps is None else most_steps
-        for weight in POLE_WEIGHTS if bending else (0.0,):
-            state.stationary[:] = False
-            problem.least_squares.run(state, most, weight)
+        state.stationary[:] = False
+        problem.least_squares.run(state, most, bending=bending)
 
 
 def _align(problem: Problem, state: State) -> None:
@@ -164,46 +157,6 @@ def bend_straight_limbs(
             own = times(np.swapaxes(pose.carried[straight, body], -1, -2), axis * angle)
             local[straight, body] = product(quaternion_from_rotation_vector(own), local[straight, body])
     return local if local is pose.local else problem.joint_limits.clamped(local)
-
-
-def _aim(problem: Problem, state: State) -> None:
-    """Rotate limbs that have poles onto their targets, and their middles toward their poles, in place."""
-    for index, limb in enumerate(problem.bend_limbs):
-        pose, seen = state.pose, ~np.isnan(state.bend[:, limb.effector]).any(axis=1)
-        if limb.effector not in problem.goals.loops:
-            axis, _ = problem.poles.axis(index, pose)
-            wanted = state.wanted.points[:, limb.effector] - pose.heads[:, limb.bodies[0]]
-            turn = rotation_between(axis, wanted)
-            _turn(problem, state, limb, turn, np.flatnonzero(seen & state.wanted.seen[:, limb.effector]))
-        _swivel(problem, state, limb, index)
-
-
-def _swivel(problem: Problem, state: State, limb: BendLimb, index: int) -> None:
-    """Rotate a limb about the line from its base to its end, in place."""
-    angle = problem.poles.angle(index, state.pose, state.bend)
-    turn = quaternion_from_rotation_vector(problem.poles.axis(index, state.pose)[0] * angle[:, None])
-    _turn(problem, state, limb, turn, np.flatnonzero(np.abs(angle) > ROUNDING))
-
-
-def _turn(problem: Problem, state: State, limb: BendLimb, turn: FloatArray, frames: IntArray) -> None:
-    """Rotate a limb about its base by (F, 4) in armature space on some frames, inside limits.
-
-    The body at its end keeps its orientation.
-    """
-    if not len(frames):
-        return
-    pose, bodies = state.pose.part(frames), problem.bodies
-    for body in limb.bodies:
-        if body == limb.bodies[0] or not bodies.inherits[body]:
-            carried = quaternion_from_matrix(pose.carried[:, body])
-            own = product(conjugate(carried), product(turn[frames], carried))
-            pose.local[:, body] = product(own, pose.local[:, body])
-    moved = bodies.pose(problem.joint_limits.clamped(pose.local), pose.root, pose.factors)
-    if limb.hand is not None:
-        back = np.swapaxes(moved.carried[:, limb.hand], -1, -2) @ pose.orientations[:, limb.hand]
-        moved.local[:, limb.hand] = quaternion_from_matrix(back)
-        moved = bodies.pose(problem.joint_limits.clamped(moved.local), pose.root, pose.factors)
-    state.pose.put(frames, moved)
 
 
 def align_root(

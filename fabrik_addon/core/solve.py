@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import BoolArray, FloatArray, IntArray, lengths
-from .attempt import POLE_WEIGHTS, attempt, bend_straight_limbs
+from .attempt import attempt, bend_straight_limbs
 from .backend import array
 from .kernel.bodies import Pose
 from .limits.base import Limit
@@ -175,7 +175,7 @@ def solve_frames(problem: Problem, start: Start, targets: Targets, result: Solut
     restart(problem, begun, state)
     if problem.may_restart and len(frames := np.flatnonzero(state.unmet() & ~state.stationary)):
         part = state.part(frames)
-        problem.least_squares.run(part, most - STEPS, POLE_WEIGHTS[-1])
+        problem.least_squares.run(part, most - STEPS)
         state.put(frames, part)
     if not problem.options.plain:
         _slide(problem, state)
@@ -188,9 +188,7 @@ def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
     solution = Solution.empty(problem.skeleton, 1, len(problem.effectors))
     begun, wanted, origins = _prepared(problem, start, targets)
     state = _start_state(problem, _first_poses(problem, begun)[0], wanted)
-    for weight in (*POLE_WEIGHTS, 0.0) if np.isfinite(wanted.bend).any() else (0.0,):
-        state.stationary[:] = False
-        problem.least_squares.run(state, problem.options.most_steps, weight)
+    problem.least_squares.run(state, problem.options.most_steps, bending=bool(np.isfinite(wanted.bend).any()))
     _slide(problem, state)
     _meet_in_order(problem, state)
     _write(problem, begun, wanted, origins, state, solution)

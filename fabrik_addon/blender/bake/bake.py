@@ -32,7 +32,6 @@ from ...markers.report.text import csv_text, replace_file, rotations_line
 from ...markers.signals import low_pass
 from ...markers.steps import finish, within
 from ...markers.take import FilledSpan, TakeSettings, solve_take_steps
-from ..capture.calibrate import kept_factors
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
 from ..capture.takes import new_record_of, take_name
 from ..control.posed_rig import posed_rig
@@ -52,7 +51,6 @@ from ..rig.armature import (
     object_scale,
     root_location_channel,
     root_place,
-    stretch_scales,
 )
 from ..rig.keyframes import (
     add_strip,
@@ -404,7 +402,10 @@ def sample(
                 present = root_location_channel(root, tree.root_location)
                 own = curves_by_path(curves(armature)).get(bone_path(root.name, "location"), ())
                 heads = root_place(root, channel_values(present, own, frames))
-        factors = None if take is None else kept_factors(armature, tree.skeleton.names)
+        lengths_of = rig_settings(armature).capture.factors if by_markers else ()
+        factors = None
+        if len(lengths_of):
+            factors = np.array([getattr(lengths_of.get(name), "factor", 1.0) for name in tree.skeleton.names])
         jobs.append(Job(problem, places, bones, heads, object_scale(space), factors, take))
     if not jobs:
         raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}: choose others")
@@ -640,7 +641,8 @@ def _write_curves(
                     write(bone_path(holder, channel), holder, values, rows, unlocked)
             if holder in tree.problem.slides:
                 row = skeleton.index(holder)
-                factors = stretch_scales(tree.solution.lengths[:, row] / skeleton.lengths[row])
+                factors = np.ones((len(frames), 3))
+                factors[:, 1] = tree.solution.lengths[:, row] / skeleton.lengths[row]
                 write(bone_path(holder, "scale"), holder, factors, kept(factors, tolerance), (1,))
         for holder, locations in channels.locations.items():
             if unlocked := unlocked_location(bones[holder]):
@@ -772,7 +774,7 @@ def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
     spans = [span for tree in trees for span in tree.filled]
     if spans:
         longest = max(spans, key=lambda span: span.count)
-        yield f"Gaps: {len(spans)} {longest.how}, longest {longest.count} frames ({longest.bone})"
+        yield f"Gaps: {len(spans)}, longest {longest.count} frames ({longest.bone})"
     stances = [stance for tree in trees for stance in tree.stances]
     if stances:
         before = max(stance.drift_before for stance in stances) / meter

@@ -123,7 +123,8 @@ def import_clip(
     widen_range(context.scene, frames)
     collection = bpy.data.collections.new(Path(clip.source).stem or "Markers")
     context.scene.collection.children.link(collection)
-    positions = scale * to_z_up(clip).positions
+    positions = to_z_up(clip).positions
+    positions = positions if scale == 1.0 else scale * positions
     ways = np.fmax.reduce(positions) - np.fmin.reduce(positions)
     collection[TAKE_STATIC] = bool(np.quantile(np.nan_to_num(ways).max(axis=1), 0.75) <= _STANDS_WITHIN)
     collection[TAKE_RATE] = scene_rate(context.scene)

@@ -311,6 +311,7 @@ def marker_clip(scene: Scene, rig: Object, markers: Sequence[SceneMarker], frame
     times = np.arange(frames[0], frames[1] + 1)
     world, rigs = finish(sample_steps(scene, targets_of(markers), [(rig, "")], times, recorded=True))
     local = world_to_armature(world, rigs[:, 0])
+    local.setflags(write=False)
     return Clip(tuple(marker.label for marker in markers), scene_rate(scene), local, up_axis="Z", source=scene.name)
 
 

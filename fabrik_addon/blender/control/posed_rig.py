@@ -38,11 +38,20 @@ from ..rig.keyframes import ROTATION_CHANNELS, bone_path
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
 from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch
 from ..rig.rotation_modes import local_rotation, property_name, to_channels
-from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
-from .limbs import LimbOnIk, Update, kept_on_ik
-from .model import ControlModel, RigMotion
+from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
 from .switches import bone_in_path, keyed_switches, with_linked_values
-from .writer import ControlWriter, Deviation, TakeChannels, deviation_warning, deviations
+from .writer import (
+    ControlModel,
+    ControlWriter,
+    Deviation,
+    LimbOnIk,
+    RigMotion,
+    TakeChannels,
+    Update,
+    deviation_warning,
+    deviations,
+    kept_on_ik,
+)
 
 _NO_CONTROL = "no control carries it"
 # A control's axis equals its bone's if the cosine between them is at least this.
@@ -162,12 +171,14 @@ class PlainRig:
 
     def may_move(self, root: str) -> bool:
         """Whether the root of a tree may be moved along at least one axis."""
-        return not all(self.rig.pose.bones[root].lock_location)
+        place: PoseBone | None = self.rig.pose.bones.get(self.place(root))
+        return place is not None and not all(place.lock_location)
 
     def may_move_freely(self, top: str) -> bool:
         """Whether the uppermost bone that follows is a root that may be moved along all axes."""
-        bone = self.rig.pose.bones[top]
-        return bone.parent is None and not any(bone.lock_location)
+        place: PoseBone | None = self.rig.pose.bones.get(self.place(top))
+        is_root = not solved_parents(self.rig).get(top, top)
+        return is_root and place is not None and not any(place.lock_location)
 
     def writer(
         self,
@@ -196,7 +207,7 @@ class PlainRig:
         """Pose bones once, each in its own rotation mode; returns warnings on bones that their controls can't pose.
 
         Args:
-            context: used to evaluate the rig and check the result.
+            context: used to evaluate the rig.
             skeleton: names the bones, in the order of `rotations`.
             rotations: (J, 4) local rotations, w x y z. Angles continue from the channels' current values.
             root_location: (3,) the root's head in armature space; None leaves it unchanged.
@@ -299,7 +310,6 @@ class ControlRig(PlainRig):
     by_channels = False
 
     def __init__(self, rig: Object, setup: FabrikControlRig) -> None:
-        """Use a stored set-up of the control rig."""
         super().__init__(rig)
         self._setup = setup
 
@@ -399,15 +409,16 @@ class ControlRig(PlainRig):
 
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
         """As in `PlainRig`, from the control's locks, or from the limb's IK if it bends the joint about one axis."""
-        found = self._locked_control(bone, baked=baked)
-        hinge = None if found is None else hinge_of_locks(found[0])
+        row, found = self._setup.carriers.get(bone), self._control_of(bone)
+        stays = row is not None and self._stays_on_ik(row, baked=baked)
+        # A limb that stays on IK ignores the locks of its FK controls.
+        hinge = None if found is None or stays else hinge_of_locks(found[0])
         if found is not None and hinge is not None:
             axis = np.abs(matrix_from_quaternion(found[1])[:, "XYZ".index(hinge.axis)])
             along: Any = "XYZ"[int(np.argmax(axis))]
             if axis.max() > _ALONG:
                 return Hinge(along, hinge.low, hinge.high)
-        row = self._setup.carriers.get(bone)
-        if row is None or not row.hinge or not self._stays_on_ik(row, baked=baked):
+        if row is None or not row.hinge or not stays:
             return None
         own: Any = row.hinge
         return Hinge(own, row.hinge_low, row.hinge_high)
@@ -415,13 +426,6 @@ class ControlRig(PlainRig):
     def _stays_on_ik(self, row: FabrikCarrier, *, baked: bool = False) -> bool:
         """Whether a bone's limb is on IK, and stays on IK when the body is posed or baked."""
         return bool(row.switch) and any(kept_on_ik(self.rig, self._setup, (row.switch,), baked=baked))
-
-    def _locked_control(self, bone: str, *, baked: bool = False) -> tuple[PoseBone, FloatArray] | None:
-        """`_control_of` if it has locks; None if the limb stays on IK, which ignores them."""
-        found = self._control_of(bone)
-        if found is None or not (any(found[0].lock_rotation) or found[0].lock_rotation_w):
-            return None
-        return None if self._stays_on_ik(self._setup.carriers[bone], baked=baked) else found
 
     def _control_of(self, bone: str) -> tuple[PoseBone, FloatArray] | None:
         """The control that rotates relative to its parent like a body bone, and (4,) its axes in the bone's frame.
@@ -449,15 +453,6 @@ class ControlRig(PlainRig):
     def limited(self, bone: str) -> PoseBone | None:
         found = self._control_of(bone)
         return None if found is None or angle_between(found[1], IDENTITY) > _OTHER_AXES else found[0]
-
-    def may_move(self, root: str) -> bool:
-        bone: PoseBone = self.rig.pose.bones.get(self._setup.place)
-        return bone is not None and not all(bone.lock_location)
-
-    def may_move_freely(self, top: str) -> bool:
-        bone: PoseBone = self.rig.pose.bones.get(self._setup.place)
-        row = self._setup.carriers.get(top)
-        return row is not None and not row.parent and bone is not None and not any(bone.lock_location)
 
     def writer(
         self,

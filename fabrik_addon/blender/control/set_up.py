@@ -22,12 +22,10 @@ from ..rig.pose_writer import HeldChannels, PoseKeeper, read_switch, write_switc
 from ..settings.control import FabrikCarrier, FabrikControlRig
 from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
-from .limbs import LimbOnIk, Update, place_limbs
-from .model import add_to_channels, free_channels, is_additive
 from .posed_rig import ControlRig
 from .switches import Switch, batches, custom_numbers, dependents, permanent_iks, possible_switches, switch_limbs
 from .trials import TRIED_AXIS, Carrier, Frame, Trials, can_swing, find_carriers, find_frames, try_controls
-from .writer import ControlWriter
+from .writer import ControlWriter, LimbOnIk, Update, add_to_channels, free_channels, is_additive, place_limbs
 
 # A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
 # may come from the curvature of the trials' arcs.
@@ -242,7 +240,15 @@ class _Search:
     def _try(self) -> _Found:
         """Try all controls, with limbs on FK and on IK; if IK is always on, also with IK turned off."""
         switches = possible_switches(self.context, self.rig)
-        controls = [name for name in self._movable(self._owned(switches)) if self._turns(name)]
+        # The bones that constraints move with any values of the switches.
+        values = {each: read_switch(self.rig, each.path) for each in switches}
+        owned = set(constrained_bones(self.rig))
+        self._set({each: 1.0 - round(value) for each, value in values.items()})
+        self.update()
+        owned &= set(constrained_bones(self.rig))
+        self._set(values)
+        self.update()
+        controls = [name for name in self._movable(owned) if self._turns(name)]
         if not controls:
             raise RigError(f"{self.rig.name!r} has no control that can be rotated: drag its bones directly")
         found = self._tried(controls, switches)
@@ -297,17 +303,6 @@ class _Search:
         frames = find_frames(fk, {place, *(carrier.control for carrier in carriers)})
         return _Found(fk, ik, mine, carriers, frames, place)
 
-    def _owned(self, switches: Sequence[Switch]) -> set[str]:
-        """The bones that constraints move with any values of the switches."""
-        values = {each: read_switch(self.rig, each.path) for each in switches}
-        found = set(constrained_bones(self.rig))
-        self._set({each: 1.0 - round(value) for each, value in values.items()})
-        self.update()
-        found &= set(constrained_bones(self.rig))
-        self._set(values)
-        self.update()
-        return found
-
     def _movable(self, owned: Collection[str]) -> list[str]:
         """The bones that users move or rotate: those with a custom shape, or all if no bone has one.
 
@@ -328,7 +323,6 @@ class _Search:
         return can_swing(bone) and not is_locked(bone)
 
     def _set(self, values: Mapping[Switch, float]) -> None:
-        """Set switches, and the values that are set with them."""
         for switch, value in values.items():
             write_switches(self.rig, switch.values(value))
 
@@ -412,7 +406,6 @@ class _Search:
         return blamed, again
 
     def _above(self, name: str) -> list[str]:
-        """The bones of the body above a bone."""
         found = []
         while name := self.setup.carriers[name].parent:
             found.append(name)

@@ -11,7 +11,7 @@ from bpy.types import Context, Object, PoseBone
 
 from ..rig.keyframes import bone_path
 from ..rig.locks import moved_by
-from ..rig.pose_writer import read_switch, write_switch, write_switches
+from ..rig.pose_writer import read_switch, write_switches
 from ..settings.control import FabrikControlRig, moves
 
 _BONE: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
@@ -108,14 +108,11 @@ def possible_switches(context: Context, rig: Object) -> list[Switch]:
     """The properties that make bones follow other bones if they are set to their other value, 0 or 1."""
     driving = _driving(rig)
     values = {path: read_switch(rig, path) for path in driving}
-    for path, value in values.items():
-        write_switch(rig, path, round(value))
+    write_switches(rig, {path: round(value) for path, value in values.items()})
     before = _leaders(context, rig)
-    for path, value in values.items():
-        write_switch(rig, path, 1 - round(value))
+    write_switches(rig, {path: 1 - round(value) for path, value in values.items()})
     after = _leaders(context, rig)
-    for path, value in values.items():
-        write_switch(rig, path, value)
+    write_switches(rig, values)
     context.view_layer.update()
     found = []
     for path, bones in sorted(driving.items()):
@@ -192,18 +189,14 @@ def _driving(rig: Object) -> dict[str, set[str]]:
         moved = {bone.name} if constraint is None else {each.name for each in moved_by(bone, constraint)}
         for variable in curve.driver.variables:
             for target in variable.targets:
-                if target.id == rig and target.data_path.endswith('"]') and _is_switch(rig, target.data_path):
+                value: Any = None
+                if target.id == rig and target.data_path.endswith('"]'):
+                    # The property may no longer exist.
+                    with suppress(KeyError, ValueError):
+                        value = read_switch(rig, target.data_path)
+                if isinstance(value, (bool, int, float)) and 0.0 <= value <= 1.0:
                     found.setdefault(target.data_path, set()).update(moved)
     return found
-
-
-def _is_switch(rig: Object, path: str) -> bool:
-    """Whether a data path is that of a number between 0 and 1."""
-    try:
-        value = read_switch(rig, path)
-    except (KeyError, ValueError):
-        return False
-    return isinstance(value, (bool, int, float)) and 0.0 <= value <= 1.0
 
 
 def _leaders(context: Context, rig: Object) -> dict[str, tuple[str, ...]]:

@@ -10,11 +10,11 @@ from bpy.types import Context, Object, PoseBone
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.rotations import rotation_vector_from_matrix
-from ..rig.armature import nearest_rotations
+from ..rig.armature import floats, nearest_rotations
 from ..rig.locks import constrained_bones
 from ..rig.pose_writer import HeldChannels
-from .model import add_to_channels, free_channels, is_additive
 from .switches import batches
+from .writer import add_to_channels, free_channels, is_additive
 
 # Radians. Matrices are in single precision, so rotations can be compared to a thousandth of this.
 _TURN: Final = 0.02
@@ -61,20 +61,16 @@ class Trials:
         return np.asarray(alike & (sizes > _TELLING * _TURN))
 
     @cached_property
-    def same_swing(self) -> BoolArray:
-        """(C, N) whether a bone had the same rotation as the control, apart from twist about the bone's Y."""
+    def follows(self) -> BoolArray:
+        """(C, N) whether a bone had the same rotation as the control, with or without twist about the bone's Y."""
         along = self.rest[:, :3, 1]
         missing, whole = (
             np.asarray(turns - np.sum(turns * along, axis=-1, keepdims=True) * along)
             for turns in (self.turned - self.turns[:, None], self.turns[:, None])
         )
         sizes = np.linalg.norm(whole, axis=-1)
-        return np.asarray((np.linalg.norm(missing, axis=-1) < _SAME * sizes) & (sizes > _TELLING * _TURN))
-
-    @cached_property
-    def follows(self) -> BoolArray:
-        """(C, N) whether a bone had the same rotation as the control, with or without twist."""
-        return self.full | self.same_swing
+        alike = np.linalg.norm(missing, axis=-1) < _SAME * sizes
+        return np.asarray(self.full | (alike & (sizes > _TELLING * _TURN)))
 
     @cached_property
     def shares(self) -> FloatArray:
@@ -146,9 +142,7 @@ def can_swing(bone: PoseBone) -> bool:
 def _matrices(context: Context, rig: Object) -> FloatArray:
     """(N, 4, 4) current matrices of the bones in armature space, without scale."""
     context.view_layer.update()
-    values = np.empty(16 * len(rig.pose.bones), dtype=np.float32)
-    rig.pose.bones.foreach_get("matrix", values)
-    matrices: FloatArray = values.reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
+    matrices = floats(rig.pose.bones, "matrix", 16).reshape(-1, 4, 4).transpose(0, 2, 1).copy()
     matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
     return matrices
 

@@ -6,7 +6,7 @@ are stored, so that the hold can be removed again.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
@@ -26,7 +26,7 @@ from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
 from .keys import Shift, changed_channels, changes_of, recorded, restore_keys, write_changes
-from .span import PointContact, Span, check_on_fk, find_contacts, span_over
+from .spread_drag import PointContact, Span, check_on_fk, find_contacts, span_over
 from .take import EditedTake, is_animated, tree_of
 
 # Share of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.
@@ -46,12 +46,8 @@ class HoldSettings:
     target_bone: str = ""
 
 
-@dataclass(frozen=True)
-class _Held:
-    """A bone's head or tail that is held at its position on frame `at`."""
-
-    stand: PointContact
-    at: float
+# A bone's head or tail that is held in its position on a frame, and this frame.
+_Held: TypeAlias = tuple[PointContact, float]
 
 
 def add_hold(
@@ -66,7 +62,24 @@ def add_hold(
         FabrikError: says why the bone can't be held; nothing is changed.
     """
     chosen = settings or HoldSettings()
-    _check(armature, bone, frames, chosen)
+    check_rig(armature)
+    check_editable(armature)
+    check_action(armature, new=False)
+    check_not_shared(armature)
+    check_bones(armature, bone)
+    if not is_animated(armature):
+        raise RigError(f"{armature.name!r} has no animation to hold: bake or key some first")
+    curves = [(curve.data_path, curve.array_index) for curve in every_curve(armature)]
+    if len(set(curves)) < len(curves):
+        raise RigError(f"{armature.name!r} has several NLA strips with keys of the same bones: mute all but one")
+    if frames[1] <= frames[0]:
+        raise RigError(
+            f"A hold from frame {frames[0]:g} to {frames[1]:g} is empty: choose a last frame after the first"
+        )
+    if chosen.target is not None:
+        reason = why_no_target(armature, chosen.target, chosen.target_bone)
+        if reason:
+            raise RigError(reason)
     bone = solved_bone(armature, bone)
     context.view_layer.update()
     here = context.scene.frame_current_final
@@ -74,7 +87,7 @@ def add_hold(
     ease = max(chosen.ease, 1.0)
     ends = frames[0] - ease, frames[1] + ease
     at = here if frames[0] <= here <= frames[1] else frames[0]
-    return _add(context, armature, bone, [_Held(PointContact(bone, chosen.point, *frames), at)], ends, chosen)[1]
+    return _add(context, armature, bone, [(PointContact(bone, chosen.point, *frames), at)], ends, chosen)[1]
 
 
 def remove_hold(context: Context, armature: Object, number: int) -> tuple[str, str]:
@@ -138,7 +151,7 @@ def hold_feet(context: Context, armature: Object, ease: float | None = None) -> 
         together = max(each.first for each in points), min(each.last for each in points)
         for point in sorted(points, key=lambda each: each.first - each.last):
             first, last = together if together[0] <= together[1] else (point.first, point.last)
-            held.append(_Held(point, np.floor(0.5 * (first + last))))
+            held.append((point, float(np.floor(0.5 * (first + last)))))
         hold, missed = _add(context, armature, contact.bone, held, ends, chosen)
         hold.is_contact = True
         warnings.append(missed)
@@ -158,12 +171,11 @@ def _add(
     ends: the first and last frame, on which nothing changes.
     """
     scene = context.scene
-    whole = min(each.stand.first for each in held), max(each.stand.last for each in held)
-    also = tuple(dict.fromkeys(frame for each in held for frame in (each.at, each.stand.first, each.stand.last)))
+    whole = min(stand.first for stand, _ in held), max(stand.last for stand, _ in held)
+    also = tuple(dict.fromkeys(frame for stand, at in held for frame in (at, stand.first, stand.last)))
     bones = armature.pose.bones
     points = [
-        Effector(each.stand.bone, bone_offset(bones[each.stand.bone], each.stand.point), rotation_weight=1.0)
-        for each in held
+        Effector(stand.bone, bone_offset(bones[stand.bone], stand.point), rotation_weight=1.0) for stand, _ in held
     ]
     setup = DragSetup(armature, bone, settings.point, DragSettings())
     take = EditedTake(armature, tree_of(armature, bone))
@@ -194,28 +206,6 @@ def _add(
     )
 
 
-def _check(armature: Object, bone: str, frames: tuple[float, float], settings: HoldSettings) -> None:
-    """Raise RigError if the bone can't be held on these frames."""
-    check_rig(armature)
-    check_editable(armature)
-    check_action(armature, new=False)
-    check_not_shared(armature)
-    check_bones(armature, bone)
-    if not is_animated(armature):
-        raise RigError(f"{armature.name!r} has no animation to hold: bake or key some first")
-    curves = [(curve.data_path, curve.array_index) for curve in every_curve(armature)]
-    if len(set(curves)) < len(curves):
-        raise RigError(f"{armature.name!r} has several NLA strips with keys of the same bones: mute all but one")
-    if frames[1] <= frames[0]:
-        raise RigError(
-            f"A hold from frame {frames[0]:g} to {frames[1]:g} is empty: choose a last frame after the first"
-        )
-    if settings.target is not None:
-        reason = why_no_target(armature, settings.target, settings.target_bone)
-        if reason:
-            raise RigError(reason)
-
-
 def _held_changes(
     scene: Scene, armature: Object, span: Span, held: Sequence[_Held], settings: HoldSettings
 ) -> tuple[list[Shift], float]:
@@ -229,9 +219,9 @@ def _held_changes(
     targets[:, len(held) :], rotations[:, len(held) :] = (
         own[:, len(held) :] for own in (solver.own_points, solver.own_rotations)
     )
-    for place, each in enumerate(held):
-        at = int(np.argmin(np.abs(frames - each.at)))
-        rows = (frames >= each.stand.first) & (frames <= each.stand.last)
+    for place, (stand, frame) in enumerate(held):
+        at = int(np.argmin(np.abs(frames - frame)))
+        rows = (frames >= stand.first) & (frames <= stand.last)
         back = np.linalg.inv(into[rows]) @ into[at]
         targets[rows, place] = (back @ (*solver.own_points[at, place], 1.0))[:, :3]
         if settings.hold_rotation:

@@ -18,9 +18,9 @@ from bpy.types import Action, FCurve, Object, PoseBone
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import angle_between, conjugate, product
-from ..control.model import RigMotion
 from ..control.posed_rig import posed_rig
 from ..control.switches import bone_in_path
+from ..control.writer import RigMotion
 from ..rig import keyframes
 from ..rig.armature import RigError
 from ..rig.keyframes import (
@@ -233,7 +233,6 @@ def _of(record: Action, slot: str) -> dict[tuple[str, int], FCurve]:
 
 
 def _bag(record: Action, slot: str) -> Any:
-    """The channel bag of a slot of a record."""
     strip: Any = record.layers[0].strips[0]
     return strip.channelbag(next(each for each in record.slots if each.name_display == slot))
 

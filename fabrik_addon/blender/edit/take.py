@@ -12,8 +12,8 @@ from bpy.types import FCurve, Object
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
 from ...core.model.kinematics import tails
-from ..control.model import RigMotion
 from ..control.posed_rig import posed_rig
+from ..control.writer import RigMotion
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, root_place
 from ..rig.keyframes import SAME_FRAME, bone_path, curves_by_path, cycle_of, every_curve, is_layered, key_times

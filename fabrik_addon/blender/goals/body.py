@@ -3,18 +3,19 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
 from bpy.types import Object, PoseBone
 from mathutils import Matrix, Quaternion, Vector
 
-from ...core.arrays import FloatArray
+from ...core.arrays import FloatArray, IntArray
 from ...core.kernel.bounds import Floor, Support
-from ...core.kernel.capsules import Capsule, SelfCollision
+from ...core.kernel.capsules import Capsule, Place, SelfCollision
 from ...core.kernel.posture import Masses
 from ...core.model.skeleton import Skeleton
+from ...human.capsules import floor_points as points_on_floor
 from ...human.capsules import self_collision
 from ...human.masses import body_masses
 from ...human.naming_schemes import match
@@ -45,13 +46,13 @@ def masses_of(armature: Object, skeleton: Skeleton, stiff: Collection[str] = ())
     stiff: bones that move as one piece. Raises LimitPropertyError naming a bone with invalid properties.
     """
     bones = [armature.pose.bones[name] for name in skeleton.names]
-    shares, centers, keeps, bends, hangs, eased = _body(armature, bones)
+    shares, centers, keeps, bends, hangs, eased, sinks = _body(armature, bones)
     bends = bends * np.where([name in stiff for name in skeleton.names], _STIFF, 1.0)
     stiffness = np.array([read_extra_field(bone, "stiffness") for bone in bones])
     # Each bone's factor in the posture term: 1 at stiffness 0, 4 at 0.5, infinite at 1.
     left = 1.0 - np.clip(stiffness, 0.0, 1.0)
     factors = np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)
-    return Masses(shares, centers, keeps * factors, bends, hangs * (1.0 - stiffness), eased)
+    return Masses(shares, centers, keeps * factors, bends, hangs * (1.0 - stiffness), eased, sinks)
 
 
 def trunk_of_animal(armature: Object) -> list[str]:
@@ -110,12 +111,17 @@ def _body(armature: Object, bones: Sequence[PoseBone]) -> tuple[FloatArray, ...]
     return shares / max(float(shares.sum()), np.finfo(float).tiny), *known.T[1:]
 
 
+# The capsules of a rig, and its points, each with a radius, that stay above a floor.
+_Shape: TypeAlias = tuple[SelfCollision | None, tuple[tuple[str, Place, float], ...]]
 # For each rig, the number of searches for armatures when it was cached, and the names of its meshes.
 _MESHES: Final[dict[str, tuple[int, tuple[str, ...]]]] = {}
 # The number of rigs in the cache.
 _RIGS_FITTED: Final = 8
 # From larger meshes only every second vertex is read, or every third and so on, since groups take 1 µs per vertex.
 _MOST_VERTICES: Final = 20_000
+# A vertex that a second bone moves with at least this weight is also a point of that bone at the floor: the skin of a
+# bent knee is between the points that are fixed to thigh and shin.
+_SHARED: Final = 0.15
 # The number of rigs whose soles are cached until bones change, because the overlay needs them at each redraw.
 _RIGS_KEPT: Final = 8
 _OUTLINE: Final = 3
@@ -149,6 +155,11 @@ def fitted(armature: Object, *, redraw: bool = False) -> SelfCollision | None:
 
     redraw: use the meshes of the last call until objects are added, because searching 10,000 objects takes about 6 ms.
     """
+    return _shape(armature, redraw=redraw)[0]
+
+
+def _shape(armature: Object, *, redraw: bool = False) -> _Shape:
+    """The capsules as from `fitted`, and the points that stay above a floor."""
     searches, names = _MESHES.get(armature.name, (-1, ()))
     meshes = [bpy.data.objects.get(name) for name in names]
     if not redraw or searches != ARMATURES.searches or None in meshes:
@@ -162,23 +173,17 @@ def fitted(armature: Object, *, redraw: bool = False) -> SelfCollision | None:
 
 
 @lru_cache(maxsize=_RIGS_FITTED)
-def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> SelfCollision | None:
+def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> _Shape:
     rest = rest_of(*key)
     if why_not_human(rest):
-        return None
+        return None, ()
     armature = bpy.data.objects[rig]
     above = solved_parents(armature)
-    carried: dict[str, list[FloatArray]] = {}
+    heaviest: dict[str, list[FloatArray]] = {}
+    shared: dict[str, list[FloatArray]] = {}
     for name, _ in meshes:
         mesh = bpy.data.objects[name]
-        vertices = mesh.data.vertices
-        places = np.empty(3 * len(vertices), dtype=np.float32)
-        vertices.foreach_get("co", places)
-        step = 1 + len(vertices) // _MOST_VERTICES
-        read = [vertices[index] for index in range(0, len(vertices), step)]
-        # The index of each vertex's heaviest group, -1 for none.
-        groups = np.array([max(each.groups, key=lambda of: of.weight).group if each.groups else -1 for each in read])
-        places = places.reshape(-1, 3)[::step].astype(np.float64)
+        places, groups = _vertices(mesh)
         to_armature = as_array(armature.matrix_world.inverted() @ mesh.matrix_world)
         places = places @ to_armature[:3, :3].T + to_armature[:3, 3]
         for group in mesh.vertex_groups:
@@ -186,8 +191,27 @@ def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> Self
             while bone is not None and bone.name not in above:
                 bone = bone.parent
             if bone is not None:
-                carried.setdefault(bone.name, []).append(places[groups == group.index])
-    return self_collision(rest, {name: np.concatenate(found) for name, found in carried.items()})
+                heaviest.setdefault(bone.name, []).append(places[groups[:, 0] == group.index])
+                shared.setdefault(bone.name, []).append(places[(groups == group.index).any(axis=1)])
+    own, all_own = ({name: np.concatenate(each) for name, each in by.items()} for by in (heaviest, shared))
+    found = self_collision(rest, own)
+    return found, points_on_floor(rest, all_own, found)
+
+
+def _vertices(mesh: Object) -> tuple[FloatArray, IntArray]:
+    """(N, 3) vertex positions at rest, and (N, 2) each vertex's two heaviest groups; -1 for none or a light one."""
+    vertices = mesh.data.vertices
+    step = 1 + len(vertices) // _MOST_VERTICES
+    places = np.empty(3 * len(vertices), dtype=np.float32)
+    vertices.foreach_get("co", places)
+    read = range(0, len(vertices), step)
+    groups = np.full((len(read), 2), -1)
+    for row, index in enumerate(read):
+        heaviest = sorted(((each.weight, each.group) for each in vertices[index].groups), reverse=True)[:2]
+        for column, (weight, group) in enumerate(heaviest):
+            if column == 0 or weight >= _SHARED:
+                groups[row, column] = group
+    return places.reshape(-1, 3)[::step].astype(np.float64), groups
 
 
 def support_of(armature: Object, pinned: Collection[str]) -> Support | None:
@@ -231,10 +255,7 @@ def floor_of(armature: Object) -> Floor | None:
     up, scale = up_of(armature)
     height = (settings.floor_height - armature.matrix_world.translation.z) / scale
     _, points = _floor_points(*rest_key(armature))
-    found = fitted(armature)
-    capsules = () if found is None else found.capsules
-    balls = tuple((each.bone, place, each.radius) for each in capsules for place in (each.start, each.end))
-    return Floor(points, (up[0], up[1], up[2]), height, balls)
+    return Floor(points, (up[0], up[1], up[2]), height, _shape(armature)[1])
 
 
 def up_of(armature: Object) -> tuple[FloatArray, float]:

@@ -316,7 +316,9 @@ def sampled_steps(
         world = None
         if _turning(tree):
             world = np.stack([turned.get(goal, unturned) for goal in tree.targets], axis=1)
-        bends = np.stack([nothing if bend is None else seen[bend] for bend in tree.bends], axis=1)
+        bends = None
+        if any(bend is not None for bend in tree.bends):
+            bends = np.stack([nothing if bend is None else seen[bend] for bend in tree.bends], axis=1)
         places = targets_in_space(space, tree, np.stack([seen[goal] for goal in tree.targets], axis=1), world, bends)
         found.append((places, space))
     return found, armature
@@ -329,23 +331,25 @@ def _turning(problem: RigProblem) -> list[Target | Pin | Partner]:
 
 
 def targets_in_space(
-    space: FloatArray, problem: RigProblem, points: FloatArray, world: FloatArray | None, bends: FloatArray
+    space: FloatArray, problem: RigProblem, points: FloatArray, world: FloatArray | None, bends: FloatArray | None
 ) -> SampledTargets:
     """Convert targets from world space to the space of a tree.
 
     space: (..., 4, 4) matrices from the tree's space to the world. points: (..., E, 3) positions. world: (..., E, 4, 4)
-    matrices of goals with a target rotation. bends: (..., E, 3) poles.
+    matrices of goals with a target rotation. bends: (..., E, 3) poles; None if no limb has one.
     """
     stays = space.ndim > 2 and bool((space == space[0]).all())
     into = np.linalg.inv(space[:1] if stays else space)[..., None, :, :]
     rotations = quaternions(into @ world) if world is not None and _turning(problem) else None
-    toward = _moved(into, bends) if any(bend is not None for bend in problem.bends) else None
+    toward = None if bends is None or all(bend is None for bend in problem.bends) else _moved(into, bends)
     return SampledTargets(_moved(into, points), rotations, toward)
 
 
 def _moved(matrices: FloatArray, points: FloatArray) -> FloatArray:
     """([F,] E, 3) points transformed by ([F or 1,] 1, 4, 4) matrices."""
-    return times(matrices[..., :3, :3], points) + matrices[..., :3, 3]
+    moved = times(matrices[..., :3, :3], points)
+    moved += matrices[..., :3, 3]
+    return moved
 
 
 def quaternions(matrices: FloatArray) -> FloatArray:

@@ -58,6 +58,8 @@ Bones = Sequence[PoseBone]
 _CORNERS: Final = 8
 _WINDOW_LEAST: Final = radians(5.0)
 _WINDOW_MOST: Final = radians(45.0)
+# Decimals of its swings in radians: far more than Blender's single precision has.
+_DIGITS: Final = 12
 # For new hinges: elbows and knees bend by this angle from straight. A joint that is bent by less than a degree at rest
 # is considered straight.
 _FOLDED: Final = radians(150.0)
@@ -152,7 +154,9 @@ def numbers_in(text: str) -> tuple[float, ...]:
 def window_in(cone: Sequence[float]) -> tuple[float, ...]:
     """The outline of an octagon as wide as a cone, up to a moderate width."""
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
-    return flat(outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False)).tolist())
+    corners = outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False))
+    # Without a sign, because Blender would show -0°.
+    return flat((np.round(corners, _DIGITS) + 0.0).tolist())
 
 
 def write_all(bones: Bones, settings: Sequence[LimitSettings | None]) -> None:

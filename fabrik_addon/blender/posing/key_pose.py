@@ -74,7 +74,15 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         free = [name for name in parents if name not in left]
         chosen = list(posed.keyed(free, [name for name in free if not parents[name]]))
     else:
-        chosen = list(dict.fromkeys([*_posed_by_effectors(context, rig), *_posed_since_last_key(rig, frame)]))
+        chosen = []
+        if enabled_effectors(rig):
+            # The channels that Solve and Live write.
+            check_effectors(context.scene, rig)
+            trees = find_problems(rig)
+            roots = [problem.tree.skeleton.names[0] for problem in trees if problem.free_root]
+            chosen += posed.keyed([bone for problem in trees for bone in problem.bone_names], roots)
+            chosen += [(bone, "scale") for problem in trees for bone in problem.slides]
+        chosen = list(dict.fromkeys([*chosen, *_posed_since_last_key(rig, frame)]))
     if not chosen:
         raise RigError(
             f"No bone of {rig.name!r} was posed since its last key: drag one, or set Bones to Key to Whole Body"
@@ -95,18 +103,6 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
     for path in posed.switches:
         key_in_steps(rig, path, frame)
     return keyed
-
-
-def _posed_by_effectors(context: Context, rig: Object) -> Iterator[_Channel]:
-    """The channels that Solve and Live write."""
-    if not enabled_effectors(rig):
-        return
-    check_effectors(context.scene, rig)
-    posed = posed_rig(rig)
-    trees = find_problems(rig)
-    roots = [problem.tree.skeleton.names[0] for problem in trees if problem.free_root]
-    yield from posed.keyed([bone for problem in trees for bone in problem.bone_names], roots)
-    yield from ((bone, "scale") for problem in trees for bone in problem.slides)
 
 
 def _posed_since_last_key(rig: Object, frame: float) -> Iterator[_Channel]:

@@ -18,7 +18,7 @@ from ..settings.markers import MARKER_NAME
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
 from . import live
-from .stored_pose import store_pose
+from .solve import store_pose
 
 # Shares of a limb's length. A limb has a bend direction if its middle is at least this far from its line. A pole on
 # that line is moved this far away.

@@ -14,8 +14,17 @@ from ...retarget.motion import RetargetError
 from ...retarget.pairs import read_bone_map
 from ..bake.bake import BakeResult
 from ..bake.batch import BatchTake
-from ..bake.command_line import Command, add_files, add_options, add_rate, chosen_options
-from ..bake.file import ADVICE, open_rig, show_range, write_files
+from ..bake.command_line import (
+    ADVICE,
+    Command,
+    add_files,
+    add_options,
+    add_rate,
+    chosen_options,
+    open_rig,
+    show_range,
+    write_files,
+)
 from ..settings.bake_options import RETARGET_OPTIONS, KeyOptions
 from ..settings.markers import IMPORT_OPTIONS
 from .retarget import is_file, retarget_from
@@ -28,7 +37,6 @@ _READ: Final = {"up_axis": IMPORT_OPTIONS["up_axis"]}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of a retarget."""
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = "the motion (.bvh, .fbx, .glb, .usd, .npz or .mvnx); several motions are written to a file each"
     parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)

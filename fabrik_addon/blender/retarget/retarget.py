@@ -34,7 +34,7 @@ from ..control.posed_rig import posed_rig
 from ..goals.places import is_simple, is_still
 from ..goals.problem import rig_problem, root_mode
 from ..limits.action import legal_pose
-from ..rig.armature import Tree, check_unscaled, nearest_rotations, object_scale
+from ..rig.armature import Tree, check_unscaled, floats, nearest_rotations, object_scale
 from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path, new_action, write_curves
 from ..rig.pose_writer import in_object_mode
 from ..rig.rotation_modes import from_channels, property_name
@@ -120,10 +120,18 @@ def sample_source(
     worlds, own = np.empty((2, len(frames), 4, 4))
     plain = plain_poses(source, frames) if is_still((rig, "")) else None
     at_once = _EVALUATED if plain is None else _READ
+    rows = {bone.name: row for row, bone in enumerate(source.pose.bones)}
+    order = [rows[bone.name] for bone in bones]
     for first in range(0, len(frames), at_once):
         part = slice(first, first + at_once)
         if plain is None:
-            poses = _evaluated(context, source, rig, frames[part], worlds[part], own[part])
+            poses = np.empty((len(frames[part]), len(bones), 4, 4))
+            for row, frame in enumerate(frames[part].tolist(), first):
+                context.scene.frame_set(frame)
+                evaluated = source.evaluated_get(context.evaluated_depsgraph_get())
+                # Blender passes matrices column by column.
+                poses[row - first] = floats(evaluated.pose.bones, "matrix", 16).reshape(-1, 4, 4).swapaxes(1, 2)[order]
+                worlds[row], own[row] = evaluated.matrix_world, rig.matrix_world
         else:
             poses = _matrices(source, plain, part)
             worlds[part], own[part] = source.matrix_world, rig.matrix_world
@@ -149,22 +157,6 @@ def sample_source(
         scene_rate(context.scene),
     )
     return motion, own
-
-
-def _evaluated(
-    context: Context, source: Object, rig: Object, frames: IntArray, worlds: FloatArray, own: FloatArray
-) -> FloatArray:
-    """(F, N, 4, 4) evaluated bones in the source's space; fills `worlds` (source) and `own` (rig), (F, 4, 4)."""
-    posed = np.empty((len(frames), len(source.data.bones), 16), dtype=np.float32)
-    for place, frame in enumerate(frames.tolist()):
-        context.scene.frame_set(frame)
-        evaluated = source.evaluated_get(context.evaluated_depsgraph_get())
-        evaluated.pose.bones.foreach_get("matrix", posed[place].reshape(-1))
-        worlds[place], own[place] = evaluated.matrix_world, rig.matrix_world
-    rows = {bone.name: row for row, bone in enumerate(source.pose.bones)}
-    order = np.array([rows[bone.name] for bone in source.data.bones])
-    # Blender passes matrices column by column.
-    return posed[:, order].reshape(len(frames), -1, 4, 4).swapaxes(2, 3).astype(np.float64)
 
 
 def check_source(source: Object | str | None, rig: Object) -> Object:
@@ -221,7 +213,7 @@ def _found_steps(
     # The source gives the root's position, like a pin, so the root moves.
     free = posed.may_move(names[0]) and root_mode(rig, pinned=True) != "FIXED"
     bones = [bone for bone, name in enumerate(names) if name not in held]
-    problem = rig_problem(rig, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)
+    problem = rig_problem(posed, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)
     check_root_motion(rig, settings.root_motion, [problem])
     with timed(seconds, "sample"):
         motion, matrices = yield from within(0.0, _SAMPLING_ENDS, sample_source(context, source, rig, settings.frames))

@@ -67,7 +67,9 @@ def object_scale(world_matrices: FloatArray) -> FloatArray:
 def world_to_armature(points: FloatArray, world_matrices: FloatArray) -> FloatArray:
     """Convert world `points` (..., E, 3) to the space of an armature with `world_matrices` (..., 4, 4)."""
     into = np.linalg.inv(world_matrices)
-    return points @ np.swapaxes(into[..., :3, :3], -1, -2) + into[..., None, :3, 3]
+    moved = points @ np.swapaxes(into[..., :3, :3], -1, -2)
+    moved += into[..., None, :3, 3]
+    return moved
 
 
 # Bones or pose bones.
@@ -252,17 +254,11 @@ def floats(collection: _Items, name: str, width: int) -> FloatArray:
     return values.reshape(-1, width).astype(np.float64)
 
 
-def flagged(collection: _Items, name: str, width: int = 1) -> list[str]:
-    """The names of the items for which a boolean property, or some component of it, is true."""
-    found = flags(collection, name, width).reshape(-1, width).any(axis=1)
-    return [item for item, is_set in zip(collection.keys(), found.tolist(), strict=True) if is_set]
-
-
-def flags(collection: _Items, name: str, width: int = 1) -> BoolArray:
-    """(N,) values of a boolean property of every item; (N, width) if it has several components."""
-    values = np.empty(len(collection) * width, dtype=np.bool_)
+def flags(collection: _Items, name: str) -> BoolArray:
+    """(N,) values of a boolean property of every item."""
+    values = np.empty(len(collection), dtype=np.bool_)
     collection.foreach_get(name, values)
-    return values if width == 1 else values.reshape(-1, width)
+    return values
 
 
 def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:
@@ -364,12 +360,6 @@ def stretched(rig: Object, tree: Tree, except_for: Collection[str] = ()) -> Tree
 def current_factors(rig: Object, bones: Collection[str]) -> dict[str, float]:
     """The current length factors of bones that may stretch, by name."""
     return {name: float(rig.pose.bones[name].scale[1]) for name in read_slides(rig, bones)}
-
-
-def stretch_scales(factors: npt.ArrayLike) -> FloatArray:
-    """(F, 3) the scale of a bone with length factors (F,)."""
-    length = np.asarray(factors, dtype=np.float64)
-    return np.stack((np.ones_like(length), length, np.ones_like(length)), axis=-1)
 
 
 def write_stretches(rig: Object, factors: Mapping[str, float]) -> None:

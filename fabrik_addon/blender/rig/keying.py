@@ -11,7 +11,6 @@ from ...core.errors import first_few
 from .keyframes import (
     KeyframeError,
     bone_path,
-    check_action,
     curves,
     curves_by_key,
     frames_beside,
@@ -27,12 +26,6 @@ _ROUNDING: Final = 1e-7
 def is_auto_keying(context: Context) -> bool:
     """Whether Blender's auto-keying is on."""
     return context.scene.tool_settings.use_keyframe_insert_auto
-
-
-def check_auto_keying(context: Context, armature: Object) -> None:
-    """Raise KeyframeError if auto-keying is on but cannot write to the action; changes nothing."""
-    if is_auto_keying(context):
-        check_action(armature, new=False)
 
 
 def key_channels(
@@ -65,7 +58,17 @@ def key_channels(
     )
     frame, keyed = context.scene.frame_current_final, dict[str, None]()
     beside = frames_beside(armature, frame)
-    held = list(_values_on(armature, beside, found, before)) if beside else []
+    by_path = curves_by_key(curves(armature))
+    # The values on these frames, by data path and index, from the curves or else the former values.
+    held: dict[tuple[str, int], list[float]] = {}
+    for bone, path, index in found if beside else ():
+        former = before.get((bone, path.rpartition(".")[2]))
+        for number in range(len(former or "wxyz")) if index < 0 else (index,):
+            curve = by_path.get((path, number))
+            if curve is not None and len(curve.keyframe_points):
+                held[path, number] = [curve.evaluate(each) for each in beside]
+            elif former is not None:
+                held[path, number] = [former[number]] * len(beside)
     first = not any(True for _ in curves(armature))
     for bone, path, index in found:
         try:
@@ -75,7 +78,7 @@ def key_channels(
         except (RuntimeError, TypeError) as error:
             raise KeyframeError(f"Bone {bone!r} can't be keyed: {error}") from None
     by_path = curves_by_key(curves(armature))
-    for key, values in held:
+    for key, values in held.items():
         for each, value in zip(beside, values, strict=True):
             curve = by_path.get(key)
             if curve is not None and abs(curve.evaluate(each) - value) > _ROUNDING:
@@ -84,24 +87,6 @@ def key_channels(
         # Over NLA strips, Blender would not play the action that it has just made.
         armature.update_tag(refresh={"TIME"})
     return list(keyed)
-
-
-def _values_on(
-    armature: Object,
-    frames: Sequence[float],
-    found: Iterable[tuple[str, str, int]],
-    before: Mapping[tuple[str, str], Sequence[float]],
-) -> Iterator[tuple[tuple[str, int], list[float]]]:
-    """The values of properties on frames, by data path and index, from their curves or else the former values."""
-    by_path = curves_by_key(curves(armature))
-    for bone, path, index in found:
-        held = before.get((bone, path.rpartition(".")[2]))
-        for number in range(len(held or "wxyz")) if index < 0 else (index,):
-            curve = by_path.get((path, number))
-            if curve is not None and len(curve.keyframe_points):
-                yield (path, number), [curve.evaluate(frame) for frame in frames]
-            elif held is not None:
-                yield (path, number), [held[number]] * len(frames)
 
 
 def key_in_steps(armature: Object, path: str, frame: float, before: float | None = None) -> None:
@@ -155,7 +140,6 @@ def _options(context: Context, *, automatic: bool) -> set[Any]:
 
 
 def _keying_set(context: Context, *, automatic: bool) -> bpy.types.KeyingSet | None:
-    """The keying set to use."""
     if automatic and not context.scene.tool_settings.use_keyframe_insert_keyingset:
         return None
     return context.scene.keying_sets_all.active

@@ -17,7 +17,6 @@ from ...core import Hinge
 from ...core.arrays import BoolArray, FloatArray
 from ..settings.control import moves
 from ..settings.limit_values import AXES
-from .armature import flagged
 from .keyframes import ROTATION_CHANNELS, bone_path
 from .rotation_modes import from_channels, property_name, to_channels
 
@@ -46,7 +45,7 @@ def bones_with_locks(armature: Object) -> set[str]:
     Most bones have none, so checking only these takes a tenth of the time.
     """
     bones = armature.pose.bones
-    return {*flagged(bones, "lock_rotation", 3), *flagged(bones, "lock_rotation_w")}
+    return {*_flagged(bones, "lock_rotation", 3), *_flagged(bones, "lock_rotation_w")}
 
 
 def locked_channels(bone: PoseBone) -> BoolArray:
@@ -141,7 +140,7 @@ def unkeyable_bones(rig: Object) -> dict[str, str]:
         rig.pose.bones,
         (set() if animation is None else {curve.data_path for curve in animation.drivers if not curve.mute}),
     )
-    locked = [name for name in flagged(bones, "lock_rotation", 3) if is_locked(bones[name])]
+    locked = [name for name in _flagged(bones, "lock_rotation", 3) if is_locked(bones[name])]
     turned = [
         name
         for name in (bones.keys() if driven else ())
@@ -150,13 +149,13 @@ def unkeyable_bones(rig: Object) -> dict[str, str]:
     # Bones are hidden in Pose mode by themselves, or if all their collections are hidden. Blender 5.0 hides pose bones,
     # older versions the armature's bones.
     has_own = "hide" in PoseBone.bl_rna.properties
-    own = flagged(rig.pose.bones if has_own else rig.data.bones, "hide")
+    own = _flagged(rig.pose.bones if has_own else rig.data.bones, "hide")
     shown: set[str] = set()
     hidden: set[str] = set()
     for each in rig.data.collections_all:
         (shown if each.is_visible_effectively else hidden).update(each.bones.keys())
     return {
-        **dict.fromkeys(flagged(rig.data.bones, "hide_select"), "it can't be selected"),
+        **dict.fromkeys(_flagged(rig.data.bones, "hide_select"), "it can't be selected"),
         **dict.fromkeys(({*own, *(hidden - shown)}), "it is hidden"),
         **dict.fromkeys(locked, "its rotation is locked"),
         **dict.fromkeys(turned, "a driver rotates it"),
@@ -172,3 +171,11 @@ def moved_by(bone: PoseBone, constraint: Any) -> Iterator[PoseBone]:
     own = getattr(constraint, "use_tail", True)
     chain = [bone, *bone.parent_recursive] if own else list(bone.parent_recursive)
     yield from chain[: constraint.chain_count or len(chain)]
+
+
+def _flagged(bones: Any, name: str, width: int = 1) -> list[str]:
+    """The names of the bones for which a boolean property, or some component of it, is true."""
+    values = np.empty(len(bones) * width, dtype=np.bool_)
+    bones.foreach_get(name, values)
+    found = values.reshape(-1, width).any(axis=1).tolist()
+    return [bone for bone, is_set in zip(bones.keys(), found, strict=True) if is_set]

@@ -29,7 +29,6 @@ class PoseKeeper:
     """
 
     def __init__(self, scene: Scene, rig: Object) -> None:
-        """Record frame and pose."""
         self._scene, self._rig = scene, rig
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
         setup = rig_settings(rig).control
@@ -93,6 +92,11 @@ def read_channel(rig: Object, name: str, width: int) -> npt.NDArray[np.float32]:
     return values.reshape(-1, width)
 
 
+def pose_bytes(rig: Object) -> Iterator[bytes]:
+    """The current values of all channels that rotate and move bones, as a key for the pose."""
+    return (read_channel(rig, name, width).tobytes() for name, width in _CHANNELS.items() if name != "scale")
+
+
 def has_switch(rig: Object, path: str) -> bool:
     """Whether a number still exists at its path; its bone may have been renamed."""
     try:
@@ -110,21 +114,16 @@ def read_switch(rig: Object, path: str) -> float:
     return value
 
 
-def write_switch(rig: Object, path: str, value: float) -> None:
-    """Set a number of a rig, by its path, keeping its type."""
-    holder, name = _held(rig, path)
-    if path.endswith("]"):
-        holder[name] = type(holder[name])(value)
-    else:
-        setattr(holder, name, value)
-    rig.update_tag()
-
-
 def write_switches(rig: Object, values: Mapping[str, float]) -> None:
-    """Write the values that differ from the current ones."""
+    """Set numbers of a rig, by their paths, keeping their types; values that are the current ones are not written."""
     for path, value in values.items():
         if read_switch(rig, path) != value:
-            write_switch(rig, path, value)
+            holder, name = _held(rig, path)
+            if path.endswith("]"):
+                holder[name] = type(holder[name])(value)
+            else:
+                setattr(holder, name, value)
+            rig.update_tag()
 
 
 def _held(rig: Object, path: str) -> tuple[Any, str]:
@@ -200,7 +199,6 @@ class HeldChannels:
     """The locations and rotations of some bones, to restore them and to find changes."""
 
     def __init__(self, armature: Object, names: Iterable[str]) -> None:
-        """Record the channels' current values."""
         self._armature = armature
         self._held = {
             (name, channel): tuple(getattr(armature.pose.bones[name], channel))

@@ -144,7 +144,7 @@ class RetargetOptions:
         max=1.0,
     )
     reference: IntProperty(
-        name="Reference Frame",
+        name="Rest Frame",
         description="The frame on which the source is in the rig's rest pose; -1 uses the source's rest pose, or the "
         "frame most like the rig's rest pose",
         default=-1,
@@ -165,6 +165,10 @@ RETARGET_OPTIONS: Final[dict[str, Any]] = get_annotations(RetargetOptions)
 @overridable
 class FabrikBakeSettings(KeyOptions, BakeOptions, PropertyGroup):
     """The settings of bakes and of retargeting, besides those stored with the markers and the source."""
+
+
+def _may_be_source(settings: PropertyGroup, thing: Object) -> bool:
+    return bool(thing.type == "ARMATURE" and thing != settings.id_data)
 
 
 @overridable
@@ -196,7 +200,7 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
         name="Source",
         description="The armature whose motion is retargeted",
         type=Object,
-        poll=lambda _self, thing: thing.type == "ARMATURE",
+        poll=_may_be_source,
     )
     pairs: CollectionProperty(
         name="Bones",

@@ -91,11 +91,15 @@ ARMATURES: Final = Armatures()
 
 
 def rig_at_hand(context: Context) -> Object | None:
-    """The rig that operators work on: the active armature, or the rig that has the active empty as a target or marker.
+    """The rig that operators work on: the active armature, or the rig of the active mesh, or else the active object.
 
-    Otherwise the active object. All rigs are searched only for an empty, because this is called at every redraw.
+    If an empty is active, the rig that has it as a target or marker. All rigs are searched only then, because this is
+    called at every redraw.
     """
     thing: Object | None = context.object
+    if thing is not None and thing.type == "MESH":
+        skeleton = thing.find_armature()
+        return skeleton if skeleton is not None and is_in_scene(context.scene, skeleton) else thing
     if thing is None or thing.type != "EMPTY":
         return thing
     rigs = (rig for rig in ARMATURES.in_file() if _is_for(thing, rig) and is_in_scene(context.scene, rig))

@@ -114,15 +114,12 @@ class BendLimb:
         bodies: two or more bodies, base first, that rotate with the limb.
         middle: those of them at whose heads the limb bends.
         end: (3,) the limb's end in the frame of the last body.
-        hand: the body after them that keeps its orientation, because it has other children or a target rotation; None
-            if the limb ends at the effector itself.
     """
 
     effector: int
     bodies: tuple[int, ...]
     middle: tuple[int, ...]
     end: FloatArray
-    hand: int | None
 
 
 def find_bend_limbs(
@@ -140,11 +137,11 @@ def find_bend_limbs(
     limbs = []
     for effector, holder, attachment in attached_effectors(bodies):
         alone = len(bodies[holder].attachments) == len(attachment.effectors) == 1 and not attachment.children
-        hand = None if alone and effector not in oriented else holder
-        run = _run_to(bodies, holder, hand is not None, hinges)
+        # A hand with other children, or with a target rotation, does not belong to the limb.
+        run = _run_to(bodies, holder, not alone or effector in oriented, hinges)
         if len(run) > 1 and effector < count:
             middle = tuple(index for index in hinges.get(run[0], ()) if index in run) or run[1:]
-            limbs.append(BendLimb(effector, run, middle, _array(bodies[run[-1]].attachments[0].offset), hand))
+            limbs.append(BendLimb(effector, run, middle, _array(bodies[run[-1]].attachments[0].offset)))
     return limbs
 
 

@@ -1,7 +1,6 @@
 """The limits of all joints of a rig, for one pose or for frames: clamping, and inequalities for a step."""
 
 from collections.abc import Sequence
-from copy import copy
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -143,21 +142,17 @@ class Sides(NamedTuple):
 
 
 class JointLimits:
-    """The limits of B bodies, for one pose or for F poses.
-
-    Attributes:
-        hinges: the hinges, whose ranges may differ from frame to frame (see `with_ranges`).
-    """
+    """The limits of B bodies, for one pose or for F poses."""
 
     def __init__(self, bodies: Bodies, limits: Sequence[Limit | None]) -> None:
         self._names = [bodies.skeleton.names[bone] for bone in bodies.bones]
         turning = [
             (body, limit) for body, limit in enumerate(limits) if limit and limit.freedom and bodies.counts[body]
         ]
-        self.hinges = Hinges(bodies, [(body, limit) for body, limit in turning if isinstance(limit, Hinge)])
         fixed = [body for body, limit in enumerate(limits) if limit and limit.freedom == 0]
         self._fixed: IntArray = np.array(fixed, dtype=np.int64)
-        self._kinds: tuple[Hinges | _Balls | _Polygons, ...] = (self.hinges,)
+        hinges = [(body, limit) for body, limit in turning if isinstance(limit, Hinge)]
+        self._kinds: tuple[_Hinges | _Balls | _Polygons, ...] = (_Hinges(bodies, hinges),)
         if balls := [(body, limit) for body, limit in turning if isinstance(limit, Ball)]:
             self._kinds += (_Balls(bodies, balls),)
         if polygons := [(body, limit) for body, limit in turning if isinstance(limit, Polygon)]:
@@ -167,14 +162,6 @@ class JointLimits:
         """The limit of the row with a key; None if the key belongs to another kind of constraint."""
         body = key // _KEYS
         return Holder("LIMIT", self._names[body]) if body < len(self._names) else None
-
-    def with_ranges(self, low: FloatArray, high: FloatArray) -> "JointLimits":
-        """These limits with other ranges for the H hinges on each of F frames: low, high (F, H), radians."""
-        result = copy(self)
-        result.hinges = copy(self.hinges)
-        result.hinges.low, result.hinges.high = low, high
-        result._kinds = (result.hinges, *self._kinds[1:])  # noqa: SLF001  its own
-        return result
 
     def clamped(self, local: FloatArray) -> FloatArray:
         """([F,] B, 4) the rotations inside the limits that are nearest to `local` ([F,] B, 4)."""
@@ -206,58 +193,52 @@ class JointLimits:
         return Sides(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
-class Hinges:
-    """H hinges, with the methods of `JointLimits`.
-
-    Attributes:
-        bodies: (H,). axes: (H, 3).
-        low, high: (H,) or (F, H) radians. middle: (H,) of the ranges.
-    """
+class _Hinges:
+    """H hinges, with the methods of `JointLimits`."""
 
     def __init__(self, bodies: Bodies, hinges: Sequence[tuple[int, Hinge]]) -> None:
-        self.bodies: IntArray = np.array([body for body, _ in hinges], dtype=np.int64)
-        self._columns, self._width = bodies.first[self.bodies], bodies.columns
-        self.axes: FloatArray = np.array([limit.rotation_axis for _, limit in hinges]).reshape(-1, 3)
+        self._bodies: IntArray = np.array([body for body, _ in hinges], dtype=np.int64)
+        self._columns, self._width = bodies.first[self._bodies], bodies.columns
+        self._axes: FloatArray = np.array([limit.rotation_axis for _, limit in hinges]).reshape(-1, 3)
         ranges = [(*limit.ends, limit.middle) for _, limit in hinges]
-        self.low, self.high, self.middle = np.array(ranges).reshape(-1, 3).T
+        self._low, self._high, self._middle = np.array(ranges).reshape(-1, 3).T
 
     def clamp(self, local: FloatArray) -> None:
-        """Clamp poses (F, B, 4), in place."""
-        half = 0.5 * np.clip(self.angles(local), self.low, self.high)[..., None]
-        local[:, self.bodies] = np.concatenate([np.cos(half), np.sin(half) * self.axes], axis=-1)
+        half = 0.5 * np.clip(self._angles(local), self._low, self._high)[..., None]
+        local[:, self._bodies] = np.concatenate([np.cos(half), np.sin(half) * self._axes], axis=-1)
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
-        """The rows of one pose (B, 4)."""
         _, bodies, normals, gaps = self.sides(local[None], within)
-        hinges = np.searchsorted(self.bodies, bodies)
-        upper = (normals * self.axes[hinges]).sum(axis=1)
+        hinges = np.searchsorted(self._bodies, bodies)
+        upper = (normals * self._axes[hinges]).sum(axis=1)
         rows = np.zeros((len(gaps), self._width))
         rows[np.arange(len(gaps)), self._columns[hinges]] = upper
         return ConstraintRows.straight(rows, gaps, _KEYS * bodies + (upper > 0.0))
 
     def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
-        """The frames and bodies of hinges that are within some radians of an end of their range; local: (F, B, 4)."""
-        angles = self.angles(local)
-        frames, hinges = np.nonzero(np.minimum(self.high - angles, angles - self.low) <= within)
-        return frames, self.bodies[hinges]
+        angles = self._angles(local)
+        frames, hinges = np.nonzero(np.minimum(self._high - angles, angles - self._low) <= within)
+        return frames, self._bodies[hinges]
 
     def sides(self, local: FloatArray, within: float) -> Sides:
-        """The sides of poses (F, B, 4)."""
-        angles = self.angles(local)
-        gaps = np.stack([self.high - angles, angles - self.low])
+        angles = self._angles(local)
+        gaps = np.stack([self._high - angles, angles - self._low])
         upper, frames, hinges = np.nonzero(gaps <= within)
-        normals = np.where(upper[:, None], -1.0, 1.0) * self.axes[hinges]
-        return Sides(frames, self.bodies[hinges], normals, np.maximum(gaps[upper, frames, hinges], 0.0))
+        normals = np.where(upper[:, None], -1.0, 1.0) * self._axes[hinges]
+        return Sides(frames, self._bodies[hinges], normals, np.maximum(gaps[upper, frames, hinges], 0.0))
 
-    def angles(self, local: FloatArray) -> FloatArray:
+    def _angles(self, local: FloatArray) -> FloatArray:
         """(F, H) angles of poses (F, B, 4) in radians, nearest to the middle of each range."""
-        own = local[:, self.bodies]
-        angles = 2.0 * np.arctan2((own[..., 1:] * self.axes).sum(axis=-1), own[..., 0])
-        return np.asarray(angles - FULL_TURN * np.floor((angles - self.middle) / FULL_TURN + 0.5))
+        own = local[:, self._bodies]
+        angles = 2.0 * np.arctan2((own[..., 1:] * self._axes).sum(axis=-1), own[..., 0])
+        return np.asarray(angles - FULL_TURN * np.floor((angles - self._middle) / FULL_TURN + 0.5))
 
 
 class _Balls:
-    """N ball limits, evaluated together by the array backend, with joints in place of its frames."""
+    """N ball limits, with the methods of `JointLimits`.
+
+    They are evaluated together by the array backend, with joints in place of its frames.
+    """
 
     def __init__(self, bodies: Bodies, balls: Sequence[tuple[int, Ball]]) -> None:
         self._bodies: IntArray = np.array([body for body, _ in balls], dtype=np.int64)

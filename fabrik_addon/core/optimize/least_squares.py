@@ -22,7 +22,7 @@ from .poles import Poles
 # the first one, a step is almost undamped. With a tenth of it a fallen marker displaced a joint by 12 mm. With a third
 # of it, 0.6 % of poses differ in single precision, instead of 0.1 %. At the largest damping a step is a millionth of
 # the gradient.
-_FIRST, _MIN, _MAX_DAMPING = 1e-3, 1e-9, 1.0 / SINGLE
+_FIRST, _MIN_DAMPING, _MAX_DAMPING = 1e-3, SINGLE, 1.0 / SINGLE
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after bad ones, which itself
 # doubles.
 _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
@@ -48,6 +48,8 @@ _NEAR_END = 0.1
 _LONGEST_TURN = 0.7
 # Radians: a joint is at its limit, and a limb points at its pole, within half a hundredth of a degree.
 CLOSE = 1e-4
+# Weight of the squared angle between a limb and its pole: comparable to that of the goals.
+_POLE_WEIGHT = 1e-2
 _MAX_ROUNDS = 6
 # Numbers in a block of frames whose matrices fit into the processor's cache together.
 _BLOCK_NUMBERS = 250_000
@@ -84,12 +86,22 @@ class LeastSquares:
         self._even = self._groups / np.array(counts) @ self._groups.T
         self._wide = 3 * (goals.count + len(goals.oriented)) < _WIDE * bodies.columns
 
-    def run(self, state: State, most_steps: int, pole_weight: float = 0.0, *, slide: bool = False) -> None:
+    def run(self, state: State, most_steps: int, *, bending: bool = False, slide: bool = False) -> None:
         """Improve the frames in place until each is solved, is stationary, or has had `most` steps.
 
-        pole_weight: weight of the squared residuals of poles. slide: whether lengths may change.
+        bending: whether limbs first bend toward their poles. Goals are then met alone, as exactly as without poles.
+        slide: whether lengths may change.
         """
-        self._pole_weight, self._slide = pole_weight, slide and len(self.bodies.slides) > 0
+        self._slide = slide and len(self.bodies.slides) > 0
+        if bending:
+            self._pole_weight = _POLE_WEIGHT
+            self._improve(state, most_steps)
+            state.stationary[:] = False
+        self._pole_weight = 0.0
+        self._improve(state, most_steps)
+
+    def _improve(self, state: State, most_steps: int) -> None:
+        """Take steps for `run`, with or without poles."""
         bodies, open_frames, part = self.bodies, np.arange(len(state.weights)), state
         away = self._away(part)
         damping, growth = np.full(len(open_frames), _FIRST), np.full(len(open_frames), _TIGHTEN)
@@ -128,7 +140,7 @@ class LeastSquares:
             part.stationary |= (better & at_rest) | (step.optimality <= SINGLE) | (damping > _MAX_DAMPING)
             part.iterations += 1
             ratio = gained / np.maximum(step.predicted, TINY)
-            eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), _MIN)
+            eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), _MIN_DAMPING)
             damping = np.where(better, eased, damping * growth)
             curved = better & (gained <= _NEAR_END * cost)
             growth = np.where(better, _TIGHTEN, 2.0 * growth)

@@ -124,16 +124,6 @@ def test_rows_of_frames_are_their_sides_in_the_columns():
         assert np.sort(rows[frame, near] @ step) == pytest.approx(np.sort(told))
 
 
-def test_hinges_may_have_a_range_of_their_own_on_each_frame():
-    limits, hinge = joints(), LIMITS.index(Hinge("X", -0.2, 2.5))
-    low, high = np.array([[-0.1], [0.5]]), np.array([[0.3], [0.6]])
-    narrow = limits.with_ranges(low, high)
-    local = np.tile([1.0, 0.0, 0.0, 0.0], (2, len(LIMITS), 1))
-    local[:, hinge] = quaternion_from_rotation_vector(np.array([1.0, 0.0, 0.0]))
-    assert narrow.hinges.angles(narrow.clamped(local))[:, 0] == pytest.approx([0.3, 0.6])
-    assert limits.hinges.angles(limits.clamped(local))[:, 0] == pytest.approx([1.0, 1.0])
-
-
 @pytest.mark.parametrize("limit", [Ball((0.9, 0.5, 1.2, 0.7), (-3.1, 3.1)), Ball(3.1, (-0.1, 0.2))])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_curvature_of_sides_is_that_of_the_clamped_rotations(limit, seed):

@@ -20,7 +20,7 @@ from ...settings.in_use import seen
 from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
 from ...settings.rig import ASIDE, POINTS, rig_settings
 from ...settings.why_not import named, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
-from ..translations import ui_message
+from ..translations import ui_message, ui_text
 from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, report_all, reports_errors, takes
 
 if TYPE_CHECKING:
@@ -577,9 +577,11 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
 
     bl_label = "Hold Planted Feet"
 
-    def invoke(self, context: Context, _event: Event) -> set[str]:
+    def invoke(self, context: Context, event: Event) -> set[str]:
         """Ask for confirmation before keys are changed."""
-        return set(context.window_manager.invoke_props_dialog(self))
+        title, message = ui_text("Hold Planted Feet?"), ui_text("This changes keys of the legs")
+        asked = context.window_manager.invoke_confirm
+        return set(asked(self, event, title=title, message=message, confirm_text=ui_text("Apply")))
 
     def run(self, context: Context, rig: Object) -> Done:
         warnings = holding.hold_feet(context, rig)

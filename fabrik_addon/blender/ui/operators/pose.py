@@ -25,24 +25,22 @@ if TYPE_CHECKING:
 
     from ....core import errors
     from ...control import set_up
-    from ...edit import span, spread_drag
+    from ...edit import spread_drag
     from ...goals import effectors
     from ...posing import drag as dragging
     from ...posing import key_pose as keying
     from ...posing import live, mouse
     from ...posing import snap_targets as snapping
     from ...posing import solve as solving
-    from ...posing import stored_pose as stored
     from ...rig import armature
     from ...settings import selection
     from ..overlays import drawing
     from ..overlays import motion as trails
 else:
     np, errors, set_up = map(OnUse, ("numpy", "..core.errors", ".control.set_up"))
-    span, spread_drag, effectors = map(OnUse, (".edit.span", ".edit.spread_drag", ".goals.effectors"))
-    dragging, keying, live, mouse, snapping, solving, stored = (
-        OnUse(f".posing.{name}")
-        for name in ("drag", "key_pose", "live", "mouse", "snap_targets", "solve", "stored_pose")
+    spread_drag, effectors = map(OnUse, (".edit.spread_drag", ".goals.effectors"))
+    dragging, keying, live, mouse, snapping, solving = (
+        OnUse(f".posing.{name}") for name in ("drag", "key_pose", "live", "mouse", "snap_targets", "solve")
     )
     armature, selection = map(OnUse, (".rig.armature", ".settings.selection"))
     drawing, trails = map(OnUse, (".ui.overlays.drawing", ".ui.overlays.motion"))
@@ -227,7 +225,7 @@ class FABRIK_OT_keep_pose(OnRig, Operator):
     bl_label = "Store Preferred Pose"
 
     def run(self, context: Context, rig: Object) -> Done:
-        return stored.keep_pose(rig), []
+        return solving.keep_pose(rig), []
 
 
 class FABRIK_OT_use_control_rig(OnRig, Operator):
@@ -404,7 +402,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         how = self.given_or(kept, ["root"]) | self.given_or(kept.drag, ["reach", "bones", "spread_to"])
         settings = dragging.DragSettings(how["reach"], how["bones"], how["root"], self.keep_orientation, tuple(others))
         frame = self.given("frame").get("frame")
-        spread = span.Spread(self.spread, self.spread, frame, how["spread_to"])
+        spread = spread_drag.Spread(self.spread, self.spread, frame, how["spread_to"])
         return spread_drag.begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _pick(self, context: Context) -> None:

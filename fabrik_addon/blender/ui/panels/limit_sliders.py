@@ -46,7 +46,7 @@ def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
     """Draw the limit of a rig's active bone, or a hint about what to do first."""
     bone = active_bone(rig)
     if bone is None:
-        draw_lines(layout, "Click a bone in Pose mode first", "INFO")
+        draw_lines(layout, "Click a bone in Pose mode to limit it", "INFO")
         return
     # The name of the bone that the sliders change, and of those that the buttons change.
     control, selected = rig.data.bones.active.name, selected_bones(context, rig)

@@ -255,7 +255,7 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
             return
         figures = {"marker": marker.name, "rms": 1000.0 * marker.error, "worst": 1000.0 * marker.worst}
         row = column.row()
-        row.label(text=ui_text("{marker}: {rms:.1f} mm, worst {worst:.0f}", **figures), icon="DOT", translate=False)
+        row.label(text=ui_text("{marker}: {rms:.1f} mm, worst {worst:.0f} mm", **figures), icon="DOT", translate=False)
         row.operator("fabrik.worst_frame", text="", icon="FRAME_NEXT").marker = marker.name
         share = ui_text("Seen on {share:.0f} % of the frames", share=marker.coverage)
         column.label(text=share, icon="BLANK1", translate=False)
