@@ -164,7 +164,12 @@ def read_limit(pose_bone: PoseBone) -> Limit | None:
     try:
         return _limit_of(kind, tuple(kept))
     except (LimitError, TypeError, ValueError):
-        return _checked_limit(pose_bone, LimitSettings(kind))
+        # Read property by property, so that an error names the invalid property.
+        settings, limit = LimitSettings(kind), None
+        for field in KINDS[kind].fields:
+            settings = replace(settings, **{field: read_field(pose_bone, field)})
+            limit = checked(pose_bone, field, settings.limit)
+        return limit
 
 
 def _plain(value: Any) -> Any:
@@ -178,15 +183,6 @@ def _limit_of(kind: str, values: tuple[Any, ...]) -> Limit | None:
     pairs = zip(KINDS[kind].fields, values, strict=True)
     settings = {field: _PROPERTIES[field].convert(value) for field, value in pairs if value is not None}
     return LimitSettings(kind, **settings).limit()
-
-
-def _checked_limit(pose_bone: PoseBone, settings: LimitSettings) -> Limit | None:
-    """The limit, read property by property, so that an error names the invalid property."""
-    limit = None
-    for field in KINDS[settings.type].fields:
-        settings = replace(settings, **{field: read_field(pose_bone, field)})
-        limit = checked(pose_bone, field, settings.limit)
-    return limit
 
 
 def read_slides(armature: Object, bone_names: Collection[str]) -> dict[str, Range]:
@@ -313,14 +309,11 @@ def _put(pose_bone: PoseBone, field: str, value: Any) -> None:
     """Set one property. An outline without points is not created."""
     # Convert whole numbers to floats, because Blender would create integer properties.
     plain = value if isinstance(value, str) else float(value) if isinstance(value, (float, int)) else None
-    kept = tuple(map(float, value)) if plain is None else plain
-    if kept != () and put(pose_bone, _PROPERTIES[field].name, kept):
-        _describe(pose_bone, field, kept)
-
-
-def _describe(pose_bone: PoseBone, field: str, kept: Any) -> None:
-    """Set the tooltip, bounds and unit of a new property; kept: its value."""
+    kept: Any = tuple(map(float, value)) if plain is None else plain
     own = _PROPERTIES[field]
+    if kept == () or not put(pose_bone, own.name, kept):
+        return
+    # The tooltip, bounds and unit of a new property.
     shown: Any = pose_bone.id_properties_ui(own.name)
     choices = {"type": KINDS, "axis": AXES}.get(field, ())
     shown.update(description=f"{DESCRIPTIONS[field]}: {', '.join(choices)}" if choices else DESCRIPTIONS[field])

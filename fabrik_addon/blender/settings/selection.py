@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from bpy.types import Context, Object, PoseBone
 
@@ -59,7 +58,13 @@ def chosen_bones(context: Context, rig: Object, names: str = "") -> Sequence[Pos
 
 def named_bones(rig: Object, names: str) -> list[PoseBone]:
     """The bones with names separated by commas, including controls. Raises FabrikError for an unknown name."""
-    return [_named(rig, name) for name in ([names] if names in rig.pose.bones else names.split(","))]
+    found = []
+    for name in [names] if names in rig.pose.bones else names.split(","):
+        bone: PoseBone | None = rig.pose.bones.get(name) or rig.pose.bones.get(name.strip())
+        if bone is None:
+            raise FabrikError(f"{rig.name!r} has no bone {name.strip()!r}: choose one that it has")
+        found.append(bone)
+    return found
 
 
 def chosen_bone(context: Context, rig: Object, name: str) -> PoseBone:
@@ -82,19 +87,15 @@ class SelectionKeeper:
             for rig, active, selected in self._rigs:
                 rig.data.bones.active = active
                 for bone, chosen in zip(rig.pose.bones, selected, strict=False):
-                    _select(bone, chosen=chosen)
+                    if hasattr(bone, "select"):
+                        bone.select = chosen
+                    else:
+                        bone.bone.select = bone.bone.select_head = bone.bone.select_tail = chosen
 
 
 def _is_selected(bone: PoseBone) -> bool:
     # Blender 5.0 stores the selection on pose bones, older versions on the armature.
     return bool(getattr(bone, "select", getattr(bone.bone, "select", False)))
-
-
-def _select(bone: Any, *, chosen: bool) -> None:
-    if hasattr(bone, "select"):
-        bone.select = chosen
-    else:
-        bone.bone.select = bone.bone.select_head = bone.bone.select_tail = chosen
 
 
 def _meant(rig: Object, bones: Sequence[PoseBone]) -> list[PoseBone]:
@@ -105,10 +106,3 @@ def _meant(rig: Object, bones: Sequence[PoseBone]) -> list[PoseBone]:
     names = {bone.name: solved_bone(rig, bone.name) for bone in bones}
     meant = [name if name in setup.carriers else own for own, name in names.items()]
     return [rig.pose.bones[name] for name in dict.fromkeys(meant)]
-
-
-def _named(rig: Object, name: str) -> PoseBone:
-    bone: PoseBone | None = rig.pose.bones.get(name) or rig.pose.bones.get(name.strip())
-    if bone is None:
-        raise FabrikError(f"{rig.name!r} has no bone {name.strip()!r}: choose one that it has")
-    return bone

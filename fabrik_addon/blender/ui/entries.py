@@ -39,7 +39,6 @@ class FABRIK_MT_menu(Menu):
     bl_label = "FABRIK"
 
     def draw(self, context: Context) -> None:
-        """Draw the operators for the current mode, and those for motion."""
         posing = _POSING if context.mode == "POSE" else (("fabrik.pose_mode",), *_POSING[1:])
         for place, group in enumerate((*posing, *_MOTION)):
             if place:
@@ -56,7 +55,6 @@ def _draw_entry(self: Menu, context: Context) -> None:
 
 
 def _draw_import(self: Menu, _context: Context) -> None:
-    """Draw the entry in File > Import."""
     suffixes = ", ".join(MOTION_SUFFIXES)
     self.layout.operator(
         "fabrik.import_markers", text=ui_text("Motion Capture ({suffixes})", suffixes=suffixes), translate=False
@@ -117,7 +115,6 @@ class FABRIK_WT_drag(WorkSpaceTool):
 
     @staticmethod
     def draw_settings(context: Context, layout: UILayout, _tool: WorkSpaceTool) -> None:
-        """Draw the drag settings in the tool's header."""
         if why_no_rig(context.object):
             return
         settings = rig_settings(context.object)
@@ -135,7 +132,6 @@ class FABRIK_FH_markers(FileHandler):
 
     @classmethod
     def poll_drop(cls, context: Context) -> bool:
-        """Whether files are dropped on the 3D viewport."""
         return context.area is not None and context.area.type == "VIEW_3D"
 
 
@@ -145,7 +141,6 @@ class FabrikPreferences(AddonPreferences):
     bl_idname = PACKAGE
 
     def draw(self, context: Context) -> None:
-        """Draw the preferences."""
         layout = self.layout
         layout.operator("fabrik.guide", icon="HELP")
         layout.label(text="Keys in Pose Mode", icon="KEYINGSET")

@@ -114,7 +114,6 @@ class OnRig:
         return {"FINISHED"}
 
     def run(self, context: Context, rig: Object) -> Done:
-        """Do the work."""
         raise NotImplementedError
 
     def given(self, *names: str) -> dict[str, Any]:
@@ -151,7 +150,6 @@ class OnBones(OnRig):
         return selection.chosen_bones(context, rig, self.bones)
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        """Do the work."""
         raise NotImplementedError
 
 

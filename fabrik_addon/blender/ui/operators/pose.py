@@ -313,7 +313,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         self._selection = selection.SelectionKeeper(context)
         self._mouse = self._seen = self._view.press(event) if self.pick else self._view.mouse(event)
         try:
-            # Neither a script nor the selection may determine the bone. Then the bone under the mouse is dragged.
+            # If neither a script nor the selection determines the bone, drag the one under the mouse.
             if self.pick or not (self.bone or selection.selected_bones(context, rig_at_hand(context))):
                 self._pick(context)
             elif not self.bone:

@@ -69,13 +69,11 @@ class AboutRig:
         return not why_no_rig(rig) and bool(cls.shows(rig))
 
     def draw(self, context: Context) -> None:
-        """Draw the rig's settings."""
         self.layout.use_property_split = True
         self.layout.use_property_decorate = False
         self.draw_rig(context, self.layout, rig_at_hand(context))
 
     def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
-        """Draw the panel's contents."""
         raise NotImplementedError
 
 
@@ -91,7 +89,6 @@ class Rows:
 
     @staticmethod
     def draw_row(layout: UILayout, item: Any) -> None:
-        """Draw one item."""
         raise NotImplementedError
 
 
@@ -189,7 +186,6 @@ class FABRIK_OT_guide(Operator):
     page: StringProperty(name="Page", description="The page of the guide", default="index")
 
     def execute(self, _context: Context) -> set[str]:
-        """Open the guide."""
         bpy.ops.wm.url_open(url=address_of(self.page))
         return {"FINISHED"}
 

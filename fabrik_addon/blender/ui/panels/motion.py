@@ -37,7 +37,6 @@ class FABRIK_MT_takes(Menu):
     bl_label = "Takes"
 
     def draw(self, context: Context) -> None:
-        """Draw one line for each take: its name, and its state on the rig."""
         rig: Any = rig_at_hand(context)
         for take in imported_takes(context.scene):
             state = state_of_take(rig, take)
