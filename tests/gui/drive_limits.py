@@ -184,7 +184,7 @@ def take_pictures():
     g.goto(*g.center())
     show_skin(True)
     yield 0.8
-    pixels("limits_panel.png", rtype="UI", box=(0.0, 0.09, 0.91, 0.73))
+    pixels("limits_panel.png", rtype="UI", box=(0.0, 0.09, 0.91, 0.717))
     g.area().spaces.active.show_region_ui = False
     yield 1.0
     picture = pixels("limits_overlay.png", box=(0.07, 0.2, 0.845, 0.94))
