@@ -44,11 +44,19 @@ def soles_of(body: RestBody) -> dict[str, tuple[Point, ...]]:
 
 
 def floor_points(bones: Mapping[str, RestBone]) -> tuple[Point, ...]:
-    """The points of a rig that stay above the floor: those of its soles, the ends of its palms, and its knees."""
+    """The points of a rig that stay above the floor: those of its soles, the ends of its palms, and its knees.
+
+    Heels and tips of the toes have two points each, half as far apart as those of the ball.
+    """
     body = RestBody(bones)
+    feet: list[Point] = []
+    for heel, left, right, tip in soles(bones).values():
+        aside = 0.25 * (_at(bones, left) - _at(bones, right))
+        ends = [_on(bones, end[0], _at(bones, end) + side * aside) for end in (heel, tip) for side in (1.0, -1.0)]
+        feet += [*ends, left, right]
     hands = [(name, (0.0, bones[name].length, 0.0)) for name in body.named("hand")]
     knees = [(name, (0.0, 0.0, 0.0)) for name in body.named("shin")]
-    return (*(point for points in soles(bones).values() for point in points), *hands, *knees)
+    return (*feet, *hands, *knees)
 
 
 def convex_hull(points: FloatArray) -> FloatArray:
@@ -100,6 +108,11 @@ def _sole(body: RestBody, axes: BodyAxes, foot: str, joints: FloatArray, ground:
     toes = body.named("toe", body.roles[foot].side, number=1)
     corners = [(foot, ankle - _HEEL * whole * forward), (foot, ball + aside), (foot, ball - aside)]
     return tuple(_on(body.bones, name, point) for name, point in [*corners, (toes[0] if toes else foot, tip)])
+
+
+def _at(bones: Mapping[str, RestBone], point: Point) -> FloatArray:
+    """(3,) a point on a bone, in armature space."""
+    return np.asarray(bones[point[0]].head + bones[point[0]].axes @ point[1])
 
 
 def _on(bones: Mapping[str, RestBone], name: str, point: FloatArray) -> Point:

@@ -85,8 +85,8 @@ def test_a_skirt_widens_a_thigh_only_a_little():
     angle = np.linspace(0.0, 2.0 * np.pi, 500)
     thigh = bones["thigh.L"]
     skirt = thigh.head + np.stack([np.cos(angle), np.sin(angle), -0.25 + 0.1 * np.sin(9.0 * angle)], axis=1)
-    (bare,) = [each for each in self_collision(bones, {}).capsules if each.bone == "thigh.L"]
-    (clad,) = [each for each in self_collision(bones, {"thigh.L": skirt}).capsules if each.bone == "thigh.L"]
+    bare, _ = [each for each in self_collision(bones, {}).capsules if each.bone == "thigh.L"]
+    clad, _ = [each for each in self_collision(bones, {"thigh.L": skirt}).capsules if each.bone == "thigh.L"]
     assert clad.radius == pytest.approx(1.6 * bare.radius)
 
 

@@ -62,7 +62,18 @@ def test_rigs_that_are_not_human_have_none():
 def test_hands_and_knees_are_on_the_floor_too(bones):
     found = [name for name, _ in floor_points(bones)]
     assert {"hand.L", "hand.R", "shin.L", "shin.R", "foot.L", "toe.R"} <= set(found)
-    assert len(found) == 12
+    assert len(found) == 16
+
+
+def test_a_foot_has_points_at_both_edges_of_heel_and_toes(bones):
+    """A foot that rolled over its edge went 27 mm through the floor at the heel."""
+    of_foot = [point for point in floor_points(bones) if point[0] in {"foot.L", "toe.L"}]
+    across, along, up = places(bones, of_foot).T
+    assert np.allclose(up, 0.0, atol=1e-9)
+    for end in (along.max(), along.min()):
+        at_end = np.abs(along - end) < 0.02
+        assert at_end.sum() == 2
+        assert np.ptp(across[at_end]) == pytest.approx(0.5 * np.ptp(across), rel=0.05)
 
 
 @given(hnp.arrays(np.float64, st.tuples(st.integers(3, 12), st.just(2)), elements=st.integers(-20, 20).map(float)))

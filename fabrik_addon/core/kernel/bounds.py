@@ -108,8 +108,8 @@ class Bounds:
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
         """Prefer a pose: (J, 4) local rotations and the root's head at (3,), armature space.
 
-        Sets the outline of the support, and a smaller one that bounds the region of free movement. Points that start
-        below the floor may stay that low.
+        Sets the outline of the support, and a smaller one that bounds the region of free movement. What starts below
+        the floor may stay that low.
         """
         self._posture = posture
         self.capsules.carry(rotations, location)

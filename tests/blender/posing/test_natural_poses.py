@@ -370,3 +370,17 @@ def test_what_starts_below_the_floor_stays_there_at_first(human):
     drag(human, "hand.L", (0.0, -0.01, 0.0), pinned=())
     after = [world(human, f"{bone}.{side}", "head") for bone in ("foot", "toe", "shin") for side in ("L", "R")]
     assert np.abs(np.subtract(after, before)).max() < 2e-3
+
+
+@pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
+def test_knees_stay_together_when_sitting_down(human, kind):
+    """They ended 36 to 40 cm apart, because belly and thighs pushed each other away."""
+    rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
+    hips = {"human": "hips", "metarig": "spine", "mixamo": MIXAMO["hips"]}[kind]
+    feet, shins = FEET, ("shin.L", "shin.R")
+    if kind == "mixamo":
+        feet, shins = MIXAMO_FEET, ("mixamorig:LeftLeg", "mixamorig:RightLeg")
+    lower = 0.55 - world(rig, hips, "head")[2]
+    _, result = drag(rig, hips, (0.0, 0.35, lower), "HEAD", pinned=feet)
+    assert result.error < 1e-3
+    assert np.linalg.norm(np.subtract(*(world(rig, shin, "head") for shin in shins))) < 0.25
