@@ -8,8 +8,7 @@ import numpy as np
 from support import takes
 
 from benchmarks.tables import Aim, Part, interleaved, table
-from fabrik_addon.blender.edit.span import Spread
-from fabrik_addon.blender.edit.spread_drag import begin_spread
+from fabrik_addon.blender.edit.spread_drag import Spread, begin_spread
 from fabrik_addon.blender.settings.selection import selected_bones
 from fabrik_addon.blender.ui.overlays import handlers, motion
 

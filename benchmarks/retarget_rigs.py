@@ -8,10 +8,10 @@ from support import humans, motions
 from support.recordings import DATA
 
 from benchmarks.natural_rigs import built, open_metarig
+from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.goals.problem import limits_of
 from fabrik_addon.blender.limits.editing import apply_preset
-from fabrik_addon.blender.retarget.door import imported
-from fabrik_addon.blender.retarget.retarget import sample_source
+from fabrik_addon.blender.retarget.retarget import imported, sample_source
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core import Effector, solve
 from fabrik_addon.markers.steps import finish
@@ -79,4 +79,4 @@ def body(name):
     """The bones and the limits of a rig."""
     rig = RIGS[name]()
     tree = max(read_trees(rig, at_rest=True), key=lambda tree: len(tree.skeleton))
-    return tree.skeleton, limits_of(rig, tree.skeleton.names)
+    return tree.skeleton, limits_of(posed_rig(rig), tree.skeleton.names)

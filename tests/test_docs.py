@@ -74,9 +74,7 @@ def test_pages_stay_short(page, lines):
 
 def test_the_buttons_lead_to_pages_of_the_guide():
     panels = ROOT / "fabrik_addon" / "blender" / "ui" / "panels"
-    named = {
-        page for path in panels.rglob("*.py") for page in re.findall(r'draw_guide\(\S+, "(\w+)"', path.read_text())
-    }
+    named = {page for path in panels.rglob("*.py") for page in re.findall(r'guide = "(\w+)"', path.read_text())}
     assert named
     assert named <= {page.stem for page in GUIDE}
 

@@ -4,15 +4,15 @@ Blender waits for this at every start. So the modules that are imported here onl
 and handlers. They import numpy and the code that does the work inside their functions, on first use.
 """
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import bpy
-from bpy.props import BoolProperty, PointerProperty
+from bpy.props import PointerProperty
 
 from .posing import live
 from .settings import rig as settings
-from .settings.in_use import keep_overrides, noting
+from .settings.in_use import keep_overrides
 from .ui import entries, operators, panels, stiffness_slider, translations
 from .ui.overlays import handlers as drawing_handlers
 
@@ -24,7 +24,8 @@ CLASSES = (
 )
 # Modules with their own start and stop functions.
 PARTS: Final[tuple[Any, ...]] = (translations, stiffness_slider, entries)
-# The handles of registered commands, which are needed to unregister them.
+# The commands of `blender --command fabrik_…`, and their handles, which are needed to unregister them.
+COMMANDS: Final = ("bake", "retarget", "worker")
 _COMMANDS: list[object] = []
 
 
@@ -39,33 +40,14 @@ def register() -> None:
         type=settings.FabrikRig,
         override={"LIBRARY_OVERRIDABLE"},
     )
-    setattr(
-        bpy.types.Scene,
-        drawing_handlers.LIMITS_SWITCH,
-        BoolProperty(
-            name="Joint Limits",
-            description="Show the limits of the active and selected bones in Pose mode",
-            default=False,
-            update=noting("limits"),
-            translation_context=translations.CONTEXT,
-        ),
-    )
-    setattr(
-        bpy.types.Scene,
-        drawing_handlers.GOALS_SWITCH,
-        BoolProperty(
-            name="Targets and Pins",
-            description="Show targets, pins and pole targets of rigs, and how far bones are from them",
-            default=True,
-            translation_context=translations.CONTEXT,
-        ),
-    )
+    for name, switch in drawing_handlers.SWITCHES.items():
+        setattr(bpy.types.Scene, name, switch)
     for part in PARTS:
         part.start()
     bpy.app.handlers.save_pre.append(keep_overrides)
     drawing_handlers.start()
     live.start()
-    _COMMANDS.extend(bpy.utils.register_cli_command(f"fabrik_{name}", run) for name, run in _commands().items())
+    _COMMANDS.extend(bpy.utils.register_cli_command(f"fabrik_{name}", partial(_run, name)) for name in COMMANDS)
 
 
 def unregister() -> None:
@@ -77,36 +59,19 @@ def unregister() -> None:
     bpy.app.handlers.save_pre.remove(keep_overrides)
     for part in reversed(PARTS):
         part.stop()
-    delattr(bpy.types.Scene, drawing_handlers.GOALS_SWITCH)
-    delattr(bpy.types.Scene, drawing_handlers.LIMITS_SWITCH)
+    for name in drawing_handlers.SWITCHES:
+        delattr(bpy.types.Scene, name)
     del bpy.types.Object.fabrik  # type: ignore[attr-defined]
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)
 
 
-def _commands() -> dict[str, Callable[[list[str]], int]]:
-    """The commands of `blender --command fabrik_…`."""
-    return {"bake": _bake_command, "retarget": _retarget_command, "worker": _worker_command}
-
-
-def _bake_command(arguments: list[str]) -> int:
-    """Run `blender --command fabrik_bake`; returns the exit status."""
-    from .bake.command_line import run_command
-
-    return run_command(arguments)
-
-
-def _retarget_command(arguments: list[str]) -> int:
-    """Run `blender --command fabrik_retarget`; returns the exit status."""
-    from .bake.command_line import run_command
+def _run(command: str, arguments: list[str]) -> int:
+    """Run a command of Blender's command line; returns the exit status."""
+    from .bake.command_line import BAKE, run_command, serve_takes
     from .retarget.command_line import COMMAND
 
-    return run_command(arguments, COMMAND)
-
-
-def _worker_command(_arguments: list[str]) -> int:
-    """Run `blender --command fabrik_worker`, which processes takes for a process that was started with `--jobs`."""
-    from .bake.command_line import BAKE, serve_takes
-    from .retarget.command_line import COMMAND
-
-    serve_takes((BAKE, COMMAND))
+    if command == "worker":
+        # Processes takes for a process that was started with `--jobs`.
+        serve_takes((BAKE, COMMAND))
+    return run_command(arguments, {"bake": BAKE, "retarget": COMMAND}[command])

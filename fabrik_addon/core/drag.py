@@ -79,8 +79,10 @@ _BOUNDS_CAP: Final = 3.0
 _TOLERANCE: Final = 1e-6
 _MET: Final = 5.0
 # The largest number of steps of one move of the mouse. It may take fewer, but at least the second number, if all goals
-# are met or the merit function falls by less than this share of its fall so far.
+# are met or the merit function falls by less than this share of its fall so far. One step is enough if the active set
+# stays and forces change by less than _STALE, as a share: the matrix of the step is then nearly that of the next one.
 _STEPS, _STEPS_WHEN_MET, _MIN_FALL = 6, 2, 0.01
+_STALE: Final = 0.3
 _STEPS_TO_REST: Final = 60
 # The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
 # they are not yet at rest. With three targets, one out of reach, the energy is within 0.3 % of the minimum after 15
@@ -185,16 +187,11 @@ class _State:
         return solver.goals.rows(self.pose, self.motions, self.wanted).reshape(-1, solver.bodies.columns)
 
     @cached_property
-    def whitening(self) -> FloatArray:
-        """(D, D) the inverse of the Cholesky factor of the mass matrix."""
-        return np.linalg.inv(np.linalg.cholesky(self.equations[0]))
-
-    @cached_property
     def mobility(self) -> FloatArray:
         """(D, D) the inverse of the mass matrix, in the directions that locks leave open."""
         mass, unlocked = self.equations[0], self._solver.unlocked(self.pose)
         if unlocked is None:
-            return np.asarray(self.whitening.T @ self.whitening)
+            return np.linalg.inv(mass)
         locked = np.diag(np.diagonal(mass)) * (1.0 - np.diagonal(unlocked))
         return np.asarray(unlocked @ np.linalg.inv(unlocked @ mass @ unlocked + locked) @ unlocked)
 
@@ -268,7 +265,7 @@ class DragSolver:
             support: the area above which the center of mass stays.
             locks: by index of a bone, its allowed local rotations.
             hang_from: the pose whose limb tilts are kept by limbs without goals, which stay above the floor; None:
-                these are rigid.
+                these are rigid. If limbs hang, limbs with goals also have weight.
             collision: capsules that must not overlap.
         """
         with_goals = participants(skeleton, with_partners(effectors))
@@ -292,6 +289,7 @@ class DragSolver:
         )
         self._free: BoolArray = ~np.isin(bones, with_goals)
         self.hanging = None if hang_from is None else self._hang(hang_from)
+        self._down = -np.array(hang_from.up) if hang_from is not None and hang_from.hangs else None
         self._coupled = self._find_coupled()
         self.prefer(np.tile(IDENTITY, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
@@ -438,7 +436,6 @@ class DragSolver:
         )
         self._adapt_posture(wanted)
         first = self._state(self.rotations[self.bodies.bones], self.location, wanted)
-        self.bounds.hang(first.away)
         before, moved_distance = self._wanted or wanted, self._moved_distance(first)
         # While targets move, an orientation that has been missed so far may be met later: that of hips above ankles at
         # their limits, for example.
@@ -495,7 +492,7 @@ class DragSolver:
         self._damping = 0.0 if self._damping > _MOST_DAMPING else self._damping
         first = state.merit
         for step in range(1, 1 + most):
-            last = state.merit
+            last, before = state.merit, (self._forces, self._compliance, self._active)
             state, self._damping, longest = self._step(state, self._damping)
             done = np.abs(state.residual[self._compliance <= _RIGID]).max(initial=0.0) <= _MET * self.tolerance
             share = 0.0 if settled else _REST_SHARE
@@ -508,9 +505,18 @@ class DragSolver:
             # Stop early; the next moves bring the remaining gain.
             is_little = last - state.merit < _MIN_FALL * (first - state.merit) or not self._is_missed(state).any()
             is_clear = self.bounds.depth(state.pose) <= _MISSED * self.size
-            if not settled and step >= _STEPS_WHEN_MET and is_little and is_clear:
+            if not settled and is_little and is_clear and (step >= _STEPS_WHEN_MET or self._is_like(*before)):
                 break
         return state, step, False
+
+    def _is_like(self, forces: FloatArray, compliance: FloatArray, active: _Active) -> bool:
+        """Whether forces (E + O, 3) have hardly changed, and neither goals (E + O,) nor the active set."""
+        change = np.linalg.norm(self._forces - forces)
+        return (
+            bool(change <= _STALE * np.linalg.norm(self._forces))
+            and np.array_equal(self._compliance <= _RIGID, compliance <= _RIGID)
+            and np.array_equal(self._active.keys, active.keys)
+        )
 
     def _is_missed(self, state: _State) -> BoolArray:
         """(E + O,) whether goals are missed."""
@@ -583,10 +589,11 @@ class DragSolver:
         return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
 
     def _adapt_posture(self, wanted: Wanted) -> None:
-        """Shift the body over its support, and bend straight limbs, in proportion to the movement of targets.
+        """Shift the body over its support, bend straight limbs, and let led limbs sink, as targets move.
 
-        This movement is the distance of targets from the effectors in the preferred pose. A limb bends its hinge, and
-        the joint above in the opposite direction by FOLLOWS as much, like a person's leg as it leaves the ground.
+        All are in proportion to the distance of targets from the effectors in the preferred pose. A limb bends its
+        hinge, and the joint above in the opposite direction by FOLLOWS as much, like a person's leg as it leaves the
+        ground. The target of a limb, or of the body that carries it, lets it sink.
         """
         shares = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         shares = np.minimum(1.0, shares / (_FULL_SHIFT * self.size))
@@ -594,6 +601,12 @@ class DragSolver:
         if not np.array_equal(eased, self._eased_shares):
             self._ease(eased)
         self.posture.shift = self.bounds.shift(float(shares.max(initial=0.0)))
+        if self._down is not None and self.masses.sinking is not None:
+            above, on = self.bodies.above, self.goals.on[: self.goals.count]
+            led = np.where(self._free, 0.0, ((above[:, on] | above[on].T) * shares).max(axis=1, initial=0.0))
+            sunk = np.zeros(len(self.masses.sinking))
+            sunk[self.bodies.bones] = self.size * led * self.masses.sinking[self.bodies.bones]
+            self.posture.shift = self.posture.shift + sunk[:, None] * self._down
 
     def _ease(self, eased: FloatArray) -> None:
         """Prefer a pose whose hinges are bent by shares (K,) of what is missing."""
@@ -691,7 +704,7 @@ class DragSolver:
         # Meeting goals more exactly than necessary costs their forces times the distance.
         least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
         share = min(1.0, _MAX_ROTATION / max(longest, ROUNDING))
-        closed = constraints.keys[found.active[0] & exact]
+        closed = found.active[0] & exact
         for _ in range(4):
             trial = self._corrected(state, found.step[0], met, closed, share)
             if trial.merit <= state.merit + least:
@@ -726,35 +739,38 @@ class DragSolver:
         it is. All other directions stay as they are (modified eigenvalues: Nocedal and Wright, *Numerical
         Optimization*, section 3.4; Dauphin et al., NeurIPS 2014).
         """
+        mass = state.equations[0]
         try:
-            np.linalg.cholesky(matrix - _MARGIN * state.equations[0])
+            np.linalg.cholesky(matrix - _MARGIN * mass)
         except np.linalg.LinAlgError:
-            by_mass = state.whitening @ matrix @ state.whitening.T
+            root = np.linalg.cholesky(mass)
+            whitening = np.linalg.inv(root)
+            by_mass = whitening @ matrix @ whitening.T
             values, vectors = np.linalg.eigh(0.5 * (by_mass + by_mass.T))
             bent = values < _MARGIN
-            along = state.equations[0] @ state.whitening.T @ vectors[:, bent]
+            along = root @ vectors[:, bent]
             matrix = matrix + (along * (np.maximum(-values[bent], _RAISED) - values[bent])) @ along.T
         return matrix
 
-    def _corrected(
-        self, state: _State, step: FloatArray, met: BoolArray, closed: npt.NDArray[np.int64], share: float
-    ) -> _State:
+    def _corrected(self, state: _State, step: FloatArray, met: BoolArray, closed: BoolArray, share: float) -> _State:
         """The state after a share of a step (D,), corrected onto goals that are met, since they are curved.
 
-        met: (3 (E + O),). closed: keys (N,) of constraints that corrections do not change, apart from removing
-        overlaps. Each correction is a Newton step with the rows of the pose it begins in, and moves as little mass as
-        possible. With the rows and the Hessian of the first pose, chains that are almost stretched move away from
-        their pins.
+        met: (3 (E + O),). closed: (K,) the constraints that corrections do not change, apart from removing overlaps.
+        Each correction is a Newton step with the rows of the pose it begins in, and moves as little mass as possible.
+        With the rows and the Hessian of the first pose, chains that are almost stretched move away from their pins.
         """
         left = (1.0 - share) * state.residual.ravel()[met]
+        held, keys = self.size * state.constraints[0].rows[closed], state.constraints[0].keys[closed]
         trial = best = self._moved(state, share * step)
         least = np.inf
         for _ in range(5):
             # The rows of another pose cost about half a step, so they are only made if parts overlap.
-            overlaps = self.bounds.depth(trial.pose) > _MISSED * self.size
-            constraints, _ = (trial if overlaps else state).constraints
-            held = np.isin(constraints.keys, closed)
-            gaps = self.size * overlaps * np.minimum(constraints.gaps[held], 0.0)
+            if self.bounds.depth(trial.pose) > _MISSED * self.size:
+                constraints, _ = trial.constraints
+                kept = np.isin(constraints.keys, keys)
+                held, gaps = self.size * constraints.rows[kept], self.size * np.minimum(constraints.gaps[kept], 0.0)
+            else:
+                gaps = np.zeros(len(held))
             off = np.concatenate([trial.residual.ravel()[met] - left, gaps])
             distance = float(np.linalg.norm(off))
             if distance > 0.6 * least:
@@ -762,11 +778,12 @@ class DragSolver:
             best, least = trial, distance
             if np.abs(off).max(initial=0.0) <= self.tolerance:
                 break
-            rows = np.concatenate([trial.rows[met], self.size * constraints.rows[held]])
+            rows = np.concatenate([trial.rows[met], held])
             by_forces = state.mobility @ rows.T
             square = rows @ by_forces
-            square[np.diag_indices(len(square))] *= 1.0 + SINGLE
-            square[np.diag_indices(len(square))] += _RIGID
+            diagonal = np.einsum("ii->i", square)
+            diagonal *= 1.0 + SINGLE
+            diagonal += _RIGID
             trial = self._moved(trial, by_forces @ np.linalg.solve(square, off))
         return best
 
@@ -850,7 +867,9 @@ class DragSolver:
             program = QuadraticProgram(state.equations[0][None], still, state.rows[None], rows[None])
             met = np.repeat(chosen, 3)
             found = program.solve(off[None], gaps[None], np.where(met, _RIGID, _LOOSE)[None], active=active[None])
-            state = self._corrected(state, found.step[0], met, constraints.keys[exact[found.active[0]]], 1.0)
+            closed = np.zeros(len(constraints.keys), dtype=bool)
+            closed[exact[found.active[0]]] = True
+            state = self._corrected(state, found.step[0], met, closed, 1.0)
         return state
 
 

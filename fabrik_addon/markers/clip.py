@@ -44,11 +44,11 @@ class MarkerFileError(FabrikError):
 class Clip:
     """A recording of markers.
 
-    positions: (F, M, 3) meters, in the file's own axes, NaN where a marker is not seen; kept as a read-only copy. rate:
-    Hz, of the rows of ``positions``. units: those of the file. source: the file's name. start_time: seconds, of the
-    first frame. notes: one sentence for each thing that was corrected or left out on reading. doubts: one sentence for
-    each thing that may be wrong in the file or its reading, such as units, rate, and left and right. Raises ClipError
-    if shapes, rate or axis are invalid.
+    positions: (F, M, 3) meters, in the file's own axes, NaN where a marker is not seen; read-only, a copy if the
+    array can be changed elsewhere. rate: Hz, of the rows of ``positions``. units: those of the file. source: the file's
+    name. start_time: seconds, of the first frame. notes: one sentence for each thing that was corrected or left out on
+    reading. doubts: one sentence for each thing that may be wrong in the file or its reading, such as units, rate, and
+    left and right. Raises ClipError if shapes, rate or axis are invalid.
     """
 
     names: tuple[str, ...]
@@ -63,7 +63,9 @@ class Clip:
 
     def __post_init__(self) -> None:
         """Check the fields and make the array read-only."""
-        positions = np.array(self.positions, dtype=np.float64)
+        positions = np.asarray(self.positions, dtype=np.float64)
+        if positions.flags.writeable or positions.base is not None:
+            positions = positions.copy()
         if positions.ndim != 3 or positions.shape[1:] != (len(self.names), 3):
             raise ClipError(
                 f"positions of {len(self.names)} markers must have the shape "
@@ -128,8 +130,10 @@ def to_z_up(clip: Clip) -> Clip:
     """The clip in Blender's axes: (x, y, z) becomes (x, -z, y) if Y is up."""
     if clip.up_axis == "Z":
         return clip
-    x, y, z = np.moveaxis(clip.positions, -1, 0)
-    return replace(clip, positions=np.stack((x, -z, y), axis=-1), up_axis="Z")
+    turned = np.take(clip.positions, [0, 2, 1], axis=-1)
+    np.negative(turned[..., 1], out=turned[..., 1])
+    turned.setflags(write=False)
+    return replace(clip, positions=turned, up_axis="Z")
 
 
 def true_spans(flags: BoolArray) -> list[tuple[int, int]]:

@@ -51,7 +51,9 @@ def _known_without_root(bones: Mapping[str, RestBone]) -> TreeBody:
     parts: dict[str, list[str]] = {}
     for name, role in named.items():
         parts.setdefault(role.part, []).append(name)
-    if {"hips", "thigh"} <= parts.keys():
+    # The same names may mean other parts: Rigify's wolf has hips, by its names, that a neck carries.
+    necks = set(parts.get("neck", ()))
+    if "thigh" in parts and any(necks.isdisjoint(above(bones, hips)) for hips in parts.get("hips", ())):
         # Bones named hips without legs are ignored if others have legs.
         carried = {bone for thigh in parts["thigh"] for bone in above(bones, thigh)}
         legless = set(parts["hips"]) - carried if carried & set(parts["hips"]) else ()

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from support import humans, motions
 
+from fabrik_addon.core import Solution
+from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix, quaternion_from_rotation_vector
 from fabrik_addon.human.naming_schemes import match
-from fabrik_addon.markers.report.doubts import matching_doubts, placing_doubts, result_doubts
+from fabrik_addon.markers.report.doubts import matching_doubts, placing_doubts, posture_doubts, result_doubts
 from fabrik_addon.markers.report.figures import Report
 from fabrik_addon.markers.report.text import csv_text
 
@@ -53,6 +56,56 @@ class TestPlaces:
         (doubt,) = placing_doubts(moved, 1.5)
         assert doubt.startswith("Markers are far from where their labels belong: LHEE and RASI; check")
         assert list(placing_doubts(moved, 15.0)) == []
+
+
+class TestPosture:
+    """A rig on four legs whose trunk the markers of a person pull up: the fit may be good, but the rig is wrong."""
+
+    # The rotation about X that takes a level trunk, along -Y, to an upright one, in degrees.
+    @pytest.mark.parametrize(("raised", "doubted"), [(0.0, False), (20.0, False), (80.0, True), (95.0, True)])
+    @pytest.mark.parametrize("feet", [True, False])
+    def test_an_animal_that_stands_upright(self, raised: float, doubted: bool, feet: bool) -> None:
+        rows = [row for row in humans.human(fingers=False) if feet or row.name[:4] not in ("foot", "toe.")]
+        level, hip = about_x(90.0), np.array([0.0, 0.0, 1.0])
+        legs = ("hips", "thigh", "shin", "foot", "toe")
+        rows = [
+            row
+            if row.name.partition(".")[0] in legs
+            else humans.Row(
+                row.name,
+                row.parent,
+                hip + level @ (row.head - hip),
+                hip + level @ (row.tail - hip),
+                level @ row.x_axis,
+            )
+            for row in rows
+        ]
+        solution = posed(motions.skeleton_of(rows), raised)
+        assert ["an animal on four legs" in doubt for doubt in doubts_of(solution)] == [True] * doubted
+
+    @pytest.mark.parametrize("raised", [0.0, 30.0, -30.0])
+    def test_a_person(self, raised: float) -> None:
+        assert doubts_of(posed(motions.skeleton_of(humans.human(fingers=False)), raised)) == []
+
+
+def about_x(degrees):
+    """(3, 3) a rotation about X."""
+    return matrix_from_quaternion(quaternion_from_rotation_vector(np.radians([degrees, 0.0, 0.0])))
+
+
+def posed(skeleton, raised):
+    """A solution of three frames with the trunk raised by some degrees about X, and the legs as at rest."""
+    solution = Solution.empty(skeleton, 3, 0)
+    solution.rotations[:], solution.root_location[:] = [1.0, 0.0, 0.0, 0.0], skeleton.rest[0, :3, 3]
+    for name, degrees in (("hips", -raised), ("thigh.L", raised), ("thigh.R", raised)):
+        bone = skeleton.index(name)
+        rest = skeleton.rest[bone, :3, :3]
+        solution.rotations[:, bone] = quaternion_from_matrix(rest.T @ about_x(degrees) @ rest)
+    return solution
+
+
+def doubts_of(solution):
+    return list(posture_doubts(solution, np.tile(np.eye(4), (3, 1, 1))))
 
 
 class TestResult:

@@ -94,6 +94,15 @@ def test_a_quadruped_is_not_retargeted_to_a_biped():
     assert len(onto_another) > 14
 
 
+def test_hips_below_a_neck_are_a_name_for_something_else():
+    """The bones of Rigify's wolf count from the hips forward, those of its person upward: its hips are called neck."""
+    backward = {"hips": "neck", "spine": "chest", "chest": "spine", "neck": "hips", "head": "ear"}
+    rig = motions.skeleton_of(humans.named(dog(), lambda name: backward.get(name, name)))
+    person = motions.skeleton_of(humans.human())
+    with pytest.raises(RetargetError, match="two legs, the other on four"):
+        find_pairs(motions.motion_of(person, *motions.swaying(person)), rig)
+
+
 @pytest.mark.parametrize("up", [(0, 1, 0), (0, -1, 0), (1, 0, 0)], ids=["Y up", "Y down", "X up"])
 def test_a_body_without_names_is_recognized_in_any_orientation(up):
     """The body may lie along any axis, as in files with another up axis than Blender's importer assumes."""

@@ -3,107 +3,85 @@
 The scene is changed only at the end, after everything has succeeded.
 """
 
+import os
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from math import inf
+from pathlib import Path
 from typing import Any, Final
 
 import bpy
 import numpy as np
+from bpy.types import Action, Context, Object, Scene
 
-from ...core import Effector, Solution
-from ...core.arrays import BoolArray, FloatArray, lengths, times
+from ...core import Effector, Solution, Solver, Status
+from ...core.arrays import BoolArray, FloatArray, IntArray, lengths, times
 from ...core.edit import EditSolver
+from ...core.errors import FabrikError
 from ...core.model.bodies import effector_offset
+from ...core.rotations import angle_between
 from ...human.naming_schemes import match
+from ...markers.feet import Stance
 from ...markers.gaps import fill_points, fill_rotations
+from ...markers.report.doubts import posture_doubts, result_doubts
+from ...markers.report.figures import Report, ReportError
+from ...markers.report.text import csv_text, replace_file, rotations_line
+from ...markers.signals import low_pass
 from ...markers.steps import finish, within
-from ...markers.take import TakeSettings, solve_take_steps
-from ..capture.takes import take_name
+from ...markers.take import FilledSpan, TakeSettings, solve_take_steps
+from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
+from ..capture.takes import new_record_of, take_name
+from ..control.posed_rig import posed_rig
+from ..control.switches import bone_in_path
+from ..control.writer import TakeChannels
 from ..goals.body import collision_of
-from ..goals.effectors import check_followed, follows_markers
+from ..goals.effectors import check_followed, followed, follows_markers
+from ..goals.places import SampledTargets, has_other_drivers, sampled_steps
+from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose
+from ..limits.constraints import is_own
 from ..posing import live
-from ..rig.armature import check_editable, check_rig
-from ..rig.keyframes import check_action, check_not_shared
+from ..rig.armature import (
+    RigError,
+    check_editable,
+    check_rig,
+    object_scale,
+    root_location_channel,
+    root_place,
+)
+from ..rig.keyframes import (
+    add_strip,
+    bone_path,
+    bone_property_path,
+    channel_values,
+    channels_of,
+    check_action,
+    check_not_shared,
+    current_or_new_action,
+    curves,
+    curves_by_path,
+    make_steps,
+    new_action_like,
+    new_strip_action,
+    values_at,
+    write_curves,
+)
+from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.pose_writer import PoseKeeper
+from ..rig.rotation_modes import from_channels, to_channels
+from ..settings.bake_options import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
 from ..settings.control import solved_bone
+from ..settings.limit_properties import NUMBERS, read_extra_field
+from ..settings.limit_values import NO_SLIDE
+from ..settings.rig import rig_settings
 from ..settings.selection import selected_bones
-from .jobs import BakedTree, BakeError, BakeSettings, Job, sample
-from .keys import BakedPoses, check_root_motion, deviation_warnings, write_keys, written_bones
-from .report import BakeResult, make_report, make_result
+from ..settings.why_not import mapped_markers
 
-
-def solve(jobs: Sequence[Job]) -> Generator[float, None, tuple[BakedTree, ...]]:
-    """Solve the trees one after the other; yields the share done."""
-    trees = []
-    for place, job in enumerate(jobs):
-        stage = _solve_effectors(job) if job.take is None else _solve_take(job, job.take)
-        trees.append((yield from within(place / len(jobs), (place + 1) / len(jobs), stage)))
-    return tuple(trees)
-
-
-def _solve_take(job: Job, settings: TakeSettings) -> Generator[float, None, BakedTree]:
-    """Solve a tree for markers; yields the share done."""
-    steps = solve_take_steps(job.solver, job.places.points, settings, root_heads=job.root_heads, factors=job.factors)
-    found = yield from steps
-    tree = _baked(job, found.solution)
-    keyed = found.keyed if settings.gaps == "UNKEYED" else None
-    stances = () if found.planted is None else found.planted.stances
-    return replace(tree, keyed=keyed, filled=found.filled, outliers=found.outliers, stances=stances)
-
-
-def _solve_effectors(job: Job) -> Generator[float, None, BakedTree]:
-    """Solve a tree for the targets of effectors, each frame from rest, in large parts; yields the share done."""
-    solver, count, parts = job.solver, len(job.places.points), []
-    start = job.problem.tree.rotations.copy()
-    start[job.bones] = (1.0, 0.0, 0.0, 0.0)
-    for first in range(0, count, solver.frames_at_once):
-        part = slice(first, first + solver.frames_at_once)
-        heads = None if job.root_heads is None else job.root_heads[part]
-        parts.append(job.places.part(part).solve(solver, start, heads))
-        yield min(1.0, part.stop / count)
-    names = [field.name for field in fields(Solution) if field.name != "skeleton"]
-    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    solution = replace(parts[0], **joined)
-    return _baked(job, fill_unseen(_others_kept(job, solution), job.problem.turned_by, job.seen))
-
-
-def _baked(job: Job, solution: Solution) -> BakedTree:
-    """The solved tree of a job. Clamps rotations to their limits, because interpolated poses may be outside."""
-    solution = _others_kept(job, solution)
-    names = tuple(solution.skeleton.names[bone] for bone in job.bones)
-    legal = legal_pose(solution.skeleton, job.problem.limits, solution.rotations)
-    return BakedTree(job.problem, names, replace(solution, rotations=legal), job.scale)
-
-
-def _others_kept(job: Job, solution: Solution) -> Solution:
-    """The solution with bones without keys as they were, because the solver may have bent a straight limb."""
-    rotations = np.array(solution.rotations)
-    others = np.setdiff1d(np.arange(len(solution.skeleton)), job.bones)
-    rotations[:, others] = job.problem.tree.rotations[others]
-    return replace(solution, rotations=rotations)
-
-
-def fill_unseen(solution: Solution, turned_by: BoolArray, seen: BoolArray) -> Solution:
-    """The solution with each bone interpolated over the frames on which no target moves it.
-
-    Without this, such bones would jump to their start pose. Targets that are seen are still met, because none of them
-    depends on the bones that change.
-
-    solution: F frames, J bones. turned_by: (E, J) whether rotating a bone moves an effector. seen: (F, E) whether a
-    target is seen. A bone that no seen target ever moves does not change.
-    """
-    known = (seen.astype(np.int64) @ turned_by.astype(np.int64)) > 0
-    rotations, lengths = np.array(solution.rotations), np.array(solution.lengths)
-    for bone in np.flatnonzero(turned_by.any(axis=0)):
-        rotations[:, [bone]] = fill_rotations(rotations[:, [bone]], known[:, bone], _RATE)
-        lengths[:, [bone]] = fill_points(lengths[:, [bone]], known[:, bone], _RATE)
-    location = fill_points(solution.root_location, seen.any(axis=1), _RATE)
-    return replace(solution, rotations=rotations, root_location=location, lengths=lengths)
-
-
+# A channel that changes by less than this (armature units for locations, a factor for scales) counts as still.
+_STILL: Final = 1e-4
 # Frames per second. The time constants for filling gaps refer to this rate.
 _RATE: Final = 24.0
 # Parts that keep their pose exactly, and parts that keep it as nearly as the surface of the body allows.
@@ -111,9 +89,378 @@ _HELD: Final = ("foot",)
 _LED: Final = ("hand", "head")
 # Share of the body's size. Smaller overlaps, below 0.2 mm for a person, are rounding errors.
 _LEAST: Final = 1e-4
+# The shares of the total time after which stages end, for the progress bar.
+_SAMPLING_ENDS: Final = 0.33
+_SOLVING_ENDS: Final = 0.9
+# If the trees of a rig have different statuses on a frame, the frame gets the first of these.
+_WORST_FIRST: Final = (Status.STALLED, Status.UNREACHABLE, Status.LIMITED, Status.FITTED, Status.SOLVED, Status.UNSEEN)
 
 
-def without_self_collisions(armature: bpy.types.Object, tree: BakedTree) -> BakedTree:
+class BakeError(FabrikError):
+    """A bake is impossible; the message says why."""
+
+
+class BakeSettings(KeyOptions, BakeOptions, MarkerOptions):
+    """The settings of a bake: frames, options, and the name of a new action ("" to derive it from the rig).
+
+    `KeyOptions`, `BakeOptions` and `MarkerOptions` describe the options: words in capitals, angles in radians,
+    distances in world meters, rates in Hz. Raises BakeError for an empty range, unknown options or choices, and invalid
+    numbers.
+    """
+
+    def __init__(self, frame_start: int, frame_end: int, *, action_name: str = "", **options: Any) -> None:
+        self.frame_start, self.frame_end, self.action_name = frame_start, frame_end, action_name
+        if frame_end < frame_start:
+            raise BakeError(f"The last frame ({frame_end}) is before the first ({frame_start}): choose a later one")
+        unknown = options.keys() - OPTIONS.keys()
+        if unknown:
+            raise BakeError(f"A bake has no option {min(unknown)!r}: choose from {', '.join(OPTIONS)}")
+        for name, declared in OPTIONS.items():
+            words = declared.keywords
+            choices = [identifier for identifier, *_ in words.get("items", ())]
+            value = options.get(name, choices[0] if choices else words.get("default", False))
+            if choices and value not in choices:
+                raise BakeError(f"{name} is {value!r}: it must be one of {', '.join(choices)}")
+            if "min" in words and not words["min"] <= value < inf:
+                raise BakeError(f"{name} is {value}: it must be {words['min']:g} or more")
+            setattr(self, name, value)
+
+    @property
+    def frames(self) -> IntArray:
+        """(F,) the frames that get keys."""
+        return np.arange(self.frame_start, self.frame_end + 1, self.step, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class BakedTree:
+    """The result of a bake for one tree of bones.
+
+    Attributes:
+        problem: the bones, the effectors and their targets.
+        bones: names of the bones that got keys.
+        solution: the poses to write, on F frames in the space of the tree.
+        scale: (F,) world meters per unit of that space.
+        keyed: (F, J) whether a bone gets a key on a frame; None if all do.
+        travels: whether the location of a free root gets keys.
+        filled: spans without markers for a bone, and how they were filled.
+        outliers: (F, E) whether a visible marker was rejected; None if outliers are not rejected.
+        stances: spans on which planted feet were prevented from sliding.
+        turned_off: for each bone with a source, (F,) radians by which its rotation differs from the source.
+        notes: short lines about how the poses were found.
+        doubts: sentences about why the poses may be wrong.
+    """
+
+    problem: RigProblem
+    bones: tuple[str, ...]
+    solution: Solution
+    scale: FloatArray = field(repr=False)
+    keyed: BoolArray | None = field(default=None, repr=False)
+    travels: bool = True
+    filled: tuple[FilledSpan, ...] = ()
+    outliers: BoolArray | None = field(default=None, repr=False)
+    stances: tuple[Stance, ...] = field(default=(), repr=False)
+    turned_off: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def moves_root(self) -> bool:
+        """Whether the location of the root bone gets keys."""
+        return self.travels and self.problem.free_root
+
+
+@dataclass(frozen=True)
+class BakeResult:
+    """The result of a bake.
+
+    Attributes:
+        report: the error of each effector, in world meters.
+        frames: (F,) the frames with keys.
+        trees: the result for each tree of bones.
+        warnings: sentences about reasons why the rig may not show the result.
+        timings: seconds for "sample", "solve" and "write".
+        notes: lines about gaps and feet.
+        take: the name of the recording or the source; "" for effectors, or for markers that were selected one by one.
+    """
+
+    report: Report
+    frames: IntArray
+    trees: tuple[BakedTree, ...]
+    warnings: tuple[str, ...]
+    timings: dict[str, float]
+    notes: tuple[str, ...] = ()
+    take: str = ""
+
+    @property
+    def solutions(self) -> tuple[Solution, ...]:
+        """The poses of each tree."""
+        return tuple(tree.solution for tree in self.trees)
+
+    @property
+    def lines(self) -> tuple[str, str, str]:
+        """The result in short lines: bones and frames, errors, and the worst frame."""
+        total, wrong = self.report.total(), self.report.outliers
+        left_out = 0 if wrong is None else int(wrong.sum())
+        met = f"RMS {1000.0 * total.rms:.1f} mm, worst {1000.0 * total.max:.1f} mm"
+        if left_out:
+            met = f"RMS {1000.0 * total.rms:.1f} mm, worst {1000.0 * total.max:.1f} mm, {left_out} samples left out"
+        bones = sum(len(tree.bones) for tree in self.trees)
+        return (
+            f"{bones} bones, {len(self.frames)} frames{of_take(self.take)}",
+            met,
+            f"{total.worst_marker}, frame {total.worst_frame}",
+        )
+
+    @property
+    def line(self) -> str:
+        """The result in one line."""
+        (what, met, _), total = self.lines, self.report.total()
+        return f"{what}: {met} ({total.worst_marker}, frame {total.worst_frame})"
+
+
+Steps = Generator[float, None, BakeResult]
+# Small steps that return the poses of the trees, and the (F, 4, 4) world matrices of the armature.
+FindSteps = Generator[float, None, tuple[tuple[BakedTree, ...], FloatArray]]
+Find = Callable[[Context, Object, BakeSettings, dict[str, float]], FindSteps]
+
+
+def bake(context: Context, armature: Object, *, frame_start: int, frame_end: int, **choices: Any) -> BakeResult:
+    """Key the armature's bones so that its effectors follow their targets; the keywords are those of BakeSettings.
+
+    Raises a FabrikError if something can't be baked. The scene is then as before.
+    """
+    return finish(bake_steps(context, armature, BakeSettings(frame_start, frame_end, **choices)))
+
+
+def bake_steps(context: Context, armature: Object, settings: BakeSettings) -> Steps:
+    """Bake in small steps: yields the share done, returns the result, and may be closed at any time."""
+    check_followed(context.scene, armature, settings.source)
+    return (yield from keyed_steps(context, armature, settings, _found_steps))
+
+
+def keyed_steps(context: Context, armature: Object, settings: BakeSettings, find: Find, take: str = "") -> Steps:
+    """Key the poses that `find` returns, in small steps like `bake_steps`; take: the name of the motion."""
+    check_rig(armature)
+    check_editable(armature)
+    check_action(armature, new=settings.action != "CURRENT")
+    if settings.action == "CURRENT":
+        check_not_shared(armature)
+    seconds: dict[str, float] = {}
+    keyed: set[str] = set()
+    live.pause(armature)
+    keeper = PoseKeeper(context.scene, armature)
+    try:
+        trees, matrices = yield from within(0.0, _SOLVING_ENDS, find(context, armature, settings, seconds))
+        if settings.self_collision == "ON":
+            with timed(seconds, "self-collision"):
+                trees = tuple(without_self_collisions(armature, tree) for tree in trees)
+        with timed(seconds, "write"):
+            report = make_report(trees, settings.frames)
+            trees = _chosen(context, armature, trees, settings.bones)
+            name = take or (take_name(armature) if follows_markers(armature, settings.source) else "")
+            steps = write_keys(context, armature, settings, trees, matrices, name)
+            keyed, off = yield from within(_SOLVING_ENDS, 1.0, steps)
+    finally:
+        keeper.restore(keyed)
+        live.resume(armature)
+    result = make_result(armature, settings, trees, report, matrices, seconds, take)
+    return replace(result, warnings=(*result.warnings, *off))
+
+
+@contextmanager
+def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    """Store in `seconds` the time that the block takes, including the pauses of a generator."""
+    began = time.perf_counter()
+    yield
+    seconds[stage] = time.perf_counter() - began
+
+
+def _chosen(context: Context, armature: Object, trees: Sequence[BakedTree], choice: str) -> tuple[BakedTree, ...]:
+    """The trees without the bones that get no keys; raises BakeError if no bone is left."""
+    if choice == "SOLVED":
+        return tuple(trees)
+    wanted = {solved_bone(armature, bone.name) for bone in selected_bones(context, armature)}
+    chosen = []
+    for tree in trees:
+        root = tree.problem.tree.skeleton.names[0]
+        names = wanted if choice == "SELECTED" else {effector.bone for effector in tree.problem.effectors}
+        kept = tuple(bone for bone in tree.bones if bone in names)
+        chosen.append(replace(tree, bones=kept, travels=choice == "MAPPED" or root in wanted))
+    if not any(tree.bones for tree in chosen):
+        what = "is selected" if choice == "SELECTED" else "has a marker, a target or a pin"
+        raise BakeError(f"None of the solved bones {what}: choose All Solved")
+    return tuple(chosen)
+
+
+def preview_range(scene: Scene) -> tuple[int, int] | None:
+    """The first and the last frame of the scene's preview range; None if it is off."""
+    return (scene.frame_preview_start, scene.frame_preview_end) if scene.use_preview_range else None
+
+
+def chosen_range(scene: Scene, rig: Object, source: str) -> tuple[int, int]:
+    """The first and the last frame to bake; `source` as in `follows_markers`.
+
+    These are the preview range, if the scene has one, else the frames of the markers, else the scene's range.
+    """
+    preview = preview_range(scene)
+    if preview is not None:
+        return preview
+    if follows_markers(rig, source):
+        return recorded_range(scene, ((marker.target, marker.target_bone) for marker in mapped_markers(rig)))
+    return scene.frame_start, scene.frame_end
+
+
+def check_still(armature: Object, bones: Sequence[str], frames: IntArray | FloatArray) -> None:
+    """Raise RigError, naming the bone, if the location or scale of a bone to rotate changes on frames (F,).
+
+    The solver needs constant bone lengths. The location of a root may change, because it belongs to the pose.
+    """
+    by_path = curves_by_path(curves(armature))
+    for bone in bones:
+        pose_bone = armature.pose.bones[bone]
+        slides = pose_bone.parent is not None and not pose_bone.bone.use_connect
+        for channel in ("location", "scale") if slides else ("scale",):
+            for curve in by_path.get(bone_path(bone, channel), ()):
+                along = channel == "scale" and curve.array_index == 1
+                stretches = along and read_extra_field(pose_bone, "slide") != NO_SLIDE
+                if not stretches and np.ptp(values_at(curve, frames)) > _STILL:
+                    raise RigError(
+                        f"Bone {bone!r} has an animated {channel} in frames {frames[0]:g}-{frames[-1]:g}, "
+                        "but only rotations can be baked: remove those keys first"
+                    )
+
+
+@dataclass(frozen=True)
+class Job:
+    """One tree to solve.
+
+    problem: effectors and their targets. places: the positions of the targets on F frames, NaN if not visible. bones:
+    indices of the bones that move the visible targets' points. root_heads: (F, 3) the head of a pinned root; None if it
+    is free. scale: as in `BakedTree`. factors: (J,) the person's bone lengths relative to the rig's; None if they are
+    not used. take: settings for markers; None for effectors.
+    """
+
+    problem: RigProblem
+    places: SampledTargets
+    bones: list[int]
+    root_heads: FloatArray | None
+    scale: FloatArray
+    factors: FloatArray | None
+    take: TakeSettings | None
+
+
+def _found_steps(context: Context, armature: Object, settings: BakeSettings, seconds: dict[str, float]) -> FindSteps:
+    """Solve the poses that follow markers or the targets of effectors, in small steps."""
+    with timed(seconds, "sample"):
+        jobs, matrices = yield from within(0.0, _SAMPLING_ENDS, sample(context, armature, settings))
+    check_root_motion(armature, settings.root_motion, [job.problem for job in jobs])
+    trees, stages = [], np.linspace(_SAMPLING_ENDS, 1.0, len(jobs) + 1).tolist()
+    with timed(seconds, "solve"):
+        for job, begins, ends in zip(jobs, stages[:-1], stages[1:], strict=True):
+            trees.append((yield from within(begins, ends, solve(job))))
+    return tuple(trees), matrices
+
+
+def sample(
+    context: Context, armature: Object, settings: BakeSettings
+) -> Generator[float, None, tuple[list[Job], FloatArray]]:
+    """The trees to solve, and (F, 4, 4) world matrices of the armature; yields the share done."""
+    scene, frames, by_markers = context.scene, settings.frames, follows_markers(armature, settings.source)
+    # Bones that are not solved have their pose on the first frame.
+    if armature.animation_data is not None and scene.frame_current_final != settings.frame_start:
+        scene.frame_set(settings.frame_start)
+    else:
+        context.view_layer.update()
+    problems = find_problems(armature, followed(armature, settings.source), baked=True)
+    rate = scene_rate(scene) / settings.step
+    smooth = partial(low_pass, rate=rate, cutoff=settings.low_pass) if by_markers else None
+    sampled, matrices = yield from sampled_steps(scene, armature, problems, frames, smooth, recorded=by_markers)
+    take = None
+    if by_markers:
+        take = TakeSettings(
+            gaps=settings.gaps,
+            robust=settings.robust,
+            steady=settings.robust,
+            plant_feet=settings.plant_feet == "ON",
+            rate=rate,
+            up=int(np.argmax(np.abs(matrices[0, 2, :3]))),
+            meter=1.0 / float(object_scale(matrices[0])),
+        )
+    jobs = []
+    for problem, (places, space) in zip(problems, sampled, strict=True):
+        tree = problem.tree
+        seen = ~np.isnan(places.points).any(axis=-1).all(axis=0)
+        if not seen.any():
+            continue
+        bones = np.flatnonzero(problem.turned_by[seen].any(axis=0)).tolist()
+        heads = None if problem.free_root else np.tile(tree.root_location, (len(frames), 1))
+        if posed_rig(armature).by_channels:
+            check_still(armature, [tree.skeleton.names[bone] for bone in bones], frames)
+            # A root with a parent stays at the same position in its parent's space.
+            if heads is not None and not problem.carrier:
+                root = armature.pose.bones[tree.skeleton.names[0]]
+                present = root_location_channel(root, tree.root_location)
+                own = curves_by_path(curves(armature)).get(bone_path(root.name, "location"), ())
+                heads = root_place(root, channel_values(present, own, frames))
+        lengths_of = rig_settings(armature).capture.factors if by_markers else ()
+        factors = None
+        if len(lengths_of):
+            factors = np.array([getattr(lengths_of.get(name), "factor", 1.0) for name in tree.skeleton.names])
+        jobs.append(Job(problem, places, bones, heads, object_scale(space), factors, take))
+    if not jobs:
+        raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}: choose others")
+    return jobs, matrices
+
+
+def solve(job: Job) -> Generator[float, None, BakedTree]:
+    """Solve a tree; yields the share done."""
+    solver, problem, more = job.problem.solver(), job.problem, dict[str, Any]()
+    if job.take is None:
+        solution = yield from _solve_effectors(job, solver)
+    else:
+        points = job.places.points
+        found = yield from solve_take_steps(solver, points, job.take, root_heads=job.root_heads, factors=job.factors)
+        solution = found.solution
+        more = {"filled": found.filled, "outliers": found.outliers}
+        more["keyed"] = found.keyed if job.take.gaps == "UNKEYED" else None
+        more["stances"] = () if found.planted is None else found.planted.stances
+    names = solution.skeleton.names
+    others = np.setdiff1d(np.arange(len(names)), job.bones)
+    rotations = np.array(solution.rotations)
+    # The solver may have bent a straight limb that gets no keys.
+    rotations[:, others] = problem.tree.rotations[others]
+    # Interpolated poses may be outside their limits.
+    legal = legal_pose(solution.skeleton, problem.limits, rotations)
+    keyed = tuple(names[bone] for bone in job.bones)
+    return BakedTree(problem, keyed, replace(solution, rotations=legal), job.scale, **more)
+
+
+def _solve_effectors(job: Job, solver: Solver) -> Generator[float, None, Solution]:
+    """Solve a tree for the targets of effectors, each frame from rest, in large parts; yields the share done.
+
+    Bones are interpolated over the frames on which no target moves them. Otherwise they would jump to their start pose.
+    Targets that are seen are still met, because none of them depends on these bones.
+    """
+    count, parts, turned_by = len(job.places.points), [], job.problem.turned_by
+    start = job.problem.tree.rotations.copy()
+    start[job.bones] = (1.0, 0.0, 0.0, 0.0)
+    for first in range(0, count, solver.frames_at_once):
+        part = slice(first, first + solver.frames_at_once)
+        heads = None if job.root_heads is None else job.root_heads[part]
+        parts.append(job.places.part(part).solve(solver, start, heads))
+        yield min(1.0, part.stop / count)
+    names = [each.name for each in fields(Solution) if each.name != "skeleton"]
+    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    seen = ~np.isnan(job.places.points).any(axis=-1)
+    known = (seen.astype(np.int64) @ turned_by.astype(np.int64)) > 0
+    for bone in np.flatnonzero(turned_by.any(axis=0)):
+        for name, fill in (("rotations", fill_rotations), ("lengths", fill_points)):
+            joined[name][:, [bone]] = fill(joined[name][:, [bone]], known[:, bone], _RATE)
+    joined["root_location"] = fill_points(joined["root_location"], seen.any(axis=1), _RATE)
+    return replace(parts[0], **joined)
+
+
+def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
     """The tree with self-collisions of a person's body removed. Trees without self-collisions and other rigs stay.
 
     Feet keep their position and rotation. Hands and head keep theirs up to the surface of the body. Changes are
@@ -152,100 +499,321 @@ def without_self_collisions(armature: bpy.types.Object, tree: BakedTree) -> Bake
     return replace(tree, solution=solution, notes=(*tree.notes, note))
 
 
-# The shares of the total time after which stages end, for the progress bar.
-_SAMPLING_ENDS: Final = 0.33
-_SOLVING_ENDS: Final = 0.9
+def rotation_keys(rotation_mode: str, values: FloatArray, angle: float) -> IntArray:
+    """(K,) indices of the keys of a rotation to keep, out of F keys.
 
-
-Steps = Generator[float, None, BakeResult]
-# Small steps that return the poses of the trees, and the (F, 4, 4) world matrices of the armature.
-FindSteps = Generator[float, None, tuple[tuple[BakedTree, ...], FloatArray]]
-Find = Callable[[bpy.types.Context, bpy.types.Object, BakeSettings, dict[str, float]], FindSteps]
-
-
-def bake(
-    context: bpy.types.Context, armature: bpy.types.Object, *, frame_start: int, frame_end: int, **choices: Any
-) -> BakeResult:
-    """Key the armature's bones so that its effectors follow their targets; the keywords are those of BakeSettings.
-
-    Raises a FabrikError if something can't be baked. The scene is then as before.
+    rotation_mode: how to read the channels. values: (F, n) on successive frames, without jumps. angle: the maximum
+    error of the rotation in radians on any frame, after Blender's linear interpolation and normalization.
     """
-    return finish(bake_steps(context, armature, BakeSettings(frame_start, frame_end, **choices)))
+    exact = from_channels(rotation_mode, values)
+
+    def off(interpolated: FloatArray, frames: IntArray) -> FloatArray:
+        return angle_between(from_channels(rotation_mode, interpolated), exact[frames])
+
+    return _kept(values, off, angle)
 
 
-def bake_steps(context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings) -> Steps:
-    """Bake in small steps: yields the share done, returns the result, and may be closed at any time."""
-    check_followed(context.scene, armature, settings.source)
-    return (yield from keyed_steps(context, armature, settings, _found_steps))
+def location_keys(values: FloatArray, distance: float) -> IntArray:
+    """(K,) indices of the keys of a location to keep, for `values` (F, 3) and a maximum error `distance`."""
+    return _kept(values, lambda interpolated, frames: np.linalg.norm(interpolated - values[frames], axis=1), distance)
 
 
-def keyed_steps(
-    context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, find: Find, take: str = ""
-) -> Steps:
-    """Key the poses that `find` returns, in small steps like `bake_steps`; take: the name of the motion."""
-    check_rig(armature)
-    check_editable(armature)
-    check_action(armature, new=settings.action != "CURRENT")
-    if settings.action == "CURRENT":
-        check_not_shared(armature)
-    seconds: dict[str, float] = {}
-    keyed: list[str] = []
-    live.pause(armature)
-    keeper = PoseKeeper(context.scene, armature)
-    try:
-        trees, matrices = yield from within(0.0, _SOLVING_ENDS, find(context, armature, settings, seconds))
-        if settings.self_collision == "ON":
-            with timed(seconds, "self-collision"):
-                trees = tuple(without_self_collisions(armature, tree) for tree in trees)
-        with timed(seconds, "write"):
-            report = make_report(trees, settings.frames)
-            trees = _chosen(context, armature, trees, settings.bones)
-            name = take or (take_name(armature) if follows_markers(armature, settings.source) else "")
-            writing = BakedPoses(context, armature, settings, trees, matrices, name)
-            off = yield from within(_SOLVING_ENDS, 1.0, write_keys(writing))
-            keyed = [*written_bones(writing)]
-            off += deviation_warnings(writing)
-    finally:
-        keeper.restore(keyed)
-        live.resume(armature)
-    result = make_result(armature, settings, trees, report, matrices, seconds, take)
-    return replace(result, warnings=(*result.warnings, *off))
+def _kept(values: FloatArray, off: Callable[[FloatArray, IntArray], FloatArray], most: float) -> IntArray:
+    """(K,) indices of the keys to keep: the first, the last, and the worst of each interval with too large an error.
+
+    Processes all intervals at once until no error is too large (Douglas and Peucker 1973). Intervals whose error is
+    small enough are not checked again. off: returns the (K,) errors of (K, n) interpolated values on (K,) frames.
+    """
+    kept = np.unique([0, len(values) - 1])
+    open_frames = np.arange(len(values))
+    while len(open_frames):
+        interpolated = np.stack([np.interp(open_frames, kept, column[kept]) for column in values.T], axis=1)
+        errors = off(interpolated, open_frames)
+        stretch = np.searchsorted(kept, open_frames, side="right")
+        first_of_each = np.flatnonzero(np.diff(stretch, prepend=-1))
+        largest = np.maximum.reduceat(errors, first_of_each)
+        bad = np.repeat(largest > most, np.diff(first_of_each, append=len(stretch)))
+        worst = bad & (errors == np.repeat(largest, np.diff(first_of_each, append=len(stretch))))
+        kept = np.union1d(kept, open_frames[worst])
+        open_frames = np.setdiff1d(open_frames[bad], kept, assume_unique=True)
+    return kept
 
 
-def _found_steps(
-    context: bpy.types.Context, armature: bpy.types.Object, settings: BakeSettings, seconds: dict[str, float]
-) -> FindSteps:
-    """Solve the poses that follow markers or the targets of effectors, in small steps."""
-    with timed(seconds, "sample"):
-        jobs, matrices = yield from within(0.0, _SAMPLING_ENDS, sample(context, armature, settings))
-    check_root_motion(armature, settings.root_motion, [job.problem for job in jobs])
-    with timed(seconds, "solve"):
-        trees = yield from within(_SAMPLING_ENDS, 1.0, solve(jobs))
-    return trees, matrices
+def check_root_motion(armature: Object, root_motion: str, trees: Sequence[RigProblem]) -> None:
+    """Raise BakeError if an armature's object can't get the motion of its root."""
+    if root_motion == "BONE" or not any(problem.free_root for problem in trees):
+        return
+    if len(trees) > 1:
+        raise BakeError(
+            f"{armature.name!r} has several roots, so its motion can't be moved to the object: set Root Motion "
+            "to Root Bone"
+        )
+    if root_motion == "OBJECT" and has_other_drivers(armature):
+        raise BakeError(
+            f"{armature.name!r} is moved by a parent, constraint, driver or NLA strip: set Root Motion to Root Bone"
+        )
 
 
-@contextmanager
-def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    """Store in `seconds` the time that the block takes, including the pauses of a generator."""
-    began = time.perf_counter()
-    yield
-    seconds[stage] = time.perf_counter() - began
+# A tree, the (F, 3) locations of the object if it gets the motion of the root, and the channels to key.
+_Made = tuple[BakedTree, FloatArray | None, TakeChannels]
 
 
-def _chosen(
-    context: bpy.types.Context, armature: bpy.types.Object, trees: Sequence[BakedTree], choice: str
-) -> tuple[BakedTree, ...]:
-    """The trees without the bones that get no keys; raises BakeError if no bone is left."""
-    if choice == "SOLVED":
-        return tuple(trees)
-    wanted = {solved_bone(armature, bone.name) for bone in selected_bones(context, armature)}
-    chosen = []
-    for tree in trees:
-        root = tree.problem.tree.skeleton.names[0]
-        names = wanted if choice == "SELECTED" else {effector.bone for effector in tree.problem.effectors}
-        kept = tuple(bone for bone in tree.bones if bone in names)
-        chosen.append(replace(tree, bones=kept, travels=choice == "MAPPED" or root in wanted))
-    if not any(tree.bones for tree in chosen):
-        what = "is selected" if choice == "SELECTED" else "has a marker, a target or a pin"
-        raise BakeError(f"None of the solved bones {what}: choose All Solved")
-    return tuple(chosen)
+def write_keys(
+    context: Context,
+    armature: Object,
+    settings: BakeSettings,
+    trees: Sequence[BakedTree],
+    matrices: FloatArray,
+    take: str,
+) -> Generator[float, None, tuple[set[str], list[str]]]:
+    """Key the solved bones; returns the bones with keys, and sentences about locked curves and limbs that left IK.
+
+    The steps place the IK controls of limbs. Nothing is written before the last step. matrices: (F, 4, 4) world
+    matrices of the armature. take: the name of the motion, or "".
+    """
+    posed = posed_rig(armature)
+    made: list[_Made] = []
+    for place, tree in enumerate(trees):
+        heads, of_object = _object_motion(armature, settings, tree, matrices)
+        poses = tree.solution.rotations, heads
+        steps = posed.channels(context, tree.solution.skeleton, poses, tree.bones, moves_root=tree.moves_root)
+        channels = yield from within(place / len(trees), (place + 1) / len(trees), steps)
+        made.append((tree, of_object, channels))
+    written = [posed.written(tree.solution.skeleton, tree.bones, moves_root=tree.moves_root) for tree in trees]
+    name = settings.action_name or take or f"{armature.name} FABRIK"
+    if settings.action == "NLA":
+        action = new_strip_action(armature, name)
+    elif settings.action == "NEW":
+        # Curves that the bake replaces are not copied from the current action.
+        paths = {path for _, own in written for path in own}
+        paths |= {bone_path(bone, "scale") for tree in trees for bone in tree.bones if bone in tree.problem.slides}
+        paths |= {"location" for _, of_object, _ in made if of_object is not None}
+        action = new_action_like(armature, name, without=paths)
+    else:
+        action = current_or_new_action(armature, name)
+    locked = _write_curves(armature, settings, action, made, matrices)
+    switches = {path for *_, channels in made for path in channels.switches}
+    for curve in channels_of(action, armature).fcurves if switches else ():
+        if curve.data_path in switches:
+            # Switches must not be interpolated between two keys.
+            make_steps(curve)
+    if settings.action == "NLA":
+        add_strip(armature, action)
+    notes = [f"Locked curves of action {action.name!r} were not changed: {', '.join(locked)}"] if locked else []
+    notes += [sentence for *_, channels in made for sentence in channels.left]
+    # Bones differ from the solved pose if keys are reduced, or if only some bones get keys.
+    if settings.key_angle == 0.0 and settings.bones == "SOLVED" and settings.root_motion == "BONE":
+        notes += [sentence for tree in trees for sentence in posed.off(context, tree.solution, settings.frames)]
+    return {bone for own, _ in written for bone in own}, notes
+
+
+def _write_curves(
+    armature: Object, settings: BakeSettings, action: Action, made: Sequence[_Made], matrices: FloatArray
+) -> list[str]:
+    """Write the keys of trees: of bones or controls, the root or the object, and IK/FK switches.
+
+    Returns the bones whose curves are locked. matrices: (F, 4, 4) world matrices of the armature.
+    """
+    frames, tolerance, locked = settings.frames, settings.key_angle, dict[str, None]()
+
+    def write(path: str, group: str, values: FloatArray, rows: IntArray, only: Sequence[int] | None = None) -> None:
+        if write_curves(action, armature, path, frames[rows], values[rows], group, components=only):
+            locked[group] = None
+
+    def kept(values: FloatArray, distance: float) -> IntArray:
+        return location_keys(values, distance) if tolerance > 0.0 else np.arange(len(values))
+
+    for tree, of_object, channels in made:
+        skeleton, bones = tree.solution.skeleton, armature.pose.bones
+        if of_object is not None:
+            size = float(skeleton.lengths[0] * object_scale(matrices[0]))
+            write("location", "Object Transforms", of_object, kept(of_object, tolerance * size))
+        for holder, turned in channels.rotations.items():
+            bone = channels.bodies.get(holder, "")
+            if bone in tree.bones or settings.bones == "SOLVED":
+                row = skeleton.index(bone) if bone else 0
+                rows = np.arange(len(turned)) if tree.keyed is None else np.flatnonzero(tree.keyed[:, row])
+                mode, unlocked = bones[holder].rotation_mode, unlocked_rotation(bones[holder])
+                channel, values = to_channels(mode, turned)
+                if tolerance > 0.0 and len(rows):
+                    rows = rows[rotation_keys(mode, values[rows], tolerance)]
+                if len(rows) and unlocked:
+                    write(bone_path(holder, channel), holder, values, rows, unlocked)
+            if holder in tree.problem.slides:
+                row = skeleton.index(holder)
+                factors = np.ones((len(frames), 3))
+                factors[:, 1] = tree.solution.lengths[:, row] / skeleton.lengths[row]
+                write(bone_path(holder, "scale"), holder, factors, kept(factors, tolerance), (1,))
+        for holder, locations in channels.locations.items():
+            if unlocked := unlocked_location(bones[holder]):
+                rows = kept(locations, tolerance * float(bones[holder].bone.length))
+                write(bone_path(holder, "location"), holder, locations, rows, unlocked)
+        for path, value in channels.switches.items():
+            # Keys on both ends replace all keys between them.
+            ends = np.unique([0, len(frames) - 1])
+            write(path, bone_in_path(path), np.full((len(frames), 1), value), ends)
+    return list(locked)
+
+
+def _object_motion(
+    armature: Object, settings: BakeSettings, tree: BakedTree, matrices: FloatArray
+) -> tuple[FloatArray, FloatArray | None]:
+    """(F, 3) root heads, and (F, 3) locations of the object if it gets the motion of the root."""
+    heads = tree.solution.root_location
+    if settings.root_motion == "BONE" or not tree.moves_root:
+        return heads, None
+    rest = armature.data.bones[tree.solution.skeleton.names[0]].head_local
+    # Subtract the motion in world space from the heads.
+    axes = matrices[:, :3, :3]
+    shift = times(axes, heads - np.array(rest))
+    if settings.root_motion == "IN_PLACE":
+        shift[:, 2] = 0.0
+    heads = heads - times(np.linalg.inv(axes), shift)
+    moved = matrices[:, :3, 3] - np.array(armature.delta_location) + shift
+    return heads, moved if settings.root_motion == "OBJECT" else None
+
+
+def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
+    """The errors of the effectors or markers of all trees, in world meters, on frames (F,)."""
+    errors = np.concatenate([tree.solution.errors * tree.scale[:, None] for tree in trees], axis=1)
+    status = np.stack([tree.solution.status for tree in trees])
+    rank = np.array([_WORST_FIRST.index(each) for each in sorted(Status)])
+    worst = [_WORST_FIRST[place] for place in rank[status].min(axis=0).tolist()]
+    weights = [effector.weight for tree in trees for effector in tree.problem.effectors]
+    return Report(
+        errors,
+        [name for tree in trees for name in tree.problem.names],
+        frames.tolist(),
+        worst,
+        weights if len(set(weights)) > 1 else None,
+        filled=[
+            replace(span, first=int(frames[span.first]), last=int(frames[span.last]))
+            for tree in trees
+            for span in tree.filled
+        ],
+        limits={
+            tree.solution.skeleton.names[bone]: 100.0 * share
+            for tree in trees
+            for bone, share in enumerate(tree.solution.binding.mean(axis=0).tolist())
+            if share
+        },
+        # Targets of effectors are never rejected.
+        outliers=np.concatenate(
+            [np.zeros(tree.solution.errors.shape, bool) if tree.outliers is None else tree.outliers for tree in trees],
+            axis=1,
+        ),
+        doubts=[doubt for tree in trees for doubt in tree.doubts],
+        rotations={bone: off for tree in trees for bone, off in tree.turned_off.items()},
+    )
+
+
+def make_result(
+    armature: Object,
+    settings: BakeSettings,
+    trees: tuple[BakedTree, ...],
+    report: Report,
+    matrices: FloatArray,
+    seconds: dict[str, float],
+    take: str = "",
+) -> BakeResult:
+    """Make the result of a bake, and store the part that the sidebar shows with the rig.
+
+    matrices: (F, 4, 4) world matrices of the armature. take: the name of a motion without markers.
+    """
+    keyed = [bone for tree in trees for bone in tree.bones]
+    left = (sentence for tree in trees for sentence in tree.problem.left_alone)
+    speed = why_another_speed(bpy.context.scene, armature) if follows_markers(armature, settings.source) else ""
+    warnings = (
+        *([speed] if speed and not take else []),
+        *_warnings(armature, keyed),
+        *animated_limits(armature, keyed, settings.frames),
+        *left,
+    )
+    own = (note for tree in trees for note in tree.notes)
+    notes = (*own, *take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
+    by_markers = not take and follows_markers(armature, settings.source)
+    if by_markers:
+        size = max(tree.problem.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)
+        # Bones that constraints move, among the bones with markers and their parents.
+        bones = armature.pose.bones
+        carrying = [bones[marker.bone] for marker in mapped_markers(armature) if marker.bone in bones]
+        chains = {each.name for bone in carrying for each in (bone, *bone.parent_recursive)}
+        moved = sorted(chains & posed_rig(armature).owned.keys(), key=bones.find)
+        found = result_doubts(report, size, moved)
+        unseen = {row.name for row in report.per_marker() if row.coverage == 0.0}
+        report = replace(report, doubts=(*matching_doubts_of(armature, unseen), *found))
+    if by_markers or take:
+        lying = [doubt for tree in trees for doubt in posture_doubts(tree.solution, matrices)]
+        report = replace(report, doubts=(*report.doubts, *lying))
+    take = take or (take_name(armature) if by_markers else "")
+    result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
+    rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
+    rig_settings(armature).capture.doubts = "\n".join(report.doubts)
+    if by_markers or take:
+        # Store the errors in the list of markers, and the whole report as text.
+        capture = rig_settings(armature).capture
+        for row in report.per_marker():
+            entry = capture.markers.get(row.name)
+            if entry is not None:
+                errors = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
+                entry.figures = *errors, row.worst_frame or 0, row.coverage
+        capture.worst_frame = report.worst_frame or 0
+        text = capture.report or bpy.data.texts.new(f"{take or armature.name} FABRIK report.csv")
+        text.clear()
+        text.write(csv_text(report))
+        capture.report = text
+    if by_markers:
+        animated = armature.animation_data
+        # The action of the topmost NLA strip, if there is no current action.
+        new_record_of(armature).action = animated.action or animated.nla_tracks[-1].strips[-1].action
+    return result
+
+
+def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
+    """Short lines about gaps, outliers and feet; meter: armature units per meter."""
+    spans = [span for tree in trees for span in tree.filled]
+    if spans:
+        longest = max(spans, key=lambda span: span.count)
+        yield f"Gaps: {len(spans)}, longest {longest.count} frames ({longest.bone})"
+    stances = [stance for tree in trees for stance in tree.stances]
+    if stances:
+        before = max(stance.drift_before for stance in stances) / meter
+        after = max(stance.drift_after for stance in stances) / meter
+        yield (
+            f"Feet: {len(stances)} contacts, drift up to {1000 * before:.1f} mm before planting, "
+            f"{1000 * after:.1f} mm after"
+        )
+
+
+def _warnings(armature: Object, bones: Sequence[str]) -> Iterator[str]:
+    """Sentences about reasons why the rig does not show its new keys."""
+    if armature.data.pose_position == "REST":
+        yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"
+    for bone in bones if posed_rig(armature).by_channels else ():
+        kinds = armature.pose.bones[bone].constraints
+        active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]
+        if active:
+            yield f"Bone {bone!r} has constraints that change the baked motion: {', '.join(active)}"
+
+
+def animated_limits(armature: Object, bones: Sequence[str], frames: IntArray) -> Iterator[str]:
+    """A warning for each bone whose limit is driven, or animated on frames (F,)."""
+    paths = {bone_property_path(bone, name): (bone, name) for bone in bones for name in NUMBERS}
+    keyed = [curve for curve in curves(armature) if curve.data_path in paths and not curve.mute]
+    changing = [curve.data_path for curve in keyed if np.ptp(values_at(curve, frames)) > _STILL]
+    if armature.animation_data is not None:
+        changing += [curve.data_path for curve in armature.animation_data.drivers if curve.data_path in paths]
+    for path in dict.fromkeys(changing):
+        bone, name = paths[path]
+        yield f"Bone {bone!r} has an animated limit ({name}): its values on frame {frames[0]} were used"
+
+
+def export_report(rig: Object, path: str | os.PathLike[str]) -> None:
+    """Write the report of the rig's last bake as CSV.
+
+    Raises ReportError if there is none, or if it can't be written.
+    """
+    text = rig_settings(rig).capture.report
+    if text is None:
+        raise ReportError(f"{rig.name!r} has no report: bake its markers first")
+    replace_file(Path(path), text.as_string())

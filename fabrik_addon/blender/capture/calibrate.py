@@ -1,16 +1,16 @@
 """Fits a recording to a rig: its size, the positions of the markers on their bones, and the person's proportions."""
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
+from bpy.types import Context, Object, Scene
 from mathutils import Vector
 
-from ...core import Options, Skeleton
-from ...core.arrays import FloatArray
+from ...core import Options
 from ...core.errors import FabrikError
 from ...core.limits.base import Limit
 from ...human.naming_schemes import match as match_bones
@@ -59,7 +59,6 @@ _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
         "STANDING": "standing with arms hanging",
         "A_POSE": "standing in an A pose",
         "T_POSE": "standing in a T pose",
-        "MOVING": "not in a calibration pose",
     }
 )
 
@@ -71,22 +70,6 @@ _FAR_OFF: Final = 0.005
 _WORSE: Final = 2.0
 # The number of frames of the take that are compared.
 _TRIED: Final = 20
-
-
-def fit_rest(context: bpy.types.Context, rig: bpy.types.Object, skeletons: Sequence[tuple[Skeleton, float]]) -> None:
-    """Move the heads and tails of a rig's bones to those of skeletons, divided by their scales; roll does not change.
-
-    Other bones do not change. Mode, selection and active object are restored.
-    """
-    with in_object_mode(context):
-        context.view_layer.objects.active = rig
-        bpy.ops.object.mode_set(mode="EDIT")
-        for skeleton, scale in skeletons:
-            heads = skeleton.rest[:, :3, 3] / scale
-            tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / scale)[:, None]
-            for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
-                bone = rig.data.edit_bones[name]
-                bone.head, bone.tail = Vector(head), Vector(tail)
 
 
 class CalibrateError(FabrikError):
@@ -121,7 +104,7 @@ class CalibrationResult:
         return (
             f"RMS {1000.0 * self.rms:.1f} mm, worst {name} {1000.0 * distance:.1f} mm",
             f"scaled by {self.scale:.4g}" + (f", {moved}" if self.lift else ""),
-            f"detected pose: {_POSES[self.pose]}",
+            f"detected pose: {_POSES[self.pose]}" if self.pose in _POSES else "no calibration pose detected",
         )
 
     @property
@@ -131,8 +114,8 @@ class CalibrationResult:
 
 
 def calibrate_markers_steps(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
+    context: Context,
+    rig: Object,
     *,
     proportions: str = "LIMBS",
     reference: Sequence[int] | None = None,
@@ -162,33 +145,6 @@ def calibrate_markers_steps(
         SceneMarker(each.name, each.target, each.target_bone) for each in capture.markers if each.target is not None
     ]
     other = in_collection(static) if static is not None else []
-    _check(scene, rig, proportions, [*take, *other])
-    keeper = PoseKeeper(scene, rig)
-    try:
-        context.view_layer.update()
-        chosen = (reference[0], reference[1]) if reference is not None and any(reference) else None
-        calibrating = _calibrations(scene, rig, take, other, chosen, proportions=proportions, refine=refine)
-        found, left_out = yield from calibrating
-    finally:
-        keeper.restore()
-    _keep(rig, found, proportions)
-    doubts = tuple(calibration_doubts(found[0].stature, left_out))
-    rig_settings(rig).capture.calibration_doubts = "\n".join(doubts)
-    lift = _lift(rig, found, proportions) if on_floor else np.zeros(3)
-    factor = found[0].scale
-    if proportions == "REST":
-        # The rig is fitted to the person, so the markers don't change.
-        fit_rest(context, rig, [(each.skeleton, each.scale) for each in found])
-        factor = 1.0
-    scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
-    return replace(_result(rig, found, factor, float(lift[2])), doubts=doubts)
-
-
-calibrate_markers = at_once(calibrate_markers_steps)
-
-
-def _check(scene: bpy.types.Scene, rig: bpy.types.Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
-    """Raise a FabrikError for every problem that can be found before the calibration."""
     if proportions not in _SCALES:
         raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
     check_followed(scene, rig, "MARKERS")
@@ -204,12 +160,56 @@ def _check(scene: bpy.types.Scene, rig: bpy.types.Object, proportions: str, mark
         if data.users > 1:
             raise RigError(f"The armature of {rig.name!r} is used by {data.users} objects: make it single-user first")
     elif proportions != "NONE":
-        check_scalable(markers)
+        check_scalable([*take, *other])
+    keeper = PoseKeeper(scene, rig)
+    try:
+        context.view_layer.update()
+        chosen = (reference[0], reference[1]) if reference is not None and any(reference) else None
+        calibrating = _calibrations(scene, rig, take, other, chosen, proportions=proportions, refine=refine)
+        found, left_out = yield from calibrating
+    finally:
+        keeper.restore()
+    _keep(rig, found, proportions)
+    doubts = tuple(calibration_doubts(found[0].stature, left_out))
+    rig_settings(rig).capture.calibration_doubts = "\n".join(doubts)
+    # World displacement that moves the scaled markers so that the feet are on the rig's floor.
+    lift = np.zeros(3)
+    if on_floor and proportions != "NONE":
+        lifts = (each for each in map(lift_off_floor, (each.poses for each in found)) if each.any())
+        size = 1.0 / found[0].scale if proportions == "REST" else 1.0
+        lift = size * np.array(rig.matrix_world)[:3, :3] @ next(lifts, np.zeros(3))
+    factor = found[0].scale
+    if proportions == "REST":
+        # The rig is fitted to the person, so the markers don't change.
+        with in_object_mode(context):
+            context.view_layer.objects.active = rig
+            bpy.ops.object.mode_set(mode="EDIT")
+            for each in found:
+                skeleton, heads = each.skeleton, each.skeleton.rest[:, :3, 3] / each.scale
+                tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / each.scale)[:, None]
+                for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
+                    bone = rig.data.edit_bones[name]
+                    bone.head, bone.tail = Vector(head), Vector(tail)
+        factor = 1.0
+    scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
+    meter = meters_per_unit(rig)
+    residuals = meter * np.concatenate([calibration.residuals for calibration in found])
+    names = [marker.marker for calibration in found for marker in calibration.markers]
+    worst = int(np.argmax(np.nan_to_num(residuals)))
+    rms = float(np.sqrt(np.nanmean(residuals**2)))
+    worst_of = names[worst], float(residuals[worst])
+    pose, height = found[0].pose, float(lift[2])
+    result = CalibrationResult(take_name(rig), len(names), factor, rms, worst_of, pose, height, doubts)
+    capture.calibrated = "\n".join(result.lines)
+    return result
+
+
+calibrate_markers = at_once(calibrate_markers_steps)
 
 
 def _calibrations(
-    scene: bpy.types.Scene,
-    rig: bpy.types.Object,
+    scene: Scene,
+    rig: Object,
     take: Sequence[SceneMarker],
     other: Sequence[SceneMarker],
     reference: Frames | None,
@@ -224,7 +224,16 @@ def _calibrations(
     """
     measured = other or take
     span = recorded_range(scene, targets_of(measured))
-    frames = _within(reference, span)
+    frames = None
+    if reference is not None:
+        first, last = reference
+        if not span[0] <= first <= last <= span[1]:
+            raise CalibrateError(
+                f"The reference frames are {first} to {last}: they must be within {span[0]} to {span[1]}, the "
+                "frames of the markers"
+            )
+        # As indices in the recording.
+        frames = first - span[0], last - span[0]
     measured_clip = marker_clip(scene, rig, measured, span)
     take_clip = marker_clip(scene, rig, take, recorded_range(scene, targets_of(take))) if other else measured_clip
     mapping = mapping_of(rig_settings(rig).capture)
@@ -249,7 +258,7 @@ def _calibrations(
 
 
 def _calibrated(
-    rig: bpy.types.Object,
+    rig: Object,
     tree: Tree,
     mapping: Sequence[MappedMarker],
     measured: Clip,
@@ -273,7 +282,12 @@ def _calibrated(
         # Guesses from motion are not valid for another recording.
         listed = rig_settings(rig).capture.markers
         there = [entry for entry in mapping if entry.marker in measured.names and not listed[entry.marker].is_guess]
-        there += _only_static(rig, mapping, measured, tree.skeleton)
+        # Add markers that only the static recording has, such as those on the inner side of a joint.
+        known = {entry.marker for entry in mapping} | set(listed.keys())
+        labels, rest = [name for name in measured.names if name not in known], read_rest(rig)
+        preset = rig_settings(rig).capture.preset or None
+        others = match(labels, parts_of(match_bones(rest)), rest, preset).markers
+        there += [entry for entry in others if entry.bone in tree.skeleton.names]
         measuring = calibrate_steps(tree.skeleton, there, measured, frames, limits=limits, scale=scale)
         found = _with_markers((yield from within(0.0, 0.5 * MEASURED, measuring)), mapping)
         off = _usually_off(found, take, limits)
@@ -297,17 +311,6 @@ def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) ->
     return float(np.nanmedian(solution.errors))
 
 
-def _only_static(
-    rig: bpy.types.Object, mapping: Sequence[MappedMarker], measured: Clip, skeleton: Skeleton
-) -> list[MappedMarker]:
-    """Markers that only the static recording has, such as those on the inner side of a joint."""
-    listed = {entry.marker for entry in mapping} | {entry.name for entry in rig_settings(rig).capture.markers}
-    labels = [name for name in measured.names if name not in listed]
-    rest = read_rest(rig)
-    matched = match(labels, parts_of(match_bones(rest)), rest, rig_settings(rig).capture.preset or None).markers
-    return [entry for entry in matched if entry.bone in skeleton.names]
-
-
 def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibration:
     """The calibration with the mapping's markers: measured ones, and guesses for those not seen."""
     places = {entry.marker: place for place, entry in enumerate(found.markers)}
@@ -323,20 +326,7 @@ def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibr
     return replace(found, markers=tuple(markers), residuals=residuals, guesses=guesses)
 
 
-def _within(reference: Frames | None, span: Frames) -> Frames | None:
-    """Convert scene frames to indices in the recording; raises CalibrateError for frames outside."""
-    if reference is None:
-        return None
-    first, last = reference
-    if not span[0] <= first <= last <= span[1]:
-        raise CalibrateError(
-            f"The reference frames are {first} to {last}: they must be within {span[0]} to {span[1]}, the "
-            "frames of the markers"
-        )
-    return first - span[0], last - span[0]
-
-
-def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> None:
+def _keep(rig: Object, found: Sequence[Calibration], proportions: str) -> None:
     """Store the positions of the markers, and the bone lengths of the person if the rig's do not change."""
     settings = rig_settings(rig)
     settings.root = "FREE"
@@ -353,33 +343,3 @@ def _keep(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str)
             for name, factor in zip(calibration.skeleton.names, calibration.bone_factors, strict=True):
                 item = capture.factors.add()
                 item.name, item.factor = name, factor
-
-
-def _lift(rig: bpy.types.Object, found: Sequence[Calibration], proportions: str) -> FloatArray:
-    """(3,) world displacement that moves the scaled markers so that the feet are on the rig's floor."""
-    if proportions == "NONE":
-        return np.zeros(3)
-    size = 1.0 / found[0].scale if proportions == "REST" else 1.0
-    lifts = [lift_off_floor(each.poses) for each in found]
-    return size * np.array(rig.matrix_world)[:3, :3] @ next((lift for lift in lifts if lift.any()), np.zeros(3))
-
-
-def kept_factors(rig: bpy.types.Object, names: Collection[str]) -> FloatArray | None:
-    """(J,) lengths of the recorded person's bones relative to the rig's; None if unknown."""
-    factors = rig_settings(rig).capture.factors
-    if not len(factors):
-        return None
-    return np.array([factors[name].factor if name in factors else 1.0 for name in names])
-
-
-def _result(rig: bpy.types.Object, found: Sequence[Calibration], factor: float, lift: float) -> CalibrationResult:
-    """The result for the user; stores it with the rig for the panel."""
-    meter = meters_per_unit(rig)
-    residuals = meter * np.concatenate([calibration.residuals for calibration in found])
-    names = [marker.marker for calibration in found for marker in calibration.markers]
-    worst = int(np.argmax(np.nan_to_num(residuals)))
-    rms = float(np.sqrt(np.nanmean(residuals**2)))
-    worst_of = (names[worst], float(residuals[worst]))
-    result = CalibrationResult(take_name(rig), len(names), factor, rms, worst_of, found[0].pose, lift)
-    rig_settings(rig).capture.calibrated = "\n".join(result.lines)
-    return result

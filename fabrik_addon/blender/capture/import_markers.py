@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import bpy
 import numpy as np
+from bpy.types import Context, Scene
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
@@ -82,12 +83,7 @@ def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:
 
 
 def import_clip(
-    context: bpy.types.Context,
-    clip: Clip,
-    *,
-    timing: Timing = "SET_SCENE_RATE",
-    start_frame: int = 1,
-    scale: float = 1.0,
+    context: Context, clip: Clip, *, timing: Timing = "SET_SCENE_RATE", start_frame: int = 1, scale: float = 1.0
 ) -> bpy.types.Collection:
     """Make an animated empty for each marker of a clip, in a new collection named after the clip's file.
 
@@ -105,11 +101,20 @@ def import_clip(
     Raises:
         ImportMarkersError: if the clip has no frames or markers, or exceeds Blender's limits.
     """
-    _check(clip, timing, scale)
+    if timing not in get_args(Timing):
+        raise ImportMarkersError(f"The timing is {timing!r}: it must be one of {', '.join(get_args(Timing))}")
+    name = clip.source or "The recording"
+    if not clip.names or not clip.frame_count:
+        raise ImportMarkersError(f"{name}: there are no markers to import: choose another recording")
+    if not 0.0 < clip.rate <= FASTEST_RATE:
+        raise ImportMarkersError(
+            f"{name}: the frame rate is {clip.rate}, but must be above 0 and at most {FASTEST_RATE:g} frames per second"
+        )
+    if not (math.isfinite(scale) and scale > 0.0):
+        raise ImportMarkersError(f"The scale must be a positive number, not {scale}")
     clip = retimed(clip, scene_rate(context.scene), timing)
     frames = start_frame + np.arange(clip.frame_count, dtype=np.float64)
     if np.abs(frames[[0, -1]]).max() > LAST_FRAME:
-        name = clip.source or "The recording"
         raise ImportMarkersError(
             f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are outside Blender's range: import fewer samples"
         )
@@ -118,7 +123,8 @@ def import_clip(
     widen_range(context.scene, frames)
     collection = bpy.data.collections.new(Path(clip.source).stem or "Markers")
     context.scene.collection.children.link(collection)
-    positions = scale * to_z_up(clip).positions
+    positions = to_z_up(clip).positions
+    positions = positions if scale == 1.0 else scale * positions
     ways = np.fmax.reduce(positions) - np.fmin.reduce(positions)
     collection[TAKE_STATIC] = bool(np.quantile(np.nan_to_num(ways).max(axis=1), 0.75) <= _STANDS_WITHIN)
     collection[TAKE_RATE] = scene_rate(context.scene)
@@ -147,28 +153,13 @@ def remove_take(take: bpy.types.Collection) -> None:
     bpy.data.collections.remove(take)
 
 
-def _check(clip: Clip, timing: str, scale: float) -> None:
-    """Raise ImportMarkersError for an unknown timing and for values that exceed Blender's limits."""
-    if timing not in get_args(Timing):
-        raise ImportMarkersError(f"The timing is {timing!r}: it must be one of {', '.join(get_args(Timing))}")
-    name = clip.source or "The recording"
-    if not clip.names or not clip.frame_count:
-        raise ImportMarkersError(f"{name}: there are no markers to import: choose another recording")
-    if not 0.0 < clip.rate <= FASTEST_RATE:
-        raise ImportMarkersError(
-            f"{name}: the frame rate is {clip.rate}, but must be above 0 and at most {FASTEST_RATE:g} frames per second"
-        )
-    if not (math.isfinite(scale) and scale > 0.0):
-        raise ImportMarkersError(f"The scale must be a positive number, not {scale}")
-
-
-def set_rate(scene: bpy.types.Scene, rate: float) -> None:
+def set_rate(scene: Scene, rate: float) -> None:
     """Set the scene to `rate` frames per second: an integer divided by a base, such as 60 / 1.001."""
     scene.render.fps = max(1, round(rate))
     scene.render.fps_base = scene.render.fps / rate
 
 
-def widen_range(scene: bpy.types.Scene, frames: FloatArray) -> None:
+def widen_range(scene: Scene, frames: FloatArray) -> None:
     """Extend the scene's range to include all frames (F,)."""
     scene.frame_start = min(scene.frame_start, max(0, math.floor(frames[0])))
     scene.frame_end = max(scene.frame_end, math.ceil(frames[-1]))

@@ -7,6 +7,7 @@ from typing import Final
 
 import bpy
 import numpy as np
+from bpy.types import Context, Object, Scene
 from mathutils import Vector
 
 from ...core.arrays import FloatArray
@@ -41,17 +42,17 @@ class SceneMarker:
     """A marker in the scene: its label, and the object or bone that follows the recorded marker."""
 
     label: str
-    holder: bpy.types.Object
+    holder: Object
     bone: str = ""
 
 
 def match_markers(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
+    context: Context,
+    rig: Object,
     *,
     preset: str = "AUTO",
     take: bpy.types.Collection | None = None,
-    take_armature: bpy.types.Object | None = None,
+    take_armature: Object | None = None,
     keep: bool = False,
 ) -> Matched:
     """Add the scene's markers to the rig's list, each with the bone for its label if there is one.
@@ -78,20 +79,35 @@ def match_markers(
     matched = match(labels, parts_of(roles), rest, None if preset == "AUTO" else preset)
     capture = rig_settings(rig).capture
     kept = _certain(capture.markers) if keep else {}
-    follow_take(rig, _take_of(markers, take), markers[0].holder if markers[0].bone else None)
+    if take is None and not markers[0].bone:
+        # The collection of imported markers; none for selected empties.
+        homes = [home for home in markers[0].holder.users_collection if not home.is_embedded_data]
+        imported = [home for home in homes if all(thing.get(MARKER_NAME) is not None for thing in home.objects)]
+        take = next(iter(imported), None)
+    follow_take(rig, take, markers[0].holder if markers[0].bone else None)
     kept |= _certain(capture.markers) if keep else {}
     capture.preset = matched.preset or ""
     note_matched(context.scene, rig, keep=keep)
-    _fill(capture, markers, matched.markers, kept)
+    # Matched markers first, in the order of their marker set, then the others.
+    order = {entry.marker: place for place, entry in enumerate(matched.markers)}
+    by_label = {entry.marker: entry for entry in matched.markers}
+    capture.markers.clear()
+    capture.calibrated = ""
+    capture.active_marker = 0
+    for marker in sorted(markers, key=lambda each: order.get(each.label, len(order) + is_unlabelled(each.label))):
+        entry = capture.markers.add()
+        entry.name, entry.target, entry.target_bone = marker.label, marker.holder, marker.bone
+        if marker.label in kept:
+            for name, value in kept[marker.label].items():
+                setattr(entry, name, value)
+        elif marker.label in by_label:
+            set_entry(entry, by_label[marker.label])
     rig_settings(rig).root = "FREE"
     return matched
 
 
 def find_markers(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    take: bpy.types.Collection | None = None,
-    take_armature: bpy.types.Object | None = None,
+    context: Context, rig: Object, take: bpy.types.Collection | None = None, take_armature: Object | None = None
 ) -> list[SceneMarker]:
     """The markers of a rig: the given ones, else newly imported ones, else the previous ones, else selected empties.
 
@@ -131,7 +147,7 @@ def of_take(name: str) -> str:
     return f" of {name!r}" if name else ""
 
 
-def _label(thing: bpy.types.Object) -> str:
+def _label(thing: Object) -> str:
     """The label of a marker in its file; for an object that was not imported, its name."""
     return str(thing.get(MARKER_NAME, thing.name))
 
@@ -142,15 +158,6 @@ def _unique(markers: Sequence[SceneMarker]) -> list[SceneMarker]:
     return [
         marker if labels.count(marker.label) == 1 else replace(marker, label=marker.holder.name) for marker in markers
     ]
-
-
-def _take_of(markers: Sequence[SceneMarker], take: bpy.types.Collection | None) -> bpy.types.Collection | None:
-    """The collection of the markers: the given one, or that of imported markers; None for selected empties."""
-    if take is not None or markers[0].bone:
-        return take
-    homes = [home for home in markers[0].holder.users_collection if not home.is_embedded_data]
-    imported = [home for home in homes if all(thing.get(MARKER_NAME) is not None for thing in home.objects)]
-    return next(iter(imported), None)
 
 
 # The properties of a marker that `keep` preserves.
@@ -166,29 +173,7 @@ def _certain(markers: Iterable[FabrikMarker]) -> dict[str, dict[str, object]]:
     }
 
 
-def _fill(
-    capture: FabrikCapture,
-    markers: Sequence[SceneMarker],
-    mapped: Sequence[MappedMarker],
-    kept: Mapping[str, Mapping[str, object]],
-) -> None:
-    """Rebuild the list: matched markers first, in the order of their marker set, then the others."""
-    order = {entry.marker: place for place, entry in enumerate(mapped)}
-    by_label = {entry.marker: entry for entry in mapped}
-    capture.markers.clear()
-    capture.calibrated = ""
-    capture.active_marker = 0
-    for marker in sorted(markers, key=lambda each: order.get(each.label, len(order) + is_unlabelled(each.label))):
-        entry = capture.markers.add()
-        entry.name, entry.target, entry.target_bone = marker.label, marker.holder, marker.bone
-        if marker.label in kept:
-            for name, value in kept[marker.label].items():
-                setattr(entry, name, value)
-        elif marker.label in by_label:
-            set_entry(entry, by_label[marker.label])
-
-
-def matching_doubts_of(rig: bpy.types.Object, unseen: Collection[str] = ()) -> tuple[str, ...]:
+def matching_doubts_of(rig: Object, unseen: Collection[str] = ()) -> tuple[str, ...]:
     """Warnings that a file was read wrongly, or that markers are on wrong bones or at wrong positions.
 
     unseen: labels of markers that are never visible.
@@ -234,18 +219,14 @@ def mapping_of(capture: FabrikCapture) -> list[MappedMarker]:
     """The enabled markers with a bone; offsets in the armature's units."""
     return [
         MappedMarker(
-            entry.name,
-            entry.bone,
-            entry.point,
-            tuple(entry.offset) if entry.point == "OFFSET" else None,
-            entry.weight,
+            entry.name, entry.bone, entry.point, tuple(entry.offset) if entry.point == "OFFSET" else None, entry.weight
         )
         for entry in capture.markers
         if entry.bone and entry.enabled
     ]
 
 
-def save_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
+def save_map(rig: Object, path: str | os.PathLike[str]) -> int:
     """Write the rig's map as JSON, with offsets in meters; returns the number of its markers.
 
     Raises MarkerError if no marker has a bone, and MapError if the file can't be written.
@@ -257,7 +238,7 @@ def save_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
     return len(entries)
 
 
-def load_map(rig: bpy.types.Object, path: str | os.PathLike[str]) -> tuple[int, int]:
+def load_map(rig: Object, path: str | os.PathLike[str]) -> tuple[int, int]:
     """Assign the rig's markers to the bones in a map; returns the number of assigned markers and of markers in the map.
 
     Markers that are only in the map are added to the list without an object. Raises MapError for a file that is not a
@@ -299,12 +280,12 @@ _SAME_RATE: Final = 1e-3
 _SAME: Final = 1e-9
 
 
-def scene_rate(scene: bpy.types.Scene) -> float:
+def scene_rate(scene: Scene) -> float:
     """The scene's frames per second."""
     return float(scene.render.fps / scene.render.fps_base)
 
 
-def recorded_range(scene: bpy.types.Scene, targets: Iterable[Target]) -> tuple[int, int]:
+def recorded_range(scene: Scene, targets: Iterable[Target]) -> tuple[int, int]:
     """The first and the last whole frame with keys of markers; the scene's range if there are no keys."""
     times = list[float]()
     for holder, bone in targets:
@@ -322,9 +303,7 @@ def targets_of(markers: Iterable[SceneMarker]) -> list[Target]:
     return [(marker.holder, marker.bone) for marker in markers]
 
 
-def marker_clip(
-    scene: bpy.types.Scene, rig: bpy.types.Object, markers: Sequence[SceneMarker], frames: tuple[int, int]
-) -> Clip:
+def marker_clip(scene: Scene, rig: Object, markers: Sequence[SceneMarker], frames: tuple[int, int]) -> Clip:
     """The markers on the frames from first to last, in the rig's armature space and units.
 
     Raises TargetError if an object is not part of the evaluated scene.
@@ -332,6 +311,7 @@ def marker_clip(
     times = np.arange(frames[0], frames[1] + 1)
     world, rigs = finish(sample_steps(scene, targets_of(markers), [(rig, "")], times, recorded=True))
     local = world_to_armature(world, rigs[:, 0])
+    local.setflags(write=False)
     return Clip(tuple(marker.label for marker in markers), scene_rate(scene), local, up_axis="Z", source=scene.name)
 
 
@@ -365,12 +345,12 @@ def scale_markers(markers: Iterable[SceneMarker], center: FloatArray, factor: fl
             holder.scale = holder.scale * factor
 
 
-def _holders(markers: Iterable[SceneMarker]) -> list[bpy.types.Object]:
+def _holders(markers: Iterable[SceneMarker]) -> list[Object]:
     """The objects of the markers, without duplicates."""
     return list(dict.fromkeys(marker.holder for marker in markers))
 
 
-def why_another_speed(scene: bpy.types.Scene, rig: bpy.types.Object) -> str:
+def why_another_speed(scene: Scene, rig: Object) -> str:
     """Why the rig's take does not play at its recorded speed; "" if it does."""
     take = rig_settings(rig).capture.take
     rate, now = None if take is None else take.get(TAKE_RATE), scene_rate(scene)
@@ -382,7 +362,7 @@ def why_another_speed(scene: bpy.types.Scene, rig: bpy.types.Object) -> str:
     )
 
 
-def guess_markers(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Guess, ...]:
+def guess_markers(context: Context, rig: Object) -> tuple[Guess, ...]:
     """Assign markers without a bone to the bones with which they move, and mark them as guesses; returns the guesses.
 
     Markers that were assigned by their label or by hand keep their bone. Earlier guesses are made again. There are no

@@ -1,38 +1,36 @@
 """Finds the takes of a scene, and stores the state of each on a rig: matched, calibrated, baked."""
 
-from collections.abc import Mapping
 from inspect import get_annotations
 from typing import Any
 
 import bpy
+from bpy.types import Object, Scene
 
 from ..settings.in_use import seen, values_of
 from ..settings.markers import KEPT, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikTake, OfATake
 from ..settings.rig import rig_settings
 
 
-def imported_takes(scene: bpy.types.Scene) -> list[bpy.types.Collection]:
+def imported_takes(scene: Scene) -> list[bpy.types.Collection]:
     """The collections of a scene with imported recordings, in the order of their import."""
     return [each for each in scene.collection.children_recursive if each.get(TAKE_STATIC) is not None]
 
 
-def take_name(rig: bpy.types.Object) -> str:
+def take_name(rig: Object) -> str:
     """The name of the recording of a rig's markers; "" if they were selected one by one."""
     capture = seen(rig).capture
     take = capture.take or capture.take_armature
     return "" if take is None else take.name
 
 
-def record_of(rig: bpy.types.Object, collection: bpy.types.Collection | None = None) -> FabrikTake | None:
+def record_of(rig: Object, collection: bpy.types.Collection | None = None) -> FabrikTake | None:
     """The rig's record of a take, by default of its current take; None if there is none."""
     capture = seen(rig).capture
     wanted = collection or capture.take
     return next((each for each in capture.takes if each.collection == wanted), None)
 
 
-def follow_take(
-    rig: bpy.types.Object, take: bpy.types.Collection | None, take_armature: bpy.types.Object | None = None
-) -> None:
+def follow_take(rig: Object, take: bpy.types.Collection | None, take_armature: Object | None = None) -> None:
     """Switch a rig to another take: its markers, calibration and report replace the current ones.
 
     The current ones are stored until the rig is switched back.
@@ -44,7 +42,16 @@ def follow_take(
         new_record_of(rig)[KEPT] = _values(capture)
     capture.take, capture.take_armature = take, take_armature
     record: Any = record_of(rig) or new_record_of(rig)
-    _restore(capture, record[KEPT].to_dict() if KEPT in record else {})
+    for name in get_annotations(OfATake):
+        capture.property_unset(name)
+    for name, value in (record[KEPT].to_dict() if KEPT in record else {}).items():
+        if not isinstance(value, list):
+            setattr(capture, name, value)
+            continue
+        for fields in value:
+            row = getattr(capture, name).add()
+            for field, each in fields.items():
+                setattr(row, field, each)
 
 
 def _values(capture: FabrikCapture) -> dict[str, Any]:
@@ -63,21 +70,7 @@ def _values(capture: FabrikCapture) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, [])}
 
 
-def _restore(capture: FabrikCapture, kept: Mapping[str, Any]) -> None:
-    """Replace the data of the current take with values from `_values`."""
-    for name in get_annotations(OfATake):
-        capture.property_unset(name)
-    for name, value in kept.items():
-        if not isinstance(value, list):
-            setattr(capture, name, value)
-            continue
-        for fields in value:
-            row = getattr(capture, name).add()
-            for field, each in fields.items():
-                setattr(row, field, each)
-
-
-def new_record_of(rig: bpy.types.Object) -> FabrikTake:
+def new_record_of(rig: Object) -> FabrikTake:
     """The rig's record of its current take; a new one if there is none."""
     capture = rig_settings(rig).capture
     record = record_of(rig) or capture.takes.add()
@@ -85,7 +78,7 @@ def new_record_of(rig: bpy.types.Object) -> FabrikTake:
     return record
 
 
-def note_matched(scene: bpy.types.Scene, rig: bpy.types.Object, *, keep: bool) -> None:
+def note_matched(scene: Scene, rig: Object, *, keep: bool) -> None:
     """Record that markers were matched: the rig must be calibrated again, unless the former markers are kept.
 
     Takes that are imported later count as new.
@@ -96,7 +89,7 @@ def note_matched(scene: bpy.types.Scene, rig: bpy.types.Object, *, keep: bool) -
             each[TAKE_SEEN] = True
 
 
-def state_of_take(rig: bpy.types.Object, collection: bpy.types.Collection) -> str:
+def state_of_take(rig: Object, collection: bpy.types.Collection) -> str:
     """The state of a take on a rig: "BAKED", "CALIBRATED", "MATCHED", "STATIC" or "NEW"."""
     capture, record = seen(rig).capture, record_of(rig, collection)
     if record is not None and record.action is not None:

@@ -8,9 +8,9 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
-import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, Object, PoseBone
 
 from ...core import Hinge, Solution, forward_kinematics
 from ...core.arrays import FloatArray, IntArray
@@ -38,11 +38,20 @@ from ..rig.keyframes import ROTATION_CHANNELS, bone_path
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
 from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch
 from ..rig.rotation_modes import local_rotation, property_name, to_channels
-from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig
-from .limbs import LimbOnIk, Update, kept_on_ik
-from .model import ControlModel, RigMotion
+from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
 from .switches import bone_in_path, keyed_switches, with_linked_values
-from .writer import ControlWriter, Deviation, TakeChannels, deviation_warning, deviations
+from .writer import (
+    ControlModel,
+    ControlWriter,
+    Deviation,
+    LimbOnIk,
+    RigMotion,
+    TakeChannels,
+    Update,
+    deviation_warning,
+    deviations,
+    kept_on_ik,
+)
 
 _NO_CONTROL = "no control carries it"
 # A control's axis equals its bone's if the cosine between them is at least this.
@@ -74,7 +83,7 @@ class PlainRig:
 
     by_channels: ClassVar[bool] = True
 
-    def __init__(self, rig: bpy.types.Object) -> None:
+    def __init__(self, rig: Object) -> None:
         self.rig = rig
 
     def trees(self, *, at_rest: bool = False) -> list[Tree]:
@@ -156,18 +165,20 @@ class PlainRig:
         """Whether locks of an IK control keep a bone from rotating in space."""
         return False
 
-    def limited(self, bone: str) -> bpy.types.PoseBone | None:
+    def limited(self, bone: str) -> PoseBone | None:
         """The bone that stores a limit for posing by hand: itself, or its control if both have the same axes."""
         return self.rig.pose.bones[bone]
 
     def may_move(self, root: str) -> bool:
         """Whether the root of a tree may be moved along at least one axis."""
-        return not all(self.rig.pose.bones[root].lock_location)
+        place: PoseBone | None = self.rig.pose.bones.get(self.place(root))
+        return place is not None and not all(place.lock_location)
 
     def may_move_freely(self, top: str) -> bool:
         """Whether the uppermost bone that follows is a root that may be moved along all axes."""
-        bone = self.rig.pose.bones[top]
-        return bone.parent is None and not any(bone.lock_location)
+        place: PoseBone | None = self.rig.pose.bones.get(self.place(top))
+        is_root = not solved_parents(self.rig).get(top, top)
+        return is_root and place is not None and not any(place.lock_location)
 
     def writer(
         self,
@@ -187,7 +198,7 @@ class PlainRig:
 
     def write(
         self,
-        context: bpy.types.Context,
+        context: Context,
         skeleton: Skeleton,
         rotations: npt.ArrayLike,
         root_location: FloatArray | None = None,
@@ -196,7 +207,7 @@ class PlainRig:
         """Pose bones once, each in its own rotation mode; returns warnings on bones that their controls can't pose.
 
         Args:
-            context: used to evaluate the rig and check the result.
+            context: used to evaluate the rig.
             skeleton: names the bones, in the order of `rotations`.
             rotations: (J, 4) local rotations, w x y z. Angles continue from the channels' current values.
             root_location: (3,) the root's head in armature space; None leaves it unchanged.
@@ -213,7 +224,7 @@ class PlainRig:
         self.rig.update_tag(refresh={"DATA"})
         return writer.settle()
 
-    def turn(self, context: bpy.types.Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
+    def turn(self, context: Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
         """Set local rotations (4,) of bones, by name; returns warnings like `write`, and the former channel values."""
         held = HeldChannels(self.rig, rotations)
         for name, rotation in rotations.items():
@@ -225,13 +236,7 @@ class PlainRig:
         return [], held.changed()
 
     def channels(
-        self,
-        context: bpy.types.Context,
-        skeleton: Skeleton,
-        poses: _Poses,
-        bones: Sequence[str],
-        *,
-        moves_root: bool,
+        self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
     ) -> Generator[float, None, TakeChannels]:
         """The channels to key for poses over F frames; a generator that places limbs on IK in small steps."""
         yield from ()
@@ -246,7 +251,7 @@ class PlainRig:
         moved = skeleton.names[:1] if moves_root else ()
         return {*bones}, _paths(bones, moved)
 
-    def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
+    def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
         """Check on some of the frames (F,) whether bones match the solution; returns a warning on each that does not.
 
         Changes the scene's current frame.
@@ -304,8 +309,7 @@ class ControlRig(PlainRig):
 
     by_channels = False
 
-    def __init__(self, rig: bpy.types.Object, setup: FabrikControlRig) -> None:
-        """Use a stored set-up of the control rig."""
+    def __init__(self, rig: Object, setup: FabrikControlRig) -> None:
         super().__init__(rig)
         self._setup = setup
 
@@ -383,7 +387,7 @@ class ControlRig(PlainRig):
         rows, locked = self._setup.carriers, bones_with_locks(self.rig)
         return {row.name for row in rows if locked & {row.control, row.parent and rows[row.parent].control}}
 
-    def _controls_between(self, bone: str) -> Iterator[tuple[bpy.types.PoseBone, FloatArray, bool]]:
+    def _controls_between(self, bone: str) -> Iterator[tuple[PoseBone, FloatArray, bool]]:
         """The controls whose channels follow from a body bone's rotation relative to its parent.
 
         Each with its (4,) axes in the bone's frame, and whether it rotates the other way: the parent's control may
@@ -393,27 +397,28 @@ class ControlRig(PlainRig):
         above = setup.carriers[row.parent] if row.parent else None
         over = {above.control, *(() if above.parent else (setup.place,))} if above else {""}
         for each, leaders in ((row, over), *(((above, {row.control}),) if above else ())):
-            control: bpy.types.PoseBone | None = self.rig.pose.bones.get(each.control)
+            control: PoseBone | None = self.rig.pose.bones.get(each.control)
             way = setup.controls.get(each.control)
             if control and way and way.turns_with in leaders and not way.shares_turn and not self._stays_on_ik(each):
                 yield control, self._axes(bone, each.control), each is above
 
     def keeps_rotation(self, bone: str) -> bool:
         row = self._setup.carriers[bone]
-        control: bpy.types.PoseBone | None = self.rig.pose.bones.get(row.goes_by)
+        control: PoseBone | None = self.rig.pose.bones.get(row.goes_by)
         return control is not None and any(control.lock_rotation) and self._stays_on_ik(row)
 
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
         """As in `PlainRig`, from the control's locks, or from the limb's IK if it bends the joint about one axis."""
-        found = self._locked_control(bone, baked=baked)
-        hinge = None if found is None else hinge_of_locks(found[0])
+        row, found = self._setup.carriers.get(bone), self._control_of(bone)
+        stays = row is not None and self._stays_on_ik(row, baked=baked)
+        # A limb that stays on IK ignores the locks of its FK controls.
+        hinge = None if found is None or stays else hinge_of_locks(found[0])
         if found is not None and hinge is not None:
             axis = np.abs(matrix_from_quaternion(found[1])[:, "XYZ".index(hinge.axis)])
             along: Any = "XYZ"[int(np.argmax(axis))]
             if axis.max() > _ALONG:
                 return Hinge(along, hinge.low, hinge.high)
-        row = self._setup.carriers.get(bone)
-        if row is None or not row.hinge or not self._stays_on_ik(row, baked=baked):
+        if row is None or not row.hinge or not stays:
             return None
         own: Any = row.hinge
         return Hinge(own, row.hinge_low, row.hinge_high)
@@ -422,21 +427,14 @@ class ControlRig(PlainRig):
         """Whether a bone's limb is on IK, and stays on IK when the body is posed or baked."""
         return bool(row.switch) and any(kept_on_ik(self.rig, self._setup, (row.switch,), baked=baked))
 
-    def _locked_control(self, bone: str, *, baked: bool = False) -> tuple[bpy.types.PoseBone, FloatArray] | None:
-        """`_control_of` if it has locks; None if the limb stays on IK, which ignores them."""
-        found = self._control_of(bone)
-        if found is None or not (any(found[0].lock_rotation) or found[0].lock_rotation_w):
-            return None
-        return None if self._stays_on_ik(self._setup.carriers[bone], baked=baked) else found
-
-    def _control_of(self, bone: str) -> tuple[bpy.types.PoseBone, FloatArray] | None:
+    def _control_of(self, bone: str) -> tuple[PoseBone, FloatArray] | None:
         """The control that rotates relative to its parent like a body bone, and (4,) its axes in the bone's frame.
 
         None if it does not exist, or if bone and control follow different bones, so that channels have another meaning.
         """
         rig, setup = self.rig, self._setup
         row = setup.carriers.get(bone)
-        control: bpy.types.PoseBone | None = None if row is None else rig.pose.bones.get(row.control)
+        control: PoseBone | None = None if row is None else rig.pose.bones.get(row.control)
         if row is None or control is None or row.found == "SWINGS":
             return None
         way = setup.controls.get(row.control)
@@ -452,18 +450,9 @@ class ControlRig(PlainRig):
         one, other = nearest_rotations(rest)
         return quaternion_from_matrix(one.T @ other)
 
-    def limited(self, bone: str) -> bpy.types.PoseBone | None:
+    def limited(self, bone: str) -> PoseBone | None:
         found = self._control_of(bone)
         return None if found is None or angle_between(found[1], IDENTITY) > _OTHER_AXES else found[0]
-
-    def may_move(self, root: str) -> bool:
-        bone: bpy.types.PoseBone = self.rig.pose.bones.get(self._setup.place)
-        return bone is not None and not all(bone.lock_location)
-
-    def may_move_freely(self, top: str) -> bool:
-        bone: bpy.types.PoseBone = self.rig.pose.bones.get(self._setup.place)
-        row = self._setup.carriers.get(top)
-        return row is not None and not row.parent and bone is not None and not any(bone.lock_location)
 
     def writer(
         self,
@@ -476,7 +465,7 @@ class ControlRig(PlainRig):
     ) -> PoseWriter | ControlWriter:
         return ControlWriter(update, self.rig, self._setup, skeleton, bones, known=known)
 
-    def turn(self, context: bpy.types.Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
+    def turn(self, context: Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
         """As in `PlainRig`, with the controls; rotations: (4,) each, w x y z."""
         left, changed = list[str](), Changed()
         for tree in self.trees():
@@ -492,13 +481,7 @@ class ControlRig(PlainRig):
         return left, changed
 
     def channels(
-        self,
-        context: bpy.types.Context,
-        skeleton: Skeleton,
-        poses: _Poses,
-        bones: Sequence[str],
-        *,
-        moves_root: bool,
+        self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
     ) -> Generator[float, None, TakeChannels]:
         """As in `PlainRig`; limbs go to FK, except those that stay on IK.
 
@@ -552,7 +535,7 @@ class ControlRig(PlainRig):
         held = {bone_in_path(row.name) for row in setup.switches}
         return moved | held | {row.control for row in setup.carriers}, _paths(turned | moved, moved) | switches
 
-    def off(self, context: bpy.types.Context, solution: Solution, frames: IntArray) -> list[str]:
+    def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
         """As in `PlainRig`; frames: (F,)."""
         worst: dict[str, Deviation] = {}
         rows = np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int))
@@ -626,13 +609,13 @@ class ControlRig(PlainRig):
 PosedRig: TypeAlias = PlainRig
 
 
-def posed_rig(rig: bpy.types.Object) -> PosedRig:
+def posed_rig(rig: Object) -> PosedRig:
     """A rig as a `PlainRig` or a `ControlRig`."""
     setup = control_rig(rig)
     return PlainRig(rig) if setup is None else ControlRig(rig, setup)
 
 
-def _lock_of(control: bpy.types.PoseBone, axes: FloatArray, is_inverse: bool, start: FloatArray) -> WithLocks | None:
+def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: FloatArray) -> WithLocks | None:
     """The effect of a control's locks on the local rotation (4,) of a body bone, which is `start` (4,) now.
 
     None without locks. axes: (4,) the control's axes in the bone's frame. is_inverse: whether the control rotates the
@@ -663,7 +646,7 @@ def _paths(turned: Iterable[str], moved: Iterable[str]) -> set[str]:
     return rotations | {bone_path(bone, "location") for bone in moved}
 
 
-def _tree(rig: bpy.types.Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_rest: bool) -> Tree:
+def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_rest: bool) -> Tree:
     """One tree of a body in its current pose."""
     names = [row.name for row in rows]
     bones = [rig.pose.bones[name] for name in names]

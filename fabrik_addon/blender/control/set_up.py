@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-import bpy
 import numpy as np
+from bpy.types import Context, Object, PoseBone
 from mathutils import Matrix
 
 from ...core.arrays import BoolArray, FloatArray
@@ -22,12 +22,10 @@ from ..rig.pose_writer import HeldChannels, PoseKeeper, read_switch, write_switc
 from ..settings.control import FabrikCarrier, FabrikControlRig
 from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
-from .limbs import LimbOnIk, Update, place_limbs
-from .model import add_to_channels, free_channels, is_additive
 from .posed_rig import ControlRig
 from .switches import Switch, batches, custom_numbers, dependents, permanent_iks, possible_switches, switch_limbs
-from .trials import TRIED_AXIS, Carrier, Frame, RigBones, Trials, can_swing, find_carriers, find_frames, try_controls
-from .writer import ControlWriter
+from .trials import TRIED_AXIS, Carrier, Frame, Trials, can_swing, find_carriers, find_frames, try_controls
+from .writer import ControlWriter, LimbOnIk, Update, add_to_channels, free_channels, is_additive, place_limbs
 
 # A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
 # may come from the curvature of the trials' arcs.
@@ -59,6 +57,14 @@ _LAGGING: Final = 0.9
 _ROTATED: Final = 0.01
 
 
+# Radians. Large enough to detect movements that are not rigid.
+_TURN: Final = 0.4
+# The stored lists of a control rig.
+_LISTS: Final = ("carriers", "controls", "switches", "along")
+# A control that rotates this share of the body's bones moves the body.
+_MOST: Final = 0.9
+
+
 class _TriedLimb(LimbOnIk):
     """A limb on IK, and the effects of its controls' channels, which trials measure.
 
@@ -68,7 +74,7 @@ class _TriedLimb(LimbOnIk):
         jacobian: (6 B, C) effects of a trial's step of C channels on B bones, in the units of `differences`.
     """
 
-    def __init__(self, rig: bpy.types.Object, bones: Sequence[str], controls: Sequence[str]) -> None:
+    def __init__(self, rig: Object, bones: Sequence[str], controls: Sequence[str]) -> None:
         """Read the bones and the channels; does not try any control yet."""
         super().__init__(rig, bones, controls)
         self.units = _TRIED * np.array([self.size, self.size, self.size, 1.0, 1.0, 1.0])
@@ -113,118 +119,19 @@ def _try_channels(update: Update, limbs: Sequence[_TriedLimb]) -> None:
         limb.jacobian[:, np.abs(limb.jacobian[:3]).max(axis=0) > _SAME * limb.units[0]] = 0.0
 
 
-def find_limb_controls(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    setup: FabrikControlRig,
-    candidates: Sequence[str],
-    after: Mapping[str, int],
-) -> None:
-    """Store the limb that each control moves on IK. Leaves the switches on IK.
-
-    candidates: the controls that users may move or rotate. after: for each bone, the bones that may follow it, as bits.
-    """
-    limbs: dict[str, list[str]] = {}
-    for row in setup.carriers:
-        limbs.setdefault(row.switch, []).append(row.name)
-    limbs.pop("", None)
-    carrying = {setup.place, *(row.control for row in setup.carriers)}
-    # The outermost controls first.
-    free = sorted({*candidates} - carrying, key=lambda name: (-after[name].bit_count(), name))
-    mine = {path: _exclusive_controls(rig, setup, limb, free, after) for path, limb in limbs.items()}
-    write_switches(rig, {row.name: row.fk for row in setup.switches})
-    moving = _effective_controls(context, rig, limbs, mine)
-    mine = {path: [name for name in mine[path] if name not in moving] for path in limbs}
-    write_switches(rig, {row.name: row.ik for row in setup.switches})
-    tried = {path: _TriedLimb(rig, bones, mine[path]) for path, bones in limbs.items() if mine[path]}
-    _try_channels(context.view_layer.update, list(tried.values()))
-    for path, limb in tried.items():
-        for name in _chosen(limb):
-            _note(setup, limb, name, path)
-        end = limb.carried[limb.controls.index(limb.leader)]
-        if end.any():
-            setup.carriers[limb.bones[int(np.argmax(end))]].goes_by = limb.leader
-            _note_heel(setup, limb, int(np.argmax(end)))
-        limb.hold({name: setup.carriers[name].goes_by for name in limb.bones if setup.carriers[name].goes_by})
-    _stop_stretching(context, setup, tried, after)
-
-
-def _stop_stretching(
-    context: bpy.types.Context, setup: FabrikControlRig, limbs: Mapping[str, _TriedLimb], after: Mapping[str, int]
-) -> None:
-    """Store the bones whose IK Stretch is turned off, if this keeps the limb's lengths constant.
-
-    IK Stretch is Blender's bone setting, not a setting of the rig. Some limbs stretch only when they are bent more than
-    in a trial.
-    """
-    stretching = _stretching(next(iter(limbs.values())).rig) if limbs else []
-    for path, limb in limbs.items():
-        mine = _bit_mask(limb.rig, limb.bones)
-        for bone in stretching:
-            if after[bone.name] & mine:
-                row = setup.along.add()
-                row.name, row.switch = bone_path(bone.name, "ik_stretch"), path
-                row.fk, row.ik = bone.ik_stretch, 0.0
-        setup.switches[path].stretches = False
-        switch_limbs(limb.rig, setup, {path: setup.switches[path].ik})
-    # A paw's rest pose may differ from its controls', since Rigify rotates the heel to match.
-    rests = [np.array([limb.rig.data.bones[name].matrix_local for name in limb.bones]) for limb in limbs.values()]
-    place_limbs(context.view_layer.update, list(limbs.values()), rests)
-    tried = {path: _TriedLimb(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
-    _try_channels(context.view_layer.update, list(tried.values()))
-    for path, limb in tried.items():
-        _look_at_joints(setup, limb, path)
-
-
-def _stretching(rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
-    """The bones that IK may stretch."""
-    iks: list[tuple[bpy.types.PoseBone, Any]] = [(bone, each) for bone in rig.pose.bones for each in bone.constraints]
-    names = {each.name for bone, ik in iks if ik.type == "IK" and ik.use_stretch for each in moved_by(bone, ik)}
-    return [bone for bone in rig.pose.bones if bone.name in names and bone.ik_stretch > 0.0]
-
-
-def _exclusive_controls(
-    rig: bpy.types.Object,
-    setup: FabrikControlRig,
-    limb: Sequence[str],
-    controls: Sequence[str],
-    after: Mapping[str, int],
-) -> list[str]:
-    """The controls that move a limb, and nothing else of the body except bones below the limb."""
-    below = set(limb)
-    for row in setup.carriers:
-        if row.parent in below:
-            below.add(row.name)
-    mine, others = _bit_mask(rig, limb), _bit_mask(rig, (row.name for row in setup.carriers if row.name not in below))
-    return [name for name in controls if after[name] & mine and not after[name] & others]
-
-
-def _bit_mask(rig: bpy.types.Object, names: Iterable[str]) -> int:
-    """A bit for each named bone, at its index in the rig."""
-    return sum(1 << rig.pose.bones.find(name) for name in names)
-
-
-def _effective_controls(
-    context: bpy.types.Context, rig: bpy.types.Object, limbs: Mapping[str, list[str]], mine: Mapping[str, list[str]]
-) -> set[str]:
-    """The controls that currently move their limb; in each trial one control of every limb is moved."""
-    context.view_layer.update()
-    tried = {path: _TriedLimb(rig, bones, mine[path]) for path, bones in limbs.items()}
-    here = {path: limb.current_matrices() for path, limb in tried.items()}
-    found: set[str] = set()
-    for turn in range(max((len(names) for names in mine.values()), default=0)):
-        names = {path: names[turn] for path, names in mine.items() if turn < len(names)}
-        held = HeldChannels(rig, list(names.values()))
-        for path, name in names.items():
-            bone = rig.pose.bones[name]
-            add_to_channels(bone, free_channels(bone) * tried[path].units)
-        context.view_layer.update()
-        for path, name in names.items():
-            limb = tried[path]
-            if np.abs(limb.differences(limb.current_matrices(), here[path])).max() > _NOTHING * limb.units[0]:
-                found.add(name)
-        held.restore()
-    return found
+def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float, float]:
+    """The axis ("" for several) and the range of a joint's bend, from rotation vectors `turned` (3, T) of T trials."""
+    axes, sizes, _ = np.linalg.svd(turned)
+    local = np.array(lower.to_3x3()).T @ axes[:, 0]
+    along = int(np.argmax(np.abs(local)))
+    if sizes[1] > _ONE_AXIS * sizes[0] or abs(local[along]) < _ALONG or along == 1:
+        return "", 0.0, 0.0
+    above, below = (each.col[1].to_3d() for each in (upper, lower))
+    # The joint's bend at rest, measured from straight.
+    bend = float(np.arctan2(above.cross(below).dot(lower.col[along].to_3d()), above.dot(below)))
+    least = min(_STRAIGHT, 0.5 * abs(bend))
+    low, high = (least - bend, np.pi - bend) if bend > 0.0 else (-np.pi - bend, -bend - least)
+    return "XYZ"[along], low, high
 
 
 def _chosen(limb: _TriedLimb) -> list[str]:
@@ -246,186 +153,6 @@ def _chosen(limb: _TriedLimb) -> list[str]:
     return chosen
 
 
-def _note(setup: FabrikControlRig, limb: _TriedLimb, control: str, path: str) -> None:
-    """Store that a control moves a limb.
-
-    A control that is only translated, a pole, is stored with the first bone that it rotates.
-    """
-    row = setup.controls.get(control)
-    if row is None:
-        row = setup.controls.add()
-        row.name = control
-    row.limb = path
-    if row.stands_for:
-        return
-    own = [column for column, (place, _) in enumerate(limb.columns) if limb.controls[place] == control]
-    turned = np.abs(limb.jacobian[:, own]).reshape(len(limb.bones), -1).max(axis=1) > _NOTHING * limb.units[0]
-    row.stands_for = limb.bones[int(np.argmax(turned))] if turned.any() else limb.bones[0]
-
-
-def _note_heel(setup: FabrikControlRig, limb: _TriedLimb, end: int) -> None:
-    """Store the control, such as a paw's heel, that rotates only the bone above a limb's end, about all axes."""
-    above = limb.bones.index(setup.carriers[limb.bones[end]].parent) if end else 0
-    turned = limb.jacobian.reshape(len(limb.bones), 6, -1)[:, 3:] / limb.lengths[:, None, None]
-    for place, name in enumerate(limb.controls if above else ()):
-        own = [column for column, (control, axis) in enumerate(limb.columns) if control == place and axis >= 3]
-        rigid = np.abs(np.linalg.norm(turned[above][:, own], axis=0) - limb.units[3]) < _RIGID * limb.units[3]
-        if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
-            setup.carriers[limb.bones[above]].goes_by = name
-
-
-def _look_at_joints(setup: FabrikControlRig, limb: _TriedLimb, path: str) -> None:
-    """Store how a limb's IK bends the joints between its first bone and its end, and whether it stretches the limb.
-
-    The limb need not be exactly in its rest pose.
-    """
-    leader, end = limb.controls.index(limb.leader), limb.carried.any(axis=0)
-    own = [column for column, (place, axis) in enumerate(limb.columns) if place == leader and axis < 3]
-    moved, turned = np.split(limb.jacobian[:, own].reshape(len(limb.bones), 6, -1), 2, axis=1)
-    turned = turned / limb.lengths[:, None, None]
-    rest = [limb.rig.data.bones[name].matrix_local for name in limb.bones]
-    here = limb.current_matrices()
-    for place in range(1, len(limb.bones)):
-        row = setup.carriers[limb.bones[place]]
-        above = limb.bones.index(row.parent) if row.parent in limb.bones else -1
-        if above < 0 or end[above]:
-            continue
-        apart = here[place, :3, 3] - here[above, :3, 3]
-        lengths = np.linalg.norm(apart[:, None] + moved[place] - moved[above], axis=0)
-        if np.abs(lengths - np.linalg.norm(apart)).max() > _STRETCH * limb.units[0]:
-            setup.switches[path].stretches = True
-        if not end[place]:
-            row.hinge, row.hinge_low, row.hinge_high = _hinge(turned[place] - turned[above], rest[above], rest[place])
-
-
-def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float, float]:
-    """The axis ("" for several) and the range of a joint's bend, from rotation vectors `turned` (3, T) of T trials."""
-    axes, sizes, _ = np.linalg.svd(turned)
-    local = np.array(lower.to_3x3()).T @ axes[:, 0]
-    along = int(np.argmax(np.abs(local)))
-    if sizes[1] > _ONE_AXIS * sizes[0] or abs(local[along]) < _ALONG or along == 1:
-        return "", 0.0, 0.0
-    above, below = (each.col[1].to_3d() for each in (upper, lower))
-    # The joint's bend at rest, measured from straight.
-    bend = float(np.arctan2(above.cross(below).dot(lower.col[along].to_3d()), above.dot(below)))
-    least = min(_STRAIGHT, 0.5 * abs(bend))
-    low, high = (least - bend, np.pi - bend) if bend > 0.0 else (-np.pi - bend, -bend - least)
-    return "XYZ"[along], low, high
-
-
-# Radians. Large enough to detect movements that are not rigid.
-_TURN: Final = 0.4
-# The stored lists of a control rig.
-_LISTS: Final = ("carriers", "controls", "switches", "along")
-# A control that rotates this share of the body's bones moves the body.
-_MOST: Final = 0.9
-
-
-def remove_interfering_bones(
-    context: bpy.types.Context, rig: bpy.types.Object, setup: FabrikControlRig, after: dict[str, int]
-) -> None:
-    """Remove bones from the body until rotating any bone leaves the others in their poses, at rest and on FK."""
-    doubted = {row.name for row in setup.carriers}
-    while doubted:
-        blamed, doubted = _interfering_bones(context, rig, setup, after, doubted)
-        # Keep controls that were chosen by hand, even if they are wrong.
-        blamed = {name for name in blamed if setup.carriers[name].found != "HAND"}
-        if not blamed:
-            break
-        for name in blamed:
-            # Test its children again, because their parent changes.
-            doubted |= {row.name for row in setup.carriers if row.parent == name} | set(_above(setup, name))
-            # Remove a bone from the body; its children get its parent.
-            parent, control = setup.carriers[name].parent, setup.carriers[name].control
-            if control != setup.place:
-                _release_followers(setup, control)
-            rows: Sequence[FabrikCarrier] = setup.carriers
-            for row in rows:
-                if row.parent == name:
-                    row.parent = parent
-            for each in setup.controls:
-                if each.stands_for == name:
-                    each.stands_for = parent
-            setup.carriers.remove(setup.carriers.find(name))
-        doubted -= blamed
-
-
-def _interfering_bones(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    setup: FabrikControlRig,
-    after: dict[str, int],
-    doubted: set[str],
-) -> tuple[set[str], set[str]]:
-    """Test the bones in `doubted`; returns the bones to remove from the body, and the bones to test again then."""
-    blamed: set[str] = set()
-    again: set[str] = set()
-    places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
-    context.view_layer.update()
-    for tree in ControlRig(rig, setup).trees():
-        by_control = {setup.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
-        writer = ControlWriter(context.view_layer.update, rig, setup, tree.skeleton)
-        for batch in batches([each for each in by_control if each in places], after):
-            turned = [by_control[control] for control in batch]
-            writer.write(_with_rotated_bones(rig, setup, tree, turned), tree.root_location)
-            context.view_layer.update()
-            off = [each.bone for each in writer.deviations()]
-            for control in batch:
-                mine = [name for name in off if after[control] >> places[name] & 1]
-                name = by_control[control]
-                limbs = any(setup.carriers[each].switch for each in mine)
-                if name in mine or limbs or any(name not in _above(setup, each) for each in mine):
-                    # Remove a bone that moves a limb in an unexpected way, rather than the limb.
-                    found = {name}
-                else:
-                    # If a bone misses its pose, its children may be right once it is removed.
-                    found = {each for each in mine if not set(mine) & set(_above(setup, each))}
-                blamed |= found
-                again |= {name} if found else set()
-            writer.take_back()
-        context.view_layer.update()
-    return blamed, again
-
-
-def _above(setup: FabrikControlRig, name: str) -> list[str]:
-    """The bones of the body above a bone."""
-    found = []
-    while name := setup.carriers[name].parent:
-        found.append(name)
-    return found
-
-
-def _release_followers(setup: FabrikControlRig, control: str) -> None:
-    """Make the followers of a control that is no longer written follow its leader instead."""
-    if control not in setup.controls:
-        return
-    left = setup.controls[control]
-    for row in setup.controls:
-        if row.moves_with == control:
-            row.moves_with = left.moves_with
-        if row.shares_turn == control:
-            row.shares_turn = left.turns_with
-        if row.turns_with == control:
-            row.turns_with = left.turns_with
-            if not row.shares_turn:
-                row.shares_turn, row.share = left.shares_turn, left.share
-
-
-def _with_rotated_bones(rig: bpy.types.Object, setup: FabrikControlRig, tree: Tree, bones: Sequence[str]) -> FloatArray:
-    """(J, 4) local rotations in which some bones are rotated as far as the locks of their controls allow."""
-    rotations = tree.rotations.copy()
-    for name in bones:
-        row = tree.skeleton.index(name)
-        control = rig.pose.bones[setup.carriers[name].control]
-        free = np.array(TRIED_AXIS)
-        free[np.array(control.lock_rotation)] = 0.0
-        # Rotate about the control's axes, in the bone's own frame.
-        axes = np.array((rig.pose.bones[name].matrix.inverted() @ control.matrix).to_3x3(), dtype=np.float64)
-        turn = quaternion_from_rotation_vector(axes @ free * (_TURN / np.linalg.norm(free)))
-        rotations[row] = product(rotations[row], turn)
-    return rotations
-
-
 @dataclass(frozen=True, eq=False)
 class _Found:
     """The results of trials with limbs on FK and on IK, and the IK/FK switches with their values on FK."""
@@ -436,10 +163,9 @@ class _Found:
     carriers: Sequence[Carrier]
     frames: Mapping[str, Frame]
     place: str
-    bones: RigBones
 
 
-def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[str, list[str]]:
+def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
     """Find the bones of a rig's body and their controls, and store them on the armature.
 
     Controls that were chosen by hand are kept. Pose, keys and properties of the rig are restored. Returns a line to
@@ -460,7 +186,7 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
     try:
         for bone in rig.pose.bones:
             bone.matrix_basis.identity()
-        _find(context, rig, by_hand)
+        _Search(context, rig, by_hand).run()
     finally:
         write_switches(rig, values)
         keeper.restore()
@@ -470,24 +196,394 @@ def use_control_rig(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[
     return f"{len(setup.carriers)} bones of {rig.name!r} are posed with controls", [left] if names else []
 
 
-def _find(context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str]) -> None:
-    """Find the body and its controls at rest, and store them."""
-    after, setup = dependents(rig), rig_settings(rig).control
-    found = _try(context, rig, by_hand, after)
-    if not found.carriers:
-        raise RigError(f"No control of {rig.name!r} rotates a deform bone: drag its bones directly")
-    with _kept_if_failing(setup):
-        _keep(setup, found, by_hand)
-        _set(rig, found.switches)
-        with _unlocked(rig, setup.place):
-            remove_interfering_bones(context, rig, setup, after)
-        if not len(setup.carriers):
-            raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
-        find_limb_controls(context, rig, setup, _movable(rig, constrained_bones(rig)), after)
-    turned = found.on_fk.follows.any(axis=0)
-    left = [found.bones.names[bone] for bone in np.flatnonzero(found.bones.deform & ~turned)]
-    left += [carrier.bone for carrier in found.carriers if carrier.bone not in setup.carriers]
-    setup.uncarried = ", ".join(left)
+class _Search:
+    """The search for the body of a rig at rest, and for its controls.
+
+    Attributes:
+        setup: what is stored with the armature.
+        after: for each bone, the bones that may follow it, as bits.
+        by_hand: the controls that were chosen for bones.
+    """
+
+    def __init__(self, context: Context, rig: Object, by_hand: Mapping[str, str]) -> None:
+        self.context, self.rig, self.update = context, rig, context.view_layer.update
+        self.setup, self.after, self.by_hand = rig_settings(rig).control, dependents(rig), by_hand
+
+    def run(self) -> None:
+        """Find the body and its controls, and store them; a set-up that fails leaves the earlier one."""
+        rig, setup, found = self.rig, self.setup, self._try()
+        if not found.carriers:
+            raise RigError(f"No control of {rig.name!r} rotates a deform bone: drag its bones directly")
+        with _kept_if_failing(setup):
+            self._keep(found)
+            self._set(found.switches)
+            # Unlock the location of the root control while trials find the bones that it moves.
+            place: PoseBone | None = rig.pose.bones.get(setup.place)
+            locks = None if place is None else place.lock_location[:]
+            try:
+                if place is not None:
+                    place.lock_location = (False, False, False)
+                self._remove_interfering_bones()
+            finally:
+                if place is not None:
+                    place.lock_location = locks
+            if not len(setup.carriers):
+                raise RigError(
+                    f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly"
+                )
+            self._find_limb_controls(self._movable(constrained_bones(rig)))
+        trials = found.on_fk
+        left = [trials.bones[bone] for bone in np.flatnonzero(trials.deform & ~trials.follows.any(axis=0))]
+        left += [carrier.bone for carrier in found.carriers if carrier.bone not in setup.carriers]
+        setup.uncarried = ", ".join(left)
+
+    def _try(self) -> _Found:
+        """Try all controls, with limbs on FK and on IK; if IK is always on, also with IK turned off."""
+        switches = possible_switches(self.context, self.rig)
+        # The bones that constraints move with any values of the switches.
+        values = {each: read_switch(self.rig, each.path) for each in switches}
+        owned = set(constrained_bones(self.rig))
+        self._set({each: 1.0 - round(value) for each, value in values.items()})
+        self.update()
+        owned &= set(constrained_bones(self.rig))
+        self._set(values)
+        self.update()
+        controls = [name for name in self._movable(owned) if self._turns(name)]
+        if not controls:
+            raise RigError(f"{self.rig.name!r} has no control that can be rotated: drag its bones directly")
+        found = self._tried(controls, switches)
+        # The bones that only a control of the whole body rotates.
+        follows = found.on_fk.follows
+        deform = found.on_fk.deform
+        has_own = follows[follows[:, deform].mean(axis=1) <= _MOST].any(axis=0)
+        left = sum(1 << int(place) for place in np.flatnonzero(deform & ~has_own))
+        lone = [each for each in permanent_iks(self.rig) if any(self.after[bone] & left for bone in each.bones)]
+        if not lone:
+            return found
+        freed = (name for each in lone for name in sorted(each.bones) if self._turns(name))
+        return self._tried(list(dict.fromkeys([*controls, *freed])), [*switches, *lone])
+
+    def _tried(self, controls: list[str], possible: Sequence[Switch]) -> _Found:
+        """Try some controls, with limbs on FK and on IK."""
+        tables: dict[tuple[float, ...], Trials] = {}
+
+        def table(values: Mapping[Switch, float]) -> Trials:
+            key = tuple(values.values())
+            if key not in tables:
+                self._set(values)
+                tables[key] = try_controls(self.context, self.rig, controls, self.after)
+            return tables[key]
+
+        present = try_controls(self.context, self.rig, controls, self.after)
+        # A switch is used if it makes bones follow other bones, and no control with an effect on the mesh is among
+        # these. If the switch only releases its bones, they must be controls.
+        turning = (present.follows & present.deform).any(axis=1)
+        moving = {control for control, is_turning in zip(present.controls, turning, strict=True) if is_turning}
+        idle = {*present.controls}
+        switches = [each for each in possible if not each.takes_over & moving and each.takes_over - (each.bones - idle)]
+        values = {each: float(round(read_switch(self.rig, each.path))) for each in switches}
+        if all(read_switch(self.rig, each.path) == value for each, value in values.items()):
+            tables[tuple(values.values())] = present
+        other = table({each: 1.0 - value for each, value in values.items()})
+        on_fk = {
+            each: 1.0 - value if _pivoting(other, each) > _pivoting(present, each) else value
+            for each, value in values.items()
+        }
+        # Switches without an effect on the body, such as one that chooses a pole, are not changed.
+        body = find_carriers(table(on_fk), self.by_hand)
+        mine = {each: value for each, value in on_fk.items() if any(_has(each, carrier) for carrier in body)}
+        fk, ik = table({**values, **mine}), table({**values, **{each: 1.0 - value for each, value in mine.items()}})
+        self._set(values)
+        carriers = find_carriers(fk, self.by_hand)
+        # The root control is the innermost control that rotates the whole body.
+        turned = fk.follows
+        columns = [fk.bones.index(carrier.bone) for carrier in carriers]
+        whole = [row for row in range(len(fk.controls)) if turned[row, columns].mean() > _MOST] if columns else []
+        place = fk.controls[min(whole, key=lambda row: int(turned[row].sum()))] if whole else ""
+        frames = find_frames(fk, {place, *(carrier.control for carrier in carriers)})
+        return _Found(fk, ik, mine, carriers, frames, place)
+
+    def _movable(self, owned: Collection[str]) -> list[str]:
+        """The bones that users move or rotate: those with a custom shape, or all if no bone has one.
+
+        owned: bones that constraints move.
+        """
+        shaped = any(bone.custom_shape for bone in self.rig.pose.bones)
+        return [
+            bone.name
+            for bone in self.rig.pose.bones
+            if (bone.custom_shape or not shaped)
+            and (bone.name not in owned or is_additive(bone))
+            and free_channels(bone).any()
+        ]
+
+    def _turns(self, name: str) -> bool:
+        """Whether users can rotate a bone."""
+        bone = self.rig.pose.bones[name]
+        return can_swing(bone) and not is_locked(bone)
+
+    def _set(self, values: Mapping[Switch, float]) -> None:
+        for switch, value in values.items():
+            write_switches(self.rig, switch.values(value))
+
+    def _keep(self, found: _Found) -> None:
+        """Store the result with the armature; replaces an earlier one."""
+        for name in _LISTS:
+            getattr(self.setup, name).clear()
+        for carrier in found.carriers:
+            row = self.setup.carriers.add()
+            row.name, row.control, row.parent = carrier.bone, carrier.control, carrier.parent
+            row.found = "HAND" if carrier.bone in self.by_hand else "TURNS" if carrier.full else "SWINGS"
+            row.switch = _switch_of(found, carrier)
+        for name, frame in found.frames.items():
+            control = self.setup.controls.add()
+            control.name, control.turns_with, control.moves_with = name, frame.turns_with, frame.moves_with
+            control.shares_turn, control.share = frame.shares_turn, frame.share
+            control.stands_for = _stands_for(found, name)
+        for switch, value in found.switches.items():
+            row = self.setup.switches.add()
+            row.name, row.fk, row.ik, row.only_ik = switch.path, value, 1.0 - value, switch.only_ik
+            for path in switch.along:
+                along = self.setup.along.add()
+                along.name, along.switch, along.fk, along.ik = path, switch.path, value, 1.0 - value
+        self.setup.place = found.place
+        self.setup.active = 0
+
+    def _remove_interfering_bones(self) -> None:
+        """Remove bones from the body until rotating any bone leaves the others in their poses, at rest and on FK."""
+        doubted = {row.name for row in self.setup.carriers}
+        while doubted:
+            blamed, doubted = self._interfering_bones(doubted)
+            # Keep controls that were chosen by hand, even if they are wrong.
+            blamed = {name for name in blamed if self.setup.carriers[name].found != "HAND"}
+            if not blamed:
+                break
+            for name in blamed:
+                # Test its children again, because their parent changes.
+                doubted |= {row.name for row in self.setup.carriers if row.parent == name} | set(self._above(name))
+                # Remove a bone from the body; its children get its parent.
+                parent, control = self.setup.carriers[name].parent, self.setup.carriers[name].control
+                if control != self.setup.place:
+                    self._release_followers(control)
+                rows: Sequence[FabrikCarrier] = self.setup.carriers
+                for row in rows:
+                    if row.parent == name:
+                        row.parent = parent
+                for each in self.setup.controls:
+                    if each.stands_for == name:
+                        each.stands_for = parent
+                self.setup.carriers.remove(self.setup.carriers.find(name))
+            doubted -= blamed
+
+    def _interfering_bones(self, doubted: set[str]) -> tuple[set[str], set[str]]:
+        """Test the bones in `doubted`; returns the bones to remove from the body, and the bones to test again then."""
+        blamed: set[str] = set()
+        again: set[str] = set()
+        places = {bone.name: place for place, bone in enumerate(self.rig.pose.bones)}
+        self.update()
+        for tree in ControlRig(self.rig, self.setup).trees():
+            by_control = {self.setup.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
+            writer = ControlWriter(self.update, self.rig, self.setup, tree.skeleton)
+            for batch in batches([each for each in by_control if each in places], self.after):
+                turned = [by_control[control] for control in batch]
+                writer.write(self._with_rotated_bones(tree, turned), tree.root_location)
+                self.update()
+                off = [each.bone for each in writer.deviations()]
+                for control in batch:
+                    mine = [name for name in off if self.after[control] >> places[name] & 1]
+                    name = by_control[control]
+                    limbs = any(self.setup.carriers[each].switch for each in mine)
+                    if name in mine or limbs or any(name not in self._above(each) for each in mine):
+                        # Remove a bone that moves a limb in an unexpected way, rather than the limb.
+                        found = {name}
+                    else:
+                        # If a bone misses its pose, its children may be right once it is removed.
+                        found = {each for each in mine if not set(mine) & set(self._above(each))}
+                    blamed |= found
+                    again |= {name} if found else set()
+                writer.take_back()
+            self.update()
+        return blamed, again
+
+    def _above(self, name: str) -> list[str]:
+        found = []
+        while name := self.setup.carriers[name].parent:
+            found.append(name)
+        return found
+
+    def _release_followers(self, control: str) -> None:
+        """Make the followers of a control that is no longer written follow its leader instead."""
+        if control not in self.setup.controls:
+            return
+        left = self.setup.controls[control]
+        for row in self.setup.controls:
+            if row.moves_with == control:
+                row.moves_with = left.moves_with
+            if row.shares_turn == control:
+                row.shares_turn = left.turns_with
+            if row.turns_with == control:
+                row.turns_with = left.turns_with
+                if not row.shares_turn:
+                    row.shares_turn, row.share = left.shares_turn, left.share
+
+    def _with_rotated_bones(self, tree: Tree, bones: Sequence[str]) -> FloatArray:
+        """(J, 4) local rotations in which some bones are rotated as far as the locks of their controls allow."""
+        rotations = tree.rotations.copy()
+        for name in bones:
+            row = tree.skeleton.index(name)
+            control = self.rig.pose.bones[self.setup.carriers[name].control]
+            free = np.array(TRIED_AXIS)
+            free[np.array(control.lock_rotation)] = 0.0
+            # Rotate about the control's axes, in the bone's own frame.
+            axes = np.array((self.rig.pose.bones[name].matrix.inverted() @ control.matrix).to_3x3(), dtype=np.float64)
+            turn = quaternion_from_rotation_vector(axes @ free * (_TURN / np.linalg.norm(free)))
+            rotations[row] = product(rotations[row], turn)
+        return rotations
+
+    def _find_limb_controls(self, candidates: Sequence[str]) -> None:
+        """Store the limb that each control moves on IK. Leaves the switches on IK.
+
+        candidates: the controls that users may move or rotate.
+        """
+        limbs: dict[str, list[str]] = {}
+        for row in self.setup.carriers:
+            limbs.setdefault(row.switch, []).append(row.name)
+        limbs.pop("", None)
+        carrying = {self.setup.place, *(row.control for row in self.setup.carriers)}
+        # The outermost controls first.
+        free = sorted({*candidates} - carrying, key=lambda name: (-self.after[name].bit_count(), name))
+        mine = {path: self._exclusive_controls(limb, free) for path, limb in limbs.items()}
+        write_switches(self.rig, {row.name: row.fk for row in self.setup.switches})
+        moving = self._effective_controls(limbs, mine)
+        mine = {path: [name for name in mine[path] if name not in moving] for path in limbs}
+        write_switches(self.rig, {row.name: row.ik for row in self.setup.switches})
+        tried = {path: _TriedLimb(self.rig, bones, mine[path]) for path, bones in limbs.items() if mine[path]}
+        _try_channels(self.update, list(tried.values()))
+        for path, limb in tried.items():
+            for name in _chosen(limb):
+                self._note(limb, name, path)
+            end = limb.carried[limb.controls.index(limb.leader)]
+            if end.any():
+                self.setup.carriers[limb.bones[int(np.argmax(end))]].goes_by = limb.leader
+                self._note_heel(limb, int(np.argmax(end)))
+            limb.hold(
+                {name: self.setup.carriers[name].goes_by for name in limb.bones if self.setup.carriers[name].goes_by}
+            )
+        self._stop_stretching(tried)
+
+    def _exclusive_controls(self, limb: Sequence[str], controls: Sequence[str]) -> list[str]:
+        """The controls that move a limb, and nothing else of the body except bones below the limb."""
+        below = set(limb)
+        for row in self.setup.carriers:
+            if row.parent in below:
+                below.add(row.name)
+        mine, others = (
+            self._bit_mask(limb),
+            self._bit_mask(row.name for row in self.setup.carriers if row.name not in below),
+        )
+        return [name for name in controls if self.after[name] & mine and not self.after[name] & others]
+
+    def _bit_mask(self, names: Iterable[str]) -> int:
+        """A bit for each named bone, at its index in the rig."""
+        return sum(1 << self.rig.pose.bones.find(name) for name in names)
+
+    def _effective_controls(self, limbs: Mapping[str, list[str]], mine: Mapping[str, list[str]]) -> set[str]:
+        """The controls that currently move their limb; in each trial one control of every limb is moved."""
+        self.update()
+        tried = {path: _TriedLimb(self.rig, bones, mine[path]) for path, bones in limbs.items()}
+        here = {path: limb.current_matrices() for path, limb in tried.items()}
+        found: set[str] = set()
+        for turn in range(max((len(names) for names in mine.values()), default=0)):
+            names = {path: names[turn] for path, names in mine.items() if turn < len(names)}
+            held = HeldChannels(self.rig, list(names.values()))
+            for path, name in names.items():
+                bone = self.rig.pose.bones[name]
+                add_to_channels(bone, free_channels(bone) * tried[path].units)
+            self.update()
+            for path, name in names.items():
+                limb = tried[path]
+                if np.abs(limb.differences(limb.current_matrices(), here[path])).max() > _NOTHING * limb.units[0]:
+                    found.add(name)
+            held.restore()
+        return found
+
+    def _note(self, limb: _TriedLimb, control: str, path: str) -> None:
+        """Store that a control moves a limb.
+
+        A control that is only translated, a pole, is stored with the first bone that it rotates.
+        """
+        row = self.setup.controls.get(control)
+        if row is None:
+            row = self.setup.controls.add()
+            row.name = control
+        row.limb = path
+        if row.stands_for:
+            return
+        own = [column for column, (place, _) in enumerate(limb.columns) if limb.controls[place] == control]
+        turned = np.abs(limb.jacobian[:, own]).reshape(len(limb.bones), -1).max(axis=1) > _NOTHING * limb.units[0]
+        row.stands_for = limb.bones[int(np.argmax(turned))] if turned.any() else limb.bones[0]
+
+    def _note_heel(self, limb: _TriedLimb, end: int) -> None:
+        """Store the control, such as a paw's heel, that rotates only the bone above a limb's end, about all axes."""
+        above = limb.bones.index(self.setup.carriers[limb.bones[end]].parent) if end else 0
+        turned = limb.jacobian.reshape(len(limb.bones), 6, -1)[:, 3:] / limb.lengths[:, None, None]
+        for place, name in enumerate(limb.controls if above else ()):
+            own = [column for column, (control, axis) in enumerate(limb.columns) if control == place and axis >= 3]
+            rigid = np.abs(np.linalg.norm(turned[above][:, own], axis=0) - limb.units[3]) < _RIGID * limb.units[3]
+            if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
+                self.setup.carriers[limb.bones[above]].goes_by = name
+
+    def _stop_stretching(self, limbs: Mapping[str, _TriedLimb]) -> None:
+        """Store the bones whose IK Stretch is turned off, if this keeps the limb's lengths constant.
+
+        IK Stretch is Blender's bone setting, not a setting of the rig. Some limbs stretch only when they are bent
+        more than in a trial.
+        """
+        iks: list[tuple[PoseBone, Any]] = []
+        iks += [(bone, each) for bone in self.rig.pose.bones for each in bone.constraints if each.type == "IK"]
+        chained = {each.name for bone, ik in iks if ik.use_stretch for each in moved_by(bone, ik)}
+        stretching = [bone for bone in self.rig.pose.bones if bone.name in chained and bone.ik_stretch > 0.0]
+        for path, limb in limbs.items():
+            mine = self._bit_mask(limb.bones)
+            for bone in stretching:
+                if self.after[bone.name] & mine:
+                    row = self.setup.along.add()
+                    row.name, row.switch = bone_path(bone.name, "ik_stretch"), path
+                    row.fk, row.ik = bone.ik_stretch, 0.0
+            self.setup.switches[path].stretches = False
+            switch_limbs(limb.rig, self.setup, {path: self.setup.switches[path].ik})
+        # A paw's rest pose may differ from its controls', since Rigify rotates the heel to match.
+        rests = [np.array([limb.rig.data.bones[name].matrix_local for name in limb.bones]) for limb in limbs.values()]
+        place_limbs(self.update, list(limbs.values()), rests)
+        tried = {path: _TriedLimb(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
+        _try_channels(self.update, list(tried.values()))
+        for path, limb in tried.items():
+            self._look_at_joints(limb, path)
+
+    def _look_at_joints(self, limb: _TriedLimb, path: str) -> None:
+        """Store how a limb's IK bends the joints between its first bone and its end, and whether it stretches the limb.
+
+        The limb need not be exactly in its rest pose.
+        """
+        leader, end = limb.controls.index(limb.leader), limb.carried.any(axis=0)
+        own = [column for column, (place, axis) in enumerate(limb.columns) if place == leader and axis < 3]
+        moved, turned = np.split(limb.jacobian[:, own].reshape(len(limb.bones), 6, -1), 2, axis=1)
+        turned = turned / limb.lengths[:, None, None]
+        rest = [limb.rig.data.bones[name].matrix_local for name in limb.bones]
+        here = limb.current_matrices()
+        for place in range(1, len(limb.bones)):
+            row = self.setup.carriers[limb.bones[place]]
+            above = limb.bones.index(row.parent) if row.parent in limb.bones else -1
+            if above < 0 or end[above]:
+                continue
+            apart = here[place, :3, 3] - here[above, :3, 3]
+            lengths = np.linalg.norm(apart[:, None] + moved[place] - moved[above], axis=0)
+            if np.abs(lengths - np.linalg.norm(apart)).max() > _STRETCH * limb.units[0]:
+                self.setup.switches[path].stretches = True
+            if not end[place]:
+                row.hinge, row.hinge_low, row.hinge_high = _hinge(
+                    turned[place] - turned[above], rest[above], rest[place]
+                )
 
 
 @contextmanager
@@ -508,166 +604,11 @@ def _kept_if_failing(setup: FabrikControlRig) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _unlocked(rig: bpy.types.Object, place: str) -> Iterator[None]:
-    """Unlock the location of the root control, if there is one, while trials find the bones that it moves."""
-    bone: bpy.types.PoseBone | None = rig.pose.bones.get(place)
-    locks = None if bone is None else bone.lock_location[:]
-    try:
-        if bone is not None:
-            bone.lock_location = (False, False, False)
-        yield
-    finally:
-        if bone is not None:
-            bone.lock_location = locks
-
-
-def _try(
-    context: bpy.types.Context, rig: bpy.types.Object, by_hand: Mapping[str, str], after: dict[str, int]
-) -> _Found:
-    """Try all controls, with limbs on FK and on IK; if IK is always on, also with IK turned off."""
-    switches = possible_switches(context, rig)
-    controls = [name for name in _movable(rig, _owned(context, rig, switches)) if _turns(rig, name)]
-    if not controls:
-        raise RigError(f"{rig.name!r} has no control that can be rotated: drag its bones directly")
-    found = _tried(context, rig, controls, switches, by_hand, after)
-    # The bones that only a control of the whole body rotates.
-    follows = found.on_fk.follows
-    has_own = follows[follows[:, found.bones.deform].mean(axis=1) <= _MOST].any(axis=0)
-    left = sum(1 << int(place) for place in np.flatnonzero(found.bones.deform & ~has_own))
-    lone = [each for each in permanent_iks(rig) if any(after[bone] & left for bone in each.bones)]
-    if not lone:
-        return found
-    freed = (name for each in lone for name in sorted(each.bones) if _turns(rig, name))
-    return _tried(context, rig, list(dict.fromkeys([*controls, *freed])), [*switches, *lone], by_hand, after)
-
-
-def _tried(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    controls: list[str],
-    possible: Sequence[Switch],
-    by_hand: Mapping[str, str],
-    after: dict[str, int],
-) -> _Found:
-    """Try some controls, with limbs on FK and on IK."""
-    every, tables = list(rig.pose.bones), dict[tuple[float, ...], Trials]()
-    places = {bone.name: place for place, bone in enumerate(every)}
-    deform = np.array([bone.bone.use_deform for bone in every])
-    bones = RigBones(
-        list(places),
-        np.array([places[bone.parent.name] if bone.parent else -1 for bone in every]),
-        np.array([bone.bone.length for bone in every]),
-        # If no bone deforms the mesh, use all bones.
-        deform if deform.any() else np.ones_like(deform),
-        frozenset(bone.name for bone in every if bone.custom_shape),
-    )
-
-    def table(values: Mapping[Switch, float]) -> Trials:
-        key = tuple(values.values())
-        if key not in tables:
-            _set(rig, values)
-            tables[key] = try_controls(context, rig, controls, after)
-        return tables[key]
-
-    present = try_controls(context, rig, controls, after)
-    # A switch is used if it makes bones follow other bones, and no control with an effect on the mesh is among these.
-    # If the switch only releases its bones, they must be controls.
-    turning = (present.follows & bones.deform).any(axis=1)
-    moving = {control for control, is_turning in zip(present.controls, turning, strict=True) if is_turning}
-    idle = {*present.controls}
-    switches = [each for each in possible if not each.takes_over & moving and each.takes_over - (each.bones - idle)]
-    values = {each: float(round(read_switch(rig, each.path))) for each in switches}
-    if all(read_switch(rig, each.path) == value for each, value in values.items()):
-        tables[tuple(values.values())] = present
-    other = table({each: 1.0 - value for each, value in values.items()})
-    on_fk = {
-        each: 1.0 - value if _pivoting(other, each) > _pivoting(present, each) else value
-        for each, value in values.items()
-    }
-    # Switches without an effect on the body, such as one that chooses a pole, are not changed.
-    body = find_carriers(table(on_fk), bones, by_hand)
-    mine = {each: value for each, value in on_fk.items() if any(_has(each, carrier) for carrier in body)}
-    fk, ik = table({**values, **mine}), table({**values, **{each: 1.0 - value for each, value in mine.items()}})
-    _set(rig, values)
-    carriers = find_carriers(fk, bones, by_hand)
-    # The root control is the innermost control that rotates the whole body.
-    turned = fk.follows
-    columns = [fk.bones.index(carrier.bone) for carrier in carriers]
-    whole = [row for row in range(len(fk.controls)) if turned[row, columns].mean() > _MOST] if columns else []
-    place = fk.controls[min(whole, key=lambda row: int(turned[row].sum()))] if whole else ""
-    frames = find_frames(fk, {place, *(carrier.control for carrier in carriers)})
-    return _Found(fk, ik, mine, carriers, frames, place, bones)
-
-
-def _set(rig: bpy.types.Object, values: Mapping[Switch, float]) -> None:
-    """Set switches, and the values that are set with them."""
-    for switch, value in values.items():
-        write_switches(rig, switch.values(value))
-
-
-def _turns(rig: bpy.types.Object, name: str) -> bool:
-    """Whether users can rotate a bone."""
-    bone = rig.pose.bones[name]
-    return can_swing(bone) and not is_locked(bone)
-
-
-def _owned(context: bpy.types.Context, rig: bpy.types.Object, switches: Sequence[Switch]) -> set[str]:
-    """The bones that constraints move with any values of the switches."""
-    values = {each: read_switch(rig, each.path) for each in switches}
-    found = set(constrained_bones(rig))
-    _set(rig, {each: 1.0 - round(value) for each, value in values.items()})
-    context.view_layer.update()
-    found &= set(constrained_bones(rig))
-    _set(rig, values)
-    context.view_layer.update()
-    return found
-
-
-def _movable(rig: bpy.types.Object, owned: Collection[str]) -> list[str]:
-    """The bones that users move or rotate: those with a custom shape, or all if no bone has one.
-
-    owned: bones that constraints move.
-    """
-    shaped = any(bone.custom_shape for bone in rig.pose.bones)
-    return [
-        bone.name
-        for bone in rig.pose.bones
-        if (bone.custom_shape or not shaped)
-        and (bone.name not in owned or is_additive(bone))
-        and free_channels(bone).any()
-    ]
-
-
 def _pivoting(trials: Trials, switch: Switch) -> int:
     """The number of a switch's bones that some control rotates about their own heads."""
     columns = [trials.bones.index(name) for name in switch.bones]
     stays = np.linalg.norm(trials.moved[:, columns], axis=-1) < 1e-6
     return int((trials.full[:, columns] & stays).any(axis=0).sum())
-
-
-def _keep(setup: FabrikControlRig, found: _Found, by_hand: Iterable[str]) -> None:
-    """Store the result with the armature; replaces an earlier one."""
-    for name in _LISTS:
-        getattr(setup, name).clear()
-    for carrier in found.carriers:
-        row = setup.carriers.add()
-        row.name, row.control, row.parent = carrier.bone, carrier.control, carrier.parent
-        row.found = "HAND" if carrier.bone in by_hand else "TURNS" if carrier.full else "SWINGS"
-        row.switch = _switch_of(found, carrier)
-    for name, frame in found.frames.items():
-        control = setup.controls.add()
-        control.name, control.turns_with, control.moves_with = name, frame.turns_with, frame.moves_with
-        control.shares_turn, control.share = frame.shares_turn, frame.share
-        control.stands_for = _stands_for(found, name)
-    for switch, value in found.switches.items():
-        row = setup.switches.add()
-        row.name, row.fk, row.ik, row.only_ik = switch.path, value, 1.0 - value, switch.only_ik
-        for path in switch.along:
-            along = setup.along.add()
-            along.name, along.switch, along.fk, along.ik = path, switch.path, value, 1.0 - value
-    setup.place = found.place
-    setup.active = 0
 
 
 def _has(switch: Switch, carrier: Carrier) -> bool:
@@ -677,16 +618,13 @@ def _has(switch: Switch, carrier: Carrier) -> bool:
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
     """The path of the switch for a bone, or else for its control's parents, as for the toes of a paw; "" for none."""
-    names, parents = found.bones.names, found.bones.parents
+    names, parents = found.on_fk.bones, found.on_fk.parents
     body = {name for each in found.carriers for name in (each.bone, each.control)}
     above, bone = [], parents[names.index(carrier.control)]
     while bone >= 0 and names[bone] not in body:
         above.append(names[bone])
         bone = parents[bone]
-    return next(
-        (each.path for each in found.switches if _has(each, carrier) or not each.bones.isdisjoint(above)),
-        "",
-    )
+    return next((each.path for each in found.switches if _has(each, carrier) or not each.bones.isdisjoint(above)), "")
 
 
 def _stands_for(found: _Found, control: str) -> str:

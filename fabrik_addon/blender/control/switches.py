@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import bpy
+from bpy.types import Context, Object, PoseBone
 
 from ..rig.keyframes import bone_path
 from ..rig.locks import moved_by
-from ..rig.pose_writer import read_switch, write_switch, write_switches
+from ..rig.pose_writer import read_switch, write_switches
 from ..settings.control import FabrikControlRig, moves
 
 _BONE: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
@@ -22,7 +23,7 @@ _INFLUENCE: Final = ".influence"
 _TAKES_OVER: Final = ("COPY_TRANSFORMS", "COPY_ROTATION", "ARMATURE", "CHILD_OF", "IK")
 
 
-def dependents(rig: bpy.types.Object) -> dict[str, int]:
+def dependents(rig: Object) -> dict[str, int]:
     """For each bone, the bones that may follow it and itself, as bits at their indices among the pose bones."""
     places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
     after: dict[str, set[str]] = {name: set() for name in places}
@@ -71,7 +72,7 @@ def bone_in_path(path: str) -> str:
     return bpy.utils.unescape_identifier(found[1]) if found else ""
 
 
-def targets_of(constraint: Any, rig: bpy.types.Object) -> list[str]:
+def targets_of(constraint: Any, rig: Object) -> list[str]:
     """The rig's own bones that a constraint uses."""
     found = [each.subtarget for each in getattr(constraint, "targets", ()) if each.target == rig]
     if getattr(constraint, "target", None) == rig:
@@ -103,18 +104,15 @@ class Switch:
         return dict.fromkeys((self.path, *self.along), value)
 
 
-def possible_switches(context: bpy.types.Context, rig: bpy.types.Object) -> list[Switch]:
+def possible_switches(context: Context, rig: Object) -> list[Switch]:
     """The properties that make bones follow other bones if they are set to their other value, 0 or 1."""
     driving = _driving(rig)
     values = {path: read_switch(rig, path) for path in driving}
-    for path, value in values.items():
-        write_switch(rig, path, round(value))
+    write_switches(rig, {path: round(value) for path, value in values.items()})
     before = _leaders(context, rig)
-    for path, value in values.items():
-        write_switch(rig, path, 1 - round(value))
+    write_switches(rig, {path: 1 - round(value) for path, value in values.items()})
     after = _leaders(context, rig)
-    for path, value in values.items():
-        write_switch(rig, path, value)
+    write_switches(rig, values)
     context.view_layer.update()
     found = []
     for path, bones in sorted(driving.items()):
@@ -125,13 +123,13 @@ def possible_switches(context: bpy.types.Context, rig: bpy.types.Object) -> list
     return found
 
 
-def permanent_iks(rig: bpy.types.Object) -> list[Switch]:
+def permanent_iks(rig: Object) -> list[Switch]:
     """The IK constraints that are always on, as switches, because their influence can release the bones of the chain.
 
     Each switch includes the influence of a constraint by which the limb's end copies the same bone.
     """
     driven = {curve.data_path for curve in rig.animation_data.drivers} if rig.animation_data else set()
-    lone: list[tuple[bpy.types.PoseBone, Any, str]] = []
+    lone: list[tuple[PoseBone, Any, str]] = []
     for bone in rig.pose.bones:
         for each in bone.constraints:
             path = each.path_from_id() + _INFLUENCE
@@ -146,7 +144,7 @@ def permanent_iks(rig: bpy.types.Object) -> list[Switch]:
     return found
 
 
-def custom_numbers(rig: bpy.types.Object) -> list[str]:
+def custom_numbers(rig: Object) -> list[str]:
     """The paths of the numbers that may be changed in trials of the rig."""
     stretching = [bone_path(bone.name, "ik_stretch") for bone in rig.pose.bones if bone.ik_stretch > 0.0]
     return sorted({*_driving(rig), *(path for each in permanent_iks(rig) for path in each.values(0.0)), *stretching})
@@ -170,17 +168,17 @@ def keyed_switches(setup: FabrikControlRig, values: Mapping[str, float]) -> dict
     return {path: value for path, value in values.items() if not path.endswith(_INFLUENCE) and value != idle.get(path)}
 
 
-def switch_limbs(rig: bpy.types.Object, setup: FabrikControlRig, values: Mapping[str, float]) -> None:
+def switch_limbs(rig: Object, setup: FabrikControlRig, values: Mapping[str, float]) -> None:
     """Switch limbs to FK or IK by setting their switches, and the properties that are set with them."""
     write_switches(rig, with_linked_values(setup, values))
 
 
-def _driving(rig: bpy.types.Object) -> dict[str, set[str]]:
+def _driving(rig: Object) -> dict[str, set[str]]:
     """The bones whose constraints a custom property from 0 to 1 drives, by path of the property."""
     found: dict[str, set[str]] = {}
     for curve in rig.animation_data.drivers if rig.animation_data else ():
         name, _, number = curve.data_path.rpartition(".")
-        bone: bpy.types.PoseBone | None = rig.pose.bones.get(bone_in_path(curve.data_path))
+        bone: PoseBone | None = rig.pose.bones.get(bone_in_path(curve.data_path))
         if bone is None or ".constraints[" not in curve.data_path:
             continue
         constraint: Any = None
@@ -191,21 +189,17 @@ def _driving(rig: bpy.types.Object) -> dict[str, set[str]]:
         moved = {bone.name} if constraint is None else {each.name for each in moved_by(bone, constraint)}
         for variable in curve.driver.variables:
             for target in variable.targets:
-                if target.id == rig and target.data_path.endswith('"]') and _is_switch(rig, target.data_path):
+                value: Any = None
+                if target.id == rig and target.data_path.endswith('"]'):
+                    # The property may no longer exist.
+                    with suppress(KeyError, ValueError):
+                        value = read_switch(rig, target.data_path)
+                if isinstance(value, (bool, int, float)) and 0.0 <= value <= 1.0:
                     found.setdefault(target.data_path, set()).update(moved)
     return found
 
 
-def _is_switch(rig: bpy.types.Object, path: str) -> bool:
-    """Whether a data path is that of a number between 0 and 1."""
-    try:
-        value = read_switch(rig, path)
-    except (KeyError, ValueError):
-        return False
-    return isinstance(value, (bool, int, float)) and 0.0 <= value <= 1.0
-
-
-def _leaders(context: bpy.types.Context, rig: bpy.types.Object) -> dict[str, tuple[str, ...]]:
+def _leaders(context: Context, rig: Object) -> dict[str, tuple[str, ...]]:
     """For each bone, the bones used by its last overriding constraint."""
     rig.update_tag()
     context.view_layer.update()

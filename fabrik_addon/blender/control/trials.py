@@ -1,20 +1,20 @@
 """Rotates each control slightly; the results give the body's bones, their controls and what controls follow."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-import bpy
 import numpy as np
+from bpy.types import Context, Object, PoseBone
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.rotations import rotation_vector_from_matrix
-from ..rig.armature import nearest_rotations
+from ..rig.armature import floats, nearest_rotations
 from ..rig.locks import constrained_bones
 from ..rig.pose_writer import HeldChannels
-from .model import add_to_channels, free_channels, is_additive
 from .switches import batches
+from .writer import add_to_channels, free_channels, is_additive
 
 # Radians. Matrices are in single precision, so rotations can be compared to a thousandth of this.
 _TURN: Final = 0.02
@@ -29,10 +29,13 @@ TRIED_AXIS: Final = (0.48, 0.6, 0.64)
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """The movements of N bones when C controls were rotated, one at a time.
+    """The N bones of an armature, and their movements when C controls were rotated, one at a time.
 
     Attributes:
         bones, controls: their names.
+        parents, lengths: (N,) indices of the bones' parents or -1, and their lengths.
+        deform: (N,) whether they deform the mesh; if none does, all count.
+        shaped: the bones with a custom shape.
         rest: (N, 4, 4) matrices of the bones before the trials, in armature space, without scale.
         turns: (C, 3) rotation vectors of the controls. turned: (C, N, 3) rotation vectors of the bones. In armature
         space.
@@ -41,6 +44,10 @@ class Trials:
 
     bones: list[str]
     controls: list[str]
+    parents: IntArray
+    lengths: FloatArray
+    deform: BoolArray
+    shaped: frozenset[str]
     rest: FloatArray
     turns: FloatArray
     turned: FloatArray
@@ -54,20 +61,16 @@ class Trials:
         return np.asarray(alike & (sizes > _TELLING * _TURN))
 
     @cached_property
-    def same_swing(self) -> BoolArray:
-        """(C, N) whether a bone had the same rotation as the control, apart from twist about the bone's Y."""
+    def follows(self) -> BoolArray:
+        """(C, N) whether a bone had the same rotation as the control, with or without twist about the bone's Y."""
         along = self.rest[:, :3, 1]
         missing, whole = (
             np.asarray(turns - np.sum(turns * along, axis=-1, keepdims=True) * along)
             for turns in (self.turned - self.turns[:, None], self.turns[:, None])
         )
         sizes = np.linalg.norm(whole, axis=-1)
-        return np.asarray((np.linalg.norm(missing, axis=-1) < _SAME * sizes) & (sizes > _TELLING * _TURN))
-
-    @cached_property
-    def follows(self) -> BoolArray:
-        """(C, N) whether a bone had the same rotation as the control, with or without twist."""
-        return self.full | self.same_swing
+        alike = np.linalg.norm(missing, axis=-1) < _SAME * sizes
+        return np.asarray(self.full | (alike & (sizes > _TELLING * _TURN)))
 
     @cached_property
     def shares(self) -> FloatArray:
@@ -89,10 +92,15 @@ class Trials:
         )
         return np.asarray(np.linalg.norm(self.moved - wanted, axis=-1) < loose)
 
+    def above(self, place: int) -> list[int]:
+        """The indices of the bones above the bone at an index, the nearest first."""
+        found = []
+        while (place := int(self.parents[place])) >= 0:
+            found.append(place)
+        return found
 
-def try_controls(
-    context: bpy.types.Context, rig: bpy.types.Object, controls: Sequence[str], after: dict[str, int]
-) -> Trials:
+
+def try_controls(context: Context, rig: Object, controls: Sequence[str], after: dict[str, int]) -> Trials:
     """Rotate each control slightly from the current pose, and put it back.
 
     Controls that constraints move have no effect. after: for each bone, the bones that may follow it, as bits.
@@ -118,20 +126,23 @@ def try_controls(
             turns[row] = vectors[column]
             turned[row, follows], moved[row, follows] = vectors[follows], (posed - rest)[follows, :3, 3]
     context.view_layer.update()
-    return Trials(bones, list(controls), rest, turns, turned, moved)
+    every = list(rig.pose.bones)
+    parents = np.array([bones.index(bone.parent.name) if bone.parent else -1 for bone in every])
+    lengths, deform = np.array([bone.bone.length for bone in every]), np.array([bone.bone.use_deform for bone in every])
+    shaped = frozenset(bone.name for bone in every if bone.custom_shape)
+    deform = deform if deform.any() else np.ones_like(deform)
+    return Trials(bones, list(controls), parents, lengths, deform, shaped, rest, turns, turned, moved)
 
 
-def can_swing(bone: bpy.types.PoseBone) -> bool:
+def can_swing(bone: PoseBone) -> bool:
     """Whether locks allow a bone to rotate about other axes than its own Y."""
     return not (bone.lock_rotation[0] and bone.lock_rotation[2])
 
 
-def _matrices(context: bpy.types.Context, rig: bpy.types.Object) -> FloatArray:
+def _matrices(context: Context, rig: Object) -> FloatArray:
     """(N, 4, 4) current matrices of the bones in armature space, without scale."""
     context.view_layer.update()
-    values = np.empty(16 * len(rig.pose.bones), dtype=np.float32)
-    rig.pose.bones.foreach_get("matrix", values)
-    matrices: FloatArray = values.reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
+    matrices = floats(rig.pose.bones, "matrix", 16).reshape(-1, 4, 4).transpose(0, 2, 1).copy()
     matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
     return matrices
 
@@ -160,40 +171,22 @@ class Carrier:
     full: bool
 
 
-@dataclass(frozen=True, eq=False)
-class RigBones:
-    """The armature's N bones: names, parent indices or -1, lengths, and whether they deform the mesh."""
-
-    names: list[str]
-    parents: IntArray
-    lengths: FloatArray
-    deform: BoolArray
-    controls: frozenset[str] = field(default_factory=frozenset)
-
-    def above(self, place: int) -> list[int]:
-        """The indices of the bones above the bone at an index, the nearest first."""
-        found = []
-        while (place := int(self.parents[place])) >= 0:
-            found.append(place)
-        return found
-
-
-def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -> list[Carrier]:
+def find_carriers(trials: Trials, by_hand: Mapping[str, str]) -> list[Carrier]:
     """The bones of the body, parents first: for each control that rotates the mesh, the bone that represents it.
 
     by_hand: controls that were chosen for bones.
     """
-    owners = _owners(trials, bones)
+    owners = _owners(trials)
     groups: dict[int, list[int]] = {}
-    for bone in np.flatnonzero(bones.deform & (owners >= 0)):
+    for bone in np.flatnonzero(trials.deform & (owners >= 0)):
         groups.setdefault(int(owners[bone]), []).append(int(bone))
     chosen: dict[int, int] = {}
     for control, members in sorted(
-        groups.items(), key=lambda item: min((len(bones.above(bone)), bone) for bone in item[1])
+        groups.items(), key=lambda item: min((len(trials.above(bone)), bone) for bone in item[1])
     ):
-        chosen[control] = _representative(trials, bones, owners, control, members, set(chosen.values()))
-    parents = _parents(trials, bones, owners, chosen)
-    everywhere = trials.follows[:, bones.deform].mean(axis=1) > _MOST
+        chosen[control] = _representative(trials, owners, control, members, set(chosen.values()))
+    parents = _parents(trials, owners, chosen)
+    everywhere = trials.follows[:, trials.deform].mean(axis=1) > _MOST
     for control, bone in list(chosen.items()):
         # Leave out a bone inside the body that only the control of the whole body rotates fully. It follows other
         # bones.
@@ -205,7 +198,7 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
     def depth(bone: int) -> int:
         return 0 if parents[bone] < 0 else depth(parents[bone]) + 1
 
-    names, written, found = bones.names, np.array(list(chosen), dtype=np.int64), []
+    names, written, found = trials.bones, np.array(list(chosen), dtype=np.int64), []
     controls = {bone: control for control, bone in chosen.items()}
     for bone in sorted(parents, key=lambda each: (depth(each), each)):
         control = controls[bone]
@@ -219,7 +212,7 @@ def find_carriers(trials: Trials, bones: RigBones, by_hand: Mapping[str, str]) -
     return found
 
 
-def _owners(trials: Trials, bones: RigBones) -> IntArray:
+def _owners(trials: Trials) -> IntArray:
     """(N,) the control of each bone; -1 if none rotates it.
 
     If several controls rotate a bone about its own head, its control is the one that rotates most of the mesh;
@@ -229,11 +222,11 @@ def _owners(trials: Trials, bones: RigBones) -> IntArray:
     turned = trials.follows
     rows = [trials.bones.index(name) for name in trials.controls]
     # If two controls rotate the same mesh bones, the outer one also rotates the other.
-    deform, others = turned[:, bones.deform].sum(axis=1), turned[:, rows].sum(axis=1) / (len(turned) + 1.0)
-    stays = np.linalg.norm(trials.moved, axis=-1) < _NEAR * bones.lengths
+    deform, others = turned[:, trials.deform].sum(axis=1), turned[:, rows].sum(axis=1) / (len(turned) + 1.0)
+    stays = np.linalg.norm(trials.moved, axis=-1) < _NEAR * trials.lengths
     carried, leaves = trials.carried, np.zeros(trials.full.shape, dtype=bool)
-    for bone in np.flatnonzero(bones.deform & (bones.parents >= 0)):
-        leaves[:, bones.parents[bone]] |= ~carried[:, bone]
+    for bone in np.flatnonzero(trials.deform & (trials.parents >= 0)):
+        leaves[:, trials.parents[bone]] |= ~carried[:, bone]
     pivoting = turned & stays & ~leaves
     inner = np.argmin(np.where(turned, (deform + others)[:, None], np.inf), axis=0)
     outer = np.argmax(np.where(pivoting, (deform - others)[:, None], -1.0), axis=0)
@@ -241,9 +234,7 @@ def _owners(trials: Trials, bones: RigBones) -> IntArray:
     return np.where(turned.any(axis=0), owners, -1)
 
 
-def _representative(
-    trials: Trials, bones: RigBones, owners: IntArray, control: int, members: Sequence[int], taken: set[int]
-) -> int:
+def _representative(trials: Trials, owners: IntArray, control: int, members: Sequence[int], taken: set[int]) -> int:
     """The bone that represents all bones that a control rotates.
 
     In order of preference: a bone rotated about its own head, the topmost, a bone that also follows twist, the longest,
@@ -251,30 +242,38 @@ def _representative(
     """
     head = trials.rest[trials.bones.index(trials.controls[control]), :3, 3]
     full = trials.full[control]
-    own = [int(bone) for bone in np.flatnonzero(owners == control) if bones.names[int(bone)] not in bones.controls]
+    own = [int(bone) for bone in np.flatnonzero(owners == control) if trials.bones[int(bone)] not in trials.shaped]
     # Include bones that coincide with a bone of the mesh.
     heads, axes = trials.rest[:, :3, 3], trials.rest[:, :3, 1]
     apart = np.linalg.norm(heads[own][:, None] - heads[members], axis=-1)
     along = axes[own] @ axes[members].T
-    alike = ((apart < _NEAR * bones.lengths[own][:, None]) & (along > _ALONG)).any(axis=1)
+    alike = ((apart < _NEAR * trials.lengths[own][:, None]) & (along > _ALONG)).any(axis=1)
     candidates = [bone for bone, coincides in zip(own, alike, strict=True) if coincides or bone in members]
     # If the mesh follows controls directly, the controls form the body.
     candidates = candidates or list(members)
 
     def worth(bone: int) -> tuple[bool, int, bool, float, bool, bool, int]:
-        pivots = bool(np.linalg.norm(trials.rest[bone, :3, 3] - head) < _NEAR * bones.lengths[bone])
-        top = 0 if pivots else -len(bones.above(bone))
-        length = float(round(bones.lengths[bone] / bones.lengths.max(), 4))
-        return pivots, top, bool(full[bone]), length, int(bones.parents[bone]) in taken, bool(bones.deform[bone]), -bone
+        pivots = bool(np.linalg.norm(trials.rest[bone, :3, 3] - head) < _NEAR * trials.lengths[bone])
+        top = 0 if pivots else -len(trials.above(bone))
+        length = float(round(trials.lengths[bone] / trials.lengths.max(), 4))
+        return (
+            pivots,
+            top,
+            bool(full[bone]),
+            length,
+            int(trials.parents[bone]) in taken,
+            bool(trials.deform[bone]),
+            -bone,
+        )
 
     return max(candidates, key=worth)
 
 
-def _parents(trials: Trials, bones: RigBones, owners: IntArray, chosen: Mapping[int, int]) -> dict[int, int]:
+def _parents(trials: Trials, owners: IntArray, chosen: Mapping[int, int]) -> dict[int, int]:
     """The parent of each bone of the body: the next body bone above it, or else the one that rotates it."""
     parents = dict.fromkeys(chosen.values(), -1)
     turned = trials.follows
-    over = {control: [int(owners[up]) for up in bones.above(bone)] for control, bone in chosen.items()}
+    over = {control: [int(owners[up]) for up in trials.above(bone)] for control, bone in chosen.items()}
     inner = sorted(chosen, key=lambda control: (int(turned[control].sum()), control))
     turning = {control: [each for each in inner if turned[each, bone]] for control, bone in chosen.items()}
     for candidates in (over, turning):

@@ -1,24 +1,483 @@
-"""Writes poses of a body to its controls, again and again in a drag, or on many frames. Limbs stay on IK or FK."""
+"""Converts poses of a body to channels of its controls, for one pose or many, and writes them. Limbs stay on IK or FK.
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+The controls of limbs on IK are placed in closed form: the IK control moves rigidly with the limb's end, heels and toes
+with their bones, and the pole, or the control that rotates the limb, about the line from the limb's root to its end.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
-import bpy
 import numpy as np
+from bpy.types import Object, PoseBone
+from mathutils import Matrix, Vector
 
 from ...core import forward_kinematics
-from ...core.arrays import FloatArray
+from ...core.arrays import BoolArray, FloatArray, times
 from ...core.model.skeleton import Skeleton
-from ...core.rotations import rotation_vector_from_matrix
-from ..rig.armature import as_array, meters_per_unit, nearest_rotations
+from ...core.rotations import (
+    matrix_from_quaternion,
+    product,
+    quaternion_from_matrix,
+    quaternion_from_rotation_vector,
+    rotation_between,
+    rotation_vector_from_matrix,
+    rotation_vector_from_quaternion,
+    slerp,
+)
+from ..rig.armature import as_array, meters_per_unit, nearest_rotations, object_scale
 from ..rig.keying import key_in_steps
+from ..rig.locks import locked_channels, moved_by, with_locks
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch
-from ..settings.control import FabrikControlRig
-from .limbs import LimbOnIk, Update, limbs_kept_on_ik, place_limbs
-from .model import ControlModel
+from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
+from ..settings.control import FabrikControlRig, moves
+from ..settings.rig import rig_settings
 from .switches import keyed_switches, switch_limbs, with_linked_values
+
+
+def free_channels(bone: PoseBone) -> BoolArray:
+    """(6,) whether a control can move along, and rotate about, each axis of its channels."""
+    return ~np.array([*bone.lock_location, *bone.lock_rotation])
+
+
+def is_additive(bone: PoseBone) -> bool:
+    """Whether constraints add to a bone's own channels instead of replacing them.
+
+    They do for a following tail or a curling finger, and for a control with a custom shape whose parent can be
+    switched. If IK on a bone below moves the bone, they do for controls that rotate the limb, but not for the bones of
+    the mesh.
+    """
+    if not bone.constraints and bone.bone.use_deform:
+        return False
+    carries = ("CHILD_OF", "ARMATURE") if bone.custom_shape else ()
+    constraints: Iterable[Any] = bone.constraints
+    return all(
+        each.type in carries or (each.type == "COPY_ROTATION" and each.mix_mode != "REPLACE") for each in constraints
+    )
+
+
+def add_to_channels(bone: PoseBone, steps: FloatArray) -> None:
+    """Move and rotate a control by `steps` (6,): lengths along, then radians about, the axes of its channels."""
+    if steps[:3].any():
+        bone.location = (np.array(bone.location) + steps[:3]).tolist()
+    if not steps[3:].any():
+        return
+    mode, channel = bone.rotation_mode, property_name(bone.rotation_mode)
+    before = np.array(getattr(bone, channel), dtype=np.float64)
+    start = from_channels(mode, before)
+    turned, lock = product(start, quaternion_from_rotation_vector(steps[3:])), with_locks(bone, start)
+    turned = turned if lock is None else lock(turned)
+    values = to_channels(mode, turned[None], previous=before)[1][0]
+    setattr(bone, channel, np.where(locked_channels(bone), before, values).tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class RigMotion:
+    """The poses of a tree of bones on F frames.
+
+    Attributes:
+        frames: (F,) in rising order. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
+        channels: (F, 3 or 4) values of the rotation channels by keyed bone; on a control rig, by control.
+        own: (F, 4) the same rotations as quaternions.
+        location: (F, 3) values of the location channel of the bone that moves the root.
+        matrices: for a control rig, (F, 4, 4) matrices of the bones and controls in armature space, by name.
+    """
+
+    skeleton: Skeleton
+    frames: FloatArray
+    rotations: FloatArray
+    roots: FloatArray
+    channels: Mapping[str, FloatArray]
+    own: Mapping[str, FloatArray]
+    location: FloatArray
+    matrices: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
+
+
+class ControlModel:
+    """The controls of one tree of a body, in their current pose or over frames, with limbs on FK.
+
+    Attributes:
+        controls: the names of C controls. place: the root control, which moves the body; "" for none.
+    """
+
+    def __init__(
+        self, rig: Object, setup: FabrikControlRig, skeleton: Skeleton, *, moves: bool, over: RigMotion | None = None
+    ) -> None:
+        """Read the rig's last evaluated pose.
+
+        moves: whether the body is moved too. over: the rig's motion over F frames; then poses are those of the same
+        frames.
+        """
+        bones = rig.pose.bones
+        rows = {name: place for place, name in enumerate(skeleton.names)}
+        body = {row.control: rows[row.name] for row in setup.carriers if row.name in rows and row.control in bones}
+        self.place = setup.place if moves and setup.place in bones else ""
+        if self.place:
+            body.setdefault(self.place, 0)
+        self.controls = list(body)
+        goes = {row.name: row for row in setup.controls}
+        frames = [goes.get(name) for name in self.controls]
+        ways = [
+            ("", "", 0.0, "") if row is None else (row.turns_with, row.shares_turn, row.share, row.moves_with)
+            for row in frames
+        ]
+        leaders = list(dict.fromkeys(name for way in ways for name in way[:2] if name in bones and name not in body))
+        # The leaders of controls: other controls, or bones that are not written. The last index means none.
+        numbers = {name: number for number, name in enumerate((*self.controls, *leaders))}
+        self._first = [numbers.get(first, -1) for first, *_ in ways]
+        self._second = [numbers.get(second, -1) for _, second, *_ in ways]
+        self._share = np.array([share for _, _, share, _ in ways])
+        self._sharing = [number for number, second in enumerate(self._second) if second >= 0]
+        self._bodies = list(body.values())
+        can_swing = {row.control for row in setup.carriers if row.found == "SWINGS"}
+        self._swinging = [number for number, name in enumerate(self.controls) if name in can_swing]
+        turned, self._heads, at_rest = _read_matrices(rig, (*self.controls, *leaders), over)
+        rotations_now, self._bone_heads, _ = _read_matrices(rig, skeleton.names, over)
+        count = len(self.controls)
+        led = turned[..., count:, :, :] @ _inverse(at_rest[count:])
+        self._leaders = np.concatenate([led, np.broadcast_to(np.eye(3), (*led.shape[:-3], 1, 3, 3))], axis=-3)
+        self._turned, self._at_rest = turned[..., :count, :, :], at_rest[:count]
+        self._offsets = _inverse(rotations_now[..., self._bodies, :, :]) @ self._turned
+        self._inverse = _inverse(rotations_now)
+        # ([F,] C, 3, 3) rotations by the controls' channels.
+        present = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
+        if over is not None:
+            present = np.tile(present, (len(over.location), 1, 1))
+            for row, name in enumerate(self.controls):
+                present[:, row] = over.own.get(name, present[:, row])
+        self._own_turns = matrix_from_quaternion(present)
+        self._frames = _inverse(self._carried(self._turned)) @ self._turned @ _inverse(self._own_turns)
+        if self.place:
+            bone = bones[self.place]
+            moves_with = [way[3] for way in ways]
+            self._own = self.controls.index(self.place)
+            fixed = [number for number, name in enumerate(moves_with) if name == self.place and number != self._own]
+            self._fixed = fixed[0] if fixed else self._own
+            self._location = np.array(bone.location, dtype=np.float64) if over is None else over.location
+            axes = self._carried(self._turned)[..., self._own, :, :] @ self._frames[..., self._own, :, :]
+            self._axes = axes if bone.bone.use_local_location else axes @ self._at_rest[self._own].T
+            posed = as_array(bone.matrix) if over is None else over.matrices[self.place]
+            # A scaled parent also scales the location.
+            self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
+
+    def pose(self, armature_matrices: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """The channels for `armature_matrices` (..., J, 4, 4) of the tree's bones, in armature space.
+
+        Returns ([F,] C, 4) local rotations of the controls, and ([F,] 3) the root control's location; None if the body
+        is not moved.
+        """
+        wanted, heads = armature_matrices[..., :3, :3], armature_matrices[..., :3, 3]
+        new = wanted[..., self._bodies, :, :] @ self._offsets
+        for number in self._swinging:
+            # Keep the control's twist, which does not rotate the bone. Otherwise the twist would grow with every pose.
+            kept = self._carried(new)[..., number, :, :] @ (self._frames @ self._own_turns)[..., number, :, :]
+            axis = (kept @ _inverse(self._offsets[..., number, :, :]))[..., 1]
+            swing = rotation_between(axis.reshape(-1, 3), wanted[..., self._bodies[number], :, 1].reshape(-1, 3))
+            new[..., number, :, :] = matrix_from_quaternion(swing).reshape(kept.shape) @ kept
+        rotations = quaternion_from_matrix(_inverse(self._carried(new) @ self._frames) @ new)
+        return rotations, self._placed(wanted, heads, new) if self.place else None
+
+    def _carried(self, new: FloatArray) -> FloatArray:
+        """([F,] C, 3, 3) rotations from rest of the controls' leaders, for controls at `new` ([F,] C, 3, 3)."""
+        turned = new @ _inverse(self._at_rest)
+        still = np.broadcast_to(self._leaders, (*new.shape[:-3], *self._leaders.shape[-3:]))
+        every = np.concatenate([turned, still], axis=-3)
+        carried = every[..., self._first, :, :]
+        if self._sharing:
+            ends = carried[..., self._sharing, :, :], every[..., [self._second[each] for each in self._sharing], :, :]
+            first, second = (quaternion_from_matrix(each) for each in ends)
+            shares = np.broadcast_to(self._share[self._sharing], first.shape[:-1])
+            mixed = slerp(first.reshape(-1, 4), second.reshape(-1, 4), shares.ravel())
+            carried[..., self._sharing, :, :] = matrix_from_quaternion(mixed).reshape(ends[0].shape)
+        return carried
+
+    def _placed(self, wanted: FloatArray, heads: FloatArray, new: FloatArray) -> FloatArray:
+        """([F,] 3) location of the root control that brings `heads`, which are fixed to it, to `wanted`."""
+        bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
+        from_bone = times(self._inverse[..., bone, :, :], point - self._bone_heads[..., bone, :])
+        there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
+        arm = times(_inverse(self._turned[..., self._own, :, :]), point - own)
+        head = there - times(new[..., self._own, :, :], arm)
+        return np.asarray(self._location + times(_inverse(self._axes), head - own) / self._size[..., None])
+
+
+def _read_matrices(
+    rig: Object, names: Sequence[str], over: RigMotion | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rest rotations of bones, armature space."""
+    bones = [rig.pose.bones[name] for name in names]
+    if over is None:
+        posed = np.array([as_array(bone.matrix) for bone in bones]).reshape(-1, 4, 4)
+    else:
+        posed = np.stack([over.matrices[name] for name in names], axis=1)
+    rest = np.array([as_array(bone.bone.matrix_local) for bone in bones]).reshape(-1, 4, 4)
+    return nearest_rotations(posed[..., :3, :3]), posed[..., :3, 3], nearest_rotations(rest[:, :3, :3])
+
+
+def _inverse(rotations: FloatArray) -> FloatArray:
+    """(..., 3, 3) inverse rotations."""
+    return np.swapaxes(rotations, -1, -2)
+
+
+# A limb's end is in place if its errors (distances, and angles times bone lengths) are below this share of the limb's
+# length.
+_PLACED: Final = 4e-5
+# A placement helps if it leaves less than this share of the error.
+_GAIN: Final = 0.9
+# A limb has no bend plane if its joints are closer than this share of its length to the line from root to end.
+_STRAIGHT: Final = 1e-3
+# An IK control holds the limb's end if moving both together leaves at most this share of the error.
+_NEARER: Final = 0.1
+# Ends are led as posed, then as at rest, and once more if that helped.
+_MOST_LEADS: Final = 3
+# Radians. Half of this is the error of single precision at the smallest bend.
+_IN_PLANE: Final = 3e-4
+# A control is the pole if rotating it by at least _TRIED, in radians, rotates the limb by more than this share: 27 %
+# for a wolf, until its heel has followed.
+_TRIED: Final = 0.03
+_FOLLOWS: Final = 0.1
+# Rounds of leading ends and rotating poles. People need up to 3, wolves with paws up to 10.
+_MOST_TURNS: Final = 12
+# A function that evaluates the rig.
+Update: TypeAlias = Callable[[], object]
+
+
+class LimbOnIk:
+    """A limb on IK: its bones and its controls.
+
+    Attributes:
+        bones, controls: their names.
+        goes_by: by bone name, the control that it follows.
+        turned_by: by name of another bone, the control that rotates it, such as a paw's heel or a toe's control.
+        lengths: (B,) bone lengths. size: length of the limb.
+        pole: the control that rotates the limb about the line from its root to its end, "" while unknown.
+    """
+
+    def __init__(self, rig: Object, bones: Sequence[str], controls: Sequence[str]) -> None:
+        self.rig, self.bones, self.controls = rig, list(bones), list(controls)
+        self.lengths = np.array([rig.data.bones[name].length for name in bones])
+        self.size = float(self.lengths.sum())
+        self.goes_by: dict[str, str] = {}
+        self.turned_by: dict[str, str] = {}
+        self.pole = ""
+
+    def current_matrices(self) -> FloatArray:
+        """(B, 4, 4) current matrices of the bones in armature space, without scale."""
+        matrices = np.array([as_array(self.rig.pose.bones[name].matrix) for name in self.bones])
+        matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
+        return matrices
+
+    def differences(self, there: FloatArray, here: FloatArray) -> FloatArray:
+        """(6 B,) differences between matrices (B, 4, 4) as lengths: positions, and rotations times bone lengths."""
+        turns = quaternion_from_matrix(there[:, :3, :3] @ np.swapaxes(here[:, :3, :3], 1, 2))
+        vectors = rotation_vector_from_quaternion(turns) * self.lengths[:, None]
+        return np.concatenate([there[:, :3, 3] - here[:, :3, 3], vectors], axis=1).ravel()
+
+    def hold(self, goes_by: Mapping[str, str], others: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Set the control of each held bone: the IK control for the last one, heels for bones above the end.
+
+        others: the controls of bones below the end, such as toes.
+        """
+        heels = dict(goes_by)
+        self.goes_by = dict([heels.popitem()] if heels else [])
+        self.turned_by = heels | {bone: control for bone, control in others.items() if bone not in goes_by}
+
+    def end_error(self, wanted: FloatArray) -> float:
+        """The largest difference of bones held by controls from their matrices (B, 4, 4), as a length."""
+        off = np.abs(self.differences(wanted, self.current_matrices()).reshape(len(self.bones), 6))
+        # Only rotations of heels' and toes' bones, because their positions depend on lengths that IK changes.
+        turned = [off[self.bones.index(bone), 3:] for bone in self.turned_by]
+        return float(np.concatenate([*turned, *(off[self.bones.index(bone)] for bone in self.goes_by), [0.0]]).max())
+
+    def is_held(self, wanted: FloatArray) -> bool:
+        """Whether the IK controls hold the limb's end at its matrices among `wanted` (B, 4, 4), armature space."""
+        return self.end_error(wanted) <= _PLACED * self.size
+
+    def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
+        """Move the controls of held bones rigidly with these to matrices (B, 4, 4), from the current state or rest."""
+        here = self.current_matrices()
+        for bone, leader in (self.goes_by | self.turned_by).items():
+            control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
+            held = rests[bone].matrix_local if as_at_rest else Matrix(here[row].tolist())
+            there = Matrix(wanted[row].tolist()) @ held.inverted()
+            there = there @ (rests[leader].matrix_local if as_at_rest else control.matrix)
+            self._move_to(control, there, turns_only=bone in self.turned_by)
+
+    def plane_angle(self, wanted: FloatArray) -> float:
+        """Radians about the line from root to end, from the limb's bend plane to the plane of matrices (B, 4, 4).
+
+        Zero if the limb is straight, or the angle is negligible.
+        """
+        sides = []
+        for matrices in (self.current_matrices(), wanted):
+            heads = matrices[:, :3, 3]
+            axis = heads[self._first_held] - heads[0]
+            axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
+            arms = heads[1 : self._first_held] - heads[0]
+            sides.append((arms - np.outer(arms @ axis, axis)).sum(axis=0))
+        least = min(float(np.linalg.norm(side)) for side in sides)
+        if least < _STRAIGHT * self.size:
+            return 0.0
+        angle = float(np.arctan2(np.cross(*sides) @ axis, sides[0] @ sides[1]))
+        return angle if abs(angle) > _IN_PLANE else 0.0
+
+    def rotate(self, name: str, angle: float) -> None:
+        """Rotate a control about the line from the limb's root to its end; IK follows its pole or its root."""
+        heads, control = self.current_matrices()[:, :3, 3], self.rig.pose.bones[name]
+        axis, root = heads[self._first_held] - heads[0], Matrix.Translation(heads[0].tolist())
+        turn = root @ Matrix.Rotation(angle, 4, Vector(axis.tolist())) @ root.inverted()
+        self._move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
+
+    @property
+    def _first_held(self) -> int:
+        """The index of the first bone held by a heel or an IK control; that of the last bone if none is known."""
+        held = (*self.turned_by, *self.goes_by)
+        return min((self.bones.index(bone) for bone in held), default=len(self.bones) - 1)
+
+    @cached_property
+    def _in_chains(self) -> set[str]:
+        """The controls that are rotated by IK, so that their matrices are results of the IK."""
+        chained = (
+            each.name
+            for bone in self.rig.pose.bones
+            for ik in bone.constraints
+            if ik.type == "IK" and moves(ik)
+            for each in moved_by(bone, ik)
+        )
+        return set(chained).intersection(self.controls)
+
+    def _move_to(self, control: PoseBone, there: Matrix, *, turns_only: bool = False) -> None:
+        """Set a control's unlocked channels to bring it to a matrix in armature space.
+
+        For a control that is rotated by IK, ignores that rotation.
+        """
+        if control.name not in self._in_chains:
+            # Keep the effect of its constraints, such as another parent.
+            there = _by_channels(control) @ control.matrix.inverted() @ there
+        basis = _by_channels(control, there)
+        turn = np.array((control.matrix_basis.inverted() @ basis).to_quaternion())
+        way = np.array(basis.translation) - np.array(control.location)
+        steps = np.concatenate([way * (not turns_only), rotation_vector_from_quaternion(turn)])
+        add_to_channels(control, np.where(free_channels(control), steps, 0.0))
+
+
+def _by_channels(control: PoseBone, there: Matrix | None = None) -> Matrix:
+    """A control's matrix in armature space without its constraints; if `there` is given, the basis matrix for it."""
+    bone, above = control.bone, control.parent
+    parents = () if above is None else (above.matrix, above.bone.matrix_local)
+    held = dict(zip(("parent_matrix", "parent_matrix_local"), parents, strict=False))
+    convert: Any = bone.convert_local_to_pose
+    found: Matrix = convert(there or control.matrix_basis, bone.matrix_local, **held, invert=there is not None)
+    return found
+
+
+def limbs_kept_on_ik(
+    rig: Object, setup: FabrikControlRig, paths: Iterable[str], known: Mapping[str, LimbOnIk], *, baked: bool = False
+) -> dict[str, LimbOnIk]:
+    """The limbs that are on IK and stay on IK, by switch.
+
+    known: limbs that were placed before. baked: for a bake, in which limbs only stay on IK if they have a pin.
+    """
+    found = {}
+    for path, controls in kept_on_ik(rig, setup, paths, baked=baked):
+        rows = [row for row in setup.carriers if row.switch == path]
+        limb = LimbOnIk(rig, [row.name for row in rows], controls)
+        if path in known and known[path].controls == controls:
+            limb = known[path]
+        else:
+            standing = {row.stands_for: row.name for row in setup.controls if row.name in controls}
+            ends = {row.name: row.goes_by for row in rows if row.goes_by in controls}
+            below = {each.name for each in rig.data.bones[[*ends][-1]].children_recursive} if ends else set[str]()
+            limb.hold(ends, {bone: control for bone, control in standing.items() if bone in below})
+        found[path] = limb
+    return found
+
+
+def kept_on_ik(
+    rig: Object, setup: FabrikControlRig, paths: Iterable[str], *, baked: bool
+) -> Iterator[tuple[str, list[str]]]:
+    """The switches of limbs that stay on IK, as in `limbs_kept_on_ik`, with the controls that place them."""
+    pins = [each.bone for each in rig_settings(rig).effectors if each.kind == "PIN" and each.enabled]
+    pinned = {row.switch for row in setup.carriers if row.name in pins}
+    for path in paths:
+        controls = [row.name for row in setup.controls if row.limb == path and row.name in rig.pose.bones]
+        by_itself = setup.limbs == "AUTO" and (not baked or (path in pinned and not setup.switches[path].stretches))
+        wanted = setup.limbs == "IK" or setup.switches[path].only_ik or by_itself
+        if wanted and controls and read_switch(rig, path) == setup.switches[path].ik:
+            yield path, controls
+
+
+def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
+    """Place the controls of limbs in closed form, so that the limbs' bones get matrices (B, 4, 4).
+
+    The limb's end gets there if IK can reach it, and the limb bends in the plane of the wanted pose. The rig determines
+    the lengths of the bones. Channels that need no change are not written.
+    """
+    update()
+    pairs = list(zip(limbs, wanted, strict=True))
+    for _ in range(_MOST_TURNS):
+        # The heels of paws follow the turn of their limb.
+        _move_ends(update, pairs)
+        for limb, each in pairs:
+            if not limb.pole:
+                _find_pole(update, limb, each)
+        angles = [(limb, each, limb.plane_angle(each)) for limb, each in pairs if limb.pole]
+        turning = [(*row, HeldChannels(row[0].rig, [row[0].pole])) for row in angles if row[2]]
+        for limb, _, angle, _ in turning:
+            limb.rotate(limb.pole, angle)
+        if not turning:
+            break
+        update()
+        worse = [held for limb, each, angle, held in turning if abs(limb.plane_angle(each)) >= abs(angle)]
+        for held in worse:
+            held.restore()
+        if worse:
+            update()
+            break
+
+
+def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
+    """Move IK controls and heels until they hold the limbs' ends at their (B, 4, 4) matrices, or stop improving."""
+    torn, done = set[int](), set[int]()
+    for _ in range(_MOST_LEADS):
+        off = [(limb, each) for limb, each in pairs if id(limb) not in done and not limb.is_held(each)]
+        if not off:
+            break
+        before = [(HeldChannels(limb.rig, limb.controls), limb.end_error(each)) for limb, each in off]
+        for limb, each in off:
+            limb.lead(each, as_at_rest=id(limb) in torn)
+        update()
+        undone = False
+        for (limb, each), (held, error) in zip(off, before, strict=True):
+            left = limb.end_error(each)
+            if id(limb) in torn and left > _GAIN * error:
+                done.add(id(limb))
+            if left > _NEARER * error and not limb.is_held(each):
+                # The limb's end does not follow its control, so place both relative to each other as at rest.
+                torn.add(id(limb))
+            if left >= error:
+                held.restore()
+                undone = True
+        if undone:
+            update()
+
+
+def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
+    """Find a limb's pole, or the control that acts as one, by rotating it into the plane of matrices (B, 4, 4)."""
+    angle, held_by = limb.plane_angle(wanted), {*limb.goes_by.values(), *limb.turned_by.values()}
+    for name in [name for name in limb.controls if name not in held_by] if angle else ():
+        held = HeldChannels(limb.rig, [name])
+        tried = float(np.copysign(max(abs(angle), _TRIED), angle))
+        limb.rotate(name, tried)
+        update()
+        if (angle - limb.plane_angle(wanted)) / tried > _FOLLOWS:
+            limb.pole = name
+            break
+        held.restore()
+        update()
+
 
 # Meters. If a location changes by less, its value is not changed.
 _LEAST_MOVE: Final = 1e-7
@@ -53,7 +512,7 @@ class ControlWriter:
     def __init__(
         self,
         update: Update,
-        armature: bpy.types.Object,
+        armature: Object,
         setup: FabrikControlRig,
         skeleton: Skeleton,
         bones: Iterable[int] | None = None,
@@ -63,14 +522,8 @@ class ControlWriter:
     ) -> None:
         """Prepare; nothing is written yet.
 
-        Args:
-            update: evaluates the rig.
-            armature: the control rig.
-            setup: its stored set-up.
-            skeleton: the bones of the tree.
-            bones: the posed bones, as indices in the skeleton; None: all.
-            known: limbs that were placed on IK before.
-            baked: for a bake, which keys each written pose. All limbs are first read on FK.
+        bones: the posed bones, as indices in the skeleton; None: all. known: limbs that were placed on IK before.
+        baked: for a bake, which keys each written pose. All limbs are first read on FK.
         """
         self._update, self._rig, self._setup, self._skeleton = update, armature, setup, skeleton
         rows = [setup.carriers[name] for name in skeleton.names]
@@ -127,18 +580,17 @@ class ControlWriter:
 
     def _place_limbs(self) -> None:
         """Bring limbs on IK, and those that a bake switches to FK, to the body's wanted pose."""
-        every = [*self.limbs.values(), *self.leaving.values()]
-        if every:
-            place_limbs(self._update, every, [self._wanted_of(limb) for limb in every])
-
-    def _wanted_of(self, limb: LimbOnIk) -> FloatArray:
-        """(B, 4, 4) wanted matrices of a limb's bones; bones outside the tree keep their current ones."""
-        assert self._wanted is not None
+        every, poses = [*self.limbs.values(), *self.leaving.values()], []
         rows = {name: row for row, name in enumerate(self._skeleton.names)}
-        wanted, here = self._wanted, limb.current_matrices()
-        return np.array(
-            [wanted[rows[bone]] if bone in rows else each for bone, each in zip(limb.bones, here, strict=True)]
-        )
+        for limb in every:
+            # Bones outside the tree keep their current matrices.
+            wanted = limb.current_matrices()
+            for place, bone in enumerate(limb.bones):
+                if bone in rows and self._wanted is not None:
+                    wanted[place] = self._wanted[rows[bone]]
+            poses.append(wanted)
+        if every:
+            place_limbs(self._update, every, poses)
 
     def leave_ik(self) -> list[str]:
         """Switch limbs that miss their pose on any frame of a bake to FK, if allowed; returns a warning on each."""
@@ -224,9 +676,7 @@ class ControlWriter:
             bone.location = np.where(stays, self._place, location).tolist()
 
 
-def deviations(
-    rig: bpy.types.Object, setup: FabrikControlRig, names: Sequence[str], wanted: FloatArray
-) -> list[Deviation]:
+def deviations(rig: Object, setup: FabrikControlRig, names: Sequence[str], wanted: FloatArray) -> list[Deviation]:
     """The bones of a body that miss their wanted matrices (J, 4, 4) in armature space."""
     posed = np.array([as_array(rig.pose.bones[name].matrix) for name in names])
     distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)

@@ -6,16 +6,14 @@ are stored, so that the hold can be removed again.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
+from bpy.types import Context, Object, Scene
 
 from ...core import Effector
-from ...core.rotations import (
-    matrix_from_quaternion,
-    quaternion_from_matrix,
-)
+from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix
 from ...markers.steps import finish
 from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
@@ -27,16 +25,8 @@ from ..rig.keyframes import check_action, check_not_shared, every_curve
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
-from .keys import (
-    Change,
-    changed_channels,
-    changes_of,
-    complete_record,
-    restore_keys,
-    start_record,
-    write_changes,
-)
-from .span import Contact, Extent, PointContact, Span, check_on_fk, find_contacts, span_over
+from .keys import Shift, changed_channels, changes_of, recorded, restore_keys, write_changes
+from .spread_drag import PointContact, Span, check_on_fk, find_contacts, span_over
 from .take import EditedTake, is_animated, tree_of
 
 # Share of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.
@@ -52,24 +42,16 @@ class HoldSettings:
     point: str = "TAIL"
     hold_rotation: bool = True
     ease: float = 10.0
-    target: bpy.types.Object | None = None
+    target: Object | None = None
     target_bone: str = ""
 
 
-@dataclass(frozen=True)
-class _Held:
-    """A bone's head or tail that is held at its position on frame `at`."""
-
-    stand: PointContact
-    at: float
+# A bone's head or tail that is held in its position on a frame, and this frame.
+_Held: TypeAlias = tuple[PointContact, float]
 
 
 def add_hold(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
-    bone: str,
-    frames: tuple[float, float],
-    settings: HoldSettings | None = None,
+    context: Context, armature: Object, bone: str, frames: tuple[float, float], settings: HoldSettings | None = None
 ) -> str:
     """Hold a bone from the first frame to the last, at its position on the current frame, or on the first if outside.
 
@@ -80,7 +62,24 @@ def add_hold(
         FabrikError: says why the bone can't be held; nothing is changed.
     """
     chosen = settings or HoldSettings()
-    _check(armature, bone, frames, chosen)
+    check_rig(armature)
+    check_editable(armature)
+    check_action(armature, new=False)
+    check_not_shared(armature)
+    check_bones(armature, bone)
+    if not is_animated(armature):
+        raise RigError(f"{armature.name!r} has no animation to hold: bake or key some first")
+    curves = [(curve.data_path, curve.array_index) for curve in every_curve(armature)]
+    if len(set(curves)) < len(curves):
+        raise RigError(f"{armature.name!r} has several NLA strips with keys of the same bones: mute all but one")
+    if frames[1] <= frames[0]:
+        raise RigError(
+            f"A hold from frame {frames[0]:g} to {frames[1]:g} is empty: choose a last frame after the first"
+        )
+    if chosen.target is not None:
+        reason = why_no_target(armature, chosen.target, chosen.target_bone)
+        if reason:
+            raise RigError(reason)
     bone = solved_bone(armature, bone)
     context.view_layer.update()
     here = context.scene.frame_current_final
@@ -88,10 +87,10 @@ def add_hold(
     ease = max(chosen.ease, 1.0)
     ends = frames[0] - ease, frames[1] + ease
     at = here if frames[0] <= here <= frames[1] else frames[0]
-    return _add(context, armature, bone, [_Held(PointContact(bone, chosen.point, *frames), at)], ends, chosen)[1]
+    return _add(context, armature, bone, [(PointContact(bone, chosen.point, *frames), at)], ends, chosen)[1]
 
 
-def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: int) -> tuple[str, str]:
+def remove_hold(context: Context, armature: Object, number: int) -> tuple[str, str]:
     """Remove a hold from the list, and restore the keys that it replaced.
 
     Keys that were inserted or changed since are kept. Returns the hold's name, and a sentence about keys that could not
@@ -115,7 +114,7 @@ def remove_hold(context: bpy.types.Context, armature: bpy.types.Object, number: 
     return name, f"Keys on {stay} frames were changed after hold {name!r} was added and are kept" if stay else ""
 
 
-def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: float | None = None) -> list[str]:
+def hold_feet(context: Context, armature: Object, ease: float | None = None) -> list[str]:
     """Hold the feet during their contacts in the scene's range; returns the result of `add_hold` for each.
 
     Removes holds from earlier calls first. ease: maximum number of frames to ease in and out; None for half a second.
@@ -131,11 +130,11 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
     keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
     if not len(keys):
         raise RigError(f"{armature.name!r} has no animation to find foot contacts in: bake or key some first")
-    first, last = max(scene.frame_start, keys[0]), min(scene.frame_end, keys[-1])
-    frames = np.arange(first, last + 1.0)
+    start, end = max(scene.frame_start, keys[0]), min(scene.frame_end, keys[-1])
+    frames = np.arange(start, end + 1.0)
     contacts = [contact for take in takes for contact in find_contacts(scene, armature, take, frames)]
     if not contacts:
-        raise RigError(f"No planted foot of {armature.name!r} found in frames {first:g}-{last:g}: add holds by hand")
+        raise RigError(f"No planted foot of {armature.name!r} found in frames {start:g}-{end:g}: add holds by hand")
     for bone in dict.fromkeys(contact.bone for contact in contacts):
         check_on_fk(armature, bone)
     most = _EASE * scene_rate(scene) if ease is None else ease
@@ -146,28 +145,22 @@ def hold_feet(context: bpy.types.Context, armature: bpy.types.Object, ease: floa
         after = min((each.first for each in others if each.first > contact.last), default=np.inf)
         ends = max(contact.first - most, before), min(contact.last + most, after)
         chosen = HoldSettings(contact.point_contacts[0].point, hold_rotation=False, ease=most)
-        hold, missed = _add(context, armature, contact.bone, _held_contact(contact), ends, chosen)
+        # Hold the points at their positions on a frame on which all are in contact, so that they match. The first has
+        # the longest contact. It is usually the ball of the foot.
+        points, held = contact.point_contacts, []
+        together = max(each.first for each in points), min(each.last for each in points)
+        for point in sorted(points, key=lambda each: each.first - each.last):
+            first, last = together if together[0] <= together[1] else (point.first, point.last)
+            held.append((point, float(np.floor(0.5 * (first + last)))))
+        hold, missed = _add(context, armature, contact.bone, held, ends, chosen)
         hold.is_contact = True
         warnings.append(missed)
     return warnings
 
 
-def _held_contact(contact: Contact) -> list[_Held]:
-    """The points of a foot to hold, at their positions on a frame on which all are in contact, so that they match.
-
-    The first point has the longest contact. It is usually the ball of the foot.
-    """
-    together = max(each.first for each in contact.point_contacts), min(each.last for each in contact.point_contacts)
-    found = []
-    for stand in contact.point_contacts:
-        first, last = together if together[0] <= together[1] else (stand.first, stand.last)
-        found.append(_Held(stand, np.floor(0.5 * (first + last))))
-    return sorted(found, key=lambda each: each.stand.first - each.stand.last)
-
-
 def _add(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
+    context: Context,
+    armature: Object,
     bone: str,
     held: Sequence[_Held],
     ends: tuple[float, float],
@@ -178,12 +171,11 @@ def _add(
     ends: the first and last frame, on which nothing changes.
     """
     scene = context.scene
-    whole = min(each.stand.first for each in held), max(each.stand.last for each in held)
-    also = tuple(dict.fromkeys(frame for each in held for frame in (each.at, each.stand.first, each.stand.last)))
+    whole = min(stand.first for stand, _ in held), max(stand.last for stand, _ in held)
+    also = tuple(dict.fromkeys(frame for stand, at in held for frame in (at, stand.first, stand.last)))
     bones = armature.pose.bones
     points = [
-        Effector(each.stand.bone, bone_offset(bones[each.stand.bone], each.stand.point), rotation_weight=1.0)
-        for each in held
+        Effector(stand.bone, bone_offset(bones[stand.bone], stand.point), rotation_weight=1.0) for stand, _ in held
     ]
     setup = DragSetup(armature, bone, settings.point, DragSettings())
     take = EditedTake(armature, tree_of(armature, bone))
@@ -192,15 +184,14 @@ def _add(
     if len(keys) and np.isinf(take.round_length(names)):
         # No easing is needed before the first key and after the last one.
         ends = max(ends[0], min(keys[0], whole[0]) - 1.0), min(ends[1], max(keys[-1], whole[1]) + 1.0)
-    span = span_over(armature, setup, settings.point, take, Extent(whole, ends), also=also, held=points)
+    span = span_over(armature, setup, settings.point, take, whole, ends, also=also, held=points)
     keeper = PoseKeeper(scene, armature)
     name = f"{bone} {whole[0]:g}-{whole[1]:g}"
     try:
         changes, miss = _held_changes(scene, armature, span, held, settings)
         curves = [change.curve for change in changes]
-        record = start_record(armature, name, curves, span.ends)
-        write_changes(armature, changes, also, span.ends)
-        complete_record(record, curves, span.ends)
+        with recorded(armature, name, curves, span.ends) as record:
+            write_changes(armature, changes, also, span.ends)
     finally:
         keeper.restore(armature.pose.bones.keys())
     hold = rig_settings(armature).holds.add()
@@ -215,31 +206,9 @@ def _add(
     )
 
 
-def _check(armature: bpy.types.Object, bone: str, frames: tuple[float, float], settings: HoldSettings) -> None:
-    """Raise RigError if the bone can't be held on these frames."""
-    check_rig(armature)
-    check_editable(armature)
-    check_action(armature, new=False)
-    check_not_shared(armature)
-    check_bones(armature, bone)
-    if not is_animated(armature):
-        raise RigError(f"{armature.name!r} has no animation to hold: bake or key some first")
-    curves = [(curve.data_path, curve.array_index) for curve in every_curve(armature)]
-    if len(set(curves)) < len(curves):
-        raise RigError(f"{armature.name!r} has several NLA strips with keys of the same bones: mute all but one")
-    if frames[1] <= frames[0]:
-        raise RigError(
-            f"A hold from frame {frames[0]:g} to {frames[1]:g} is empty: choose a last frame after the first"
-        )
-    if settings.target is not None:
-        reason = why_no_target(armature, settings.target, settings.target_bone)
-        if reason:
-            raise RigError(reason)
-
-
 def _held_changes(
-    scene: bpy.types.Scene, armature: bpy.types.Object, span: Span, held: Sequence[_Held], settings: HoldSettings
-) -> tuple[list[Change], float]:
+    scene: Scene, armature: Object, span: Span, held: Sequence[_Held], settings: HoldSettings
+) -> tuple[list[Shift], float]:
     """The changes of the keys, and the maximum distance of a held point from its held position."""
     frames, solver = span.motion.frames, span.solver(slice(None))
     leads = [(armature, ""), *([(settings.target, settings.target_bone)] if settings.target is not None else [])]
@@ -250,9 +219,9 @@ def _held_changes(
     targets[:, len(held) :], rotations[:, len(held) :] = (
         own[:, len(held) :] for own in (solver.own_points, solver.own_rotations)
     )
-    for place, each in enumerate(held):
-        at = int(np.argmin(np.abs(frames - each.at)))
-        rows = (frames >= each.stand.first) & (frames <= each.stand.last)
+    for place, (stand, frame) in enumerate(held):
+        at = int(np.argmin(np.abs(frames - frame)))
+        rows = (frames >= stand.first) & (frames <= stand.last)
         back = np.linalg.inv(into[rows]) @ into[at]
         targets[rows, place] = (back @ (*solver.own_points[at, place], 1.0))[:, :3]
         if settings.hold_rotation:

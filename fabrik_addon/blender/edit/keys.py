@@ -8,17 +8,19 @@ their values.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
 import numpy as np
+from bpy.types import Action, FCurve, Object, PoseBone
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import angle_between, conjugate, product
-from ..control.model import RigMotion
 from ..control.posed_rig import posed_rig
 from ..control.switches import bone_in_path
+from ..control.writer import RigMotion
 from ..rig import keyframes
 from ..rig.armature import RigError
 from ..rig.keyframes import (
@@ -37,7 +39,7 @@ from ..settings.rig import rig_settings
 from .take import EditedTake
 
 # A curve is identified by its data path and its index.
-Curves: TypeAlias = Mapping[tuple[str, int], bpy.types.FCurve]
+Curves: TypeAlias = Mapping[tuple[str, int], FCurve]
 _BEFORE, _WRITTEN = "Before", "Written"
 # Values that differ by less than this share (of 1 for small values) are equal; Blender stores keys in single precision.
 _SAME_VALUE: Final = 1e-5
@@ -46,17 +48,16 @@ _FOUND: Final = 0.25
 
 
 class Shift(NamedTuple):
-    """The (F,) values by which the keys of a curve on (F,) frames shift."""
+    """The (F,) values by which a curve, or its keys, shift on (F,) frames."""
 
-    curve: tuple[str, int]
+    curve: FCurve
     frames: FloatArray
     by: FloatArray
 
 
-def start_record(
-    armature: bpy.types.Object, name: str, curves: Iterable[bpy.types.FCurve], ends: tuple[float, float]
-) -> bpy.types.Action:
-    """Store the keys of some curves between two frames in a new record, before they are changed.
+@contextmanager
+def recorded(armature: Object, name: str, curves: Sequence[FCurve], ends: tuple[float, float]) -> Iterator[Action]:
+    """Store the keys of some curves between two frames in a new record, before and after the block changes them.
 
     A dot in front of the record's name hides it in Blender's lists.
     """
@@ -65,17 +66,11 @@ def start_record(
     for slot in (_BEFORE, _WRITTEN):
         strip.channelbag(record.slots.new(id_type=armature.id_type, name=slot), ensure=True)
     _copy(curves, record, _BEFORE, ends)
-    return record
-
-
-def complete_record(record: bpy.types.Action, curves: Iterable[bpy.types.FCurve], ends: tuple[float, float]) -> None:
-    """Complete a record with the current keys of the same curves."""
+    yield record
     _copy(curves, record, _WRITTEN, ends)
 
 
-def later_records(
-    armature: bpy.types.Object, but: bpy.types.Action | None = None
-) -> list[tuple[bpy.types.Action, float]]:
+def later_records(armature: Object, but: Action | None = None) -> list[tuple[Action, float]]:
     """The records of the armature's holds, and the number of frames by which the current curves were moved since.
 
     Changes of the curves must be made in these records too, with `shift_records`.
@@ -92,9 +87,9 @@ def later_records(
     return found
 
 
-def shift_records(records: Iterable[tuple[bpy.types.Action, float]], shifts: Iterable[Shift]) -> None:
+def shift_records(records: Iterable[tuple[Action, float]], shifts: Iterable[Shift]) -> None:
     """Shift the keys in the records from `later_records` by the same values as the current curves."""
-    by_curve = {shift.curve: shift for shift in shifts}
+    by_curve = {(shift.curve.data_path, shift.curve.array_index): shift for shift in shifts}
     for record, moved in records:
         for slot in (_BEFORE, _WRITTEN):
             for key, curve in _of(record, slot).items():
@@ -102,7 +97,7 @@ def shift_records(records: Iterable[tuple[bpy.types.Action, float]], shifts: Ite
                     shift_keys(curve, by_curve[key].frames - moved, by_curve[key].by)
 
 
-def restore_keys(armature: bpy.types.Object, record: bpy.types.Action) -> tuple[int, bool]:
+def restore_keys(armature: Object, record: Action) -> tuple[int, bool]:
     """Restore the keys of a record that still have their written values.
 
     Searches the armature's current curves, those of its NLA strips, and all actions, in this order. Returns the number
@@ -118,7 +113,7 @@ def restore_keys(armature: bpy.types.Object, record: bpy.types.Action) -> tuple[
     return 0, False
 
 
-def moved_in_time(record: bpy.types.Action, curves: Curves) -> float | None:
+def moved_in_time(record: Action, curves: Curves) -> float | None:
     """The number of frames by which the written keys were moved in time; None if the curves don't contain them."""
     written = {key: keyframes.keys(curve) for key, curve in _of(record, _WRITTEN).items() if key in curves}
     if not written:
@@ -140,7 +135,7 @@ def moved_in_time(record: bpy.types.Action, curves: Curves) -> float | None:
     return float(best[np.abs(best).argmin()])
 
 
-def shift_keys(curve: bpy.types.FCurve, frames: FloatArray, by: FloatArray) -> None:
+def shift_keys(curve: FCurve, frames: FloatArray, by: FloatArray) -> None:
     """Move the keys on frames (F,), with their handles, by values `by` (F,)."""
     times = keyframes.keys(curve)[:, 0]
     if not len(times) or not len(frames):
@@ -153,7 +148,7 @@ def shift_keys(curve: bpy.types.FCurve, frames: FloatArray, by: FloatArray) -> N
         keyframes.scale_values(curve, 1.0, moved)
 
 
-def _put_back(record: bpy.types.Action, curves: Curves, moved: float) -> tuple[list[Shift], int]:
+def _put_back(record: Action, curves: Curves, moved: float) -> tuple[list[Shift], int]:
     """Restore keys; returns the shifts of the changed keys, and the number of frames with kept keys."""
     before, written = _of(record, _BEFORE), _of(record, _WRITTEN)
     shifts, stay = [], set()
@@ -167,7 +162,7 @@ def _put_back(record: bpy.types.Action, curves: Curves, moved: float) -> tuple[l
             values = np.array([curve.evaluate(frame) for frame in ours.tolist()])
             _put_back_curve(curve, were, was_written, ours, moved)
             after = np.array([curve.evaluate(frame) for frame in ours.tolist()])
-            shifts.append(Shift(key, ours, after - values))
+            shifts.append(Shift(curve, ours, after - values))
     return shifts, len(stay)
 
 
@@ -183,9 +178,7 @@ def _still_written(curves: Curves, written: Curves, moved: float, keys: list[tup
     return found
 
 
-def _put_back_curve(
-    curve: bpy.types.FCurve, before: bpy.types.FCurve, written: bpy.types.FCurve, frames: FloatArray, moved: float
-) -> None:
+def _put_back_curve(curve: FCurve, before: FCurve, written: FCurve, frames: FloatArray, moved: float) -> None:
     """Restore the keys of one curve on some frames, and remove keys that the hold added."""
     points: Any = curve.keyframe_points
     were, added = keyframes.keys(before)[:, 0] + moved, keyframes.keys(written)[:, 0] + moved
@@ -209,7 +202,7 @@ def _put_back_curve(
     curve.update()
 
 
-def _copy(curves: Iterable[bpy.types.FCurve], record: bpy.types.Action, slot: str, ends: tuple[float, float]) -> None:
+def _copy(curves: Iterable[FCurve], record: Action, slot: str, ends: tuple[float, float]) -> None:
     """Copy curves into a slot of a record: all keys if cyclic, else the keys in the span and one on each side."""
     for curve in curves:
         copy = _bag(record, slot).fcurves.new(curve.data_path, index=curve.array_index)
@@ -221,7 +214,7 @@ def _copy(curves: Iterable[bpy.types.FCurve], record: bpy.types.Action, slot: st
         keyframes.copy_keys(curve, copy, whole)
 
 
-def _candidates(armature: bpy.types.Object) -> Iterator[tuple[Curves, bool]]:
+def _candidates(armature: Object) -> Iterator[tuple[Curves, bool]]:
     """Sets of curves that may contain the written keys, and whether each is the armature's current one."""
     animation = armature.animation_data
     yield keyframes.curves_by_key(keyframes.curves(armature)), True
@@ -234,13 +227,12 @@ def _candidates(armature: bpy.types.Object) -> Iterator[tuple[Curves, bool]]:
                 yield keyframes.curves_by_key(keyframes.curves_of(action, slot)), False
 
 
-def _of(record: bpy.types.Action, slot: str) -> dict[tuple[str, int], bpy.types.FCurve]:
+def _of(record: Action, slot: str) -> dict[tuple[str, int], FCurve]:
     """The curves of a slot of a record."""
     return keyframes.curves_by_key(_bag(record, slot).fcurves)
 
 
-def _bag(record: bpy.types.Action, slot: str) -> Any:
-    """The channel bag of a slot of a record."""
+def _bag(record: Action, slot: str) -> Any:
     strip: Any = record.layers[0].strips[0]
     return strip.channelbag(next(each for each in record.slots if each.name_display == slot))
 
@@ -259,13 +251,15 @@ LEAST_TURN = 1e-6
 LEAST_MOVE = 1e-6
 # This blend mode multiplies the layer's quaternion with the result below, and adds angles and locations.
 _BLEND: Final = "COMBINE"
+# The end of the name of a layer's action.
+_LAYER: Final = " edit"
 
 
 @dataclass(frozen=True)
 class Changed:
     """A channel of a bone that changes: (F, n) values before and after."""
 
-    bone: bpy.types.PoseBone
+    bone: PoseBone
     channel: str
     before: FloatArray
     after: FloatArray
@@ -277,7 +271,7 @@ class Changed:
 
 
 def changed_channels(
-    armature: bpy.types.Object, take: EditedTake, old: RigMotion, rotations: FloatArray, roots: FloatArray
+    armature: Object, take: EditedTake, old: RigMotion, rotations: FloatArray, roots: FloatArray
 ) -> tuple[list[Changed], tuple[str, ...]]:
     """The channels of a motion that change for new local rotations (F, J, 4) and roots (F, 3).
 
@@ -296,70 +290,54 @@ def changed_channels(
     return found, unkeyed
 
 
-@dataclass(frozen=True)
-class Change:
-    """The new and the old values of one curve on (F,) frames."""
-
-    curve: bpy.types.FCurve
-    frames: FloatArray
-    values: FloatArray
-    before: FloatArray
-
-
-def changes_of(take: EditedTake, frames: FloatArray, changed: Sequence[Changed]) -> list[Change]:
+def changes_of(take: EditedTake, frames: FloatArray, changed: Sequence[Changed]) -> list[Shift]:
     """The changes of a motion's curves on (F,) frames for its changed channels."""
-    return [
-        Change(curve, frames, each.after[:, curve.array_index], each.before[:, curve.array_index])
-        for each in changed
-        for curve in take.curves(each.bone.name, each.channel)
-        if curve.array_index in each.free and not keyframes.is_locked(curve)
-    ]
+    found = []
+    for each in changed:
+        free, by = each.free, each.after - each.before
+        found += [
+            Shift(curve, frames, by[:, curve.array_index])
+            for curve in take.curves(each.bone.name, each.channel)
+            if curve.array_index in free and not keyframes.is_locked(curve)
+        ]
+    return found
 
 
 def write_changes(
-    armature: bpy.types.Object, changes: list[Change], frames: Sequence[float], ends: tuple[float, float]
+    armature: Object, changes: Sequence[Shift], frames: Sequence[float], ends: tuple[float, float]
 ) -> None:
     """Move the keys of curves between the ends, and insert keys on some frames and at the ends.
 
     An end outside a curve's keys and the frames gets no key, so that the motion doesn't get longer. The records of
     holds are updated as well.
     """
-    shifts = [shift_of(change, ends) for change in changes]
+    cycles, shifts = [cycle_of(change.curve) for change in changes], []
+    for (curve, times, by), cycle in zip(changes, cycles, strict=True):
+        inside = (times > ends[0] + SAME_FRAME) & (times < ends[1] - SAME_FRAME)
+        own, moved = times[inside], by[inside]
+        if cycle is not None:
+            # Frames after the end of a cycle are mapped to its keys.
+            own = in_cycle(cycle, own)
+            seam = np.abs(own - cycle[0]) < SAME_FRAME
+            own, moved = np.concatenate([own, np.full(seam.sum(), cycle[1])]), np.concatenate([moved, moved[seam]])
+        shifts.append(Shift(curve, own, moved))
     shift_records(later_records(armature), shifts)
-    for change, shift in zip(changes, shifts, strict=True):
-        _write(change, shift, frames, ends)
+    for (curve, times, by), cycle in zip(shifts, cycles, strict=True):
+        own, edges = np.array(frames, dtype=np.float64), np.array(ends)
+        if cycle is not None:
+            own, edges = in_cycle(cycle, own), in_cycle(cycle, edges)
+        keyed = np.append(keyframes.keys(curve)[:, 0], own)
+        # A key at each end, with fixed outer handles, keeps the curve unchanged outside the ends.
+        for end in edges[(edges > keyed.min()) & (edges < keyed.max())].tolist():
+            _keep_shape_beside(curve, end)
+            _insert(curve, end)
+            _keep_shape_beside(curve, end)
+        for frame in own.tolist():
+            _insert(curve, frame)
+        shift_keys(curve, times, by)
 
 
-def shift_of(change: Change, ends: tuple[float, float]) -> Shift:
-    """The shifts of a curve's keys between the ends. Frames after the end of a cycle are mapped to its keys."""
-    curve, cycle = change.curve, cycle_of(change.curve)
-    inside = (change.frames > ends[0] + SAME_FRAME) & (change.frames < ends[1] - SAME_FRAME)
-    times, by = change.frames[inside], (change.values - change.before)[inside]
-    if cycle is not None:
-        times = in_cycle(cycle, times)
-        seam = np.abs(times - cycle[0]) < SAME_FRAME
-        times, by = np.concatenate([times, np.full(seam.sum(), cycle[1])]), np.concatenate([by, by[seam]])
-    return Shift((curve.data_path, curve.array_index), times, by)
-
-
-def _write(change: Change, shift: Shift, frames: Sequence[float], ends: tuple[float, float]) -> None:
-    """Shift the keys of one curve, and insert keys on the frames and at the ends."""
-    curve, cycle = change.curve, cycle_of(change.curve)
-    own, edges = np.array(frames, dtype=np.float64), np.array(ends)
-    if cycle is not None:
-        own, edges = in_cycle(cycle, own), in_cycle(cycle, edges)
-    times = np.append(keyframes.keys(curve)[:, 0], own)
-    # A key at each end, with fixed outer handles, keeps the curve unchanged outside the ends.
-    for end in edges[(edges > times.min()) & (edges < times.max())].tolist():
-        _keep_shape_beside(curve, end)
-        _insert(curve, end)
-        _keep_shape_beside(curve, end)
-    for frame in own.tolist():
-        _insert(curve, frame)
-    shift_keys(curve, shift.frames, shift.by)
-
-
-def _insert(curve: bpy.types.FCurve, frame: float) -> None:
+def _insert(curve: FCurve, frame: float) -> None:
     """Insert a key on a frame without one, without changing the curve."""
     points: Any = curve.keyframe_points
     place = _index_of(points, frame)
@@ -367,7 +345,7 @@ def _insert(curve: bpy.types.FCurve, frame: float) -> None:
         points.insert(frame, curve.evaluate(frame))
 
 
-def _keep_shape_beside(curve: bpy.types.FCurve, frame: float) -> None:
+def _keep_shape_beside(curve: FCurve, frame: float) -> None:
     """Make the handles next to a frame free, because Blender fits automatic handles to the neighboring values."""
     points: Any = curve.keyframe_points
     place = _index_of(points, frame)
@@ -381,7 +359,7 @@ def _index_of(points: Any, frame: float) -> int:
     return bisect_left(points, frame - SAME_FRAME, key=lambda point: point.co[0])
 
 
-def write_layer(armature: bpy.types.Object, frames: FloatArray, changed: Sequence[Changed]) -> None:
+def write_layer(armature: Object, frames: FloatArray, changed: Sequence[Changed]) -> None:
     """Add the changes of a motion on (F,) frames to the layer of earlier edits.
 
     This layer is the topmost NLA track, if `write_layer` made it and nothing has changed it since. Otherwise a new
@@ -389,13 +367,25 @@ def write_layer(armature: bpy.types.Object, frames: FloatArray, changed: Sequenc
 
     Raises RigError, with nothing changed, for a bone whose rotation cannot be layered.
     """
-    layers = list(_layers(changed))
+    layers: dict[str, tuple[str, FloatArray, tuple[int, ...]]] = {}
+    for each in changed:
+        if each.channel == "rotation_axis_angle":
+            raise RigError(
+                f"Bone {each.bone.name!r} uses the axis angle rotation mode, which layers can't blend: set it "
+                "to quaternion or Euler"
+            )
+        values = each.after - each.before
+        if each.channel == "rotation_quaternion":
+            before, after = (from_channels("QUATERNION", channels) for channels in (each.before, each.after))
+            values = product(conjugate(before), after)
+            values = np.where(values[:, :1] < 0.0, -values, values)
+        layers[bone_path(each.bone.name, each.channel)] = each.bone.name, values, each.free
     strip = _own_layer(armature)
     if strip is not None:
-        _add_to_layer(armature, strip, frames, {path: row for path, *row in layers})
+        _add_to_layer(armature, strip, frames, layers)
     else:
-        action = new_strip_action(armature, _layer_name(armature))
-        for path, bone, values, free in layers:
+        action = new_strip_action(armature, f"{armature.name}{_LAYER}")
+        for path, (bone, values, free) in layers.items():
             write_curves(action, armature, path, frames, values, bone, components=free)
         strip = add_strip(armature, action)
         strip.blend_type, strip.extrapolation = _BLEND, "NOTHING"
@@ -404,11 +394,7 @@ def write_layer(armature: bpy.types.Object, frames: FloatArray, changed: Sequenc
         strip.use_animated_influence = True
 
 
-def _layer_name(armature: bpy.types.Object) -> str:
-    return f"{armature.name} edit"
-
-
-def _own_layer(armature: bpy.types.Object) -> bpy.types.NlaStrip | None:
+def _own_layer(armature: Object) -> bpy.types.NlaStrip | None:
     """The strip of earlier edits, if it is topmost, and not renamed, muted, moved, locked or given an influence."""
     animation = armature.animation_data
     if animation is None or animation.action is not None or not animation.nla_tracks:
@@ -418,7 +404,7 @@ def _own_layer(armature: bpy.types.Object) -> bpy.types.NlaStrip | None:
         return None
     strip = track.strips[0]
     action = strip.action
-    if action is None or not action.name.startswith(_layer_name(armature)) or action.users > 1 or strip.mute:
+    if action is None or not action.name.startswith(f"{armature.name}{_LAYER}") or action.users > 1 or strip.mute:
         return None
     plays = strip.blend_type == _BLEND and strip.scale == 1.0 and strip.repeat == 1.0 and not strip.use_reverse
     stays = (strip.frame_start, strip.frame_end) == (strip.action_frame_start, strip.action_frame_end)
@@ -428,16 +414,13 @@ def _own_layer(armature: bpy.types.Object) -> bpy.types.NlaStrip | None:
 
 
 def _add_to_layer(
-    armature: bpy.types.Object,
-    strip: bpy.types.NlaStrip,
-    frames: FloatArray,
-    layers: Mapping[str, Sequence[Any]],
+    armature: Object, strip: bpy.types.NlaStrip, frames: FloatArray, layers: Mapping[str, Sequence[Any]]
 ) -> None:
     """Combine a layer's values with further changes.
 
     layers: by data path, the bone, (F, n) values, and the indices of the unlocked components.
     """
-    curves: dict[str, dict[int, bpy.types.FCurve]] = {}
+    curves: dict[str, dict[int, FCurve]] = {}
     for curve in channels_of(strip.action, armature).fcurves:
         curves.setdefault(curve.data_path, {})[curve.array_index] = curve
     own = np.array([key.co[0] for each in curves.values() for curve in each.values() for key in curve.keyframe_points])
@@ -461,19 +444,3 @@ def _add_to_layer(
         write_curves(strip.action, armature, path, times, values, bone, components=components)
     strip.action_frame_start, strip.action_frame_end = ends
     strip.frame_start_raw, strip.frame_end_raw = ends
-
-
-def _layers(changed: Sequence[Changed]) -> Iterator[tuple[str, str, FloatArray, tuple[int, ...]]]:
-    """The curves of the layer: data path, bone, (F, n) values, and the indices of the unlocked components."""
-    for each in changed:
-        if each.channel == "rotation_axis_angle":
-            raise RigError(
-                f"Bone {each.bone.name!r} uses the axis angle rotation mode, which layers can't blend: set it "
-                "to quaternion or Euler"
-            )
-        values = each.after - each.before
-        if each.channel == "rotation_quaternion":
-            before, after = (from_channels("QUATERNION", channels) for channels in (each.before, each.after))
-            values = product(conjugate(before), after)
-            values = np.where(values[:, :1] < 0.0, -values, values)
-        yield bone_path(each.bone.name, each.channel), each.bone.name, values, each.free

@@ -1,33 +1,403 @@
 """Drags a bone over time: the frames around the current one follow by shares that a falloff defines.
 
-On each frame of the span, the original pose is the preferred one. While the mouse moves, only some of the frames
-are solved. On release, all frames with keys are solved and written.
+A span has the frames that an edit changes, the bones that it holds, and the contacts of feet with the floor. On each of
+its frames the original pose is the preferred one. While the mouse moves, only some of the frames are solved. On
+release, all frames with keys are solved and written.
 """
 
-from dataclasses import replace
-from typing import Final, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, NamedTuple, TypeAlias
 
-import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, Object, PoseBone, Scene
 from mathutils import Quaternion, Vector
 
+from ...core import Effector, forward_kinematics
 from ...core.arrays import BoolArray, FloatArray, IntArray
-from ...core.edit import EditPoses, EditSolver, between
+from ...core.edit import EditModel, EditPoses, EditSolver, between
+from ...core.falloff import falloff
+from ...core.kernel.bounds import Floor
 from ...core.model.bodies import effector_offset
+from ...core.model.skeleton import Skeleton
 from ...core.rotations import product, quaternion_from_rotation_vector
+from ...human.body_parts import Role
+from ...human.naming_schemes import match
+from ...markers.feet import FootPoint, find_stances, foot_points
+from ..bake.bake import check_still
+from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
+from ..control.writer import RigMotion
 from ..goals.body import floor_of
-from ..goals.effectors import move_pins_with
+from ..goals.effectors import core_effector, move_pins_with, pins
+from ..goals.problem import rig_problem, root_mode
 from ..posing.drag import SHOWN, Drag, DragSettings, DragSetup, StepResult, begin_drag
-from ..rig.armature import RigError, object_scale
+from ..rig.armature import BONE_HEAD, RigError, bone_offset, check_unscaled, object_scale
 from ..rig.keyframes import SAME_FRAME, check_action, check_not_shared
 from ..rig.keying import is_auto_keying
+from ..rig.locks import OTHERWISE
 from ..rig.pose_writer import PoseKeeper
+from ..settings.control import control_rig
 from ..settings.rig import rig_settings
 from .keys import changed_channels, changes_of, write_changes, write_layer
-from .span import Spread, above_the_floor, make_span, room_above
-from .take import is_animated
+from .take import EditedTake, is_animated, tree_of
+
+# Meters. A contact ends if a point of the foot is higher or lower than in the middle of its contact by more than
+# this. The noise of markers is 1 to 2 mm. The heel of the sample walk rises by 5 mm within three frames
+# of a hundredth of a second when it leaves the floor.
+_LIFT = 0.005
+# Seconds to examine before and after a frame: enough for a foot's lowest position and a few steps.
+_LOOK = 3.0
+
+
+class PointContact(NamedTuple):
+    """The "HEAD" or "TAIL" of a bone, and the first and last frame of its contact with the floor."""
+
+    bone: str
+    point: str
+    first: float
+    last: float
+
+
+class Contact(NamedTuple):
+    """A foot's bone, the first and last frame of its contact with the floor, and those of its ankle and ball.
+
+    The ankle is in contact while the foot is flat, and the ball for longer. The tip of the toes leaves last, because
+    toes may bend.
+    """
+
+    bone: str
+    first: float
+    last: float
+    point_contacts: tuple[PointContact, ...]
+
+
+def find_contacts(scene: Scene, armature: Object, take: EditedTake, frames: FloatArray) -> list[Contact]:
+    """The contacts of a human's feet with the floor on frames (F,), sorted by foot; empty if no bone is a foot."""
+    skeleton, world = take.skeleton, np.array(armature.matrix_world, dtype=np.float64)
+    points = list(foot_points(skeleton, (), int(np.argmax(np.abs(world[2, :3])))))
+    if not points or len(frames) < 2:
+        return []
+    roles, motion = match(skeleton.names), take.motion(frames)
+    posed = forward_kinematics(skeleton, motion.rotations, motion.roots)
+    rate = scene_rate(scene) / float(frames[1] - frames[0])
+    found: dict[str, list[PointContact]] = {}
+    heights: dict[tuple[str, str], FloatArray] = {}
+    # The distance between the ball, where the toe begins, and the ankle is constant. The tip of the toe moves.
+    balls = [FootPoint(each.bone, (0.0, 0.0, 0.0)) for each in points if roles[each.bone].part == "toe"]
+    for point in points + balls:
+        bone = skeleton.index(point.bone)
+        is_head = point.offset is not None
+        offset = (0.0, 0.0 if is_head else skeleton.lengths[bone], 0.0)
+        places = (posed[:, bone] @ (*offset, 1.0) @ world.T)[:, :3]
+        heights[point.bone, "HEAD" if is_head else "TAIL"] = places[:, 2]
+        found.setdefault(foot_of(roles, point.bone), []).extend(
+            PointContact(point.bone, "HEAD" if is_head else "TAIL", float(frames[first]), float(frames[end - 1]))
+            for first, end in find_stances(places, rate)
+        )
+    step = float(frames[1] - frames[0])
+    contacts = []
+    for foot, every in found.items():
+        # Contacts of points that overlap, or follow each other directly, are one contact.
+        groups: list[list[PointContact]] = []
+        for stand in sorted(every, key=lambda each: each.first):
+            if groups and stand.first <= max(each.last for each in groups[-1]) + step:
+                groups[-1].append(stand)
+            else:
+                groups.append([stand])
+        contacts += [_contact(foot, point_contacts, frames, heights) for point_contacts in groups]
+    return contacts
+
+
+def foot_of(roles: Mapping[str, Role], bone: str) -> str:
+    """The foot that a foot or toe bone belongs to, by the roles of the bones; "" for other bones."""
+    if bone not in roles or roles[bone].part not in {"foot", "toe"}:
+        return ""
+    feet = (name for name, role in roles.items() if role.part == "foot" and role.side == roles[bone].side)
+    return next(feet, bone)
+
+
+def span_of_contact(contacts: Iterable[Contact], foot: str, frame: float) -> tuple[float, float]:
+    """The first and last frame of the contact at a frame; the frame itself if there is no contact."""
+    spans = ((each.first, each.last) for each in contacts if each.bone == foot and each.first <= frame <= each.last)
+    return next(spans, (frame, frame))
+
+
+def contacts_near(scene: Scene, armature: Object, take: EditedTake, frame: float) -> list[Contact]:
+    """The contacts of the feet within some seconds before and after a frame."""
+    about = np.ceil(_LOOK * scene_rate(scene))
+    keys = take.key_frames(take.skeleton.names)
+    if not len(keys):
+        return []
+    frames = np.arange(max(frame - about, keys[0]), min(frame + about, keys[-1]) + 1.0)
+    return find_contacts(scene, armature, take, frames)
+
+
+def _contact(
+    foot: str, point_contacts: list[PointContact], frames: FloatArray, heights: Mapping[tuple[str, str], FloatArray]
+) -> Contact:
+    """The contact of a foot, from the contacts of its points; it includes those of its ankle and its ball.
+
+    heights: (F,) height of each point, by bone and end.
+    """
+    points, ends = [], dict.fromkeys(each[:2] for each in point_contacts)
+    for point in [each for each in ends if each[0] == foot or each[1] == "HEAD" or (each[0], "HEAD") not in ends]:
+        own = [each for each in point_contacts if each[:2] == point]
+        rows = np.flatnonzero((frames >= own[0].first) & (frames <= max(each.last for each in own)))
+        level = heights[point][rows]
+        down = rows[np.abs(level - np.median(level)) < _LIFT]
+        points.append(PointContact(*point, float(frames[down[0]]), float(frames[down[-1]])))
+    # The ankle moves while the foot rolls over its heel. It is planted once the ball is down.
+    flat = max(each.first for each in points)
+    rolled = [each._replace(first=flat) if each[:2] == (foot, "HEAD") else each for each in points]
+    points = [each for each in rolled if each.first < each.last] or points
+    return Contact(foot, point_contacts[0].first, max(each.last for each in point_contacts), tuple(points))
+
+
+_LEG = frozenset({"thigh", "shin", "foot", "toe"})
+_ARM = frozenset({"shoulder", "upper_arm", "forearm", "hand", "palm", "finger"})
+# The cap of the force that holds a chest, as a share of the dragged hand's: the trunk follows a hand beyond the arm's
+# reach. With 0, 0.1, 0.2 and 0.3 a walking person's head moves by 9.0, 1.0, 0.6 and 0.0 cm as a hand is raised 20 cm.
+_CHEST: Final = 0.2
+
+
+def held_effectors(armature: Object, names: Sequence[str], dragged: set[str]) -> Iterator[Effector]:
+    """The points that keep their paths: pins, holds and a human's feet, except those on the dragged bone or its leg.
+
+    names: the solved bones.
+    """
+    roles = match(names)
+    legs = {roles[bone].side for bone in dragged if bone in roles and roles[bone].part in _LEG}
+    pinned = [pin for pin in pins(armature) if pin.bone not in dragged]
+    for pin in pinned:
+        offset = bone_offset(armature.pose.bones[pin.bone], pin.point, pin.offset)
+        found = core_effector(pin)
+        yield Effector(found.bone, offset, found.weight, found.rotation_weight)
+    taken = {pin.bone for pin in pinned} | dragged
+    for hold in rig_settings(armature).holds:
+        bone: PoseBone | None = armature.pose.bones.get(hold.bone)
+        if bone is not None and hold.bone not in taken and not (hold.bone in roles and roles[hold.bone].side in legs):
+            taken.add(hold.bone)
+            yield Effector(hold.bone, bone_offset(bone, hold.point), rotation_weight=float(hold.hold_rotation))
+    for name, role in roles.items():
+        if role.part == "foot" and role.side not in legs and name not in taken:
+            yield Effector(name, BONE_HEAD, rotation_weight=1.0)
+
+
+def chest_above(skeleton: Skeleton, dragged: Collection[str]) -> Iterator[Effector]:
+    """The bone that carries the neck, held softly while only bones of arms are dragged; none without a neck."""
+    roles = match(skeleton.names)
+    if all(bone in roles and roles[bone].part in _ARM for bone in dragged):
+        necks = [skeleton.index(name) for name, role in roles.items() if role.part in {"neck", "head"}]
+        if necks and (chest := int(skeleton.parents[min(necks)])) >= 0:
+            yield Effector(skeleton.names[chest], weight=_CHEST, rotation_weight=1.0, priority=1)
+
+
+def room_above(floor: Floor, skeleton: Skeleton, posed: FloatArray, bone: str) -> FloatArray:
+    """(F,) distance by which a bone may go down until it or a child is on the floor; infinite if the floor is ignored.
+
+    posed: (F, J, 4, 4) in armature space. Bones that already are below the floor go no deeper.
+    """
+    own = skeleton.index(bone)
+    near = {own, *np.flatnonzero(skeleton.parents == own).tolist()}
+    points = [(skeleton.index(name), point) for name, point in floor.points if name in skeleton.names]
+    places = [posed[:, body] @ (*point, 1.0) for body, point in points if body in near]
+    if not places:
+        return np.full(len(posed), np.inf)
+    heights = np.array(places)[..., :3] @ np.array(floor.normal) - floor.height
+    return np.asarray(np.maximum(heights.min(axis=0), 0.0))
+
+
+# If a contact continues beyond the span, the foot returns to its old position over this share of the spread. Over a
+# quarter of 30 frames, a movement of 10 cm is as fast as a foot that lands.
+_GOES_BACK: Final = 0.25
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The extent of a change: the number of frames before and after.
+
+    frame: the dragged frame; None for the current one. to: "MARKERS" or "CONTACTS": it ends at the next of these on the
+    timeline, if there is one; "LAYER": it is written to a separate layer.
+    """
+
+    before: float
+    after: float
+    frame: float | None = None
+    to: Collection[str] = ()
+
+
+@dataclass(frozen=True)
+class Span:
+    """F frames that are solved together.
+
+    Attributes:
+        take: the action. motion: its poses on the frames with keys, the current frame and the ends.
+        model: the bones that follow; the dragged points come first in its effectors.
+        shares: (F,) the share of the change on each frame. now: the index of the dragged frame.
+        frame: the dragged frame. ends: the first frame and the last, which do not change.
+        left_alone: sentences about bones that do not follow.
+    """
+
+    take: EditedTake
+    motion: RigMotion
+    model: EditModel
+    shares: FloatArray
+    now: int
+    frame: float
+    ends: tuple[float, float]
+    left_alone: tuple[str, ...] = ()
+
+    def solver(self, rows: IntArray | slice) -> EditSolver:
+        """A solver for the frames with indices `rows`, (R,) or a slice."""
+        motion = self.motion
+        return EditSolver(self.model, motion.rotations[rows], motion.roots[rows], self.shares[rows])
+
+    @cached_property
+    def posed(self) -> FloatArray:
+        """(F, J, 4, 4) original poses of the frames, in armature space."""
+        return forward_kinematics(self.model.skeleton, self.motion.rotations, self.motion.roots)
+
+
+def make_span(scene: Scene, armature: Object, setup: DragSetup, point: str, spread: Spread, frame: float) -> Span:
+    """The span of a drag around a frame. A planted foot moves by the same distance on all frames of its contact.
+
+    Raises RigError if no bone can follow.
+    """
+    bone = next(iter(setup.dragged))
+    take = EditedTake(armature, tree_of(armature, bone))
+    foot = foot_of(match(take.skeleton.names), bone)
+    contacts = contacts_near(scene, armature, take, frame) if foot or "CONTACTS" in spread.to else []
+    first, last = span_of_contact(contacts, foot, frame)
+    times: list[float] = []
+    if "MARKERS" in spread.to:
+        times += [float(marker.frame) for marker in scene.timeline_markers]
+    if "CONTACTS" in spread.to:
+        times += [time for each in contacts for time in (each.first, each.last) if not first <= time <= last]
+    before = max((time for time in times if time < frame), default=frame - spread.before)
+    after = min((time for time in times if time > frame), default=frame + spread.after)
+    room = 1.0 - _GOES_BACK
+    whole = max(first, frame - room * (frame - before)), min(last, frame + room * (after - frame))
+    span = span_over(armature, setup, point, take, whole, (before, after), also=(frame,))
+    if whole == (first, last):
+        return span
+    sentence = (
+        f"Bone {bone!r} is in contact from frame {first:g} to {last:g}, longer than the edited "
+        "range: it returns before the contact ends"
+    )
+    return replace(span, left_alone=(*span.left_alone, sentence))
+
+
+def span_over(
+    armature: Object,
+    setup: DragSetup,
+    point: str,
+    take: EditedTake,
+    whole: tuple[float, float],
+    ends: tuple[float, float],
+    also: tuple[float, ...],
+    *,
+    held: Sequence[Effector] = (),
+) -> Span:
+    """The span of a change. It includes the frames `also`; the first of these is the dragged one.
+
+    whole: the first and last frame of the change at full strength. ends: the frames at which it fades to nothing.
+    held: the points of a new hold, instead of a dragged point; they have priority over other held points.
+
+    Raises RigError if no bone can follow.
+    """
+    tree, frame = take.tree, also[0]
+    # The dragged or newly held points first, followed by other held points.
+    names = tree.skeleton.names
+    found = [
+        Effector(name, bone_offset(armature.pose.bones[name], point), rotation_weight=1.0, priority=1)
+        for name in setup.dragged
+        if name in names and not held
+    ]
+    # Limbs on IK keep their ends in place themselves.
+    posed = take.posed
+    free = set(names) - posed.on_ik
+    about = {*setup.dragged, *(each.bone for each in held)}
+    others = [*held_effectors(armature, names, about), *(() if held else chest_above(tree.skeleton, about))]
+    effectors = [*(held or found), *(effector for effector in others if effector.bone in free)]
+    turning = _turning(armature, setup, effectors, take)
+    ends, within = _within_a_round(take, turning, whole, ends)
+    # The frames with keys inside the ends, the frames `also`, and the ends.
+    keys = take.key_frames(turning, within=ends)
+    inside = keys[(keys > ends[0] + SAME_FRAME) & (keys < ends[1] - SAME_FRAME)]
+    more = np.array([*also, *whole, *ends])
+    apart = np.abs(inside[:, None] - more).min(axis=1) > SAME_FRAME
+    motion = take.motion(np.unique([*inside[apart], *more]))
+    check_still(armature, turning, motion.frames)
+    root, free_root = names[0], False
+    is_keyed = take.curves(take.place, "location") and posed.may_move_freely(root)
+    if root in setup.tops and root not in setup.frozen and is_keyed:
+        # Points that are held softly don't count.
+        pinned = sum(each.priority == 0 or each.bone in setup.dragged for each in effectors) > len(setup.dragged)
+        top = root if root in setup.dragged else next(iter(setup.dragged))
+        free_root = root_mode(armature, pinned=pinned, dragged=top, top=root, setting=setup.settings.root) != "FIXED"
+    bones = [tree.skeleton.index(name) for name in turning]
+    model = rig_problem(posed, tree, effectors, bones, free_root=free_root).edit_model()
+    first, last = whole
+    shares = falloff(motion.frames, first, last, first - ends[0], ends[1] - last)
+    return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends, within)
+
+
+def _within_a_round(
+    take: EditedTake, turning: list[str], whole: tuple[float, float], ends: tuple[float, float]
+) -> tuple[tuple[float, float], tuple[str, ...]]:
+    """The ends of a span, shortened to one cycle in a cyclic motion, and a sentence if it was shortened.
+
+    Raises RigError if the frames with the full change are longer than one cycle.
+    """
+    (first, last), (before, after) = whole, ends
+    length = take.round_length(turning)
+    if after - before <= length:
+        return ends, ()
+    if last - first >= length:
+        raise RigError(f"Frames {first:g} to {last:g} are more than one cycle of {length:g} frames: choose fewer")
+    share = (length - (last - first)) / (after - before - (last - first))
+    sentence = f"The motion repeats every {length:g} frames: the change fades out within one cycle"
+    return (first - share * (first - before), last + share * (after - last)), (sentence,)
+
+
+def _turning(armature: Object, setup: DragSetup, effectors: list[Effector], take: EditedTake) -> list[str]:
+    """The bones that may rotate. Raises RigError if there are none, or if something else moves bones of the chain."""
+    skeleton = take.skeleton
+    on_the_way = {bone for each in effectors for bone in skeleton.path(skeleton.index(each.bone))}
+    names = [skeleton.names[bone] for bone in sorted(on_the_way)]
+    owned = next((name for name in names if name in setup.owned), None)
+    if owned is not None:
+        raise RigError(f"Bone {owned!r} can't be edited over time: {setup.owned[owned]}; {OTHERWISE}")
+    check_unscaled(armature, names)
+    tops = {skeleton.index(top) for top in setup.tops if top in skeleton.names}
+    below = [name for name in names if tops & set(skeleton.path(skeleton.index(name)))]
+    posed, open_ = take.posed, []
+    for name in below:
+        # Bones whose locks restrict them more than their limit don't rotate.
+        here = take.tree.rotations[skeleton.index(name)]
+        if name not in setup.frozen and (posed.hinge(name) is not None or posed.lock(name, here) is None):
+            open_.append(name)
+    dragged = next(iter(setup.dragged))
+    for name in setup.dragged:
+        check_on_fk(armature, name)
+    keyed = take.keyed - posed.on_ik
+    turning = [name for name in open_ if name in keyed]
+    if not turning:
+        raise RigError(f"No bone that follows {dragged!r} has keys: bake or key some motion first")
+    return turning
+
+
+def check_on_fk(armature: Object, bone: str) -> None:
+    """Raise RigError if a bone of a control rig is on IK, because then the keys of other controls move it."""
+    if bone in posed_rig(armature).on_ik:
+        setup: Any = control_rig(armature)
+        # People know the IK control, not the deform bone that it represents.
+        control = next((row.name for row in setup.controls if row.stands_for == bone and row.limb), bone)
+        raise RigError(f"Bone {control!r} is on IK here: switch its limb to FK and key it to edit its motion")
+
 
 # The number of frames that are solved while the mouse moves, including the current one.
 _KNOTS: Final = 16
@@ -47,10 +417,7 @@ class SpreadDrag:
         axes: (3, 3) the dragged bone's axes at the start as columns, in world space.
     """
 
-    def __init__(
-        self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup, point: str, spread: Spread
-    ) -> None:
-        """Store the initial state. Raises RigError if no bone can follow."""
+    def __init__(self, context: Context, armature: Object, setup: DragSetup, point: str, spread: Spread) -> None:
         scene, here = context.scene, context.scene.frame_current_final
         self._armature, self._dragged, self._layer = armature, setup.dragged, "LAYER" in spread.to
         self._span = span = make_span(
@@ -103,24 +470,20 @@ class SpreadDrag:
             self._writer.write(found.rotations[row], found.roots[row])
         errors = self._scale * found.errors[self._row]
         error = float(errors[self._is_dragged].max())
-        why = self._why_short(location) if error > SHOWN and turn is None else ""
+        why = ""
+        if self._alone and error > SHOWN and turn is None:
+            shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
+            poses = [part.solve(shift, Quaternion(), settled=True) for part in self._alone]
+            worst = self._alone[int(np.argmax([pose.error for pose in poses]))]
+            why = worst.problem.why_short(worst.session)
         return StepResult(error, errors[self._is_held].max(initial=0.0), why=why)
-
-    def _why_short(self, location: npt.ArrayLike) -> str:
-        """Why the dragged point can't reach a location (3,), in world space, on the current frame; "" if unknown."""
-        shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
-        poses = [part.solve(shift, Quaternion(), settled=True) for part in self._alone]
-        if not poses:
-            return ""
-        worst = self._alone[int(np.argmax([pose.error for pose in poses]))]
-        return worst.problem.why_short(worst.session)
 
     def paths_before_and_after(self) -> tuple[FloatArray, FloatArray]:
         """The old and the new path of the dragged point, (F, 3) each on the span's frames, in world space."""
         shift = np.asarray((self._asked or (self.start, None))[0], dtype=np.float64) - self.start
         return self._own_way, self._own_way + self._span.shares[:, None] * shift
 
-    def finish(self, context: bpy.types.Context) -> int:
+    def finish(self, context: Context) -> int:
         """Solve all frames, and write the changes to the keys; returns the number of changed bones."""
         if self._last is None:
             return 0
@@ -132,16 +495,7 @@ class SpreadDrag:
             found = solver.smoothed(*goals, near)
         else:
             found = solver.solve(*goals)
-        changed = self._write(found)
-        names = span.model.skeleton.names
-        self._keeper.restore([span.take.place, *(span.take.posed.holder(names[bone]) for bone in self._coarse.bones)])
-        context.view_layer.update()
-        move_pins_with(self._armature, self._dragged)
-        return changed
-
-    def _write(self, found: EditPoses) -> int:
-        """Write the poses to the existing keys or to a new layer; returns the number of changed bones."""
-        span, armature = self._span, self._armature
+        armature, names = self._armature, span.model.skeleton.names
         changed, unkeyed = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
         self.left_alone += [f"Control {name!r} has no keys and was not changed: key it first" for name in unkeyed]
         if self._layer or span.take.is_layered:
@@ -149,6 +503,9 @@ class SpreadDrag:
         else:
             changes = changes_of(span.take, span.motion.frames, changed)
             write_changes(armature, changes, (span.frame,), span.ends)
+        self._keeper.restore([span.take.place, *(span.take.holders[names[bone]] for bone in self._coarse.bones)])
+        context.view_layer.update()
+        move_pins_with(armature, self._dragged)
         return len({each.bone.name for each in changed})
 
     def cancel(self) -> None:
@@ -166,7 +523,9 @@ class SpreadDrag:
                 continue
             shifts = shares[:, None] * (self._dragged[effector.bone] * shift)
             if self._floor is not None:
-                shifts = above_the_floor(self._floor, shifts, self._rooms[effector.bone][rows])
+                # Go down by at most the room above the floor.
+                normal, room = np.array(self._floor.normal), self._rooms[effector.bone][rows]
+                shifts = shifts + np.maximum(-shifts @ normal - room, 0.0)[:, None] * normal
             targets[:, place] += shifts
             # A root that can be moved directly keeps its rotation.
             leads = self._span.model.free_root and effector.bone == self._span.model.skeleton.names[0]
@@ -174,13 +533,16 @@ class SpreadDrag:
                 rotations[:, place] = np.nan
             elif turn is not None:
                 vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
-                rotations[:, place] = _rotated(rotations[:, place], vector, self._dragged[effector.bone][0], shares)
+                # Mirrored like the translation.
+                side = self._dragged[effector.bone][0]
+                vectors = shares[:, None] * (vector.x, side * vector.y, side * vector.z)
+                rotations[:, place] = product(quaternion_from_rotation_vector(vectors), rotations[:, place])
         return targets, rotations
 
 
 def begin_spread(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
+    context: Context,
+    armature: Object,
     bone: str,
     spread: Spread,
     *,
@@ -203,19 +565,8 @@ def begin_spread(
     return SpreadDrag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()), point, spread)
 
 
-def _rotated(rotations: FloatArray, turn: Vector, side: float, shares: FloatArray) -> FloatArray:
-    """(F, 4) rotations, rotated by (F,) shares of a rotation vector in armature space; mirrored if side is -1."""
-    vectors = shares[:, None] * (turn.x, side * turn.y, side * turn.z)
-    return product(quaternion_from_rotation_vector(vectors), rotations)
-
-
 def begin_any_drag(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
-    bone: str,
-    point: str,
-    settings: DragSettings,
-    spread: Spread,
+    context: Context, armature: Object, bone: str, point: str, settings: DragSettings, spread: Spread
 ) -> AnyDrag:
     """Start dragging a bone by its "TAIL" or "HEAD"; nothing moves yet.
 
@@ -225,7 +576,9 @@ def begin_any_drag(
     Raises:
         FabrikError: the bone can't be dragged, or not on that frame; the scene is unchanged.
     """
-    trouble = why_no_spread(context, armature)
+    trouble = "" if is_auto_keying(context) else "Auto Keying is off, so keys can't be changed: enable it"
+    if not is_animated(armature):
+        trouble = f"{armature.name!r} has no keys to edit: bake or key some motion first"
     if spread.frame is not None and trouble:
         raise RigError(f"Frame {spread.frame:g} can't be edited: {trouble}")
     if spread.frame is not None and not spread.before:
@@ -236,10 +589,3 @@ def begin_any_drag(
     if spread.before:
         drag.left_alone.append(f"Only this frame was changed: {trouble}")
     return drag
-
-
-def why_no_spread(context: bpy.types.Context, armature: bpy.types.Object) -> str:
-    """Why drags cannot change keys on other frames; "" if they can."""
-    if not is_animated(armature):
-        return f"{armature.name!r} has no keys to edit: bake or key some motion first"
-    return "" if is_auto_keying(context) else "Auto Keying is off, so keys can't be changed: enable it"

@@ -1,18 +1,19 @@
 """Reads the motion of a rig from its action's curves: poses, frames with keys, and paths of bones for trails."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import bpy
 import numpy as np
+from bpy.types import FCurve, Object
 
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
 from ...core.model.kinematics import tails
-from ..control.model import RigMotion
 from ..control.posed_rig import posed_rig
+from ..control.writer import RigMotion
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, root_place
 from ..rig.keyframes import SAME_FRAME, bone_path, curves_by_path, cycle_of, every_curve, is_layered, key_times
@@ -25,16 +26,25 @@ class EditedTake:
 
     Attributes:
         posed: the rig. tree: the bones to read, with their skeleton. place: the bone whose location channel moves the
-        root.
+        root. holders: by bone, the bone whose channels rotate it.
         is_layered: whether the motion comes from NLA strips instead of an action.
     """
 
-    def __init__(self, armature: bpy.types.Object, tree: Tree) -> None:
+    def __init__(self, armature: Object, tree: Tree) -> None:
         """Find the curves. Raises RigError if they don't determine the pose."""
         self._armature, self.posed, self.tree, self.skeleton = armature, posed_rig(armature), tree, tree.skeleton
         self.is_layered = is_layered(armature)
         self.place = self.posed.place(tree.skeleton.names[0])
         self._curves = curves_by_path(every_curve(armature))
+        self.holders = {name: self.posed.holder(name) for name in self.skeleton.names}
+        bones: Any = armature.pose.bones
+        holders = [bones[name] for name in dict.fromkeys((*self.holders.values(), self.place)) if name in bones]
+        modes = {mode: property_name(mode) for mode in {bone.rotation_mode for bone in holders}}
+        # The name of the rotation channel of each of these bones, and its curves.
+        self._turning: dict[str, tuple[str, list[FCurve]]] = {}
+        for bone in holders:
+            channel = modes[bone.rotation_mode]
+            self._turning[bone.name] = channel, self._curves.get(bone.path_from_id(channel), [])
         animation = armature.animation_data
         if animation is None:
             return
@@ -43,19 +53,18 @@ class EditedTake:
         if animation.use_tweak_mode:
             raise RigError(f"{armature.name!r} has an NLA strip in tweak mode: leave tweak mode first")
 
-    def curves(self, bone: str, channel: str) -> list[bpy.types.FCurve]:
+    def curves(self, bone: str, channel: str) -> list[FCurve]:
         """The curves of a channel of a bone."""
         return self._curves.get(bone_path(bone, channel), [])
 
-    def rotation_curves(self, holder: str) -> list[bpy.types.FCurve]:
+    def rotation_curves(self, bone: str) -> list[FCurve]:
         """The curves of the rotation of a bone, or of its control."""
-        bone: bpy.types.PoseBone | None = self._armature.pose.bones.get(holder)
-        return [] if bone is None else self.curves(holder, property_name(bone.rotation_mode))
+        return self._turning.get(self.holders[bone], ("", []))[1]
 
     @cached_property
     def keyed(self) -> set[str]:
         """The bones whose rotation has keys."""
-        return {bone for bone in self.skeleton.names if self.rotation_curves(self.posed.holder(bone))}
+        return {bone for bone in self.skeleton.names if self.rotation_curves(bone)}
 
     def key_frames(
         self, bones: Sequence[str], *, root: bool = True, within: tuple[float, float] | None = None
@@ -64,43 +73,51 @@ class EditedTake:
 
         within: the first and the last frame between which the keys of cyclic curves are repeated.
         """
-        found = [curve for bone in bones for curve in self.rotation_curves(self.posed.holder(bone))]
+        found = [curve for bone in bones for curve in self.rotation_curves(bone)]
         found += self.curves(self.place, "location") if root else []
         times = [key_times(curve, within) for curve in found]
         return np.unique(np.concatenate(times)) if times else np.zeros(0)
 
     def round_length(self, bones: Sequence[str]) -> float:
         """The number of frames after which the rotation of some of the bones repeats; infinite if it does not."""
-        cycles = [cycle_of(curve) for bone in bones for curve in self.rotation_curves(self.posed.holder(bone))]
+        cycles = [cycle_of(curve) for bone in bones for curve in self.rotation_curves(bone)]
         return min((last - first for first, last in filter(None, cycles)), default=np.inf)
 
     def motion(self, frames: FloatArray) -> RigMotion:
         """The poses on (F,) frames. Blender evaluates strips and control rigs frame by frame."""
-        if not self.posed.by_channels or self.is_layered:
-            return self._evaluated(frames)
-        names = self.skeleton.names
-        channels = {name: self._values(name, self._channel(name), frames) for name in names if name in self.keyed}
-        return self._motion(frames, channels, self._values(self.place, "location", frames))
+        bones, names = self._armature.pose.bones, self.skeleton.names
+        trees: list[Tree] = []
+        matrices: dict[str, FloatArray] = {}
+        if self.posed.by_channels and not self.is_layered:
+            channels = {
+                name: keyframes.channel_values(getattr(bones[name], channel), curves, frames)
+                for name, (channel, curves) in self._turning.items()
+                if name in self.keyed
+            }
+            place: Any = bones[self.place]
+            location = keyframes.channel_values(place.location, self.curves(self.place, "location"), frames)
+        else:
+            channels, location, trees, matrices = self._evaluated(frames)
+        own = {name: from_channels(bones[name].rotation_mode, values) for name, values in channels.items()}
+        if trees:
+            rotations = np.array([tree.rotations for tree in trees])
+            roots = np.array([tree.root_location for tree in trees])
+        else:
+            rotations = np.tile(self.tree.rotations, (len(frames), 1, 1))
+            for name, turned in own.items():
+                rotations[:, names.index(name)] = turned
+            roots = root_place(bones[self.place], location)
+        return RigMotion(self.skeleton, frames, rotations, roots, channels, own, location, matrices)
 
-    def _motion(self, frames: FloatArray, channels: dict[str, FloatArray], location: FloatArray) -> RigMotion:
-        """The poses on (F,) frames, from the values of the bones' channels."""
-        own, rotations = self._turned(channels), np.tile(self.tree.rotations, (len(frames), 1, 1))
-        for name, turned in own.items():
-            rotations[:, self.skeleton.index(name)] = turned
-        roots = root_place(self._armature.pose.bones[self.place], location)
-        return RigMotion(self.skeleton, frames, rotations, roots, channels, own, location)
-
-    def _turned(self, channels: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        """(F, 4) rotations from values of rotation channels, by bone or control."""
-        bones = self._armature.pose.bones
-        return {name: from_channels(bones[name].rotation_mode, values) for name, values in channels.items()}
-
-    def _evaluated(self, frames: FloatArray) -> RigMotion:
-        """The poses on (F,) frames as evaluated by Blender."""
+    def _evaluated(
+        self, frames: FloatArray
+    ) -> tuple[dict[str, FloatArray], FloatArray, list[Tree], dict[str, FloatArray]]:
+        """What `RigMotion` calls channels and location, and for control rigs the tree on each frame, and matrices."""
         scene, bones = bpy.context.scene, self._armature.pose.bones
-        turned = [self.place, *map(self.posed.holder, sorted(self.keyed))]
-        holders = {holder: self._channel(holder) for holder in turned if self.rotation_curves(holder)}
-        held: dict[str, list[list[float]]] = {each: [] for each in holders}
+        turned = {self.place, *(self.holders[bone] for bone in self.keyed)}
+        held: dict[str, list[list[float]]] = {
+            holder: [] for holder, (_, curves) in self._turning.items() if curves and holder in turned
+        }
         places, trees, played = [], [], self.posed.sampled_bones
         counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
         bone_matrices = np.empty((len(frames), len(counting), 16))
@@ -108,8 +125,8 @@ class EditedTake:
         try:
             for row, frame in enumerate(frames.tolist()):
                 scene.frame_set(int(np.floor(frame)), subframe=frame - np.floor(frame))
-                for holder, channel in holders.items():
-                    held[holder].append(list(getattr(bones[holder], channel)))
+                for holder, values in held.items():
+                    values.append(list(getattr(bones[holder], self._turning[holder][0])))
                 places.append(bones[self.place].location[:] if self.place in bones else (0.0, 0.0, 0.0))
                 if not self.posed.by_channels:
                     trees.append(tree_of(self._armature, self.skeleton.names[0]))
@@ -117,33 +134,17 @@ class EditedTake:
         finally:
             keeper.restore()
         channels = {holder: np.array(values, dtype=np.float64) for holder, values in held.items()}
-        location = np.array(places, dtype=np.float64)
-        if self.posed.by_channels:
-            return self._motion(frames, channels, location)
-        rotations = np.array([tree.rotations for tree in trees])
-        roots = np.array([tree.root_location for tree in trees])
         # Blender passes matrices column by column.
-        matrices = dict(
-            zip(counting, bone_matrices.reshape(-1, len(counting), 4, 4).transpose(1, 0, 3, 2), strict=True)
-        )
-        return RigMotion(self.skeleton, frames, rotations, roots, channels, self._turned(channels), location, matrices)
-
-    def _channel(self, holder: str) -> str:
-        """The name of the rotation channel of a bone, or of its control."""
-        return property_name(self._armature.pose.bones[holder].rotation_mode)
-
-    def _values(self, bone: str, channel: str, frames: FloatArray) -> FloatArray:
-        """(F, n) values of a channel; components without keys have their current value."""
-        present = getattr(self._armature.pose.bones[bone], channel)
-        return keyframes.channel_values(present, self.curves(bone, channel), frames)
+        by_bone = bone_matrices.reshape(len(frames), len(counting), 4, 4).transpose(1, 0, 3, 2)
+        return channels, np.array(places, dtype=np.float64), trees, dict(zip(counting, by_bone, strict=True))
 
 
-def tree_of(armature: bpy.types.Object, bone: str) -> Tree:
+def tree_of(armature: Object, bone: str) -> Tree:
     """The tree that contains a bone; on a control rig, a tree of deform bones."""
     return next(tree for tree in posed_rig(armature).trees() if bone in tree.skeleton.names)
 
 
-def is_animated(armature: bpy.types.Object) -> bool:
+def is_animated(armature: Object) -> bool:
     """Whether an armature's bones have keys."""
     return any(curve.data_path.startswith("pose.bones[") for curve in every_curve(armature))
 
@@ -183,7 +184,7 @@ class PathKeeper:
         self._keys: list[int] = []
         self._frame, self._turn, self._played = np.nan, 0, 0
 
-    def sample(self, rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
+    def sample(self, rig: Object, frame: float, about: float) -> Paths | None:
         """The paths of a rig that `needs_sampling`: plays the frames around a frame in Blender; None without keys."""
         self._paths = _sampled(rig, frame, about)
         self._played += 1
@@ -191,7 +192,7 @@ class PathKeeper:
         self._state = self._look_at(rig, frame)
         return self._paths
 
-    def paths(self, rig: bpy.types.Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
+    def paths(self, rig: Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
         """The paths around a frame (None without keys), and a value that changes when they change.
 
         A rig that `needs_sampling` has no paths until it is sampled, and again after its keys have changed: see
@@ -208,11 +209,11 @@ class PathKeeper:
             self._state, self._paths = state, find_paths(rig, frame)
         return self._paths, self._state
 
-    def is_current(self, rig: bpy.types.Object, frame: float) -> bool:
+    def is_current(self, rig: Object, frame: float) -> bool:
         """Whether the cached paths match a rig's current keys, or the rig is known to have no keys."""
         return self._look_at(rig, frame) == self._state
 
-    def _look_at(self, rig: bpy.types.Object, frame: float) -> tuple[object, ...]:
+    def _look_at(self, rig: Object, frame: float) -> tuple[object, ...]:
         """A value that changes if a key of the rig's bones changes; on a new frame it checks only some of the curves.
 
         During playback keys rarely change, and checking 400 frames of 91 curves takes 2 ms. Rigs in different files
@@ -241,17 +242,17 @@ class PathKeeper:
         return (*own, *strips, *self._keys)
 
 
-def needs_sampling(rig: bpy.types.Object) -> bool:
+def needs_sampling(rig: Object) -> bool:
     """Whether Blender must evaluate each frame to find the bones' positions. It can't do this while it draws."""
     return is_layered(rig) or not posed_rig(rig).by_channels
 
 
-def find_paths(rig: bpy.types.Object, frame: float) -> Paths | None:
+def find_paths(rig: Object, frame: float) -> Paths | None:
     """The paths of a rig around a frame, from its curves; None without keys, or if strips or controls move bones."""
     return None if needs_sampling(rig) else _sampled(rig, frame, _MOST)
 
 
-def _sampled(rig: bpy.types.Object, frame: float, about: float) -> Paths | None:
+def _sampled(rig: Object, frame: float, about: float) -> Paths | None:
     """The paths of a rig around a frame, evaluated by Blender; None if its bones have no keys."""
     trees = posed_rig(rig).trees()
     takes = [EditedTake(rig, tree) for tree in trees]

@@ -3,19 +3,21 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
+from bpy.types import Object, PoseBone
 from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray, IntArray
 from ...core.kernel.bounds import Floor, Support
-from ...core.kernel.capsules import Capsule, SelfCollision
+from ...core.kernel.capsules import Capsule, Place, SelfCollision
 from ...core.kernel.posture import Masses
 from ...core.model.skeleton import Skeleton
+from ...human.capsules import floor_points as points_on_floor
 from ...human.capsules import self_collision
-from ...human.masses import KEEPS_ORIENTATION, LEADS_WITH, body_masses
+from ...human.masses import body_masses
 from ...human.naming_schemes import match
 from ...human.preset import why_not_human
 from ...human.soles import Point, convex_hull, floor_points, soles
@@ -38,32 +40,22 @@ _ACROSS: Final = 0.5
 _STIFF: Final = 1000.0
 
 
-def masses_of(armature: bpy.types.Object, skeleton: Skeleton, stiff: Collection[str] = ()) -> Masses:
+def masses_of(armature: Object, skeleton: Skeleton, stiff: Collection[str] = ()) -> Masses:
     """The masses of the J bones of a tree, by body part or size, changed by `fabrik_mass` and `fabrik_stiffness`.
 
     stiff: bones that move as one piece. Raises LimitPropertyError naming a bone with invalid properties.
     """
     bones = [armature.pose.bones[name] for name in skeleton.names]
-    shares, centers, keeps, bends, hangs, eased = _body(armature, bones)
+    shares, centers, keeps, bends, hangs, eased, sinks = _body(armature, bones)
     bends = bends * np.where([name in stiff for name in skeleton.names], _STIFF, 1.0)
     stiffness = np.array([read_extra_field(bone, "stiffness") for bone in bones])
     # Each bone's factor in the posture term: 1 at stiffness 0, 4 at 0.5, infinite at 1.
     left = 1.0 - np.clip(stiffness, 0.0, 1.0)
     factors = np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)
-    return Masses(shares, centers, keeps * factors, bends, hangs * (1.0 - stiffness), eased)
+    return Masses(shares, centers, keeps * factors, bends, hangs * (1.0 - stiffness), eased, sinks)
 
 
-def keeps_orientation(armature: bpy.types.Object, bone: str) -> float:
-    """The weight, 0 to 1, with which a dragged bone keeps its orientation; 0 except for ends of limbs."""
-    return KEEPS_ORIENTATION.get(_part(armature, bone), 0.0)
-
-
-def leads_with(armature: bpy.types.Object, bone: str) -> float:
-    """The force with which a dragged bone leads the body, relative to other bones."""
-    return LEADS_WITH.get(_part(armature, bone), 1.0)
-
-
-def trunk_of_animal(armature: bpy.types.Object) -> list[str]:
+def trunk_of_animal(armature: Object) -> list[str]:
     """The bones to which the limbs of a four-legged control rig are attached; none for other rigs.
 
     Its trunk lies across its limbs, while a person's is above the legs.
@@ -93,18 +85,13 @@ def trunk_of_animal(armature: bpy.types.Object) -> list[str]:
     return found
 
 
-def is_hips(armature: bpy.types.Object, bone: str) -> bool:
-    """Whether a bone is a person's hips."""
-    return _part(armature, bone) == "hips"
-
-
-def _part(armature: bpy.types.Object, bone: str) -> str:
+def part_of(armature: Object, bone: str) -> str:
     """The part of a human body that a bone represents, by its name; "" for none."""
     role = match(solved_parents(armature)).get(bone)
     return "" if role is None else role.part
 
 
-def center_of_mass(armature: bpy.types.Object) -> FloatArray:
+def center_of_mass(armature: Object) -> FloatArray:
     """(3,) the center of mass of all bones in their current pose, in armature space.
 
     Raises LimitPropertyError naming a bone with an invalid mass.
@@ -115,7 +102,7 @@ def center_of_mass(armature: bpy.types.Object) -> FloatArray:
     return np.asarray(shares @ (heads + centers[:, None] * (tails - heads)))
 
 
-def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[FloatArray, ...]:
+def _body(armature: Object, bones: Sequence[PoseBone]) -> tuple[FloatArray, ...]:
     """The fields of `BoneMass` for the bones, (B,) each."""
     found = _masses_by_name(tuple((name, armature.data.bones[name].length) for name in solved_parents(armature)))
     known = np.array([found[bone.name] for bone in bones])
@@ -124,12 +111,17 @@ def _body(armature: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tu
     return shares / max(float(shares.sum()), np.finfo(float).tiny), *known.T[1:]
 
 
+# The capsules of a rig, and its points, each with a radius, that stay above a floor.
+_Shape: TypeAlias = tuple[SelfCollision | None, tuple[tuple[str, Place, float], ...]]
 # For each rig, the number of searches for armatures when it was cached, and the names of its meshes.
 _MESHES: Final[dict[str, tuple[int, tuple[str, ...]]]] = {}
 # The number of rigs in the cache.
 _RIGS_FITTED: Final = 8
 # From larger meshes only every second vertex is read, or every third and so on, since groups take 1 µs per vertex.
 _MOST_VERTICES: Final = 20_000
+# A vertex that a second bone moves with at least this weight is also a point of that bone at the floor: the skin of a
+# bent knee is between the points that are fixed to thigh and shin.
+_SHARED: Final = 0.15
 # The number of rigs whose soles are cached until bones change, because the overlay needs them at each redraw.
 _RIGS_KEPT: Final = 8
 _OUTLINE: Final = 3
@@ -138,7 +130,7 @@ _OUTLINE: Final = 3
 _LOW: Final = 1.0
 
 
-def collision_of(armature: bpy.types.Object, skeleton: Skeleton, *, always: bool = False) -> SelfCollision | None:
+def collision_of(armature: Object, skeleton: Skeleton, *, always: bool = False) -> SelfCollision | None:
     """The capsules of a rig for a skeleton of some of its bones; None if they are off or the rig is not a human's.
 
     Bones outside the skeleton keep their current pose. always: also return the capsules if they are off.
@@ -158,11 +150,16 @@ def collision_of(armature: bpy.types.Object, skeleton: Skeleton, *, always: bool
     return replace(found, capsules=tuple(capsules))
 
 
-def fitted(armature: bpy.types.Object, *, redraw: bool = False) -> SelfCollision | None:
+def fitted(armature: Object, *, redraw: bool = False) -> SelfCollision | None:
     """The capsules of a rig at rest; None if the rig is not a human's.
 
     redraw: use the meshes of the last call until objects are added, because searching 10,000 objects takes about 6 ms.
     """
+    return _shape(armature, redraw=redraw)[0]
+
+
+def _shape(armature: Object, *, redraw: bool = False) -> _Shape:
+    """The capsules as from `fitted`, and the points that stay above a floor."""
     searches, names = _MESHES.get(armature.name, (-1, ()))
     meshes = [bpy.data.objects.get(name) for name in names]
     if not redraw or searches != ARMATURES.searches or None in meshes:
@@ -176,13 +173,14 @@ def fitted(armature: bpy.types.Object, *, redraw: bool = False) -> SelfCollision
 
 
 @lru_cache(maxsize=_RIGS_FITTED)
-def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> SelfCollision | None:
+def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> _Shape:
     rest = rest_of(*key)
     if why_not_human(rest):
-        return None
+        return None, ()
     armature = bpy.data.objects[rig]
     above = solved_parents(armature)
-    carried: dict[str, list[FloatArray]] = {}
+    heaviest: dict[str, list[FloatArray]] = {}
+    shared: dict[str, list[FloatArray]] = {}
     for name, _ in meshes:
         mesh = bpy.data.objects[name]
         places, groups = _vertices(mesh)
@@ -193,22 +191,30 @@ def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> Self
             while bone is not None and bone.name not in above:
                 bone = bone.parent
             if bone is not None:
-                carried.setdefault(bone.name, []).append(places[groups == group.index])
-    return self_collision(rest, {name: np.concatenate(found) for name, found in carried.items()})
+                heaviest.setdefault(bone.name, []).append(places[groups[:, 0] == group.index])
+                shared.setdefault(bone.name, []).append(places[(groups == group.index).any(axis=1)])
+    own, all_own = ({name: np.concatenate(each) for name, each in by.items()} for by in (heaviest, shared))
+    found = self_collision(rest, own)
+    return found, points_on_floor(rest, all_own, found)
 
 
-def _vertices(mesh: bpy.types.Object) -> tuple[FloatArray, IntArray]:
-    """(N, 3) vertex positions at rest, and (N,) the index of each vertex's heaviest group, -1 for none."""
+def _vertices(mesh: Object) -> tuple[FloatArray, IntArray]:
+    """(N, 3) vertex positions at rest, and (N, 2) each vertex's two heaviest groups; -1 for none or a light one."""
     vertices = mesh.data.vertices
     step = 1 + len(vertices) // _MOST_VERTICES
     places = np.empty(3 * len(vertices), dtype=np.float32)
     vertices.foreach_get("co", places)
-    looked_at = (vertices[index] for index in range(0, len(vertices), step))
-    groups = [max(each.groups, key=lambda group: group.weight).group if each.groups else -1 for each in looked_at]
-    return places.reshape(-1, 3)[::step].astype(np.float64), np.array(groups)
+    read = range(0, len(vertices), step)
+    groups = np.full((len(read), 2), -1)
+    for row, index in enumerate(read):
+        heaviest = sorted(((each.weight, each.group) for each in vertices[index].groups), reverse=True)[:2]
+        for column, (weight, group) in enumerate(heaviest):
+            if column == 0 or weight >= _SHARED:
+                groups[row, column] = group
+    return places.reshape(-1, 3)[::step].astype(np.float64), groups
 
 
-def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support | None:
+def support_of(armature: Object, pinned: Collection[str]) -> Support | None:
     """The support area for the center of mass: the soles of pinned feet, in their pins' poses.
 
     Other pinned bones bear weight too, at their tails. None if balance is off, or if there are too few pins to stand
@@ -241,7 +247,7 @@ def support_of(armature: bpy.types.Object, pinned: Collection[str]) -> Support |
     return Support(corners, (up[0], up[1], up[2])) if len(corners) >= _OUTLINE else None
 
 
-def floor_of(armature: bpy.types.Object) -> Floor | None:
+def floor_of(armature: Object) -> Floor | None:
     """The floor for feet, hands, knees and the capsules of a person; None without a floor."""
     settings = rig_settings(armature)
     if not settings.use_floor:
@@ -249,27 +255,24 @@ def floor_of(armature: bpy.types.Object) -> Floor | None:
     up, scale = up_of(armature)
     height = (settings.floor_height - armature.matrix_world.translation.z) / scale
     _, points = _floor_points(*rest_key(armature))
-    found = fitted(armature)
-    capsules = () if found is None else found.capsules
-    balls = tuple((each.bone, place, each.radius) for each in capsules for place in (each.start, each.end))
-    return Floor(points, (up[0], up[1], up[2]), height, balls)
+    return Floor(points, (up[0], up[1], up[2]), height, _shape(armature)[1])
 
 
-def up_of(armature: bpy.types.Object) -> tuple[FloatArray, float]:
+def up_of(armature: Object) -> tuple[FloatArray, float]:
     """(3,) the world's Z as a unit vector in armature space, and world units per armature unit along it."""
     row = np.array(armature.matrix_world[2][:3])
     scale = float(np.linalg.norm(row))
     return row / scale, scale
 
 
-def _posed(armature: bpy.types.Object, points: Collection[Point], back: Mapping[str, Matrix]) -> FloatArray:
+def _posed(armature: Object, points: Collection[Point], back: Mapping[str, Matrix]) -> FloatArray:
     """(N, 3) current positions of points on bones in armature space; some bones are moved by transforms `back`."""
     bones = armature.pose.bones
     moved = (back.get(name, Matrix()) @ bones[name].matrix @ Vector(place) for name, place in points)
     return np.array([place[:] for place in moved]).reshape(-1, 3)
 
 
-def _to_pin(armature: bpy.types.Object, foot: Collection[str]) -> Matrix:
+def _to_pin(armature: Object, foot: Collection[str]) -> Matrix:
     """The transform in armature space that moves the pinned bones of a foot to their pins, as solving will."""
     for pin in rig_settings(armature).effectors:
         if pin.kind == "PIN" and pin.enabled and pin.bone in foot:

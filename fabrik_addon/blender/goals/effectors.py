@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
 import numpy as np
+from bpy.types import Context, Object, PoseBone, Scene
 
 from ...core import Effector
 from ...core.model.skeleton import Skeleton
@@ -30,28 +31,11 @@ class Partner(NamedTuple):
     offset: tuple[float, float, float]
 
 
-def target_bone_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> str:
+def target_bone_of(rig: Object, holder: Object, bone: str) -> str:
     """The bone of the rig that is a target, or to which a target is parented; "" if there is none."""
     if holder == rig:
         return bone
     return holder.parent_bone if holder.parent == rig and holder.parent_type == "BONE" else ""
-
-
-def partner_of(rig: bpy.types.Object, holder: bpy.types.Object, bone: str) -> Partner | None:
-    """The point of a rig's bone that a target is fixed to; None if it is not fixed to a bone."""
-    carrier = target_bone_of(rig, holder, bone)
-    if not carrier or carrier not in rig.pose.bones:
-        return None
-    if holder == rig:
-        return Partner(carrier, BONE_HEAD)
-    animation = holder.animation_data
-    is_animated = animation is not None and bool(
-        animation.nla_tracks or len(animation.drivers) or keyframes.curves(holder)
-    )
-    if bone or holder.constraints or rig.data.bones[carrier].use_relative_parent or is_animated:
-        return None
-    place = (holder.matrix_parent_inverse @ holder.matrix_basis).translation
-    return Partner(carrier, (place.x, place.y + rig.data.bones[carrier].length, place.z))
 
 
 def close_loops(
@@ -100,7 +84,7 @@ def _path(skeleton: Skeleton, name: str, offset: Sequence[float] | None, *, take
 
 
 # An object, and the name of one of its bones, or "" for the object itself.
-Target: TypeAlias = tuple[bpy.types.Object, str]
+Target: TypeAlias = tuple[Object, str]
 COLLECTION_NAME = "FABRIK Targets"
 # The size of a target empty as a share of its bone's length.
 _TARGET_SIZE = 0.2
@@ -121,41 +105,36 @@ class Pin(NamedTuple):
     rotation: tuple[float, float, float, float]
 
 
-def check_effectors(scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
+def check_effectors(scene: Scene, rig: Object) -> None:
     """Raise RigError, with the reason, unless the rig can be solved for its targets."""
-    trouble = why_no_solve(rig)
+    trouble = why_no_rig(rig) or why_no_solve(rig)
     if trouble:
         raise RigError(trouble)
     for effector in enabled_effectors(rig):
         if not effector.bone:
             raise RigError(f"Target {effector.name!r} has no bone: choose one")
-        if effector.bone not in rig.pose.bones:
-            raise RigError(
-                f"Target {effector.name!r}: {rig.name!r} has no bone {effector.bone!r} (was it renamed?): choose it "
-                "again"
-            )
-        if effector.kind == "TARGET":
-            if effector.target is None:
-                raise RigError(f"Target {effector.name!r} has no object (was it deleted?): choose one")
-            _check_object(scene, rig, effector.name, effector.target, effector.target_bone)
-        if effector.bend_target is not None:
-            _check_object(scene, rig, effector.name, effector.bend_target, effector.bend_bone)
+        if effector.kind == "TARGET" and effector.target is None:
+            raise RigError(f"Target {effector.name!r} has no object (was it deleted?): choose one")
+        targets = (effector.target, effector.target_bone), (effector.bend_target, effector.bend_bone)
+        reason = _why_not_followed(scene, rig, effector.bone, targets)
+        if reason:
+            raise RigError(f"Target {effector.name!r}: {reason}")
 
 
-def _check_object(
-    scene: bpy.types.Scene, rig: bpy.types.Object, effector: str, target: bpy.types.Object, bone: str
-) -> None:
-    """Raise RigError if an effector cannot use an object, or a bone of it, as its target."""
-    if not is_in_scene(scene, target):
-        raise RigError(
-            f"Target {effector!r}: its object {target.name!r} is not in scene {scene.name!r}: choose another"
-        )
-    reason = why_no_target(rig, target, bone)
-    if reason:
-        raise RigError(f"Target {effector!r}: {reason}")
+def _why_not_followed(scene: Scene, rig: Object, name: str, targets: Sequence[Target]) -> str:
+    """Why a bone of a rig can't follow its targets, objects in the scene or None; "" if it can."""
+    if name not in rig.pose.bones:
+        return f"{rig.name!r} has no bone {name!r} (was it renamed?): choose it again"
+    for target, bone in targets:
+        if target is not None and not is_in_scene(scene, target):
+            return f"its object {target.name!r} is not in scene {scene.name!r}: choose another"
+        reason = "" if target is None else why_no_target(rig, target, bone)
+        if reason:
+            return reason
+    return ""
 
 
-def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) -> str:
+def why_no_target(rig: Object, target: Object, bone: str) -> str:
     """Why an object, or one of its bones, cannot be a target of a rig; "" if it can."""
     if target == rig and not bone:
         return f"{rig.name!r} can't be its own target: choose another object"
@@ -166,17 +145,22 @@ def why_no_target(rig: bpy.types.Object, target: bpy.types.Object, bone: str) ->
     return ""
 
 
-def loop_partner(rig: bpy.types.Object, effector: FabrikEffector | FabrikMarker) -> Partner | None:
-    """The point of one of the rig's own bones that is an effector's target; None for other targets."""
-    goal = goal_of(effector)
-    return None if isinstance(goal, Pin) or effector.target is None else partner_of(rig, *goal)
-
-
-def bend_of(effector: FabrikEffector | FabrikMarker) -> Target | None:
-    """The pole target of an effector's limb; None without one."""
-    if isinstance(effector, FabrikMarker) or effector.bend_target is None:
+def loop_partner(rig: Object, effector: FabrikEffector | FabrikMarker) -> Partner | None:
+    """The point of one of the rig's own bones that an effector's target is fixed to; None for other targets."""
+    holder, bone = effector.target, effector.target_bone
+    carrier = "" if holder is None else target_bone_of(rig, holder, bone)
+    if not carrier or carrier not in rig.pose.bones:
         return None
-    return effector.bend_target, effector.bend_bone
+    if holder == rig:
+        return Partner(carrier, BONE_HEAD)
+    animation = holder.animation_data
+    is_animated = animation is not None and bool(
+        animation.nla_tracks or len(animation.drivers) or keyframes.curves(holder)
+    )
+    if bone or holder.constraints or rig.data.bones[carrier].use_relative_parent or is_animated:
+        return None
+    place = (holder.matrix_parent_inverse @ holder.matrix_basis).translation
+    return Partner(carrier, (place.x, place.y + rig.data.bones[carrier].length, place.z))
 
 
 def goal_of(effector: FabrikEffector | FabrikMarker) -> Target | Pin:
@@ -201,12 +185,12 @@ def core_effector(effector: FabrikEffector | FabrikMarker) -> Effector:
 
 
 def add_effector(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
+    context: Context,
+    rig: Object,
     bone: str,
     *,
     point: str = "TAIL",
-    target: bpy.types.Object | None = None,
+    target: Object | None = None,
     target_bone: str = "",
 ) -> FabrikEffector:
     """Add an effector for a bone, and an empty at the bone's point as its target if none is given.
@@ -231,7 +215,7 @@ def add_effector(
     return effector
 
 
-def own_targets(rig: bpy.types.Object) -> list[str]:
+def own_targets(rig: Object) -> list[str]:
     """Give a rig copies of the target empties that it shares with other rigs; returns the names of the copies."""
     copies = {}
     for target in shared_targets(rig):
@@ -244,7 +228,7 @@ def own_targets(rig: bpy.types.Object) -> list[str]:
     return [copy.name for copy in copies.values()]
 
 
-def remove_effector(rig: bpy.types.Object, index: int) -> str:
+def remove_effector(rig: Object, index: int) -> str:
     """Remove an effector, keeping its target object; returns its name. Raises RigError for an invalid index."""
     settings = rig_settings(rig)
     if not 0 <= index < len(settings.effectors):
@@ -256,9 +240,7 @@ def remove_effector(rig: bpy.types.Object, index: int) -> str:
     return name
 
 
-def _new_target(
-    context: bpy.types.Context, rig: bpy.types.Object, bone: bpy.types.PoseBone, point: str, name: str
-) -> bpy.types.Object:
+def _new_target(context: Context, rig: Object, bone: PoseBone, point: str, name: str) -> Object:
     """Make an empty at a bone's head or tail, with the bone's rotation, in the collection of targets."""
     context.view_layer.update()
     empty = bpy.data.objects.new(f"{name} target", None)
@@ -272,7 +254,7 @@ def _new_target(
     return empty
 
 
-def targets_collection(scene: bpy.types.Scene) -> bpy.types.Collection:
+def targets_collection(scene: Scene) -> bpy.types.Collection:
     """The scene's collection of target empties, made if it does not exist."""
     for collection in scene.collection.children_recursive:
         if collection.library is None and collection.name.split(".")[0] == COLLECTION_NAME:
@@ -282,17 +264,17 @@ def targets_collection(scene: bpy.types.Scene) -> bpy.types.Collection:
     return collection
 
 
-def follows_markers(rig: bpy.types.Object, source: str) -> bool:
+def follows_markers(rig: Object, source: str) -> bool:
     """Whether a bake from "AUTO", "MARKERS" or "EFFECTORS" follows the markers."""
     return source == "MARKERS" or (source == "AUTO" and bool(mapped_markers(rig)))
 
 
-def followed(rig: bpy.types.Object, source: str) -> Sequence[Followed]:
+def followed(rig: Object, source: str) -> Sequence[Followed]:
     """The markers or the effectors that a bake follows."""
     return mapped_markers(rig) if follows_markers(rig, source) else enabled_effectors(rig)
 
 
-def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -> None:
+def check_followed(scene: Scene, rig: Object, source: str) -> None:
     """Raise RigError, with the reason, unless there are markers or effectors and their objects exist."""
     if not follows_markers(rig, source):
         check_effectors(scene, rig)
@@ -304,23 +286,14 @@ def check_followed(scene: bpy.types.Scene, rig: bpy.types.Object, source: str) -
     if not markers:
         raise RigError(f"{rig.name!r} has no matched markers: match its markers to bones first")
     for marker in markers:
-        if marker.bone not in rig.pose.bones:
-            raise RigError(
-                f"Marker {marker.name!r}: {rig.name!r} has no bone {marker.bone!r} (was it renamed?): choose it again"
-            )
         if marker.target is None:
             raise RigError(f"Marker {marker.name!r} has no object (was it deleted?): choose one, or disable the marker")
-        if not is_in_scene(scene, marker.target):
-            raise RigError(
-                f"Marker {marker.name!r}: its object {marker.target.name!r} is not in scene {scene.name!r}: choose "
-                "another"
-            )
-        reason = why_no_target(rig, marker.target, marker.target_bone)
+        reason = _why_not_followed(scene, rig, marker.bone, [(marker.target, marker.target_bone)])
         if reason:
             raise RigError(f"Marker {marker.name!r}: {reason}")
 
 
-def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
+def order_effectors(rig: Object) -> tuple[str, list[str]]:
     """Set the priorities of a human rig's effectors and pins by the body parts of their bones.
 
     Returns a line to show, and a note on effectors whose priority does not change because their bone's name is unknown.
@@ -343,7 +316,7 @@ def order_effectors(rig: bpy.types.Object) -> tuple[str, list[str]]:
     return f"Priorities set on targets and pins ({len(groups)}), in this order: {', '.join(order)}", alone
 
 
-def pins(armature: bpy.types.Object) -> list[FabrikEffector]:
+def pins(armature: Object) -> list[FabrikEffector]:
     """The enabled pins with a weight above 0. Raises RigError if the bone of a pin does not exist."""
     held = [each for each in rig_settings(armature).effectors if each.kind == "PIN" and each.enabled and each.weight]
     for pin in held:
@@ -352,14 +325,12 @@ def pins(armature: bpy.types.Object) -> list[FabrikEffector]:
     return held
 
 
-def is_pinned(armature: bpy.types.Object, bone: str) -> bool:
+def is_pinned(armature: Object, bone: str) -> bool:
     """Whether a bone has a pin, enabled or not."""
     return bool(_pins_of(armature, bone))
 
 
-def pin_bones(
-    armature: bpy.types.Object, bones: Sequence[str], *, point: str = "TAIL", hold_rotation: bool = True
-) -> None:
+def pin_bones(armature: Object, bones: Sequence[str], *, point: str = "TAIL", hold_rotation: bool = True) -> None:
     """Pin bones in their current pose; existing pins are replaced.
 
     Args:
@@ -386,7 +357,7 @@ def pin_bones(
         settings.active_effector = len(settings.effectors) - 1
 
 
-def unpin_bones(armature: bpy.types.Object, bones: Sequence[str]) -> int:
+def unpin_bones(armature: Object, bones: Sequence[str]) -> int:
     """Remove the pins of bones; returns the number of removed pins."""
     places = [place for bone in bones for place in _pins_of(armature, bone)]
     for place in sorted(places, reverse=True):
@@ -398,14 +369,14 @@ def unpin_bones(armature: bpy.types.Object, bones: Sequence[str]) -> int:
 _APART: Final = 1e-3
 
 
-def set_pin(pin: FabrikEffector, bone: bpy.types.PoseBone) -> None:
+def set_pin(pin: FabrikEffector, bone: PoseBone) -> None:
     """Move a pin to its bone's current pose."""
     pin.pin_location = armature_point(bone, pin.point, pin.offset)
     pin.pin_rotation = bone.matrix.to_quaternion()
     pin.seen = _pose_of(pin, bone)
 
 
-def move_pins_with(armature: bpy.types.Object, bones: Collection[str]) -> None:
+def move_pins_with(armature: Object, bones: Collection[str]) -> None:
     """Move the pins of posed bones to their current poses, and note the poses of the other pinned bones."""
     for pin in rig_settings(armature).effectors:
         if pin.kind == "PIN" and pin.bone in bones:
@@ -414,7 +385,7 @@ def move_pins_with(armature: bpy.types.Object, bones: Collection[str]) -> None:
             pin.seen = _pose_of(pin, armature.pose.bones[pin.bone])
 
 
-def pins_left_behind(armature: bpy.types.Object) -> list[FabrikEffector]:
+def pins_left_behind(armature: Object) -> list[FabrikEffector]:
     """The pins whose bones have been posed since by something else, such as a bake, another frame or Blender."""
     found = []
     for pin in pins(armature):
@@ -425,13 +396,13 @@ def pins_left_behind(armature: bpy.types.Object) -> list[FabrikEffector]:
     return found
 
 
-def _pose_of(pin: FabrikEffector, bone: bpy.types.PoseBone) -> tuple[float, ...]:
+def _pose_of(pin: FabrikEffector, bone: PoseBone) -> tuple[float, ...]:
     """The position of a pinned point, and the rotation matrix of its bone, row by row; armature space."""
     rotation: Any = bone.matrix.to_quaternion().to_matrix()
     return *armature_point(bone, pin.point, pin.offset)[:], *(number for row in rotation for number in row)
 
 
-def _pins_of(armature: bpy.types.Object, bone: str) -> list[int]:
+def _pins_of(armature: Object, bone: str) -> list[int]:
     """The indices of a bone's pins in the list."""
     effectors = rig_settings(armature).effectors
     solved = solved_bone(armature, bone)

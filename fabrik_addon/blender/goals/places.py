@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Depsgraph, FCurve, Object, Scene
 from mathutils import Matrix, Quaternion, Vector
 
 from ...core import Solution, Solver
@@ -20,7 +21,7 @@ from .effectors import Partner, Pin, Target
 from .problem import RigProblem
 
 # Data (F, …) to fill frame by frame, a function that reads it from a target in the evaluated scene, and the target.
-_Column: TypeAlias = tuple[FloatArray, Callable[[bpy.types.Depsgraph, Target], Any], Target]
+_Column: TypeAlias = tuple[FloatArray, Callable[[Depsgraph, Target], Any], Target]
 
 # Seconds of work between two checks of the Esc key, and the least number of frames, because each check also evaluates
 # the scene's own frame.
@@ -37,7 +38,7 @@ _TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
 
 
 def sample_steps(
-    scene: bpy.types.Scene,
+    scene: Scene,
     targets: Sequence[Target],
     turning: Sequence[Target],
     frames: npt.ArrayLike,
@@ -101,7 +102,7 @@ def sample_steps(
     return positions, matrices
 
 
-def _evaluated(scene: bpy.types.Scene, frames: FloatArray, columns: Sequence[_Column]) -> Generator[float, None, None]:
+def _evaluated(scene: Scene, frames: FloatArray, columns: Sequence[_Column]) -> Generator[float, None, None]:
     """Evaluate the scene on frames (F,), and fill columns (F, …) from their targets."""
     done = 0
     while done < len(frames):
@@ -143,7 +144,7 @@ def _is_plain(target: Target) -> bool:
     return all(curve.data_path == "location" and is_simple(curve) for curve in keyframes.curves(holder))
 
 
-def is_simple(curve: bpy.types.FCurve) -> bool:
+def is_simple(curve: FCurve) -> bool:
     """Whether a curve is determined by its keys alone."""
     group = curve.group
     return not (curve.mute or (group is not None and group.mute) or curve.modifiers)
@@ -157,7 +158,7 @@ def is_still(target: Target) -> bool:
     return not any(curve.data_path.startswith(_TRANSFORM_PATHS) for curve in keyframes.curves(holder))
 
 
-def has_other_drivers(holder: bpy.types.Object) -> bool:
+def has_other_drivers(holder: Object) -> bool:
     """Whether an object's location depends on more than its own channels and its action's keys."""
     if holder.parent is not None or holder.constraints or holder.rigid_body is not None:
         return True
@@ -169,36 +170,26 @@ def has_other_drivers(holder: bpy.types.Object) -> bool:
     return bool(mixed or animation.nla_tracks or driven)
 
 
-def _world_place(graph: bpy.types.Depsgraph, target: Target) -> Vector:
-    """The world position of an evaluated target."""
+def _evaluated_matrix(graph: Depsgraph, target: Target) -> Matrix:
+    """The world matrix of an evaluated target; raises TargetError if it is not in the evaluated scene."""
     holder, bone = target
-    evaluated = _evaluated_object(graph, holder)
-    world = evaluated.matrix_world
-    return world @ evaluated.pose.bones[bone].head if bone else world.translation
-
-
-def _evaluated_matrix(graph: bpy.types.Depsgraph, target: Target) -> Matrix:
-    """The world matrix of an evaluated target."""
-    holder, bone = target
-    evaluated = _evaluated_object(graph, holder)
+    evaluated = holder.evaluated_get(graph)
+    if not evaluated.is_evaluated:
+        raise TargetError(f"Object {holder.name!r} is not in the view layer or is disabled: enable it first")
     return evaluated.matrix_world @ evaluated.pose.bones[bone].matrix if bone else evaluated.matrix_world
 
 
-def _depsgraph(scene: bpy.types.Scene) -> bpy.types.Depsgraph:
+def _world_place(graph: Depsgraph, target: Target) -> Vector:
+    return _evaluated_matrix(graph, target).translation
+
+
+def _depsgraph(scene: Scene) -> Depsgraph:
     """The evaluated state of a scene, in the current view layer if it belongs to the scene."""
     if bpy.context.scene == scene:
         return bpy.context.evaluated_depsgraph_get()
     layer = scene.view_layers[0]
     layer.update()
     return layer.depsgraph
-
-
-def _evaluated_object(graph: bpy.types.Depsgraph, holder: bpy.types.Object) -> bpy.types.Object:
-    """The evaluated object; raises TargetError if it is not in the evaluated scene."""
-    evaluated = holder.evaluated_get(graph)
-    if not evaluated.is_evaluated:
-        raise TargetError(f"Object {holder.name!r} is not in the view layer or is disabled: enable it first")
-    return evaluated
 
 
 def is_seen(marker: Target, frame: float) -> bool:
@@ -270,9 +261,7 @@ class SampledTargets(NamedTuple):
         return SampledTargets(*(None if each is None else each[frames] for each in self))
 
 
-def current_targets(
-    graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object, problem: RigProblem
-) -> SampledTargets:
+def current_targets(graph: Depsgraph, scene: Scene, rig: Object, problem: RigProblem) -> SampledTargets:
     """The current targets. Does not change the frame, so objects that were moved by hand stay there."""
     space = tree_space(rig.evaluated_get(graph), problem)
     armature = as_array(rig.evaluated_get(graph).matrix_world)
@@ -291,8 +280,8 @@ def current_targets(
 
 
 def sampled_steps(
-    scene: bpy.types.Scene,
-    rig: bpy.types.Object,
+    scene: Scene,
+    rig: Object,
     problems: Sequence[RigProblem],
     frames: npt.ArrayLike,
     smooth: Callable[[FloatArray], FloatArray] | None = None,
@@ -306,9 +295,9 @@ def sampled_steps(
     space, and (F, 4, 4) world matrices of the rig. Raises TargetError for a target that is not in the evaluated scene.
     """
     wanted = [goal for tree in problems for goal in (*tree.targets, *tree.bends)]
-    reached = _once(goal for goal in wanted if goal is not None and not isinstance(goal, (Pin, Partner)))
+    reached = list(dict.fromkeys(goal for goal in wanted if goal and not isinstance(goal, (Pin, Partner))))
     followed = [goal for tree in problems for goal in _turning(tree) if not isinstance(goal, (Pin, Partner))]
-    turning = _once([(rig, ""), *followed, *((rig, tree.carrier) for tree in problems if tree.carrier)])
+    turning = list(dict.fromkeys([(rig, ""), *followed, *((rig, tree.carrier) for tree in problems if tree.carrier)]))
     points, matrices = yield from sample_steps(scene, reached, turning, frames, recorded=recorded)
     points = points if smooth is None else smooth(points)
     # Samples (F, 3) and (F, 4, 4) by goal. Matrices are only valid if the goal has a target rotation.
@@ -327,14 +316,12 @@ def sampled_steps(
         world = None
         if _turning(tree):
             world = np.stack([turned.get(goal, unturned) for goal in tree.targets], axis=1)
-        bends = np.stack([nothing if bend is None else seen[bend] for bend in tree.bends], axis=1)
+        bends = None
+        if any(bend is not None for bend in tree.bends):
+            bends = np.stack([nothing if bend is None else seen[bend] for bend in tree.bends], axis=1)
         places = targets_in_space(space, tree, np.stack([seen[goal] for goal in tree.targets], axis=1), world, bends)
         found.append((places, space))
     return found, armature
-
-
-def _once(targets: Iterable[Target]) -> list[Target]:
-    return list(dict.fromkeys(targets))
 
 
 def _turning(problem: RigProblem) -> list[Target | Pin | Partner]:
@@ -344,23 +331,25 @@ def _turning(problem: RigProblem) -> list[Target | Pin | Partner]:
 
 
 def targets_in_space(
-    space: FloatArray, problem: RigProblem, points: FloatArray, world: FloatArray | None, bends: FloatArray
+    space: FloatArray, problem: RigProblem, points: FloatArray, world: FloatArray | None, bends: FloatArray | None
 ) -> SampledTargets:
     """Convert targets from world space to the space of a tree.
 
     space: (..., 4, 4) matrices from the tree's space to the world. points: (..., E, 3) positions. world: (..., E, 4, 4)
-    matrices of goals with a target rotation. bends: (..., E, 3) poles.
+    matrices of goals with a target rotation. bends: (..., E, 3) poles; None if no limb has one.
     """
     stays = space.ndim > 2 and bool((space == space[0]).all())
     into = np.linalg.inv(space[:1] if stays else space)[..., None, :, :]
     rotations = quaternions(into @ world) if world is not None and _turning(problem) else None
-    toward = _moved(into, bends) if any(bend is not None for bend in problem.bends) else None
+    toward = None if bends is None or all(bend is None for bend in problem.bends) else _moved(into, bends)
     return SampledTargets(_moved(into, points), rotations, toward)
 
 
 def _moved(matrices: FloatArray, points: FloatArray) -> FloatArray:
     """([F,] E, 3) points transformed by ([F or 1,] 1, 4, 4) matrices."""
-    return times(matrices[..., :3, :3], points) + matrices[..., :3, 3]
+    moved = times(matrices[..., :3, :3], points)
+    moved += matrices[..., :3, 3]
+    return moved
 
 
 def quaternions(matrices: FloatArray) -> FloatArray:
@@ -369,7 +358,7 @@ def quaternions(matrices: FloatArray) -> FloatArray:
     return np.array(flat).reshape(*matrices.shape[:-2], 4)
 
 
-def tree_space(rig: bpy.types.Object, problem: RigProblem) -> FloatArray:
+def tree_space(rig: Object, problem: RigProblem) -> FloatArray:
     """(4, 4) matrix from the space of a tree to the world, for an evaluated armature in its current state."""
     world = as_array(rig.matrix_world)
     if not problem.carrier:
@@ -378,7 +367,7 @@ def tree_space(rig: bpy.types.Object, problem: RigProblem) -> FloatArray:
     return world @ as_array(rig.pose.bones[problem.carrier].matrix) @ np.linalg.inv(rest)
 
 
-def _world_matrix(graph: bpy.types.Depsgraph, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
+def _world_matrix(graph: Depsgraph, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
     """(4, 4) world matrix of a goal; armature: (4, 4) world matrix of the armature that has a pin or a partner."""
     if isinstance(goal, (Pin, Partner)):
         return armature @ _own_matrix(goal)

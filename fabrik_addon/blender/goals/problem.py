@@ -6,8 +6,8 @@ from functools import cached_property
 from itertools import compress
 from typing import Any
 
-import bpy
 import numpy as np
+from bpy.types import Object
 
 from ...core import Effector, Fixed, Solver
 from ...core.arrays import BoolArray, FloatArray
@@ -16,19 +16,19 @@ from ...core.edit import EditModel
 from ...core.kernel.hanging import HangFrom
 from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
-from ..control.posed_rig import posed_rig
+from ...human.masses import LEADS_WITH
+from ..control.posed_rig import PosedRig, posed_rig
 from ..rig.armature import RigError, Tree, check_unscaled, cut_tree, freeze, solved_slides, stretched
 from ..rig.locks import WithLocks
 from ..settings.limit_properties import read_limits
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
-from .body import collision_of, floor_of, leads_with, masses_of, support_of
+from .body import collision_of, floor_of, masses_of, part_of, support_of
 from .effectors import (
     Partner,
     Pin,
     Target,
-    bend_of,
     close_loops,
     core_effector,
     goal_of,
@@ -45,7 +45,7 @@ class RigProblem:
     Solve, Live and bakes make problems with `find_problems`; drags, edits over time and retargets with `rig_problem`.
 
     Attributes:
-        rig: the armature object.
+        posed: the rig.
         tree: the bones and their pose.
         effectors: E points on bones, for the solver.
         bones: the bones to be solved, as indices in the skeleton.
@@ -62,7 +62,7 @@ class RigProblem:
             Positions are then in the rest space of that bone.
     """
 
-    rig: bpy.types.Object
+    posed: PosedRig
     tree: Tree
     effectors: tuple[Effector, ...]
     bones: Sequence[int]
@@ -82,6 +82,11 @@ class RigProblem:
         return _turned_by(self.tree.skeleton, self.effectors, self.held)
 
     @property
+    def rig(self) -> Object:
+        """The armature object."""
+        return self.posed.rig
+
+    @property
     def bone_names(self) -> list[str]:
         """The names of the bones to be solved."""
         return [self.tree.skeleton.names[bone] for bone in self.bones]
@@ -98,7 +103,7 @@ class RigProblem:
 
     def locks(self, rotations: FloatArray) -> dict[int, WithLocks]:
         """The locks of the solved bones, by index in the skeleton, relative to local rotations (J, 4)."""
-        return posed_rig(self.rig).locks(self.tree.skeleton, self.bones, rotations)
+        return self.posed.locks(self.tree.skeleton, self.bones, rotations)
 
     def for_pose(self, tree: Tree, locked: Collection[str]) -> "RigProblem":
         """Copy this problem for a tree in another pose; the bones in `locked` may not rotate."""
@@ -134,7 +139,8 @@ class RigProblem:
         rig, skeleton = self.rig, self.tree.skeleton
         # All that lead the body have the force of the weakest, so that none tears another off its target.
         leading = [each.bone not in self.pinned and each.target_bone is None for each in self.effectors]
-        force = min((leads_with(rig, each.bone) for each in compress(self.effectors, leading)), default=1.0)
+        forces = [LEADS_WITH.get(part_of(rig, each.bone), 1.0) for each in compress(self.effectors, leading)]
+        force = min(forces, default=1.0)
         effectors = [
             replace(each, weight=each.weight * force) if leads else each
             for each, leads in zip(self.effectors, leading, strict=True)
@@ -167,7 +173,7 @@ class RigProblem:
         if holder is None:
             return ""
         pinned = {each.bone: each.shown_bone for each in enabled_effectors(self.rig) if each.kind == "PIN"}
-        is_pinned, shown = holder.bone in pinned, posed_rig(self.rig).shown
+        is_pinned, shown = holder.bone in pinned, self.posed.shown
         return {
             "LIMIT": f"{shown(holder.bone)} is at its limit",
             "GOAL": f"{pinned[holder.bone]} is pinned" if is_pinned else f"{shown(holder.bone)} is held by its target",
@@ -179,7 +185,7 @@ class RigProblem:
 
 
 def rig_problem(
-    rig: bpy.types.Object,
+    posed: PosedRig,
     tree: Tree,
     effectors: Sequence[Effector],
     bones: Sequence[int],
@@ -193,8 +199,8 @@ def rig_problem(
     baked: for a bake, in which other limbs stay on IK than in a pose. more: other attributes. Raises
     LimitPropertyError for an invalid limit.
     """
-    limits = limits_of(rig, [tree.skeleton.names[bone] for bone in bones], baked=baked)
-    return RigProblem(rig, tree, tuple(effectors), bones, free_root, limits, **more)
+    limits = limits_of(posed, [tree.skeleton.names[bone] for bone in bones], baked=baked)
+    return RigProblem(posed, tree, tuple(effectors), bones, free_root, limits, **more)
 
 
 def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collection[str]) -> BoolArray:
@@ -207,7 +213,7 @@ def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collecti
 
 
 def find_problems(
-    rig: bpy.types.Object,
+    rig: Object,
     wanted: Sequence[FabrikEffector | FabrikMarker] | None = None,
     *,
     baked: bool = False,
@@ -228,7 +234,7 @@ def find_problems(
     for tree, carrier in (part for whole in posed.trees() for part in cut_tree(whole, owned, ends)):
         own = [effector for effector in enabled if effector.bone in tree.skeleton.names]
         if own:
-            found.append(_problem_of(rig, tree, carrier, own, held, baked=baked))
+            found.append(_problem_of(posed, tree, carrier, own, held, baked=baked))
     moved = [problem for problem in found if problem.bones]
     if not moved:
         alone = [sentence for problem in found for sentence in problem.left_alone]
@@ -251,7 +257,7 @@ def find_problems(
 
 
 def _problem_of(
-    rig: bpy.types.Object,
+    posed: PosedRig,
     tree: Tree,
     carrier: str,
     own: Sequence[FabrikEffector | FabrikMarker],
@@ -260,7 +266,7 @@ def _problem_of(
     baked: bool,
 ) -> RigProblem:
     """The problem of one tree."""
-    skeleton = tree.skeleton
+    rig, skeleton = posed.rig, tree.skeleton
     partners = [loop_partner(rig, effector) for effector in own]
     effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)
     ends = {name for effector in effectors for name in (effector.bone, effector.target_bone) if name}
@@ -286,11 +292,11 @@ def _problem_of(
     pinned = tuple(each.bone for each, target in zip(effectors, targets, strict=True) if isinstance(target, Pin))
     bones = np.flatnonzero(turned_by.any(axis=0)).tolist()
     root = skeleton.names[0]
-    may_move = root not in here and posed_rig(rig).may_move(root)
+    may_move = root not in here and posed.may_move(root)
     by_markers = any(isinstance(each, FabrikMarker) for each in own)
     slides = {} if by_markers else solved_slides(rig, [skeleton.names[bone] for bone in bones])
     return rig_problem(
-        rig,
+        posed,
         stretched(rig, freeze(tree, here), except_for=slides),
         effectors,
         bones,
@@ -301,17 +307,20 @@ def _problem_of(
         pinned=pinned,
         names=tuple(each.name for each in own),
         targets=targets,
-        bends=tuple(bend_of(each) for each in own),
+        bends=tuple(
+            None if isinstance(each, FabrikMarker) or each.bend_target is None else (each.bend_target, each.bend_bone)
+            for each in own
+        ),
         carrier=carrier,
     )
 
 
-def limits_of(rig: bpy.types.Object, names: Sequence[str], *, baked: bool = False) -> dict[str, Limit]:
+def limits_of(posed: PosedRig, names: Sequence[str], *, baked: bool = False) -> dict[str, Limit]:
     """The limits of bones by name; a free bone has a hinge limit if its locks or its limb's IK make it a hinge.
 
     baked: for a bake, in which other limbs stay on IK than in a pose.
     """
-    limits, posed = read_limits(rig, names), posed_rig(rig)
+    limits = read_limits(posed.rig, names)
     for name in (name for name in names if name not in limits):
         hinge = posed.hinge(name, baked=baked)
         if hinge is not None:
@@ -319,9 +328,7 @@ def limits_of(rig: bpy.types.Object, names: Sequence[str], *, baked: bool = Fals
     return limits
 
 
-def root_mode(
-    armature: bpy.types.Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None
-) -> str:
+def root_mode(armature: Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None) -> str:
     """How the root of a tree moves: "FIXED", "FREE", or "FOLLOW" (as if pulled by a rope).
 
     Args:

@@ -5,13 +5,13 @@ optionally a polygon.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import cos, degrees, pi, radians
 from typing import Any, Final, NamedTuple, cast
 
-import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, FCurve, Object, PoseBone
 
 from ...core import Ball, Fixed, Hinge, Polygon, Skeleton
 from ...core.arrays import ROUNDING, FloatArray, IntArray
@@ -74,20 +74,14 @@ _STILL = 1e-4
 
 @dataclass(frozen=True)
 class BoneCurves:
-    """The rotation curves of a bone in its rotation mode, by component. Components without a curve keep their value."""
+    """The rotation curves of a bone in its rotation mode, by component. Components without a curve keep their value.
 
-    bone: bpy.types.PoseBone
-    curves: dict[int, bpy.types.FCurve] = field(default_factory=dict)
+    path: the data path of the rotation channels.
+    """
 
-    @property
-    def path(self) -> str:
-        """The data path of the rotation channels."""
-        return bone_path(self.bone.name, self.channel)
-
-    @property
-    def channel(self) -> str:
-        """The name of the rotation property."""
-        return property_name(self.bone.rotation_mode)
+    bone: PoseBone
+    path: str
+    curves: dict[int, FCurve]
 
     @property
     def times(self) -> FloatArray:
@@ -96,19 +90,15 @@ class BoneCurves:
 
     def values(self, frames: FloatArray) -> FloatArray:
         """(F, n) values of the channels on frames (F,)."""
-        return channel_values(getattr(self.bone, self.channel), self.curves.values(), frames)
+        own = getattr(self.bone, property_name(self.bone.rotation_mode))
+        return channel_values(own, self.curves.values(), frames)
 
     def rotations(self, frames: FloatArray) -> FloatArray:
         """(F, 4) local rotations, w x y z, on frames (F,)."""
         return from_channels(self.bone.rotation_mode, self.values(frames))
 
-    @property
-    def missing(self) -> list[int]:
-        """Components without a curve."""
-        return [index for index in range(channel_count(self.bone.rotation_mode)) if index not in self.curves]
 
-
-def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> list[BoneCurves]:
+def rotation_curves(rig: Object, bones: list[PoseBone]) -> list[BoneCurves]:
     """The curves of the bones that the current action rotates.
 
     Raises RigError if there is no action, or if it rotates none of the bones.
@@ -117,9 +107,11 @@ def rotation_curves(rig: bpy.types.Object, bones: list[bpy.types.PoseBone]) -> l
     if animation is None or animation.action is None:
         raise RigError(f"{rig.name!r} has no action: assign one first")
     by_path = curves_by_path(curves(rig))
-    every = {each.path: each for each in map(BoneCurves, bones) if each.path in by_path}
+    paths = {bone_path(bone.name, property_name(bone.rotation_mode)): bone for bone in bones}
     found = [
-        BoneCurves(each.bone, {curve.array_index: curve for curve in by_path[path]}) for path, each in every.items()
+        BoneCurves(bone, path, {curve.array_index: curve for curve in by_path[path]})
+        for path, bone in paths.items()
+        if path in by_path
     ]
     if not found:
         names = ", ".join(repr(bone.name) for bone in bones[:3]) + (", …" if len(bones) > 3 else "")
@@ -135,14 +127,12 @@ def whole_frames(times: FloatArray) -> FloatArray:
 class Rotations(NamedTuple):
     """(F, 4) local rotations of a bone, w x y z, on frames (F,)."""
 
-    bone: bpy.types.PoseBone
+    bone: PoseBone
     frames: FloatArray
     rotations: FloatArray
 
 
-def rotations_of_action(
-    context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-) -> list[Rotations]:
+def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> list[Rotations]:
     """The rotations of bones in the rig's action, on whole frames from its first to its last key.
 
     Without an action, returns the combined result of the NLA strips. Subframes with keys are included, except for
@@ -177,7 +167,7 @@ def rotations_of_action(
     return moving
 
 
-def what_plays(rig: bpy.types.Object) -> str:
+def what_plays(rig: Object) -> str:
     """The name of a rig's action in a message, or else of its NLA strips."""
     strips = is_layered(rig)
     return f"the NLA strips of {rig.name!r}" if strips else f"action {rig.animation_data.action.name!r}"
@@ -192,13 +182,13 @@ _TOLERANCE: Final = radians(0.01)
 _ROUNDS: Final = 20
 
 
-def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
+def clamp_pose(context: Context, bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     """Rotate bones that are outside their limits to the nearest rotation inside; locked channels don't change.
 
     A control rig is posed by its controls. Returns a line to show, and notes on bones that stay outside. Raises
     RigError if none has a limit, LimitPropertyError for an invalid limit; nothing is changed then.
     """
-    rig = cast("bpy.types.Object", bones[0].id_data)
+    rig = cast("Object", bones[0].id_data)
     check_editable(rig)
     limits = _limits(bones)
     context.view_layer.update()
@@ -206,9 +196,7 @@ def clamp_pose(context: bpy.types.Context, bones: Sequence[bpy.types.PoseBone]) 
     return f"Clamped {len(turned)} of {bones_of(len(limits))} to their limits", left
 
 
-def clamp_bones(
-    context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit]
-) -> tuple[list[str], list[str], Changed]:
+def clamp_bones(context: Context, rig: Object, limits: Mapping[str, Limit]) -> tuple[list[str], list[str], Changed]:
     """Clamp bones to limits given by bone name, like `clamp_pose`.
 
     Returns the bones that were outside, sentences about bones that stay outside, and the former values of changed
@@ -258,18 +246,17 @@ class Breach:
 
     @property
     def line(self) -> str:
-        """The violation in one line, such as "'shin.L' breaks its limit on frames 3-7, 12: 8.4° on frame 5"."""
+        """The violation in one line, such as "'shin.L' exceeds its limit on frames 3-7, 12: 8.4° on frame 5"."""
         worst = int(np.argmax(self.excess))
+        angle = f"{degrees(self.excess[worst]):.1f}°"
+        if len(self.frames) == 1:
+            return f"{self.bone!r} exceeds its limit on frame {self.frames[0]} by {angle}"
         runs = np.split(self.frames, np.flatnonzero(np.diff(self.frames) > 1) + 1)
         spans = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
-        frames = f"frames {spans}" if len(self.frames) > 1 else f"frame {spans}"
-        most = f"{degrees(self.excess[worst]):.1f}° on frame {self.frames[worst]}"
-        return f"{self.bone!r} exceeds its limit on {frames}: {most}"
+        return f"{self.bone!r} exceeds its limit on frames {spans}: {angle} on frame {self.frames[worst]}"
 
 
-def check_action(
-    context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-) -> list[Breach]:
+def check_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> list[Breach]:
     """The bones that exceed their limits in the rig's current action, on whole frames from the first to the last key.
 
     Without an action, the result of the NLA strips is checked. Uses the limits of the current frame. Raises RigError if
@@ -278,19 +265,14 @@ def check_action(
     limits = _limits(bones)
     found = []
     for each in rotations_of_action(context, rig, [bone for bone in bones if bone.name in limits]):
-        whole = each.frames == np.round(each.frames)
-        frames = each.frames[whole]
-        rotations = each.rotations[whole]
-        limit = limits[each.bone.name]
-        off = excess(limit, rotations)
-        outside = off > _TOLERANCE
-        found.append(Breach(each.bone.name, frames[outside].astype(np.int64), off[outside]) if outside.any() else None)
-    return [breach for breach in found if breach is not None]
+        off = excess(limits[each.bone.name], each.rotations)
+        outside = (off > _TOLERANCE) & (each.frames == np.round(each.frames))
+        if outside.any():
+            found.append(Breach(each.bone.name, each.frames[outside].astype(np.int64), off[outside]))
+    return found
 
 
-def fix_action(
-    context: bpy.types.Context, rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]
-) -> tuple[list[Breach], list[Breach]]:
+def fix_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> tuple[list[Breach], list[Breach]]:
     """Fix the curves of bones that violate their limits; returns the violations found, and those that remain.
 
     Keys outside a limit are moved onto it; frames between keys that are still outside get keys too. On a
@@ -312,7 +294,14 @@ def fix_action(
     keyed = [bone.name for bone in turned]
     try:
         if not posed_rig(rig).by_channels:
-            keyed = _fix_by_controls(context, rig, {bone.name: limits[bone.name] for bone in turned}, broken)
+            # Clamp the pose, and key the controls.
+            own = {bone.name: limits[bone.name] for bone in turned}
+            controls: dict[str, None] = {}
+            for frame in np.unique(np.concatenate([breach.frames for breach in broken])).tolist():
+                context.scene.frame_set(frame)
+                _, _, changed = clamp_bones(context, rig, own)
+                controls |= dict.fromkeys(key_channels(context, rig, changed, automatic=False, before=changed))
+            keyed = list(controls)
         else:
             for curves in rotation_curves(rig, turned):
                 _fix_curves(rig, curves, limits[curves.bone.name])
@@ -321,19 +310,7 @@ def fix_action(
     return broken, check_action(context, rig, turned)
 
 
-def _fix_by_controls(
-    context: bpy.types.Context, rig: bpy.types.Object, limits: Mapping[str, Limit], broken: Sequence[Breach]
-) -> list[str]:
-    """Clamp the pose and key it on all frames with violations; returns the names of the controls with keys."""
-    keyed: dict[str, None] = {}
-    for frame in np.unique(np.concatenate([breach.frames for breach in broken])).tolist():
-        context.scene.frame_set(frame)
-        _, _, changed = clamp_bones(context, rig, limits)
-        keyed |= dict.fromkeys(key_channels(context, rig, changed, automatic=False, before=changed))
-    return list(keyed)
-
-
-def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
+def _limits(bones: Sequence[PoseBone]) -> dict[str, Limit]:
     """The limits of the given bones by name, without free bones; raises RigError if no bone has a limit."""
     limits = {bone.name: limit for bone in bones if (limit := read_limit(bone)) is not None}
     if not limits:
@@ -341,35 +318,30 @@ def _limits(bones: Sequence[bpy.types.PoseBone]) -> dict[str, Limit]:
     return limits
 
 
-def _fix_curves(rig: bpy.types.Object, curves: BoneCurves, limit: Limit) -> None:
+def _fix_curves(rig: Object, curves: BoneCurves, limit: Limit) -> None:
     """Move the keys of one bone inside its limit, then add keys on frames that are still outside."""
-    times = curves.times
-    held = curves.values(times)
-    for index in curves.missing:
-        _set_keys(rig, curves, index, times, held[:, index])
+
+    def set_keys(index: int, frames: FloatArray, values: FloatArray) -> None:
+        set_curve_keys(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
+
+    frames, mode = curves.times, curves.bone.rotation_mode
+    values = curves.values(frames)
+    for index in range(channel_count(mode)):
+        if index not in curves.curves:
+            set_keys(index, frames, values[:, index])
     curves = rotation_curves(rig, [curves.bone])[0]
     frames = curves.times
     for _ in range(_ROUNDS):
-        outside = frames[excess(limit, curves.rotations(frames)) > _TOLERANCE]
-        _put_inside(rig, curves, limit, outside)
+        frames = frames[excess(limit, curves.rotations(frames)) > _TOLERANCE]
+        if len(frames):
+            # Key the nearest rotation inside, with channels as near as possible to their values there.
+            legal = legal_rotations(limit, curves.rotations(frames))
+            _, found = to_channels(mode, legal[None], previous=curves.values(frames))
+            for index in curves.curves:
+                set_keys(index, frames, found[0, :, index])
         frames = whole_frames(curves.times)
         if not (excess(limit, curves.rotations(frames)) > _TOLERANCE).any():
             return
-
-
-def _put_inside(rig: bpy.types.Object, curves: BoneCurves, limit: Limit, frames: FloatArray) -> None:
-    """Key the nearest rotation inside on frames (K,), with channels as near as possible to their values there."""
-    if not len(frames):
-        return
-    mode = curves.bone.rotation_mode
-    legal = legal_rotations(limit, curves.rotations(frames))
-    _, values = to_channels(mode, legal[None], previous=curves.values(frames))
-    for index in curves.curves:
-        _set_keys(rig, curves, index, frames, values[0, :, index])
-
-
-def _set_keys(rig: bpy.types.Object, curves: BoneCurves, index: int, frames: FloatArray, values: FloatArray) -> None:
-    set_curve_keys(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
 
 
 # An outline has at most this many points, because they are edited by hand.
@@ -426,9 +398,9 @@ def _cross(one: FloatArray, other: FloatArray) -> float:
 
 
 def limits_from_action(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    bones: Sequence[bpy.types.PoseBone],
+    context: Context,
+    rig: Object,
+    bones: Sequence[PoseBone],
     margin: float,
     shape: str = "FITTED",
 ) -> tuple[str, list[str]]:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from math import pi, sqrt
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-import bpy
 import numpy as np
+from bpy.types import Object, PoseBone
 
 from ...core import Ball, Hinge, LimitError, Polygon
 from ...core.arrays import FloatArray
@@ -53,40 +53,40 @@ class EulerBox(NamedTuple):
     ranges: tuple[Range | None, Range | None, Range | None]
 
 
-def limits_to_constraints(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
+def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     """Add to each bone a constraint that represents its limit; remove it from free bones.
 
     On a control rig, the FK control of the bone gets the constraint. Returns a line to show, and notes on
     bones without a control that has the same axes. Other constraints do not change. Raises LimitPropertyError or
     RigError with nothing changed.
     """
-    rig = cast("bpy.types.Object", bones[0].id_data)
+    rig = cast("Object", bones[0].id_data)
     check_editable(rig)
-    boxes = [euler_box(read_limit(bone)) for bone in bones]
     posed = posed_rig(rig)
-    holders = [posed.limited(bone.name) for bone in bones]
+    rows = [(bone.name, posed.limited(bone.name), euler_box(read_limit(bone))) for bone in bones]
     left = [
-        f"Bone {bone.name!r} has no control with the same rotation, so its limit gets no constraint"
-        for bone, holder, box in zip(bones, holders, boxes, strict=True)
+        f"Bone {name!r} has no control with the same rotation, so its limit gets no constraint"
+        for name, holder, box in rows
         if holder is None and any(box.ranges)
     ]
-    if left and not any(holders):
+    if left and not any(holder for _, holder, _ in rows):
         raise RigError(left[0])
-    for holder, box in zip(holders, boxes, strict=True):
-        if holder is not None and any(box.ranges):
+    limited = [(holder, box) for _, holder, box in rows if holder is not None]
+    for holder, box in limited:
+        constraint = own_constraint(holder)
+        if any(box.ranges):
             _constrain(holder, box)
-        elif holder is not None and (constraint := own_constraint(holder)) is not None:
+        elif constraint is not None:
             # A constraint from a library can only be muted.
             if rig.override_library is not None and constraint.is_override_data:
                 constraint.mute = True
             else:
                 holder.constraints.remove(constraint)
-    pairs = zip(holders, boxes, strict=True)
-    count = sum(holder is not None and any(box.ranges) for holder, box in pairs)
+    count = sum(any(box.ranges) for _, box in limited)
     return f"Added Limit Rotation constraints to {count} of {bones_of(len(bones))}", left
 
 
-def own_constraint(bone: bpy.types.PoseBone) -> Any | None:
+def own_constraint(bone: PoseBone) -> Any | None:
     """The bone's constraint that was made from its limit."""
     return next(filter(is_own, bone.constraints), None)
 
@@ -146,7 +146,7 @@ def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
     return np.concatenate(found)
 
 
-def _constrain(bone: bpy.types.PoseBone, box: EulerBox) -> None:
+def _constrain(bone: PoseBone, box: EulerBox) -> None:
     """Set the ranges of the bone's constraint; adds the constraint if it does not exist."""
     constraint = own_constraint(bone)
     if constraint is None:
@@ -165,13 +165,13 @@ def _constrain(bone: bpy.types.PoseBone, box: EulerBox) -> None:
             setattr(constraint, f"max_{axis}", ends[1])
 
 
-def limits_from_ik(bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
+def limits_from_ik(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     """Set the limits of bones from their IK settings and Limit Rotation constraints.
 
     Returns a line for the user, and sentences about skipped bones. Raises RigError if there is nothing to convert, and
     LimitPropertyError if a limit can't be stored; then nothing is changed.
     """
-    found, left = list[tuple[bpy.types.PoseBone, LimitSettings]](), list[str]()
+    found, left = list[tuple[PoseBone, LimitSettings]](), list[str]()
     for bone in bones:
         limited = _ranges(bone, "ik_", "use_ik_limit_")
         locked = [getattr(bone, f"lock_ik_{axis}") for axis in _AXES]

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import bpy
 import numpy as np
+from bpy.types import Object, PoseBone
 
 from ...core import LimitError, Polygon
 from ...core.arrays import IntArray
@@ -51,12 +52,14 @@ from ..settings.limit_values import (
 )
 from ..settings.selection import active_bone
 
-Bones = Sequence[bpy.types.PoseBone]
+Bones = Sequence[PoseBone]
 
 # A new outline has this many points. They follow the cone, but stay within these swings.
 _CORNERS: Final = 8
 _WINDOW_LEAST: Final = radians(5.0)
 _WINDOW_MOST: Final = radians(45.0)
+# Decimals of its swings in radians: far more than Blender's single precision has.
+_DIGITS: Final = 12
 # For new hinges: elbows and knees bend by this angle from straight. A joint that is bent by less than a degree at rest
 # is considered straight.
 _FOLDED: Final = radians(150.0)
@@ -91,7 +94,7 @@ def set_limits(bones: Bones, **values: Any) -> str:
     return f"{_limits(bones)}: {', '.join(kinds)}"
 
 
-def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:
+def _changed(bone: PoseBone, values: dict[str, Any]) -> LimitSettings:
     """A bone's settings with some values changed."""
     kept, given = read_settings(bone), dict(values)
     if given.keys() & {"low", "high"}:
@@ -115,7 +118,7 @@ def _changed(bone: bpy.types.PoseBone, values: dict[str, Any]) -> LimitSettings:
     return changed
 
 
-def first_hinge(bone: bpy.types.PoseBone) -> tuple[str, tuple[float, float]]:
+def first_hinge(bone: PoseBone) -> tuple[str, tuple[float, float]]:
     """The axis and range of a hinge, from the bone's bend relative to its parent at rest.
 
     The hinge bends further in that direction, and back until it is straight. A bone that is straight at rest bends
@@ -151,7 +154,9 @@ def numbers_in(text: str) -> tuple[float, ...]:
 def window_in(cone: Sequence[float]) -> tuple[float, ...]:
     """The outline of an octagon as wide as a cone, up to a moderate width."""
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
-    return flat(outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False)).tolist())
+    corners = outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False))
+    # Without a sign, because Blender would show -0°.
+    return flat((np.round(corners, _DIGITS) + 0.0).tolist())
 
 
 def write_all(bones: Bones, settings: Sequence[LimitSettings | None]) -> None:
@@ -178,7 +183,7 @@ def clear_limits(bones: Bones) -> str:
     return f"{_limits(bones)}: free"
 
 
-def copy_limit(source: bpy.types.PoseBone, bones: Bones) -> str:
+def copy_limit(source: PoseBone, bones: Bones) -> str:
     """Copy the limit of a bone to others; returns a line for the user. Raises LimitPropertyError, changing nothing."""
     others = [bone for bone in bones if bone != source]
     if not others:
@@ -193,20 +198,19 @@ def _limits(bones: Bones) -> str:
     return f"Limit of {bones[0].name!r}" if len(bones) == 1 else f"Limits of {len(bones)} bones"
 
 
-def current_swing(bone: bpy.types.PoseBone) -> Corner:
+def current_swing(bone: PoseBone) -> Corner:
     """The current (X, Z) swing of a bone, in radians."""
-    rig = cast("bpy.types.Object", bone.id_data)
+    rig = cast("Object", bone.id_data)
     lean = swing_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
     return float(np.asarray(lean.x).item()), float(np.asarray(lean.z).item())
 
 
-def add_point(bone: bpy.types.PoseBone, *, from_pose: bool = False) -> str:
+def add_point(bone: PoseBone, *, from_pose: bool = False) -> str:
     """Add a point to a polygon limit, in the middle of its longest edge or at the bone's current swing.
 
     Returns a line for the user. Raises RigError, with nothing changed, if the outline would cross itself.
     """
-    settings = _polygon(bone)
-    corners = list(points(settings.window))
+    settings, corners = _with_corner(bone)
     if from_pose:
         grown = _with_swing_point(bone, corners)
     else:
@@ -219,25 +223,23 @@ def add_point(bone: bpy.types.PoseBone, *, from_pose: bool = False) -> str:
     return f"The outline of {bone.name!r} now has {len(grown)} points"
 
 
-def move_point(bone: bpy.types.PoseBone, index: int) -> str:
+def move_point(bone: PoseBone, index: int) -> str:
     """Move a point of a polygon limit to the bone's current swing; returns a line for the user."""
-    settings = _polygon(bone)
-    corners = _with_corner(bone, settings, index)
+    settings, corners = _with_corner(bone, index)
     corners[index] = current_swing(bone)
     write_settings(bone, replace(settings, window=flat(corners)))
     return f"Point {index + 1} of the outline of {bone.name!r} is now at the bone's swing"
 
 
-def remove_point(bone: bpy.types.PoseBone, index: int) -> str:
+def remove_point(bone: PoseBone, index: int) -> str:
     """Remove a point from a polygon limit; returns a line for the user."""
-    settings = _polygon(bone)
-    corners = _with_corner(bone, settings, index)
+    settings, corners = _with_corner(bone, index)
     del corners[index]
     write_settings(bone, replace(settings, window=flat(corners)))
     return f"The outline of {bone.name!r} now has {len(corners)} points"
 
 
-def _with_swing_point(bone: bpy.types.PoseBone, corners: Corners) -> Corners:
+def _with_swing_point(bone: PoseBone, corners: Corners) -> Corners:
     """The points with the bone's current swing inserted into the edge that it lengthens least."""
     lean = current_swing(bone)
     if any(dist(lean, corner) < _SAME_POINT for corner in corners):
@@ -260,25 +262,21 @@ def _edges(corners: Corners) -> list[float]:
     return [dist(corner, following) for corner, following in zip(corners, corners[1:] + corners[:1], strict=True)]
 
 
-def _polygon(bone: bpy.types.PoseBone) -> LimitSettings:
+def _with_corner(bone: PoseBone, index: int = 0) -> tuple[LimitSettings, Corners]:
+    """The limit and the points of its outline; raises RigError if it has no point with this index."""
     settings = read_settings(bone)
     if settings.type != "POLYGON":
         raise RigError(f"The limit of bone {bone.name!r} is not a polygon: set its type to Polygon first")
     read_limit(bone)
-    return settings
-
-
-def _with_corner(bone: bpy.types.PoseBone, settings: LimitSettings, index: int) -> Corners:
-    """The points of the outline; raises RigError if none has this index."""
     corners = list(points(settings.window))
     if not 0 <= index < len(corners):
         raise RigError(
             f"The outline of {bone.name!r} has no point number {index}: choose one from 0 to {len(corners) - 1}"
         )
-    return corners
+    return settings, corners
 
 
-_Pair: TypeAlias = tuple[bpy.types.PoseBone, bpy.types.PoseBone]
+_Pair: TypeAlias = tuple[PoseBone, PoseBone]
 
 _PLANE: Final = (0, 2)
 # Toward +X, +Z, -X and -Z, in the order of the angles of a cone.
@@ -287,7 +285,7 @@ _WAYS: Final = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])
 _NEAR: Final = cos(radians(10.0))
 
 
-def mirror_limits(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> tuple[str, list[str]]:
+def mirror_limits(rig: Object, bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     """Copy the limits of bones to the other side, and free bones whose counterparts are free.
 
     Returns a line for the user, and sentences about skipped bones. Raises RigError or LimitPropertyError, with nothing
@@ -313,7 +311,7 @@ def mirror_limits(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) ->
     return f"Mirrored the limits of {bones_of(len(wanted))}", left
 
 
-def opposite_bone(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.PoseBone | None:
+def opposite_bone(rig: Object, bone: PoseBone) -> PoseBone | None:
     """The bone with the mirrored name by Blender's rules, even with a prefix such as `mixamorig:`; None if missing."""
     prefix, colon, name = bone.name.rpartition(":")
     for flipped in (bpy.utils.flip_name(bone.name), prefix + colon + bpy.utils.flip_name(name)):
@@ -322,7 +320,7 @@ def opposite_bone(rig: bpy.types.Object, bone: bpy.types.PoseBone) -> bpy.types.
     return None
 
 
-def _pairs(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[_Pair]:
+def _pairs(rig: Object, bones: Sequence[PoseBone]) -> list[_Pair]:
     """The bones with their counterparts; if both of a pair are given, the one on the active bone's side comes first."""
     given = {bone.name for bone in bones}
     pairs = [(bone, other) for bone in bones if (other := opposite_bone(rig, bone)) is not None]
@@ -334,12 +332,12 @@ def _pairs(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[_
     return [(bone, other) for bone, other in pairs if other.name not in given or _place(bone) * side > 0.0]
 
 
-def _place(bone: bpy.types.PoseBone) -> float:
+def _place(bone: PoseBone) -> float:
     """The X coordinate of a bone's middle in armature space: positive on one side, negative on the other."""
     return float(bone.bone.head_local.x + bone.bone.tail_local.x)
 
 
-def _mirrored_axes(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> IntArray | None:
+def _mirrored_axes(bone: PoseBone, other: PoseBone) -> IntArray | None:
     """(2, 2) the mirror images of the bone's X and Z in the counterpart's axes; None if they are not aligned."""
     rest, other_rest = (np.array(each.bone.matrix_local)[:3, :3] for each in (bone, other))
     images = other_rest.T @ np.diag((-1.0, 1.0, 1.0)) @ rest
@@ -348,7 +346,7 @@ def _mirrored_axes(bone: bpy.types.PoseBone, other: bpy.types.PoseBone) -> IntAr
     return np.rint(plane).astype(np.int64) if near else None
 
 
-def _settings(bone: bpy.types.PoseBone, axes: IntArray | None) -> LimitSettings | None:
+def _settings(bone: PoseBone, axes: IntArray | None) -> LimitSettings | None:
     """The mirror image of a bone's limit; None if the bone has none."""
     settings = read_settings(bone)
     if axes is None or not (has_limit(bone) or settings != LimitSettings()):
@@ -357,7 +355,12 @@ def _settings(bone: bpy.types.PoseBone, axes: IntArray | None) -> LimitSettings 
     # The mirror images of the four directions, in the other bone's frame.
     images = _WAYS @ axes.T
     cone = [settings.cone[int(np.argmax(images @ way))] for way in _WAYS]
-    axis, sign = _turning(settings.axis, axes)
+    axis, sign = settings.axis, -1
+    if axis != "Y":
+        # A reflection reverses rotations.
+        image = axes[:, "XZ".index(axis)]
+        place = int(np.argmax(np.abs(image)))
+        axis, sign = "XZ"[place], -int(image[place])
     return replace(
         settings,
         cone=cast("Cone", tuple(cone)),
@@ -369,15 +372,6 @@ def _settings(bone: bpy.types.PoseBone, axes: IntArray | None) -> LimitSettings 
     )
 
 
-def _turning(axis: str, axes: IntArray) -> tuple[str, int]:
-    """The mirrored rotation axis and its sign, because a reflection reverses rotations."""
-    if axis == "Y":
-        return axis, -1
-    image = axes[:, "XZ".index(axis)]
-    place = int(np.argmax(np.abs(image)))
-    return "XZ"[place], -int(image[place])
-
-
 def _signed(ends: Range, sign: int) -> Range:
     low, high = ends
     return (low, high) if sign > 0 else (0.0 - high, 0.0 - low)
@@ -386,7 +380,7 @@ def _signed(ends: Range, sign: int) -> Range:
 RestKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]
 
 
-def apply_preset(rig: bpy.types.Object, bones: Bones) -> LimitPreset:
+def apply_preset(rig: Object, bones: Bones) -> LimitPreset:
     """Apply human joint limits to some bones; the returned preset lists the result for each.
 
     Raises RigError if no bone can be limited, and LimitPropertyError if a limit can't be stored; then nothing is
@@ -410,18 +404,18 @@ def apply_preset(rig: bpy.types.Object, bones: Bones) -> LimitPreset:
     return preset
 
 
-def doubt_of_human(rig: bpy.types.Object) -> str:
+def doubt_of_human(rig: Object) -> str:
     """Why an armature does not look like a human; "" if it does."""
     why = why_not_human(read_rest(rig))
     return f"{rig.name!r} does not look like a human: {why}" if why else ""
 
 
-def read_rest(rig: bpy.types.Object) -> dict[str, RestBone]:
+def read_rest(rig: Object) -> dict[str, RestBone]:
     """The bones of an armature at rest, by name; on a control rig, its deform bones."""
     return rest_of(*rest_key(rig))
 
 
-def rest_key(rig: bpy.types.Object) -> RestKey:
+def rest_key(rig: Object) -> RestKey:
     """A key for the bones at rest: names, parents' names, (J, 4, 4) matrices column by column and (J,) lengths."""
     bones, above = rig.data.bones, solved_parents(rig)
     matrices, lengths = np.empty((len(bones), 16), dtype=np.float32), np.empty(len(bones), dtype=np.float32)

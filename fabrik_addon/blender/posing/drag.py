@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeAlias
 
-import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, Object
 from mathutils import Quaternion, Vector
 
 from ...core import Effector, forward_kinematics
@@ -19,8 +19,9 @@ from ...core.arrays import FloatArray
 from ...core.errors import first_few
 from ...core.kernel.hanging import HangFrom
 from ...core.model.effector import with_factors_applied
+from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import posed_rig
-from ..goals.body import floor_of, is_hips, keeps_orientation, masses_of, trunk_of_animal, up_of
+from ..goals.body import floor_of, masses_of, part_of, trunk_of_animal, up_of
 from ..goals.effectors import (
     Partner,
     core_effector,
@@ -50,7 +51,8 @@ from ..rig.armature import (
     stretched,
     tree_below,
 )
-from ..rig.keying import check_auto_keying, is_auto_keying, key_channels, locked_note, why_no_key
+from ..rig.keyframes import check_action
+from ..rig.keying import is_auto_keying, key_channels, locked_note, why_no_key
 from ..rig.locks import OTHERWISE
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
@@ -59,7 +61,7 @@ from ..settings.why_not import enabled_effectors
 from . import live
 from .key_pose import forget_posed, note_posed
 from .snap_targets import snap_targets
-from .stored_pose import preferred_pose
+from .solve import preferred_pose
 
 # A rope that is nearly taut does not reach its target (1.4 mm short of a meter). The root moves farther by this share.
 _SLACK = 0.02
@@ -120,41 +122,37 @@ class DragPart:
         moves_root: whether the top bone's location may change.
     """
 
-    def __init__(
-        self,
-        armature: bpy.types.Object,
-        tree: Tree,
-        grips: Sequence[Grip],
-        frozen: Collection[str],
-        root: str,
-        *,
-        follows: bool,
-        hangs: bool,
-        left: Collection[str] = (),
-        trunk: Collection[str] = (),
-    ) -> None:
-        """Prepare the part.
+    def __init__(self, setup: "DragSetup", top: str, *, turning: bool) -> None:
+        """Prepare the part from one bone down, with all dragged or pinned bones on it.
 
-        Args:
-            armature: the object of the tree.
-            tree: the bones that may follow, from `tree_below`.
-            grips: dragged and held points.
-            frozen: bones that keep their local rotation.
-            root: "FIXED", "FREE" or "FOLLOW". With pins "FOLLOW" acts like "FREE", because a root pulled by a rope
-                would leave its pins.
-            follows: whether limbs without goals follow, and stay above the floor.
-            hangs: whether these limbs hang down.
-            left: bones that are solved but not written, because their limb's IK places them.
-            trunk: bones that move as one piece with the dragged root.
+        turning: whether the dragged bones get a target rotation. With pins the root mode "FOLLOW" acts like "FREE",
+        because a root pulled by a rope would leave its pins.
         """
+        armature, posed = setup.armature, setup.posed
+        whole = setup.trees[top]
+        self.tree = tree = tree_below(whole, posed.current_matrices(whole), top, setup.owned, setup.frozen)
         skeleton = tree.skeleton
-        self.tree, self.grips, self.moves_root = tree, tuple(grips), root != "FIXED"
+        root = "FIXED"
+        if top not in setup.frozen and posed.may_move_freely(top):
+            pinned = any(pin.bone in skeleton.names for pin in setup.held)
+            dragged = top if top in setup.dragged else next(iter(setup.dragged))
+            root = root_mode(armature, pinned=pinned, dragged=dragged, top=top, setting=setup.settings.root)
+        leads = top in setup.dragged and root != "FIXED"
+        # People bend over their feet. An animal's trunk is supported at both ends, and moves as one piece.
+        trunk = trunk_of_animal(armature) if leads else []
+        grips, by_ik = setup.grips(tree, top, turning=turning, leads=leads, one_piece=bool(trunk))
+        self.grips, self.moves_root = tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
         turned = {bone for grip in grips for bone in rotating_bones(skeleton, grip.effector)}
         self.on_the_way = {skeleton.names[bone] for bone in turned}
-        self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in frozen)
-        free = _free_joints(armature, tree, {*self.on_the_way, *frozen}, hangs=hangs) if follows else []
-        solved = sorted([*self.turned, *free])
+        self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in setup.frozen)
+        # If the number of bones is set, no other bones should follow. A body without support rotates as a whole.
+        follows = setup.settings.reach == "WHOLE"
+        hangs = follows and rig_settings(armature).free_limbs_hang and (bool(setup.held) or not leads)
+        led = {*self.on_the_way, *setup.frozen, *posed.limb_bones}
+        solved = sorted([*self.turned, *(_free_joints(armature, tree, led, hangs=hangs) if follows else ())])
+        # The joints of limbs that their IK places are solved but not written.
+        left = {bone for bones in by_ik.values() for bone in bones}
         self.written = [bone for bone in solved if skeleton.names[bone] not in left]
         self._positions = np.array([grip.armature_position for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
@@ -172,7 +170,7 @@ class DragPart:
                 self._ropes.append((row, heads[path], grip.armature_position))
         self._trunk = () if is_rope else trunk
         self.problem = rig_problem(
-            armature,
+            posed,
             tree,
             [grip.effector for grip in grips],
             solved,
@@ -241,18 +239,20 @@ def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
     return (own @ Quaternion(grip.armature_rotation.tolist()))[:]
 
 
-def _free_joints(armature: bpy.types.Object, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
+def _free_joints(armature: Object, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
     """The joints of limbs without goals, which hang or rest on the floor, as indices in the skeleton.
 
     Empty for control rigs, which determine the pose of such limbs themselves.
     """
-    posed = posed_rig(armature)
-    led = {*led, *posed.limb_bones}
     names, shares, floor = tree.skeleton.names, masses_of(armature, tree.skeleton).hanging, floor_of(armature)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}
     lowest = set() if floor is None else {bone for bone, _ in floor.points}
     free = [bone for bone, name in enumerate(names) if name not in led and name in limbs | lowest]
-    return sorted(set(free) - posed.locks(tree.skeleton, free, tree.rotations).keys()) if hangs or floor else []
+    return (
+        sorted(set(free) - posed_rig(armature).locks(tree.skeleton, free, tree.rotations).keys())
+        if hangs or floor
+        else []
+    )
 
 
 @dataclass(frozen=True)
@@ -280,21 +280,22 @@ class DragSetup:
     """An armature at the start of a drag.
 
     Attributes:
-        point: the dragged end of the bones. settings: those of the drag.
+        armature: the object. posed: the rig. point: the dragged end of the bones. settings: those of the drag.
+        held: the pins of other bones. trees: by bone, its tree in the current pose.
         dragged: the dragged bones, each with factors (3,) on the translation. The user's bone is the first.
         owned: bones that constraints move, with the reason. No bones above them follow.
         frozen: bones that cannot be keyed, with the reason. They follow rigidly.
     """
 
-    def __init__(self, armature: bpy.types.Object, bone: str, point: str, settings: DragSettings) -> None:
+    def __init__(self, armature: Object, bone: str, point: str, settings: DragSettings) -> None:
         """Read the armature in its evaluated pose. Raises RigError if the bone cannot be dragged."""
         check_rig(armature)
         check_editable(armature)
         check_bones(armature, bone)
         bone = solved_bone(armature, bone)
-        self._armature, self.point, self.settings = armature, point, settings
-        self._posed = posed_rig(armature)
-        self.owned, self.frozen = self._posed.owned, self._posed.frozen
+        self.armature, self.point, self.settings = armature, point, settings
+        self.posed = posed_rig(armature)
+        self.owned, self.frozen = self.posed.owned, self.posed.frozen
         if bone in self.owned:
             raise RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}; {OTHERWISE}")
         self.dragged: dict[str, FloatArray] = {}
@@ -309,7 +310,7 @@ class DragSetup:
             other = opposite_bone(armature, armature.pose.bones[name]) if armature.pose.use_mirror_x else None
             if other is not None and other.name not in self.owned and other.name not in self._lines():
                 self.dragged[other.name] = _MIRRORED
-        self._held = [pin for pin in pins(armature) if pin.bone not in self.dragged]
+        self.held = [pin for pin in pins(armature) if pin.bone not in self.dragged]
         self._loops = [
             (each, partner)
             for each in enabled_effectors(armature)
@@ -317,114 +318,84 @@ class DragSetup:
             and each.bone in armature.pose.bones
             and each.bone != partner.bone
         ]
-        kept = [*self._held, *(each for each, _ in self._loops)]
+        kept = [*self.held, *(each for each, _ in self._loops)]
         # The dragged bones miss their targets before any held point does.
         self._priority = 1 + max((each.priority for each in kept), default=-1)
         # Bones keep their current lengths, because dragging does not stretch them.
-        trees = [stretched(armature, tree) for tree in self._posed.trees()]
-        self._trees = {name: tree for tree in trees for name in tree.skeleton.names}
+        trees = [stretched(armature, tree) for tree in self.posed.trees()]
+        self.trees = {name: tree for tree in trees for name in tree.skeleton.names}
 
     def _lines(self) -> set[str]:
         """The dragged bones, and all bones above and below them."""
-        bones = [self._armature.pose.bones[name] for name in self.dragged]
+        bones = [self.armature.pose.bones[name] for name in self.dragged]
         return {each.name for bone in bones for each in (bone, *bone.parent_recursive, *bone.children_recursive)}
 
     @cached_property
     def tops(self) -> list[str]:
         """The uppermost bones that follow, without bones below another; the first is for the first dragged bone."""
-        found = dict.fromkeys(self._top(bone) for bone in self.dragged)
-        bones = self._armature.pose.bones
+        found: dict[str, None] = {}
+        pinned = {pin.bone for pin in self.held}
+        for bone in self.dragged:
+            path, first = self._path(bone), 0
+            if self.settings.reach == "PIN":
+                first = max((place + 1 for place, name in enumerate(path[:-1]) if name in pinned), default=0)
+            elif self.settings.reach == "BONES":
+                # A bone that is dragged by its head does not rotate.
+                turning = len(path) - (self.point == "HEAD" and len(path) > 1)
+                first = max(0, turning - self.settings.bones)
+            found[path[first]] = None
+        bones = self.armature.pose.bones
         tops = [top for top in found if not any(above.name in found for above in bones[top].parent_recursive)]
         path = self._path(next(iter(self.dragged)))
         return sorted(tops, key=lambda top: top not in path)
 
     def parts(self, *, turning: bool) -> list[DragPart]:
         """The parts of the rig that follow; turning: whether the dragged bones get a target rotation."""
-        return [self._part(top, turning=turning) for top in self.tops]
-
-    def left_alone(self, parts: Sequence[DragPart]) -> list[str]:
-        """Notes on bones that cannot follow because something else moves them."""
-        way = {name for part in parts for name in part.on_the_way}
-        alone = {name: reason for name, reason in self.frozen.items() if name in way}
-        for top in self.tops:
-            above = self._armature.pose.bones[top].parent
-            if above is not None and above.name in self.owned:
-                alone[above.name] = self.owned[above.name]
-        return [f"Bone {self._posed.shown(name)!r} was not changed: {reason}" for name, reason in alone.items()]
-
-    def _top(self, bone: str) -> str:
-        """The uppermost bone that follows when a bone is dragged."""
-        path = self._path(bone)
-        if self.settings.reach == "PIN":
-            pinned = {pin.bone for pin in self._held}
-            places = [place for place, name in enumerate(path[:-1]) if name in pinned]
-            return path[places[-1] + 1] if places else path[0]
-        if self.settings.reach == "BONES":
-            # A bone that is dragged by its head does not rotate.
-            turning = path[:-1] if self.point == "HEAD" and len(path) > 1 else path
-            return turning[max(0, len(turning) - self.settings.bones)]
-        return path[0]
+        return [DragPart(self, top, turning=turning) for top in self.tops]
 
     def _path(self, bone: str) -> list[str]:
         """The bones that may follow a dragged bone, including itself, uppermost first."""
-        skeleton = self._trees[bone].skeleton
+        skeleton = self.trees[bone].skeleton
         path = [skeleton.names[each] for each in skeleton.path(skeleton.index(bone))]
         first = max((place + 1 for place, name in enumerate(path) if name in self.owned), default=0)
         return path[first:]
 
-    def _part(self, top: str, *, turning: bool) -> DragPart:
-        """The part of the rig from one bone down, with all dragged or pinned bones on it."""
-        tree = tree_below(
-            self._trees[top], self._posed.current_matrices(self._trees[top]), top, self.owned, self.frozen
-        )
+    def grips(
+        self, tree: Tree, top: str, *, turning: bool, leads: bool, one_piece: bool
+    ) -> tuple[list[Grip], dict[str, list[str]]]:
+        """The grips on a tree below the bone `top`; also the bones of limbs that IK holds, by the held bone.
+
+        leads: whether the top bone is dragged and moves. one_piece: whether its trunk moves as one piece.
+        """
         names = tree.skeleton.names
-        root = "FIXED"
-        if top not in self.frozen and self._posed.may_move_freely(top):
-            pinned = any(pin.bone in names for pin in self._held)
-            dragged = top if top in self.dragged else next(iter(self.dragged))
-            root = root_mode(self._armature, pinned=pinned, dragged=dragged, top=top, setting=self.settings.root)
-        leads = top in self.dragged and root != "FIXED"
         grips = [
-            self._grip(bone, turning=turning and not leads, stays=bone == top and root == "FIXED")
+            self._grip(bone, turning=turning and not leads, stays=bone == top and not leads)
             for bone in self.dragged
             if bone in names
         ]
-        # People bend over their feet. An animal's trunk is supported at both ends, and moves as one piece.
-        trunk = trunk_of_animal(self._armature) if leads else []
-        if leads and (turning or not self._held or trunk):
+        if leads and (turning or not self.held or one_piece):
             grip = grips[0]
             effector = replace(grip.effector, rotation_weight=1.0, priority=grip.effector.priority - 1)
             grips.append(replace(grip, effector=effector, armature_position=np.full(3, np.nan)))
         grips += [
             Grip(core_effector(pin), np.array(pin.pin_location), np.array(pin.pin_rotation))
-            for pin in self._held
+            for pin in self.held
             if pin.bone in names
         ]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
-        by_ik = self._posed.held_by_ik([grip.effector.bone for grip in grips])
-        # The limb's end stays at its IK control if the drag allows it.
-        grips += [
-            Grip(
-                Effector(end, offset=BONE_HEAD, priority=self._priority + 1),
-                np.array(self._armature.pose.bones[end].head),
-                is_pin=False,
-            )
-            for end in by_ik
-            if end in names
-        ]
-        skeleton = self._trees[top].skeleton
+        by_ik = self.posed.held_by_ik([grip.effector.bone for grip in grips])
+        for end in by_ik:
+            if end in names:
+                # The limb's end stays at its IK control if the drag allows it.
+                effector = Effector(end, offset=BONE_HEAD, priority=self._priority + 1)
+                grips.append(Grip(effector, np.array(self.armature.pose.bones[end].head), is_pin=False))
+        skeleton = self.trees[top].skeleton
         ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
-        way = [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
-        check_unscaled(self._armature, way)
-        factors = current_factors(self._armature, names)
-        grips = [replace(grip, effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips]
-        # If the number of bones is set, no other bones should follow. A body without support rotates as a whole.
-        left = {bone for bones in by_ik.values() for bone in bones}
-        follows = self.settings.reach == "WHOLE"
-        hangs = follows and rig_settings(self._armature).free_limbs_hang and (bool(self._held) or not leads)
-        return DragPart(
-            self._armature, tree, grips, self.frozen, root, follows=follows, hangs=hangs, left=left, trunk=trunk
+        check_unscaled(
+            self.armature, [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
         )
+        factors = current_factors(self.armature, names)
+        return [replace(grip, effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips], by_ik
 
     def _loop_grips(self, effector: FabrikEffector, partner: Partner, names: Sequence[str]) -> Iterator[Grip]:
         """The grips that keep a loop closed: on both sides, or on one side if the other does not move."""
@@ -440,19 +411,21 @@ class DragSetup:
 
     def _still(self, follower: Effector, leader: Effector) -> Grip:
         """A grip that holds a point at the current position of another point."""
-        bone = self._armature.pose.bones[leader.bone]
+        bone = self.armature.pose.bones[leader.bone]
         point = "TAIL" if leader.offset is None else "OFFSET"
         place = np.array(armature_point(bone, point, leader.offset or BONE_HEAD), dtype=np.float64)
         return Grip(follower, place)
 
     def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
         """The grip on a dragged bone, with a lower priority than pins; stays: whether the bone's head cannot move."""
-        pose_bone = self._armature.pose.bones[bone]
-        kept = keeps_orientation(self._armature, bone) if self.settings.keep_orientation and not stays else 0.0
+        pose_bone = self.armature.pose.bones[bone]
+        kept = 0.0
+        if self.settings.keep_orientation and not stays:
+            kept = KEEPS_ORIENTATION.get(part_of(self.armature, bone), 0.0)
         effector = Effector(
             bone,
             offset=None if self.point == "TAIL" else BONE_HEAD,
-            rotation_weight=1.0 if turning or self._posed.keeps_rotation(bone) else kept,
+            rotation_weight=1.0 if turning or self.posed.keeps_rotation(bone) else kept,
             priority=self._priority,
         )
         position = np.array(armature_point(pose_bone, self.point), dtype=np.float64)
@@ -474,9 +447,8 @@ class StepResult:
 
     error: distance of the dragged point from its target. pin_error: distance of a pin from its location.
     is_catching_up: whether repeating the step moves the joints on, because they ease in. deeper: distance along the
-    step's `depth` by
-    which the dragged point is beyond its target. why: why the dragged point misses its target, such as "foot.L is at
-    its limit"; "" without a reason.
+    step's `depth` by which the dragged point is beyond its target. why: why the dragged point misses its target, such
+    as "foot.L is at its limit"; "" without a reason.
     """
 
     error: float = 0.0
@@ -507,7 +479,7 @@ class Drag:
         axes: (3, 3) the dragged bone's own axes at the start as columns, world space.
     """
 
-    def __init__(self, context: bpy.types.Context, armature: bpy.types.Object, setup: DragSetup) -> None:
+    def __init__(self, context: Context, armature: Object, setup: DragSetup) -> None:
         """Record the rig's state. Raises RigError if nothing can follow."""
         bone = next(iter(setup.dragged))
         self._armature, self._dragged, self._setup = armature, tuple(setup.dragged), setup
@@ -535,10 +507,17 @@ class Drag:
         world = as_array(armature.matrix_world)
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._scale = float(object_scale(world))
-        self._has_soft_depth = is_hips(armature, bone)
+        self._has_soft_depth = part_of(armature, bone) == "hips"
         self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
         axes = nearest_rotations(as_array(armature.pose.bones[bone].matrix)[None, :3, :3])[0]
-        self.left_alone = setup.left_alone(self._parts)
+        way = {name for part in self._parts for name in part.on_the_way}
+        alone = {name: reason for name, reason in setup.frozen.items() if name in way}
+        for top in setup.tops:
+            above = armature.pose.bones[top].parent
+            if above is not None and above.name in setup.owned:
+                alone[above.name] = setup.owned[above.name]
+        shown = setup.posed.shown
+        self.left_alone = [f"Bone {shown(name)!r} was not changed: {reason}" for name, reason in alone.items()]
         self.start: FloatArray = self._to_world @ self._parts[0].grips[0].armature_position + world[:3, 3]
         self.axes: FloatArray = np.array(self._rotation_to_world.to_matrix()) @ axes
 
@@ -603,7 +582,7 @@ class Drag:
             parts[worst].problem.why_short(parts[worst].session),
         )
 
-    def keep_orientation(self, context: bpy.types.Context, *, keep: bool) -> None:
+    def keep_orientation(self, context: Context, *, keep: bool) -> None:
         """Set whether dragged feet and heads keep their orientation from now on.
 
         The next step continues from the current pose.
@@ -615,7 +594,7 @@ class Drag:
         )
         self._setup, self._parts = setup, setup.parts(turning=False)
 
-    def finish(self, context: bpy.types.Context) -> int:
+    def finish(self, context: Context) -> int:
         """Keep the pose: key the changes if auto-keying is on, and move the pins of the dragged bones.
 
         Moves a live rig's targets to the pose. Returns the number of changed bones.
@@ -658,28 +637,13 @@ class Drag:
 _MovedPin: TypeAlias = tuple[FabrikEffector, Vector, Quaternion, tuple[float, ...]]
 
 
-def _take_along(armature: bpy.types.Object) -> list[_MovedPin]:
-    """Move the pins whose bones have been posed since, by something else, to their bones."""
-    found = []
-    for pin in pins_left_behind(armature):
-        found.append((pin, pin.pin_location.copy(), pin.pin_rotation.copy(), pin.seen))
-        set_pin(pin, armature.pose.bones[pin.bone])
-    return found
-
-
 def _put_back(moved: Sequence[_MovedPin]) -> None:
-    """Restore pins."""
     for pin, location, rotation, seen in moved:
         pin.pin_location, pin.pin_rotation, pin.seen = location, rotation, seen
 
 
 def begin_drag(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
-    bone: str,
-    *,
-    point: str = "TAIL",
-    settings: DragSettings | None = None,
+    context: Context, armature: Object, bone: str, *, point: str = "TAIL", settings: DragSettings | None = None
 ) -> Drag:
     """Start dragging a bone's "TAIL" or "HEAD"; no bone moves yet.
 
@@ -690,11 +654,15 @@ def begin_drag(
     Raises:
         FabrikError: says why the bone can't be dragged; the scene is unchanged.
     """
-    check_auto_keying(context, armature)
+    if is_auto_keying(context):
+        check_action(armature, new=False)
     context.view_layer.update()
     is_live, setup = rig_settings(armature).live, DragSetup(armature, bone, point, settings or DragSettings())
     # Live posing holds pins where they are.
-    moved = [] if is_live else _take_along(armature)
+    moved: list[_MovedPin] = []
+    for pin in () if is_live else pins_left_behind(armature):
+        moved.append((pin, pin.pin_location.copy(), pin.pin_rotation.copy(), pin.seen))
+        set_pin(pin, armature.pose.bones[pin.bone])
     try:
         drag = Drag(context, armature, setup)
     except BaseException:

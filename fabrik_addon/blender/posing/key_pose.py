@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-import bpy
 import numpy as np
+from bpy.types import Context, FCurve, Object, PoseBone
 
 from ...core.arrays import FloatArray
 from ..control.posed_rig import posed_rig
@@ -26,7 +26,7 @@ _ROUNDING: Final = 1e-6
 _Channel: TypeAlias = tuple[str, str]
 
 
-def note_posed(rig: bpy.types.Object, changed: Mapping[_Channel, Sequence[float]]) -> None:
+def note_posed(rig: Object, changed: Mapping[_Channel, Sequence[float]]) -> None:
     """Record that bones have been posed, and that their poses have no keys yet.
 
     changed: former values by bone and property. They are ignored for bones that are already recorded.
@@ -43,7 +43,7 @@ def note_posed(rig: bpy.types.Object, changed: Mapping[_Channel, Sequence[float]
             kept.location = changed.get((name, "location"), bone.location)
 
 
-def forget_posed(rig: bpy.types.Object, bones: Iterable[str]) -> None:
+def forget_posed(rig: Object, bones: Iterable[str]) -> None:
     """Remove bones that have been keyed from the record."""
     unkeyed = rig_settings(rig).unkeyed
     for name in bones:
@@ -51,7 +51,7 @@ def forget_posed(rig: bpy.types.Object, bones: Iterable[str]) -> None:
             unkeyed.remove(unkeyed.find(name))
 
 
-def key_pose(context: bpy.types.Context, rig: bpy.types.Object, bones: str = "POSED") -> list[str]:
+def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
     """Insert keys on the current frame; returns the names of the bones that got one.
 
     Args:
@@ -74,13 +74,28 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object, bones: str = "PO
         free = [name for name in parents if name not in left]
         chosen = list(posed.keyed(free, [name for name in free if not parents[name]]))
     else:
-        chosen = list(dict.fromkeys([*_posed_by_effectors(context, rig), *_posed_since_last_key(rig, frame)]))
+        chosen = []
+        if enabled_effectors(rig):
+            # The channels that Solve and Live write.
+            check_effectors(context.scene, rig)
+            trees = find_problems(rig)
+            roots = [problem.tree.skeleton.names[0] for problem in trees if problem.free_root]
+            chosen += posed.keyed([bone for problem in trees for bone in problem.bone_names], roots)
+            chosen += [(bone, "scale") for problem in trees for bone in problem.slides]
+        chosen = list(dict.fromkeys([*chosen, *_posed_since_last_key(rig, frame)]))
     if not chosen:
         raise RigError(
             f"No bone of {rig.name!r} was posed since its last key: drag one, or set Bones to Key to Whole Body"
         )
     for bone in dict.fromkeys(bone for bone, channel in chosen if channel not in ("location", "scale")):
-        _bring_beside_keys(rig, rig.pose.bones[bone], frame)
+        # Use the values nearest to the existing keys. Otherwise the rotation between two keys could take the longer
+        # path.
+        pose_bone = rig.pose.bones[bone]
+        mode, channel = pose_bone.rotation_mode, property_name(pose_bone.rotation_mode)
+        present = np.array(getattr(pose_bone, channel), dtype=np.float64)
+        near = _keyed_values(rig, bone_path(bone, channel), present, frame)
+        if near is not None:
+            setattr(pose_bone, channel, to_channels(mode, from_channels(mode, present)[None], previous=near)[1][0])
     keyed = key_channels(context, rig, chosen, automatic=False, before=_before(rig))
     if not keyed:
         raise RigError(locked_note(rig, chosen) or why_no_key(context, automatic=False))
@@ -90,22 +105,10 @@ def key_pose(context: bpy.types.Context, rig: bpy.types.Object, bones: str = "PO
     return keyed
 
 
-def _posed_by_effectors(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Channel]:
-    """The channels that Solve and Live write."""
-    if not enabled_effectors(rig):
-        return
-    check_effectors(context.scene, rig)
-    posed = posed_rig(rig)
-    trees = find_problems(rig)
-    roots = [problem.tree.skeleton.names[0] for problem in trees if problem.free_root]
-    yield from posed.keyed([bone for problem in trees for bone in problem.bone_names], roots)
-    yield from ((bone, "scale") for problem in trees for bone in problem.slides)
-
-
-def _posed_since_last_key(rig: bpy.types.Object, frame: float) -> Iterator[_Channel]:
+def _posed_since_last_key(rig: Object, frame: float) -> Iterator[_Channel]:
     """The channels that drags have changed, if they differ from their keys."""
     for kept in rig_settings(rig).unkeyed:
-        bone: bpy.types.PoseBone | None = rig.pose.bones.get(kept.name)
+        bone: PoseBone | None = rig.pose.bones.get(kept.name)
         for pair in () if bone is None else _all_channels(bone):
             present = np.array(getattr(bone, pair[1]), dtype=np.float64)
             keyed = _keyed_values(rig, bone_path(*pair), present, frame)
@@ -114,11 +117,11 @@ def _posed_since_last_key(rig: bpy.types.Object, frame: float) -> Iterator[_Chan
                 yield pair
 
 
-def _before(rig: bpy.types.Object) -> dict[_Channel, tuple[float, ...]]:
+def _before(rig: Object) -> dict[_Channel, tuple[float, ...]]:
     """The former values of the channels of bones posed since their last key."""
     found: dict[_Channel, tuple[float, ...]] = {}
     for kept in rig_settings(rig).unkeyed:
-        bone: bpy.types.PoseBone | None = rig.pose.bones.get(kept.name)
+        bone: PoseBone | None = rig.pose.bones.get(kept.name)
         if bone is not None:
             mode, rotation = bone.rotation_mode, np.array(kept.rotation, dtype=np.float64)
             present = np.array(getattr(bone, property_name(mode)), dtype=np.float64)
@@ -128,26 +131,13 @@ def _before(rig: bpy.types.Object) -> dict[_Channel, tuple[float, ...]]:
     return found
 
 
-def _all_channels(bone: bpy.types.PoseBone) -> list[_Channel]:
+def _all_channels(bone: PoseBone) -> list[_Channel]:
     """The rotation channel of a bone, and its location channel if it is not connected."""
     channels = [property_name(bone.rotation_mode), *(() if bone.bone.use_connect else ("location",))]
     return [(bone.name, channel) for channel in channels]
 
 
-def _bring_beside_keys(rig: bpy.types.Object, bone: bpy.types.PoseBone, frame: float) -> None:
-    """Change a bone's channels to the values nearest to its existing keys, without changing its rotation.
-
-    Otherwise the rotation between two keys could take the longer path.
-    """
-    channel = property_name(bone.rotation_mode)
-    present = np.array(getattr(bone, channel), dtype=np.float64)
-    keyed = _keyed_values(rig, bone_path(bone.name, channel), present, frame)
-    if keyed is not None:
-        rotation = from_channels(bone.rotation_mode, present)
-        setattr(bone, channel, to_channels(bone.rotation_mode, rotation[None], previous=keyed)[1][0])
-
-
-def _keyed_values(rig: bpy.types.Object, path: str, present: FloatArray, frame: float) -> FloatArray | None:
+def _keyed_values(rig: Object, path: str, present: FloatArray, frame: float) -> FloatArray | None:
     """The values of a channel's curves on a frame; None without curves."""
-    found: Sequence[bpy.types.FCurve] = [curve for curve in keyframes.curves(rig) if curve.data_path == path]
+    found: Sequence[FCurve] = [curve for curve in keyframes.curves(rig) if curve.data_path == path]
     return keyframes.channel_values(present, found, np.array([frame]))[0] if found else None

@@ -6,7 +6,7 @@ frame it starts from its stored pose, so that a frame's pose does not depend on 
 reopened file, it starts from the existing pose. If nothing has changed, nothing is written, so that updates end.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import bpy
 from bpy.app.handlers import persistent
+from bpy.types import Depsgraph, Object, Scene
 
 from ..settings.in_use import listen, seen
 from ..settings.rig import LIVE_LISTENERS, rig_settings
@@ -46,9 +47,9 @@ def stop() -> None:
     listen(_after_undo, *_HISTORY, on=False)
 
 
-def switched(rig: bpy.types.Object) -> None:
+def switched(rig: Object) -> None:
     """Handle a change of a rig's Live setting."""
-    from .stored_pose import store_pose
+    from .solve import store_pose
 
     settings = rig_settings(rig)
     _WATCHED.failed.discard(rig.session_uid)
@@ -69,12 +70,12 @@ def follow() -> None:
         listen(_after_undo, *_HISTORY, on=True)
 
 
-def pause(rig: bpy.types.Object) -> None:
+def pause(rig: Object) -> None:
     """Pause live posing of a rig while something else poses it, until `resume` is called; other rigs continue."""
     _WATCHED.resting.add(rig.session_uid)
 
 
-def resume(rig: bpy.types.Object | None = None) -> None:
+def resume(rig: Object | None = None) -> None:
     """Continue live posing of a rig, or of all rigs if none is given or the rig has been deleted."""
     try:
         _WATCHED.resting -= {rig.session_uid} if rig is not None else set(_WATCHED.resting)
@@ -83,18 +84,18 @@ def resume(rig: bpy.types.Object | None = None) -> None:
     follow()
 
 
-def is_paused(rig: bpy.types.Object) -> bool:
+def is_paused(rig: Object) -> bool:
     """Whether something else poses a live rig at the moment, such as a drag."""
     return rig.session_uid in _WATCHED.resting
 
 
-def why_short(rig: bpy.types.Object) -> str:
+def why_short(rig: Object) -> str:
     """Why a live rig misses its targets, such as "foot.L is at its limit"; "" without a reason."""
     posed = _WATCHED.posed.get(rig.session_uid) if seen(rig).live else None
     return "" if posed is None else next((why for tree in posed.values() if (why := tree.why_short())), "")
 
 
-def live_rigs(scene: bpy.types.Scene) -> list[bpy.types.Object]:
+def live_rigs(scene: Scene) -> list[Object]:
     """The live armatures of a scene."""
     return [thing for thing in scene.objects if thing.type == "ARMATURE" and seen(thing).live]
 
@@ -112,7 +113,7 @@ class _Watched:
         evaluating: whether the scene is being evaluated for a new pose. Then no rig is posed.
     """
 
-    rigs: list[bpy.types.Object] = field(default_factory=list)
+    rigs: list[Object] = field(default_factory=list)
     resting: set[int] = field(default_factory=set)
     failed: set[int] = field(default_factory=set)
     posed: dict[int, Any] = field(default_factory=dict)
@@ -122,13 +123,16 @@ class _Watched:
 _WATCHED: Final = _Watched()
 
 
-def _pose_all(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, updated: set[bpy.types.ID] | None) -> None:
+def _pose_all(graph: Depsgraph, scene: Scene, updated: set[bpy.types.ID] | None) -> None:
     """Pose the live rigs of a scene, leaders first; with `updated`, only rigs that depend on these data-blocks."""
     if _WATCHED.evaluating or graph.mode != "VIEWPORT" or bpy.app.is_job_running("RENDER"):
         # Changing a pose during a render would crash Blender.
         return
     rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig.session_uid not in _WATCHED.resting]
-    leaders = _leaders(rigs)
+    # For each rig, the other rigs that its targets belong to, are parented to, or are constrained to.
+    leaders: dict[Object, set[Object]] = {rig: set() for rig in rigs}
+    for rig in rigs if len(rigs) > 1 else ():
+        leaders[rig] = _carriers(_followed_effectors(rig) - {rig, rig.data, None}).intersection(rigs) - {rig}
     posed: set[bpy.types.ID] = set()
     # Rigs that depend on each other keep their order.
     with suppress(CycleError):
@@ -165,7 +169,7 @@ def go_on() -> float | None:
     return None
 
 
-def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
+def _pose(graph: Depsgraph, scene: Scene, rig: Object) -> None:
     """Pose a rig, and store the reason for the sidebar if it cannot be posed."""
     from .solve import try_pose
 
@@ -185,7 +189,7 @@ def _pose(graph: bpy.types.Depsgraph, scene: bpy.types.Scene, rig: bpy.types.Obj
         settings.live_trouble = trouble
 
 
-def _evaluate(graph: bpy.types.Depsgraph) -> None:
+def _evaluate(graph: Depsgraph) -> None:
     """Evaluate the scene with the new poses, without calling the handlers again."""
     _WATCHED.evaluating = True
     try:
@@ -194,7 +198,7 @@ def _evaluate(graph: bpy.types.Depsgraph) -> None:
         _WATCHED.evaluating = False
 
 
-def _is_there(rig: bpy.types.Object, graph: bpy.types.Depsgraph) -> bool:
+def _is_there(rig: Object, graph: Depsgraph) -> bool:
     """Whether a rig still exists, is live, and is in the evaluated scene."""
     try:
         return bool(rig_settings(rig).live and rig.evaluated_get(graph).is_evaluated)
@@ -202,19 +206,12 @@ def _is_there(rig: bpy.types.Object, graph: bpy.types.Depsgraph) -> bool:
         return False
 
 
-def _followed_effectors(rig: bpy.types.Object) -> set[bpy.types.ID | None]:
+def _followed_effectors(rig: Object) -> set[bpy.types.ID | None]:
     """The data-blocks that a rig's pose depends on, including the rig."""
     heeded: set[bpy.types.ID | None] = {rig, rig.data}
     for effector in enabled_effectors(rig):
         heeded.update((effector.target, effector.bend_target))
     return heeded
-
-
-def _leaders(rigs: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, set[bpy.types.Object]]:
-    """For each rig, the other rigs that its targets belong to, are parented to, or are constrained to."""
-    if len(rigs) < 2:
-        return {rig: set() for rig in rigs}
-    return {rig: _carriers(_followed_effectors(rig) - {rig, rig.data, None}).intersection(rigs) - {rig} for rig in rigs}
 
 
 def _carriers(things: Iterable[Any]) -> set[Any]:
@@ -230,8 +227,7 @@ def _carriers(things: Iterable[Any]) -> set[Any]:
 
 
 @persistent  # type: ignore[untyped-decorator]
-def _on_update(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
-    """Handle a change in the scene."""
+def _on_update(scene: Scene, graph: Depsgraph) -> None:
     # Check this first, because Blender searches the whole scene to list the changes (0.2 ms for 10,000 objects).
     if not (graph.id_type_updated("OBJECT") or graph.id_type_updated("ARMATURE")):
         return
@@ -239,14 +235,13 @@ def _on_update(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
         update.id.original for update in graph.updates if update.is_updated_transform or update.is_updated_geometry
     }
     for thing in updated.difference(_WATCHED.rigs):
-        if isinstance(thing, bpy.types.Object) and thing.type == "ARMATURE" and seen(thing).live:
+        if isinstance(thing, Object) and thing.type == "ARMATURE" and seen(thing).live:
             _WATCHED.rigs.append(thing)
     _pose_all(graph, scene, updated)
 
 
 @persistent  # type: ignore[untyped-decorator]
-def _on_frame(scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
-    """Handle a change of frame."""
+def _on_frame(scene: Scene, graph: Depsgraph) -> None:
     _pose_all(graph, scene, None)
 
 
@@ -264,7 +259,7 @@ def _after_undo(*_arguments: object) -> None:
 
 
 @persistent  # type: ignore[untyped-decorator]
-def _before_render(scene: bpy.types.Scene, *_arguments: object) -> None:
+def _before_render(scene: Scene, *_arguments: object) -> None:
     """Handle the start of a render, during which live rigs are not posed."""
     import logging
 

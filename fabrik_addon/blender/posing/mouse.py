@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import bpy
 import numpy as np
+from bpy.types import Context
 from bpy_extras import view3d_utils
 from mathutils import Quaternion, Vector
 
@@ -257,7 +258,7 @@ def _number(text: str) -> float:
 class DragView:
     """The main region of a viewport, even if the drag was started in another region. Positions are in pixels."""
 
-    def __init__(self, context: bpy.types.Context) -> None:
+    def __init__(self, context: Context) -> None:
         space: Any = context.space_data
         in_view = context.region.type == "WINDOW"
         regions = [region for region in context.area.regions if region.type == "WINDOW"]
@@ -297,6 +298,6 @@ class DragView:
         return np.array((x - self._region.x, y - self._region.y), dtype=np.float64)
 
 
-def has_view(context: bpy.types.Context) -> bool:
+def has_view(context: Context) -> bool:
     """Whether there is a 3D viewport in the context."""
     return context.area is not None and context.area.type == "VIEW_3D" and context.region is not None

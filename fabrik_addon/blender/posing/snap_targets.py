@@ -1,10 +1,10 @@
 """Moves targets to the current pose's effectors, so that solving changes nothing (FK to IK)."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import bpy
 import numpy as np
+from bpy.types import Context, Object
 from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
@@ -18,7 +18,7 @@ from ..settings.markers import MARKER_NAME
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
 from . import live
-from .stored_pose import store_pose
+from .solve import store_pose
 
 # Shares of a limb's length. A limb has a bend direction if its middle is at least this far from its line. A pole on
 # that line is moved this far away.
@@ -32,13 +32,13 @@ _OUTSIDE = 0.5
 class _Move:
     """An object or one of its bones, and its new world location and rotation; None if the rotation does not change."""
 
-    holder: bpy.types.Object
+    holder: Object
     bone: str
     location: Vector
     rotation: Quaternion | None = None
 
 
-def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bool = False) -> tuple[int, list[str]]:
+def snap_targets(context: Context, rig: Object, *, clamp: bool = False) -> tuple[int, list[str]]:
     """Move targets, poles and pins to the current pose, and set the target rotations in use.
 
     clamp: first clamp bones to their limits. Returns the number of moved targets, and notes on targets that can't be
@@ -52,7 +52,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
     loops = {(effector.bone, effector.target_bone) for problem in trees for effector in problem.effectors}
     own = [each for each in effectors if each.target == rig and (each.bone, each.target_bone) in loops]
     reaching = [each for each in effectors if each.kind == "TARGET" and each not in own]
-    moves = [*(_to_effector(rig, each) for each in reaching), *_to_bends(context, rig)]
+    moves = _moves(context, rig, reaching)
     stays = [f"Target {each.target_bone!r} was not moved: it is a bone of {rig.name!r}" for each in own]
     stays += [reason for reason in dict.fromkeys(_why_stays(move) for move in moves) if reason]
     pins = [effector for effector in effectors if effector.kind == "PIN"]
@@ -64,8 +64,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
         if clamp and _outside_limits(rig):
             stays += clamp_pose(context, list(rig.pose.bones))[1]
             context.view_layer.update()
-            moves = [*(_to_effector(rig, each) for each in reaching), *_to_bends(context, rig)]
-            going = [move for move in moves if not _why_stays(move)]
+            going = [move for move in _moves(context, rig, reaching) if not _why_stays(move)]
         stays += _outside_limits(rig)
         for pin in pins:
             set_pin(pin, rig.pose.bones[pin.bone])
@@ -79,7 +78,7 @@ def snap_targets(context: bpy.types.Context, rig: bpy.types.Object, *, clamp: bo
     return len(pins) + len(going), stays
 
 
-def _outside_limits(rig: bpy.types.Object) -> list[str]:
+def _outside_limits(rig: Object) -> list[str]:
     """A list with a note on the bones outside their limits, which solving would change; empty if there are none."""
     found: dict[str, float] = {}
     for problem in find_problems(rig):
@@ -95,16 +94,14 @@ def _outside_limits(rig: bpy.types.Object) -> list[str]:
     return [sentence.format(worst, first_few(outside))]
 
 
-def _to_effector(rig: bpy.types.Object, effector: FabrikEffector) -> _Move:
-    """The movement of a target to its effector."""
-    bone = rig.pose.bones[effector.bone]
-    place = rig.matrix_world @ armature_point(bone, effector.point, effector.offset)
-    rotation = (rig.matrix_world @ bone.matrix).to_quaternion() if effector.hold_rotation else None
-    return _Move(effector.target, effector.target_bone, place, rotation)
-
-
-def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Move]:
-    """Movements that rotate poles about their limbs, in the directions in which the limbs bend."""
+def _moves(context: Context, rig: Object, reaching: Sequence[FabrikEffector]) -> list[_Move]:
+    """Movements of targets to their effectors, and of poles in the directions in which their limbs bend."""
+    found = []
+    for effector in reaching:
+        bone = rig.pose.bones[effector.bone]
+        point = rig.matrix_world @ armature_point(bone, effector.point, effector.offset)
+        rotation = (rig.matrix_world @ bone.matrix).to_quaternion() if effector.hold_rotation else None
+        found.append(_Move(effector.target, effector.target_bone, point, rotation))
     for problem in find_problems(rig):
         if any(bend is not None for bend in problem.bends):
             places = current_targets(context.evaluated_depsgraph_get(), context.scene, rig, problem)
@@ -118,7 +115,8 @@ def _to_bends(context: bpy.types.Context, rig: bpy.types.Object) -> Iterator[_Mo
                 if bend is not None and places.bends is not None:
                     joints = np.concatenate([heads[:1], end, heads[1:]])
                     place = _on_its_side(joints, places.bends[limb.effector])
-                    yield _Move(*bend, Vector((space[:3, :3] @ place + space[:3, 3]).tolist()))
+                    found.append(_Move(*bend, Vector((space[:3, :3] @ place + space[:3, 3]).tolist())))
+    return found
 
 
 def _on_its_side(joints: FloatArray, pole: FloatArray) -> FloatArray:

@@ -1,55 +1,142 @@
-"""Solves a rig for its current targets, once or live.
+"""Solves a rig for its current targets, once or live, near its preferred pose; stores poses with a rig.
 
 On the same frame a live rig continues from the last pose, on another frame from its base pose. So the pose of a frame
 does not depend on the frame before. A pose is written if it differs from the current one.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
+from bpy.types import Context, Depsgraph, Object, Scene
 
 from ...core import Options, Solution
 from ...core.arrays import FloatArray
 from ...core.drag import DragPose, DragSolver
 from ...core.errors import FabrikError
 from ...core.model.bodies import path_reaches
-from ...core.rotations import angle_between, slerp
-from ..control.limbs import LimbOnIk, Update
+from ...core.rotations import IDENTITY, angle_between, slerp
 from ..control.posed_rig import posed_rig
-from ..control.writer import ControlWriter
+from ..control.writer import LimbOnIk, Update
 from ..goals.body import masses_of
 from ..goals.effectors import check_effectors, move_pins_with
 from ..goals.places import SampledTargets, current_targets, tree_space
 from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose, legal_rotations
+from ..rig import keyframes
 from ..rig.armature import (
     Tree,
     check_editable,
     check_rig,
     current_factors,
+    floats,
     freeze,
     length_text,
     object_scale,
+    root_place,
     write_stretches,
 )
+from ..rig.keyframes import bone_path
 from ..rig.locks import WithLocks
-from ..rig.pose_writer import PoseWriter, read_channel
+from ..rig.pose_writer import pose_bytes
+from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.rig import rig_settings
-from ..settings.why_not import why_no_solve
-from .stored_pose import BasePose, kept_pose_key, preferred_pose
+from ..settings.why_not import why_no_rig, why_no_solve
 
-_CHANNELS: Final = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3, "rotation_axis_angle": 4}
+
+def store_pose(rig: Object, stored: Any) -> None:
+    """Store the current pose of all bones in a collection of `FabrikStoredBone`, replacing its contents."""
+    stored.clear()
+    for name, rotation, location in zip(*posed_rig(rig).pose(), strict=True):
+        kept = stored.add()
+        kept.name, kept.rotation, kept.location = name, rotation, location
+
+
+def keep_pose(rig: Object) -> str:
+    """Store the current pose of a rig as its preferred pose; returns a line to show."""
+    settings = rig_settings(rig)
+    store_pose(rig, settings.kept_pose)
+    settings.preferred_pose = "KEPT"
+    return f"Stored the preferred pose of {rig.name!r}"
+
+
+def preferred_pose(
+    rig: Object,
+    tree: Tree,
+    start: FloatArray,
+    start_location: FloatArray,
+    *,
+    bones: Sequence[int] | slice = slice(None),
+    moves_root: bool = True,
+) -> tuple[FloatArray, FloatArray]:
+    """A rig's preferred pose: (J, 4) local rotations of a tree's bones, and (3,) its root's head in armature space.
+
+    Args:
+        rig: the armature.
+        tree: its bones.
+        start: (J, 4) the preferred pose if no other is chosen or stored, such as the pose at a drag's start.
+        start_location: (3,) the root's head in that pose.
+        bones: indices in the skeleton of posed bones; the others keep their rotation in `start`.
+        moves_root: whether the root's head is posed as well.
+    """
+    settings = rig_settings(rig)
+    is_kept = settings.preferred_pose == "KEPT" and len(settings.kept_pose) > 0
+    if settings.preferred_pose != "REST" and not is_kept:
+        return start, start_location
+    # Bones that are not in the stored pose are at rest.
+    names, kept = tree.skeleton.names, {bone.name: bone for bone in (settings.kept_pose if is_kept else ())}
+    rotations = np.array([kept[name].rotation if name in kept else IDENTITY for name in names], dtype=np.float64)
+    rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
+    mixed = start.copy()
+    mixed[bones] = rotations[bones]
+    location = kept[names[0]].location if names[0] in kept else (0.0, 0.0, 0.0)
+    return mixed, root_place(rig.pose.bones[names[0]], location) if moves_root else start_location
+
+
+class BasePose:
+    """The base pose of a rig on a frame, from its current action, or else from the stored pose."""
+
+    def __init__(self, rig: Object, frame: float) -> None:
+        self._rig, self._frame, stored = rig, frame, rig_settings(rig).stored_pose
+        self._rows = {name: row for row, name in enumerate(stored.keys())}
+        self._rotations, self._locations = floats(stored, "rotation", 4), floats(stored, "location", 3)
+        self._curves = keyframes.curves_by_path(keyframes.curves(rig))
+
+    def rotations(self, bones: Sequence[str]) -> FloatArray:
+        """(B, 4) local rotations of bones, w x y z; bones without data are at rest."""
+        known = np.concatenate([self._rotations, [IDENTITY]])
+        found: FloatArray = known[[self._rows.get(bone, -1) for bone in bones]]
+        posed = [self._rig.pose.bones[bone] for bone in bones if self._curves]
+        for mode in {bone.rotation_mode for bone in posed}:
+            channel = property_name(mode)
+            paths = [(row, bone.path_from_id(channel)) for row, bone in enumerate(posed) if bone.rotation_mode == mode]
+            paths = [(row, path) for row, path in paths if path in self._curves]
+            if paths:
+                rows = [row for row, _ in paths]
+                values = to_channels(mode, found[rows][None])[1][0]
+                for own, (_, path) in zip(values, paths, strict=True):
+                    self._keyed(path, own)
+                found[rows] = from_channels(mode, values)
+        return found
+
+    def root_place(self, bone: str) -> FloatArray:
+        """(3,) the head of a root bone in armature space."""
+        pose_bone, row = self._rig.pose.bones[bone], self._rows.get(bone)
+        location = np.array(pose_bone.location, dtype=np.float64) if row is None else self._locations[row].copy()
+        return root_place(pose_bone, self._keyed(bone_path(bone, "location"), location))
+
+    def _keyed(self, path: str, values: FloatArray) -> FloatArray:
+        """Replace a channel's values (n,) by those of its curves on the frame, where there are any."""
+        for curve in self._curves.get(path, ()):
+            values[curve.array_index] = curve.evaluate(self._frame)
+        return values
+
+
 # Radians. Smaller errors of locked channels are invisible; solving again for them would take twice as long.
 _KEPT: Final = 1e-4
-
-
-def _channels(rig: bpy.types.Object) -> str:
-    """A key for the current pose, from all channels that rotate and move bones."""
-    return _digest(read_channel(rig, channel, size).tobytes() for channel, size in _CHANNELS.items())
 
 
 def _digest(parts: Iterable[bytes]) -> str:
@@ -83,7 +170,7 @@ class FrameResult:
         return f"{self.met} of {seen} targets met, worst {worst}"
 
 
-def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: str = "PRESENT") -> FrameResult:
+def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> FrameResult:
     """Pose the armature for its current targets, from its "PRESENT" pose or from "REST".
 
     Bones that no enabled effector needs, and bones that cannot be keyed, don't change. If a FabrikError is raised, the
@@ -96,8 +183,19 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     trees = [problem.pins_first() for problem in find_problems(armature)]
     # The request for each tree when the current pose was solved; empty if the pose has changed since.
     answer, *before = rig_settings(armature).solved.split() or [""]
-    before = before if start == "PRESENT" and answer == _channels(armature) else []
-    begins = [_begin(armature, problem, start, again=bool(before)) for problem in trees]
+    before = before if start == "PRESENT" and answer == _digest(pose_bytes(armature)) else []
+    settings = rig_settings(armature)
+    # If the same request is solved again, it starts where the first solve did.
+    turns, heads = settings.solved_from if before else ({}, {})
+    begins = []
+    for problem in trees:
+        tree, names = problem.tree, problem.tree.skeleton.names
+        rotations, location = tree.rotations.copy(), tree.root_location
+        for bone in problem.bones:
+            rotations[bone] = (1.0, 0.0, 0.0, 0.0) if start == "REST" else turns.get(names[bone], rotations[bone])
+        if problem.free_root:
+            location = heads.get(names[0], location)
+        begins.append(replace(tree, rotations=rotations, root_location=location))
     errors, met, asked, why, worst = [], 0, [], "", 0.0
     for problem, begin in zip(trees, begins, strict=True):
         if problem.carrier:
@@ -116,34 +214,19 @@ def solve_frame(context: bpy.types.Context, armature: bpy.types.Object, start: s
     left_alone = tuple(sentence for problem in trees for sentence in problem.left_alone)
     result = FrameResult(np.concatenate(errors), met, left_alone, why)
     if not np.isnan(result.errors).all():
-        settings = rig_settings(armature)
         rows = (row for tree in begins for row in zip(tree.skeleton.names, tree.rotations, strict=True))
         settings.solved_from = dict(rows), {tree.skeleton.names[0]: tree.root_location for tree in begins}
-        settings.solved = " ".join((_channels(armature), *asked))
+        settings.solved = " ".join((_digest(pose_bytes(armature)), *asked))
         context.view_layer.update()
         move_pins_with(armature, ())
     return result
 
 
-def _begin(armature: bpy.types.Object, problem: RigProblem, start: str, *, again: bool) -> Tree:
-    """The start pose of a tree; if the same request is solved again, the start pose of the first solve."""
-    tree = problem.tree
-    if again:
-        turns, heads = rig_settings(armature).solved_from
-        names = tree.skeleton.names
-        began = np.array([turns.get(name, own) for name, own in zip(names, tree.rotations, strict=True)])
-        tree = replace(tree, rotations=began, root_location=heads.get(names[0], tree.root_location))
-    rotations = problem.tree.rotations.copy()
-    rotations[problem.bones] = (1.0, 0.0, 0.0, 0.0) if start == "REST" else tree.rotations[problem.bones]
-    location = tree.root_location if problem.free_root else problem.tree.root_location
-    return replace(tree, rotations=rotations, root_location=location)
-
-
 def _solve(
-    context: bpy.types.Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
+    context: Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
 ) -> tuple[Solution | DragPose, str]:
     """Pose one tree near its start pose; returns why targets were missed. stays: whether the pose is solved already."""
-    rig, unseen = problem.rig, np.isnan(places.points).any(axis=1)
+    rig, unseen = problem.posed.rig, np.isnan(places.points).any(axis=1)
     solution: Solution | DragPose
     if is_by_posture(problem, places):
         session = session_for(problem, (begin.rotations, begin.root_location), problem.locks(begin.rotations))
@@ -161,7 +244,7 @@ def _solve(
             write_stretches(rig, stretch_factors(problem, solution))
     if not stays and not unseen.all():
         location = solution.root_location if problem.free_root else None
-        posed_rig(rig).write(context, problem.tree.skeleton, solution.rotations, location, problem.bones)
+        problem.posed.write(context, problem.tree.skeleton, solution.rotations, location, problem.bones)
     return solution, why
 
 
@@ -175,7 +258,9 @@ def session_for(
 ) -> DragSolver:
     """A solver that starts in the rig's preferred pose. By default this is `start`: (J, 4) rotations and root (3,)."""
     session = problem.drag_solver(locks=locks)
-    preferred = preferred_pose(problem.rig, problem.tree, *start, bones=problem.bones, moves_root=problem.free_root)
+    preferred = preferred_pose(
+        problem.posed.rig, problem.tree, *start, bones=problem.bones, moves_root=problem.free_root
+    )
     session.prefer(*preferred)
     session.begin(*preferred)
     return session
@@ -183,11 +268,14 @@ def session_for(
 
 def depends_on(problem: RigProblem) -> tuple[Any, ...]:
     """A key for everything that a session for a problem depends on, except rest pose, preferred pose and targets."""
-    rig = problem.rig
+    rig = problem.posed.rig
     masses, settings, up = masses_of(rig, problem.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centers, masses.factors))
     floor = (settings.floor_height, up) if settings.use_floor else None
-    chosen = kept_pose_key(rig), settings.balance, settings.bake.self_collision, up[:3], floor
+    # The stored pose counts only if it is the preferred one.
+    kept: Any = settings.kept_pose if settings.preferred_pose == "KEPT" else ()
+    poses = floats(kept, "rotation", 4).tobytes() + floats(kept, "location", 3).tobytes() if len(kept) else b""
+    chosen = settings.preferred_pose, poses, settings.balance, settings.bake.self_collision, up[:3], floor
     return weighed, chosen, problem.effectors, dict(problem.limits), tuple(problem.held), problem.free_root
 
 
@@ -252,10 +340,8 @@ class LiveSession:
     def __init__(self, problem: RigProblem, base: _Pose, before: "LiveSession | None" = None) -> None:
         """Prepare the session.
 
-        Args:
-            problem: the tree's problem.
-            base: the pose without live posing, (J, 4) local rotations and the root's head at (3,).
-            before: the tree's previous session, which no longer fits; None without one.
+        base: the pose without live posing, (J, 4) local rotations and the root's head at (3,). before: the tree's
+        previous session, which no longer fits; None without one.
         """
         self._key = depends_on(problem)
         self._problem, self._base = problem, base
@@ -278,12 +364,7 @@ class LiveSession:
         return True
 
     def pose(
-        self,
-        places: SampledTargets,
-        base: _Pose,
-        locks: Mapping[int, WithLocks],
-        frame: float,
-        present: Tree | None,
+        self, places: SampledTargets, base: _Pose, locks: Mapping[int, WithLocks], frame: float, present: Tree | None
     ) -> _Pose:
         """(J, 4) local rotations and (3,) the root's head for targets on a frame.
 
@@ -301,7 +382,9 @@ class LiveSession:
             rotations[problem.bones] = solver.rotations[problem.bones]
             self._base = base
             solver.prefer(
-                *preferred_pose(problem.rig, problem.tree, *base, bones=problem.bones, moves_root=problem.free_root)
+                *preferred_pose(
+                    problem.posed.rig, problem.tree, *base, bones=problem.bones, moves_root=problem.free_root
+                )
             )
             solver.continue_from(rotations, location)
         solver.lock(locks)
@@ -355,13 +438,6 @@ class LiveSession:
         most = np.array([SAME_TURN_ON_IK if name in on_ik else _SAME_TURN_MADE for name in tree.skeleton.names])
         return alike(wanted, self.wanted, most) and alike(present, self.made, most)
 
-    def write(self, writer: PoseWriter | ControlWriter, rotations: FloatArray, head: FloatArray | None) -> None:
-        """Pose the rig by local rotations (J, 4) and the root's head (3,); None if the root does not move."""
-        self.wanted, self.made = (rotations, self._problem.tree.root_location if head is None else head), None
-        # Limbs that stay on IK continue from their current state.
-        self.limbs = dict(writer.limbs)
-        writer.write(rotations, head)
-
     def why_short(self) -> str:
         """A text about why effectors miss their targets; "" if all are met."""
         return "" if self._solver is None else self._problem.why_short(self._solver)
@@ -377,11 +453,7 @@ def _same(ones: Iterable[FloatArray | None], others: Iterable[FloatArray | None]
 
 
 def try_pose(
-    graph: bpy.types.Depsgraph,
-    scene: bpy.types.Scene,
-    rig: bpy.types.Object,
-    rigs: dict[int, dict[str, LiveSession]],
-    update: Update,
+    graph: Depsgraph, scene: Scene, rig: Object, rigs: dict[int, dict[str, LiveSession]], update: Update
 ) -> str:
     """Pose a rig that has targets; returns the reason if that fails, else "".
 
@@ -389,7 +461,7 @@ def try_pose(
     without calling handlers.
     """
     try:
-        if not why_no_solve(rig):
+        if not (why_no_rig(rig) or why_no_solve(rig)):
             sessions = rigs.setdefault(rig.session_uid, {})
             check_effectors(scene, rig)
             check_editable(rig)
@@ -411,8 +483,8 @@ def _pose_tree(
     update: Update,
 ) -> None:
     """Pose one tree, blended between its base pose and the solved pose by the rig's share."""
-    rig, free, tree = problem.rig, problem.free_root, problem.tree
-    posed, place, root = posed_rig(rig), tree.root_location, tree.skeleton.names[0]
+    rig, free, tree = problem.posed.rig, problem.free_root, problem.tree
+    posed, place, root = problem.posed, tree.root_location, tree.skeleton.names[0]
     start = tree.rotations.copy()
     start[problem.bones] = base.rotations(problem.bone_names)
     head = base.root_place(root) if free else place
@@ -429,27 +501,23 @@ def _pose_tree(
         solved, solved_head = solution.rotations, solution.root_location
         factors = stretch_factors(problem, solution)
         stretches = {name: 1.0 + share * (factor - 1.0) for name, factor in factors.items()}
-    rotations = blend(problem, start, solved, share)
+    rotations = solved if share else start
+    if share not in {0.0, 1.0}:
+        rotations = slerp(start, solved, np.full(len(start), share))
+        for name, limit in problem.limits.items():
+            bone = tree.skeleton.index(name)
+            # Bones that start inside their limits stay inside.
+            if np.array_equal(legal_rotations(limit, start[bone][None])[0], start[bone]):
+                rotations[bone] = legal_rotations(limit, rotations[bone][None])[0]
     location = head + share * (solved_head - head) if free else None
-    present = current_factors(rig, stretches)
+    present = current_factors(rig, stretches) if stretches else {}
     stretched = any(abs(present[name] - factor) > _SAME_TURN for name, factor in stretches.items())
     if stretched or not session.stays((rotations, place if location is None else location), posed.on_ik):
-        write_stretches(rig, stretches)
-        session.write(
-            posed.writer(update, tree.skeleton, problem.bones, moves_root=free, known=session.limbs),
-            rotations,
-            location,
-        )
+        if stretches:
+            write_stretches(rig, stretches)
+        session.wanted, session.made = (rotations, place if location is None else location), None
+        writer = posed.writer(update, tree.skeleton, problem.bones, moves_root=free, known=session.limbs)
+        # Limbs that stay on IK continue from their current state.
+        session.limbs = dict(writer.limbs)
+        writer.write(rotations, location)
         rig.update_tag(refresh={"DATA"})
-
-
-def blend(problem: RigProblem, start: FloatArray, end: FloatArray, share: float) -> FloatArray:
-    """(J, 4) rotations at a share between two poses; bones that start inside their limits stay inside."""
-    if share in {0.0, 1.0}:
-        return end if share else start
-    mixed = slerp(start, end, np.full(len(start), share))
-    for name, limit in problem.limits.items():
-        bone = problem.tree.skeleton.index(name)
-        if np.array_equal(legal_rotations(limit, start[bone][None])[0], start[bone]):
-            mixed[bone] = legal_rotations(limit, mixed[bone][None])[0]
-    return mixed

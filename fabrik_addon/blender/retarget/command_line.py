@@ -12,13 +12,22 @@ from ...markers.files.suffixes import SUFFIXES
 from ...markers.steps import finish
 from ...retarget.motion import RetargetError
 from ...retarget.pairs import read_bone_map
+from ..bake.bake import BakeResult
 from ..bake.batch import BatchTake
-from ..bake.command_line import Command, add_files, add_options, add_rate, chosen_options
-from ..bake.file import ADVICE, open_rig, show_range, write_files
-from ..bake.report import BakeResult
+from ..bake.command_line import (
+    ADVICE,
+    Command,
+    add_files,
+    add_options,
+    add_rate,
+    chosen_options,
+    open_rig,
+    show_range,
+    write_files,
+)
 from ..settings.bake_options import RETARGET_OPTIONS, KeyOptions
 from ..settings.markers import IMPORT_OPTIONS
-from .door import is_file, retarget_from
+from .retarget import is_file, retarget_from
 
 _DESCRIPTION: Final = (
     "Retarget .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files to keyframes on a rig, in new .blend files."
@@ -28,7 +37,6 @@ _READ: Final = {"up_axis": IMPORT_OPTIONS["up_axis"]}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of a retarget."""
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = "the motion (.bvh, .fbx, .glb, .usd, .npz or .mvnx); several motions are written to a file each"
     parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)

@@ -1,100 +1,105 @@
-"""Retargets the motion of an armature: the list of bone pairs, reading the source, and the poses."""
+"""Retargets the motion of an armature or a file: the list of bone pairs, reading the source, and the poses."""
 
+import logging
 import os
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
-from typing import Final, TypeAlias
+from pathlib import Path
+from typing import Any, Final
 
+import addon_utils
 import bpy
 import numpy as np
+from bpy.types import Context, Object, PoseBone
 
 from ...core import Effector
 from ...core.arrays import FloatArray, IntArray
-from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix
+from ...core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ...human.naming_schemes import match
+from ...markers.files.suffixes import POSE_SUFFIXES
 from ...markers.steps import finish, within
 from ...retarget.bodies import find_pairs, two_bodies_error
+from ...retarget.files.any_file import read_recorded
+from ...retarget.files.recorded import Recorded
 from ...retarget.goals import RetargetSettings
 from ...retarget.motion import Motion, RetargetError
 from ...retarget.pairs import Pair, check_bone_map, read_bone_map, write_bone_map
-from ...retarget.take import Retargeted, retarget_steps
-from ..bake.bake import FindSteps, Steps, keyed_steps, timed
-from ..bake.jobs import BakedTree, BakeSettings
-from ..bake.keys import check_root_motion
+from ...retarget.take import retarget_steps
+from ..bake.bake import BakedTree, BakeSettings, FindSteps, Steps, check_root_motion, keyed_steps, timed
+from ..capture.import_markers import FASTEST_RATE, LAST_FRAME, Timing, set_rate, widen_range
 from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
 from ..goals.places import is_simple, is_still
-from ..goals.problem import RigProblem, rig_problem, root_mode
+from ..goals.problem import rig_problem, root_mode
 from ..limits.action import legal_pose
-from ..rig.armature import Tree, check_unscaled, nearest_rotations, object_scale
-from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path
+from ..rig.armature import Tree, check_unscaled, floats, nearest_rotations, object_scale
+from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path, new_action, write_curves
+from ..rig.pose_writer import in_object_mode
 from ..rig.rotation_modes import from_channels, property_name
 from ..settings.rig import rig_settings
 
+_log = logging.getLogger(__name__)
+# How files are read: the add-on ("" for Blender itself), the operator, and its arguments.
+_USD: Final = ("", "wm.usd_import", {"set_frame_range": False})
+_IMPORTERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
+    ".bvh": ("io_anim_bvh", "import_anim.bvh", {"update_scene_fps": True}),
+    ".fbx": ("io_scene_fbx", "import_scene.fbx", {}),
+    ".glb": ("io_scene_gltf2", "import_scene.gltf", {}),
+    ".gltf": ("io_scene_gltf2", "import_scene.gltf", {}),
+    **dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), _USD),
+}
 # Scales that differ from 1 by less than this count as 1, because importers round them.
 _UNSCALED: Final = 1e-5
-_Curves: TypeAlias = Mapping[str, Sequence[bpy.types.FCurve]]
 
 
-@dataclass(frozen=True, eq=False)
-class PlainPoses:
-    """The bones of an armature on F frames, from its curves.
+def plain_poses(source: Object, frames: IntArray) -> list[tuple[FloatArray, FloatArray]] | None:
+    """(F, 4) rotations and (F, 3) locations of each bone of an armature, relative to rest, from its curves.
 
-    source: the armature. moved: (F, 4) rotations and (F, 3) locations of each bone, in its own frame.
+    None if constraints, drivers, strips or scales affect them. frames: (F,).
     """
+    animation, bones = source.animation_data, source.pose.bones
+    if not is_still((source, "")) or source.data.pose_position != "POSE" or source.data.animation_data is not None:
+        return None
+    if animation is not None and len(animation.drivers):
+        return None
+    if any(len(bone.constraints) for bone in bones) or not all(
+        bone.use_inherit_rotation and bone.use_local_location and bone.inherit_scale == "FULL"
+        for bone in source.data.bones
+    ):
+        return None
+    every = curves(source)
+    if not all(is_simple(curve) and not curve.data_path.endswith(".rotation_mode") for curve in every):
+        return None
+    by_path, moved = curves_by_path(every), []
 
-    source: bpy.types.Object
-    moved: Sequence[tuple[FloatArray, FloatArray]] = field(repr=False)
+    def values(bone: PoseBone, channel: str) -> FloatArray:
+        return channel_values(getattr(bone, channel), by_path.get(bone_path(bone.name, channel), ()), frames)
 
-    @classmethod
-    def of(cls, source: bpy.types.Object, frames: IntArray) -> "PlainPoses | None":
-        """The poses of an armature on frames (F,); None if constraints, drivers, strips or scales affect them."""
-        animation, bones = source.animation_data, source.pose.bones
-        if not is_still((source, "")) or source.data.pose_position != "POSE" or source.data.animation_data is not None:
-            return None
-        if animation is not None and len(animation.drivers):
-            return None
-        if any(len(bone.constraints) for bone in bones) or not all(
-            bone.use_inherit_rotation and bone.use_local_location and bone.inherit_scale == "FULL"
-            for bone in source.data.bones
-        ):
-            return None
-        every = curves(source)
-        if not all(is_simple(curve) and not curve.data_path.endswith(".rotation_mode") for curve in every):
-            return None
-        by_path = curves_by_path(every)
-        if any(np.abs(_values(bone, "scale", by_path, frames) - 1.0).max() > _UNSCALED for bone in bones):
-            return None
-        return cls(source, [_moved(bones[bone.name], by_path, frames) for bone in source.data.bones])
-
-    def matrices(self, part: slice) -> FloatArray:
-        """(F, N, 4, 4) matrices of the bones in armature space on some of the frames."""
-        places: dict[str, int] = {}
-        posed = np.empty((len(self.moved[0][0][part]), len(self.moved), 4, 4))
-        for place, (bone, (turned, shifted)) in enumerate(zip(self.source.data.bones, self.moved, strict=True)):
-            places[bone.name] = place
-            own = np.tile(np.eye(4), (len(posed), 1, 1))
-            own[:, :3, :3], own[:, :3, 3] = matrix_from_quaternion(turned[part]), shifted[part]
-            rest = np.array(bone.matrix_local, dtype=np.float64)
-            if bone.parent:
-                rest = np.linalg.inv(np.array(bone.parent.matrix_local, dtype=np.float64)) @ rest
-                posed[:, place] = posed[:, places[bone.parent.name]] @ (rest @ own)
-            else:
-                posed[:, place] = rest @ own
-        return posed
+    if any(np.abs(values(bone, "scale") - 1.0).max() > _UNSCALED for bone in bones):
+        return None
+    for bone in (bones[bone.name] for bone in source.data.bones):
+        turned = from_channels(bone.rotation_mode, values(bone, property_name(bone.rotation_mode)))
+        moved.append((turned, np.zeros((len(frames), 3)) if bone.bone.use_connect else values(bone, "location")))
+    return moved
 
 
-def _moved(bone: bpy.types.PoseBone, by_path: _Curves, frames: IntArray) -> tuple[FloatArray, FloatArray]:
-    """(F, 4) rotations and (F, 3) locations of a bone, relative to its rest pose."""
-    turned = _values(bone, property_name(bone.rotation_mode), by_path, frames)
-    shifted = np.zeros((len(frames), 3)) if bone.bone.use_connect else _values(bone, "location", by_path, frames)
-    return from_channels(bone.rotation_mode, turned), shifted
-
-
-def _values(bone: bpy.types.PoseBone, channel: str, by_path: _Curves, frames: IntArray) -> FloatArray:
-    """(F, n) values of a channel; without keys, its current value."""
-    return channel_values(getattr(bone, channel), by_path.get(bone_path(bone.name, channel), ()), frames)
+def _matrices(source: Object, moved: Sequence[tuple[FloatArray, FloatArray]], part: slice) -> FloatArray:
+    """(F, N, 4, 4) matrices of the bones in armature space on some of the frames of `plain_poses`."""
+    places: dict[str, int] = {}
+    posed = np.empty((len(moved[0][0][part]), len(moved), 4, 4))
+    for place, (bone, (turned, shifted)) in enumerate(zip(source.data.bones, moved, strict=True)):
+        places[bone.name] = place
+        own = np.tile(np.eye(4), (len(posed), 1, 1))
+        own[:, :3, :3], own[:, :3, 3] = matrix_from_quaternion(turned[part]), shifted[part]
+        rest = np.array(bone.matrix_local, dtype=np.float64)
+        if bone.parent:
+            rest = np.linalg.inv(np.array(bone.parent.matrix_local, dtype=np.float64)) @ rest
+            posed[:, place] = posed[:, places[bone.parent.name]] @ (rest @ own)
+        else:
+            posed[:, place] = rest @ own
+    return posed
 
 
 # Frames between two checks of the Esc key, if they are evaluated one by one or read from curves at once.
@@ -103,7 +108,7 @@ _READ: Final = 500
 
 
 def sample_source(
-    context: bpy.types.Context, source: bpy.types.Object, rig: bpy.types.Object, frames: IntArray
+    context: Context, source: Object, rig: Object, frames: IntArray
 ) -> Generator[float, None, tuple[Motion, FloatArray]]:
     """Sample the motion of an armature object in world space on frames (F,), and the rig's (F, 4, 4) matrices.
 
@@ -113,14 +118,22 @@ def sample_source(
     bones = source.data.bones
     heads, rotations = np.empty((len(frames), len(bones), 3)), np.empty((len(frames), len(bones), 4))
     worlds, own = np.empty((2, len(frames), 4, 4))
-    plain = PlainPoses.of(source, frames) if is_still((rig, "")) else None
+    plain = plain_poses(source, frames) if is_still((rig, "")) else None
     at_once = _EVALUATED if plain is None else _READ
+    rows = {bone.name: row for row, bone in enumerate(source.pose.bones)}
+    order = [rows[bone.name] for bone in bones]
     for first in range(0, len(frames), at_once):
         part = slice(first, first + at_once)
         if plain is None:
-            poses = _evaluated(context, source, rig, frames[part], worlds[part], own[part])
+            poses = np.empty((len(frames[part]), len(bones), 4, 4))
+            for row, frame in enumerate(frames[part].tolist(), first):
+                context.scene.frame_set(frame)
+                evaluated = source.evaluated_get(context.evaluated_depsgraph_get())
+                # Blender passes matrices column by column.
+                poses[row - first] = floats(evaluated.pose.bones, "matrix", 16).reshape(-1, 4, 4).swapaxes(1, 2)[order]
+                worlds[row], own[row] = evaluated.matrix_world, rig.matrix_world
         else:
-            poses = plain.matrices(part)
+            poses = _matrices(source, plain, part)
             worlds[part], own[part] = source.matrix_world, rig.matrix_world
         matrices = worlds[part, None] @ poses
         axes = matrices[..., :3, :3] / np.linalg.norm(matrices[..., :3, :3], axis=-2, keepdims=True)
@@ -146,28 +159,7 @@ def sample_source(
     return motion, own
 
 
-def _evaluated(
-    context: bpy.types.Context,
-    source: bpy.types.Object,
-    rig: bpy.types.Object,
-    frames: IntArray,
-    worlds: FloatArray,
-    own: FloatArray,
-) -> FloatArray:
-    """(F, N, 4, 4) evaluated bones in the source's space; fills `worlds` (source) and `own` (rig), (F, 4, 4)."""
-    posed = np.empty((len(frames), len(source.data.bones), 16), dtype=np.float32)
-    for place, frame in enumerate(frames.tolist()):
-        context.scene.frame_set(frame)
-        evaluated = source.evaluated_get(context.evaluated_depsgraph_get())
-        evaluated.pose.bones.foreach_get("matrix", posed[place].reshape(-1))
-        worlds[place], own[place] = evaluated.matrix_world, rig.matrix_world
-    rows = {bone.name: row for row, bone in enumerate(source.pose.bones)}
-    order = np.array([rows[bone.name] for bone in source.data.bones])
-    # Blender passes matrices column by column.
-    return posed[:, order].reshape(len(frames), -1, 4, 4).swapaxes(2, 3).astype(np.float64)
-
-
-def check_source(source: bpy.types.Object | str | None, rig: bpy.types.Object) -> bpy.types.Object:
+def check_source(source: Object | str | None, rig: Object) -> Object:
     """Return the source; raises RetargetError if the rig cannot follow it."""
     if source is None or source == "":
         raise RetargetError("There is no source: choose the armature to retarget from")
@@ -184,9 +176,9 @@ _SAMPLING_ENDS: Final = 0.3
 
 
 def retarget_object_steps(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
-    source: bpy.types.Object,
+    context: Context,
+    rig: Object,
+    source: Object,
     settings: BakeSettings,
     how: RetargetSettings,
     pairs: Sequence[Pair] | None = None,
@@ -203,12 +195,12 @@ def retarget_object_steps(
 
 
 def _found_steps(
-    context: bpy.types.Context,
-    rig: bpy.types.Object,
+    context: Context,
+    rig: Object,
     settings: BakeSettings,
     seconds: dict[str, float],
     *,
-    source: bpy.types.Object,
+    source: Object,
     how: RetargetSettings,
     pairs: Sequence[Pair] | None,
 ) -> FindSteps:
@@ -221,17 +213,32 @@ def _found_steps(
     # The source gives the root's position, like a pin, so the root moves.
     free = posed.may_move(names[0]) and root_mode(rig, pinned=True) != "FIXED"
     bones = [bone for bone, name in enumerate(names) if name not in held]
-    problem = rig_problem(rig, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)
+    problem = rig_problem(posed, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)
     check_root_motion(rig, settings.root_motion, [problem])
     with timed(seconds, "sample"):
         motion, matrices = yield from within(0.0, _SAMPLING_ENDS, sample_source(context, source, rig, settings.frames))
     with timed(seconds, "solve"):
         steps = retarget_steps(motion, tree.skeleton, how, limits=problem.all_limits, pairs=pairs)
         found = yield from within(_SAMPLING_ENDS, 1.0, steps)
-    return (_baked(problem, found, object_scale(matrices), settings.frames.tolist()),), matrices
+    reference, solution = found.reference, found.solution
+    row = reference.frame
+    at = "the source's rest pose" if row is None else f"the source on frame {settings.frames[row]}"
+    # Clamp the poses to their limits.
+    legal = legal_pose(tree.skeleton, problem.limits, solution.rotations)
+    baked = BakedTree(
+        replace(problem, names=tuple(each.bone for each in found.effectors), effectors=found.effectors),
+        tuple(pair.bone for pair in found.pairs if pair.bone not in held),
+        replace(solution, rotations=legal),
+        object_scale(matrices),
+        stances=found.stances,
+        turned_off={pair.bone: found.turned_off[:, place] for place, pair in enumerate(found.pairs)},
+        notes=(f"Reference: {at}, {reference.pose}",),
+        doubts=found.doubts,
+    )
+    return (baked,), matrices
 
 
-def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
+def body_of(rig: Object, pairs: Sequence[Pair] | None = None) -> Tree:
     """The tree of bones with the hips, or with the first bone of the pairs. All heads are at rest.
 
     Raises RetargetError if several trees have hips and there are no pairs.
@@ -239,45 +246,18 @@ def body_of(rig: bpy.types.Object, pairs: Sequence[Pair] | None = None) -> Tree:
     trees = sorted(posed_rig(rig).trees(at_rest=True), key=lambda tree: -len(tree.skeleton))
     if pairs:
         return next((tree for tree in trees if pairs[0].bone in tree.skeleton.names), trees[0])
-    known = [(name, tree) for tree in trees if (name := _named_hips(tree))]
+    known: list[tuple[str, Tree]] = []
+    for tree in trees:
+        roles = match(tree.skeleton.names)
+        hips = [name for name, role in roles.items() if role.part == "hips"]
+        if hips and any(role.part == "thigh" for role in roles.values()):
+            known.append((hips[0], tree))
     if len(known) > 1:
         raise two_bodies_error(known[0][0], known[1][0])
     return known[0][1] if known else trees[0]
 
 
-def _named_hips(tree: Tree) -> str:
-    """The bone that is named hips in a tree with legs; "" if there is none."""
-    roles = match(tree.skeleton.names)
-    legs = any(role.part == "thigh" for role in roles.values())
-    return next((name for name, role in roles.items() if legs and role.part == "hips"), "")
-
-
-def _baked(problem: RigProblem, found: Retargeted, scale: FloatArray, frames: Sequence[int]) -> BakedTree:
-    """The poses to write for the bones with a source bone, clamped to their limits.
-
-    frames: scene frames, to name the reference.
-    """
-    bones = tuple(pair.bone for pair in found.pairs if pair.bone not in problem.held)
-    legal = legal_pose(problem.tree.skeleton, problem.limits, found.solution.rotations)
-    problem = replace(problem, names=tuple(effector.bone for effector in found.effectors), effectors=found.effectors)
-    off = {pair.bone: found.turned_off[:, place] for place, pair in enumerate(found.pairs)}
-    solution = replace(found.solution, rotations=legal)
-    reference = found.reference
-    at = "the source's rest pose" if reference.frame is None else f"the source on frame {frames[reference.frame]}"
-    note = f"Reference: {at}, {reference.pose}"
-    return BakedTree(
-        problem,
-        bones,
-        solution,
-        scale,
-        stances=found.stances,
-        turned_off=off,
-        notes=(note,),
-        doubts=found.doubts,
-    )
-
-
-def match_bones(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Pair, ...]:
+def match_bones(context: Context, rig: Object) -> tuple[Pair, ...]:
     """Fill the rig's list with pairs matched by name; raises RetargetError for an invalid source or without a match."""
     source = check_source(rig_settings(rig).retarget.source, rig)
     frame = np.array([context.scene.frame_current])
@@ -287,7 +267,7 @@ def match_bones(context: bpy.types.Context, rig: bpy.types.Object) -> tuple[Pair
     return pairs
 
 
-def set_pairs(rig: bpy.types.Object, pairs: Iterable[Pair]) -> None:
+def set_pairs(rig: Object, pairs: Iterable[Pair]) -> None:
     """Replace the rig's list of pairs."""
     settings = rig_settings(rig).retarget
     settings.pairs.clear()
@@ -297,19 +277,13 @@ def set_pairs(rig: bpy.types.Object, pairs: Iterable[Pair]) -> None:
     settings.active_pair = 0
 
 
-def pairs_of(rig: bpy.types.Object) -> list[Pair]:
+def pairs_of(rig: Object) -> list[Pair]:
     """The enabled pairs of the rig's list."""
     listed = rig_settings(rig).retarget.pairs
     return [Pair(one.name, one.source, one.before, one.share) for one in listed if one.enabled and one.source]
 
 
-def checked_pairs(pairs: Sequence[Pair], rig: bpy.types.Object, source: bpy.types.Object) -> Sequence[Pair] | None:
-    """The pairs, or None if there are none; raises MapError if a pair has an unknown bone."""
-    check_bone_map(pairs, rig.data.bones.keys(), source.data.bones.keys())
-    return pairs or None
-
-
-def save_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
+def save_pairs(rig: Object, path: str | os.PathLike[str]) -> int:
     """Write the list to a file; returns the number of its bones."""
     pairs = pairs_of(rig)
     if not pairs:
@@ -318,7 +292,7 @@ def save_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
     return len(pairs)
 
 
-def load_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
+def load_pairs(rig: Object, path: str | os.PathLike[str]) -> int:
     """Read the list from a file; returns the number of its bones. Raises MapError if it names an unknown bone."""
     pairs = read_bone_map(path)
     source = rig_settings(rig).retarget.source
@@ -326,3 +300,162 @@ def load_pairs(rig: bpy.types.Object, path: str | os.PathLike[str]) -> int:
     check_bone_map(pairs, rig.data.bones.keys(), named if source is None else source.data.bones.keys())
     set_pairs(rig, pairs)
     return len(pairs)
+
+
+def add_recorded(
+    context: Context,
+    body: Recorded,
+    name: str,
+    *,
+    timing: Timing = "SET_SCENE_RATE",
+    start_frame: int = 1,
+    scale: float = 1.0,
+) -> Object:
+    """Make an armature from a recorded body, with its motion as keys of a new action.
+
+    The active object, its mode and the selection don't change. timing, start_frame, scale: as in `import_clip`. Raises
+    RetargetError, with nothing changed, for rates and frames that exceed Blender's limits.
+    """
+    if not 0.0 < body.rate <= FASTEST_RATE:
+        raise RetargetError(f"{name}: the frame rate is {body.rate:g}: it must be above 0 and at most {FASTEST_RATE:g}")
+    step = scene_rate(context.scene) / body.rate if timing == "KEEP_TIME" else 1.0
+    frames = start_frame + step * body.frames
+    if np.abs(frames[[0, -1]]).max() > LAST_FRAME:
+        raise RetargetError(f"{name}: it has frames after {LAST_FRAME}, Blender's last frame: import fewer")
+    if timing == "SET_SCENE_RATE":
+        set_rate(context.scene, body.rate)
+    widen_range(context.scene, frames)
+    armature = bpy.data.armatures.new(name)
+    rig = bpy.data.objects.new(name, armature)
+    context.scene.collection.objects.link(rig)
+    with in_object_mode(context):
+        context.view_layer.objects.active = rig
+        bpy.ops.object.mode_set(mode="EDIT")
+        for place, bone_name in enumerate(body.names):
+            bone = armature.edit_bones.new(bone_name)
+            bone.head, bone.tail = (scale * body.heads[place]).tolist(), (scale * body.tails[place]).tolist()
+            if body.parents[place] >= 0:
+                bone.parent = armature.edit_bones[body.names[body.parents[place]]]
+        bpy.ops.object.mode_set(mode="OBJECT")
+    action = new_action(rig, name)
+    for place, bone_name in enumerate(body.names):
+        # The bone's axes at rest.
+        axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
+        own = quaternion_from_matrix(axes)
+        quaternions = product(product(conjugate(own), body.rotations[:, place]), own)
+        # Choose signs so that each quaternion is nearest to the previous one.
+        flips = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
+        rotations = quaternions * np.append(1.0, np.cumprod(flips))[:, None]
+        write_curves(action, rig, bone_path(bone_name, "rotation_quaternion"), frames, rotations, bone_name)
+        if body.parents[place] < 0:
+            moved = scale * (body.root - body.heads[place]) @ axes
+            write_curves(action, rig, bone_path(bone_name, "location"), frames, moved, bone_name)
+    return rig
+
+
+def retarget_from(
+    context: Context,
+    rig: Object,
+    source: Object | str | None,
+    frames: Sequence[int | None],
+    how: Mapping[str, Any],
+    bake: Mapping[str, Any],
+    pairs: Sequence[Pair] = (),
+    up_axis: str | None = None,
+    rate: float | None = None,
+) -> Steps:
+    """Retarget the motion of an armature or a file to a rig, in small steps.
+
+    frames: the first and the last frame, None for the source's frames. how: values of `RetargetOptions`. bake: values
+    of `BakeSettings`. pairs: the pairs of bones; empty to find them. up_axis, rate: for files of poses, as in
+    `read_recorded`. Objects that are imported from a file are removed afterwards.
+    """
+    path = Path(source) if isinstance(source, str) and is_file(source) else None
+    with nullcontext(check_source(source, rig)) if path is None else imported(context, path, up_axis, rate) as armature:
+        animated = armature.animation_data is not None or armature.parent is not None or len(armature.constraints)
+        if not animated and not any(len(bone.constraints) for bone in armature.pose.bones):
+            raise RetargetError(f"{armature.name!r} has no animation: choose an animated armature")
+        keyed = [curve.keyframe_points for curve in curves(armature) if len(curve.keyframe_points)]
+        own = context.scene.frame_start, context.scene.frame_end
+        if keyed:
+            own = round(min(points[0].co[0] for points in keyed)), round(max(points[-1].co[0] for points in keyed))
+        first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
+        baked = BakeSettings(first, last, **bake)
+        check_bone_map(pairs, rig.data.bones.keys(), armature.data.bones.keys())
+        reference = None
+        if how["reference"] >= 0:
+            if not first <= how["reference"] <= last:
+                raise RetargetError(
+                    f"The reference frame {how['reference']} is not in the range {first} to {last}: choose one inside"
+                )
+            reference = int(np.abs(baked.frames - how["reference"]).argmin())
+        settings = RetargetSettings(how["places"], how["hands_in_world"], baked.plant_feet != "OFF", reference)
+        return (yield from retarget_object_steps(context, rig, armature, baked, settings, pairs or None))
+
+
+@contextmanager
+def imported(context: Context, path: Path, up_axis: str | None = None, rate: float | None = None) -> Iterator[Object]:
+    """Import a file and yield its armature; remove it after the block.
+
+    On success the scene keeps the file's rate. Raises RetargetError if there is no armature.
+    """
+    scene, render, before = context.scene, context.scene.render, set(bpy.data.user_map())
+    scene_rate, span = (render.fps, render.fps_base), (scene.frame_start, scene.frame_end)
+    brought: set[bpy.types.ID] = set()
+    try:
+        try:
+            with in_object_mode(context):
+                if is_recorded(path):
+                    body = read_recorded(path, up_axis, rate)
+                    for note in body.notes:
+                        _log.warning("%s: %s", path.name, note)
+                    add_recorded(context, body, path.stem)
+                else:
+                    _import(path)
+        finally:
+            scene.frame_start, scene.frame_end = span
+            brought = set(bpy.data.user_map()) - before
+        things = [thing for thing in brought if isinstance(thing, Object) and thing.type == "ARMATURE"]
+        things = [thing for thing in things if len(thing.data.bones)]
+        if not things:
+            raise RetargetError(f"{path.name}: no armature with bones found: choose another file")  # noqa: TRY301
+        # Preferably an animated one.
+        armature = min(things, key=lambda thing: (not curves(thing), thing.name))
+        armature.name = path.stem
+        yield armature
+    except BaseException:
+        render.fps, render.fps_base = scene_rate
+        raise
+    finally:
+        bpy.data.batch_remove(brought)
+
+
+def _import(path: Path) -> None:
+    """Import a file into the scene; raises RetargetError if Blender can't."""
+    if not path.is_file():
+        raise RetargetError(f"{path}: there is no such file: choose another")
+    addon, name, choices = _IMPORTERS[path.suffix.lower()]
+    if addon:
+        addon_utils.enable(addon)
+    group, operator = name.split(".")
+    try:
+        getattr(getattr(bpy.ops, group), operator)(filepath=str(path), **choices)
+    except (RuntimeError, AttributeError) as trouble:
+        # Some builds of Blender have no USD importer.
+        # If an importer fails, Blender passes on the whole traceback of Python.
+        lines = [line for line in str(trouble).splitlines() if line.strip() and not line.startswith("Location:")]
+        why = lines[-1].removeprefix("Error: ").strip()
+        if why == "KeyboardInterrupt":
+            # Stop all takes after Ctrl-C; an error would stop only this one.
+            raise KeyboardInterrupt from None
+        raise RetargetError(f"{path.name}: cannot be read ({why}): export it again") from None
+
+
+def is_file(source: str) -> bool:
+    """Whether a source is the name of a file that can be read, by its suffix."""
+    return Path(source).suffix.lower() in _IMPORTERS or is_recorded(Path(source))
+
+
+def is_recorded(path: Path) -> bool:
+    """Whether one of our own readers reads a file, by its suffix."""
+    return path.suffix.lower() in POSE_SUFFIXES

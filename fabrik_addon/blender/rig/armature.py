@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Object, PoseBone, Scene
 from mathutils import Matrix, Vector
 
 from ...core import forward_kinematics
@@ -31,7 +32,7 @@ def as_array(matrix: Matrix) -> FloatArray:
     return np.array([row[:] for row in matrix.row])
 
 
-def bone_offset(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Offset:
+def bone_offset(bone: PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Offset:
     """(3,) the "TAIL", the "HEAD" or the given "OFFSET" in the bone's frame, relative to its head."""
     if point == "OFFSET":
         x, y, z = offset
@@ -39,17 +40,17 @@ def bone_offset(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = 
     return (0.0, bone.bone.length, 0.0) if point == "TAIL" else BONE_HEAD
 
 
-def armature_point(bone: bpy.types.PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Vector:
+def armature_point(bone: PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Vector:
     """The position of a bone's point (see `bone_offset`) in armature space, in the last evaluated pose."""
     return bone.matrix @ Vector(bone_offset(bone, point, offset))
 
 
-def meters_per_unit(armature: bpy.types.Object) -> float:
+def meters_per_unit(armature: Object) -> float:
     """World meters in one unit of an armature's space."""
     return float(object_scale(as_array(armature.matrix_world)))
 
 
-def length_text(length: float, scene: bpy.types.Scene | None = None) -> str:
+def length_text(length: float, scene: Scene | None = None) -> str:
     """A world length as text to 0.1 mm, such as "1.23 cm", in the units of a scene, by default the current one."""
     units = (scene or bpy.context.scene).unit_settings
     meters = length * units.scale_length
@@ -66,7 +67,9 @@ def object_scale(world_matrices: FloatArray) -> FloatArray:
 def world_to_armature(points: FloatArray, world_matrices: FloatArray) -> FloatArray:
     """Convert world `points` (..., E, 3) to the space of an armature with `world_matrices` (..., 4, 4)."""
     into = np.linalg.inv(world_matrices)
-    return points @ np.swapaxes(into[..., :3, :3], -1, -2) + into[..., None, :3, 3]
+    moved = points @ np.swapaxes(into[..., :3, :3], -1, -2)
+    moved += into[..., None, :3, 3]
+    return moved
 
 
 # Bones or pose bones.
@@ -102,7 +105,7 @@ class Channels(NamedTuple):
     locations: FloatArray
 
 
-def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tree]:
+def read_trees(armature: Object, *, at_rest: bool = False) -> list[Tree]:
     """The bones and the current pose of an armature object, one tree per root bone.
 
     at_rest: ignore the current locations, so that every head is at rest.
@@ -152,7 +155,7 @@ def read_trees(armature: bpy.types.Object, *, at_rest: bool = False) -> list[Tre
     return trees
 
 
-def check_rig(armature: bpy.types.Object) -> None:
+def check_rig(armature: Object) -> None:
     """Raise RigError, with the reason, unless the object's bones can be read in its current state."""
     if armature.type != "ARMATURE":
         raise RigError(f"Object {armature.name!r} is not an armature: select one")
@@ -171,7 +174,7 @@ def check_rig(armature: bpy.types.Object) -> None:
         raise RigError(f"Object {armature.name!r} is scaled non-uniformly ({scale}): apply its scale first")
 
 
-def check_unscaled(armature: bpy.types.Object, bones: Iterable[str]) -> None:
+def check_unscaled(armature: Object, bones: Iterable[str]) -> None:
     """Raise RigError, naming the bone, if a bone's scale is not 1. The Y scale of bones that may stretch is ignored."""
     for name in bones:
         pose_bone = armature.pose.bones[name]
@@ -184,14 +187,14 @@ def check_unscaled(armature: bpy.types.Object, bones: Iterable[str]) -> None:
             raise RigError(f"Bone {name!r} is scaled ({shown}): set its scale to 1")
 
 
-def check_bones(armature: bpy.types.Object, *names: str) -> None:
+def check_bones(armature: Object, *names: str) -> None:
     """Raise RigError for the first name that is not a bone of the armature."""
     for name in names:
         if name not in armature.data.bones:
             raise RigError(f"{armature.name!r} has no bone {name!r}: choose one that it has")
 
 
-def check_editable(armature: bpy.types.Object) -> None:
+def check_editable(armature: Object) -> None:
     """Raise RigError unless the object may be posed: it is local, or an editable library override."""
     if armature.library is not None:
         raise RigError(f"Armature {armature.name!r} is linked from another file: make a library override first")
@@ -200,7 +203,7 @@ def check_editable(armature: bpy.types.Object) -> None:
         raise RigError(f"The library override of armature {armature.name!r} is not editable: make it editable first")
 
 
-def root_location_channel(pose_bone: bpy.types.PoseBone, root_locations: npt.ArrayLike) -> FloatArray:
+def root_location_channel(pose_bone: PoseBone, root_locations: npt.ArrayLike) -> FloatArray:
     """(..., 3) values of a root bone's `location` for heads `root_locations` (..., 3) in armature space."""
     rest = as_array(pose_bone.bone.matrix_local)
     moves: FloatArray = np.asarray(root_locations, dtype=np.float64) - rest[:3, 3]
@@ -210,7 +213,7 @@ def root_location_channel(pose_bone: bpy.types.PoseBone, root_locations: npt.Arr
     return moves @ np.linalg.inv(rest[:3, :3]).T
 
 
-def root_place(pose_bone: bpy.types.PoseBone, location: npt.ArrayLike) -> FloatArray:
+def root_place(pose_bone: PoseBone, location: npt.ArrayLike) -> FloatArray:
     """(..., 3) a root bone's head in armature space, for `location` channels (..., 3)."""
     rest = as_array(pose_bone.bone.matrix_local)
     axes = rest[:3, :3] if pose_bone.bone.use_local_location else np.eye(3)
@@ -218,7 +221,7 @@ def root_place(pose_bone: bpy.types.PoseBone, location: npt.ArrayLike) -> FloatA
     return place
 
 
-def read_channels(armature: bpy.types.Object) -> Channels:
+def read_channels(armature: Object) -> Channels:
     """The current channel values of all bones."""
     pose_bones = armature.pose.bones
     modes = np.array([bone.rotation_mode for bone in pose_bones])
@@ -251,17 +254,11 @@ def floats(collection: _Items, name: str, width: int) -> FloatArray:
     return values.reshape(-1, width).astype(np.float64)
 
 
-def flagged(collection: _Items, name: str, width: int = 1) -> list[str]:
-    """The names of the items for which a boolean property, or some component of it, is true."""
-    found = flags(collection, name, width).reshape(-1, width).any(axis=1)
-    return [item for item, is_set in zip(collection.keys(), found.tolist(), strict=True) if is_set]
-
-
-def flags(collection: _Items, name: str, width: int = 1) -> BoolArray:
-    """(N,) values of a boolean property of every item; (N, width) if it has several components."""
-    values = np.empty(len(collection) * width, dtype=np.bool_)
+def flags(collection: _Items, name: str) -> BoolArray:
+    """(N,) values of a boolean property of every item."""
+    values = np.empty(len(collection), dtype=np.bool_)
     collection.foreach_get(name, values)
-    return values if width == 1 else values.reshape(-1, width)
+    return values
 
 
 def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:
@@ -340,7 +337,7 @@ def tree_below(
 _KEEP_SIZE: Final = ("NONE", "NONE_LEGACY")
 
 
-def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, tuple[float, float]]:
+def solved_slides(rig: Object, bones: Collection[str]) -> dict[str, tuple[float, float]]:
     """The ranges of length factors of bones that may stretch, by name; a locked Y scale does not change.
 
     Raises RigError naming a child that would grow with its parent; LimitPropertyError for invalid factors.
@@ -354,30 +351,24 @@ def solved_slides(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, tu
     return slides
 
 
-def stretched(rig: bpy.types.Object, tree: Tree, except_for: Collection[str] = ()) -> Tree:
+def stretched(rig: Object, tree: Tree, except_for: Collection[str] = ()) -> Tree:
     """A tree with its bones at their current lengths; those in `except_for` keep their rest lengths."""
     factors = current_factors(rig, [name for name in tree.skeleton.names if name not in except_for])
     return Tree(scaled_skeleton(tree.skeleton, factors), tree.rotations, tree.root_location)
 
 
-def current_factors(rig: bpy.types.Object, bones: Collection[str]) -> dict[str, float]:
+def current_factors(rig: Object, bones: Collection[str]) -> dict[str, float]:
     """The current length factors of bones that may stretch, by name."""
     return {name: float(rig.pose.bones[name].scale[1]) for name in read_slides(rig, bones)}
 
 
-def stretch_scales(factors: npt.ArrayLike) -> FloatArray:
-    """(F, 3) the scale of a bone with length factors (F,)."""
-    length = np.asarray(factors, dtype=np.float64)
-    return np.stack((np.ones_like(length), length, np.ones_like(length)), axis=-1)
-
-
-def write_stretches(rig: bpy.types.Object, factors: Mapping[str, float]) -> None:
+def write_stretches(rig: Object, factors: Mapping[str, float]) -> None:
     """Set the length factors of bones, by name, in the current pose."""
     for name, factor in factors.items():
         rig.pose.bones[name].scale = (1.0, factor, 1.0)
 
 
-def check_children(bones: Sequence[bpy.types.PoseBone]) -> None:
+def check_children(bones: Sequence[PoseBone]) -> None:
     """Raise LimitPropertyError if children of bones would grow with them and this can't be changed."""
     for child in _growing_children(bones):
         rig: Any = child.id_data
@@ -389,12 +380,12 @@ def check_children(bones: Sequence[bpy.types.PoseBone]) -> None:
             )
 
 
-def keep_size_of_children(bones: Sequence[bpy.types.PoseBone]) -> None:
+def keep_size_of_children(bones: Sequence[PoseBone]) -> None:
     """Make the children of bones keep their size when the bones stretch."""
     for child in list(_growing_children(bones)):
         child.bone.inherit_scale = "NONE"
 
 
-def _growing_children(bones: Sequence[bpy.types.PoseBone]) -> Iterator[bpy.types.PoseBone]:
+def _growing_children(bones: Sequence[PoseBone]) -> Iterator[PoseBone]:
     """The children that inherit the scale of their parents among the bones."""
     return (child for bone in bones for child in bone.children if child.bone.inherit_scale not in _KEEP_SIZE)

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Action, FCurve, Object
 from bpy_extras import anim_utils
 
 from ...core.arrays import FloatArray, IntArray
@@ -22,7 +23,7 @@ class KeyframeError(FabrikError):
     """An action that cannot be written; the message names it."""
 
 
-def new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
+def new_action(owner: Object, name: str) -> Action:
     """A new, empty action that animates `owner`. Its former action is kept in the file, even if unused.
 
     Raises KeyframeError if the owner's action cannot be replaced.
@@ -37,7 +38,7 @@ def new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
     return action
 
 
-def check_action(owner: bpy.types.Object, *, new: bool) -> None:
+def check_action(owner: Object, *, new: bool) -> None:
     """Raise KeyframeError, with the reason, if the owner's action cannot be replaced (`new`) or written."""
     _check_owner(owner)
     animation = owner.animation_data
@@ -46,7 +47,7 @@ def check_action(owner: bpy.types.Object, *, new: bool) -> None:
         raise KeyframeError(f"Action {name!r} is linked from another file: bake to a new action instead")
 
 
-def check_not_shared(owner: bpy.types.Object) -> None:
+def check_not_shared(owner: Object) -> None:
     """Raise KeyframeError if another object is animated by the owner's current slot, since it would change too."""
     animation = owner.animation_data
     slot: Any = None if animation is None else animation.action_slot
@@ -58,7 +59,7 @@ def check_not_shared(owner: bpy.types.Object) -> None:
         )
 
 
-def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[str] = ()) -> bpy.types.Action:
+def new_action_like(owner: Object, name: str, *, without: Collection[str] = ()) -> Action:
     """A new action that animates `owner` like its current one, without the data paths in `without`.
 
     The current action is kept in the file. Raises KeyframeError if it cannot be replaced.
@@ -79,7 +80,7 @@ def new_action_like(owner: bpy.types.Object, name: str, *, without: Collection[s
     return action
 
 
-def current_or_new_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
+def current_or_new_action(owner: Object, name: str) -> Action:
     """The action that animates `owner`, with a slot for it; a new one called `name` if there is none.
 
     Raises KeyframeError if the action cannot be written, such as one linked from another file.
@@ -94,7 +95,7 @@ def current_or_new_action(owner: bpy.types.Object, name: str) -> bpy.types.Actio
     return action
 
 
-def new_strip_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
+def new_strip_action(owner: Object, name: str) -> Action:
     """A new, empty action for `owner`, which is not assigned to it. It becomes a strip once it has keys.
 
     Raises KeyframeError if the owner's animation cannot be changed.
@@ -105,7 +106,7 @@ def new_strip_action(owner: bpy.types.Object, name: str) -> bpy.types.Action:
     return action
 
 
-def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.NlaStrip:
+def add_strip(owner: Object, action: Action) -> bpy.types.NlaStrip:
     """Play an action as an NLA strip on a new track above all others, on the frames of its keys.
 
     The owner's current action, which would hide every strip, becomes a strip below it, as with Blender's Push Down.
@@ -127,22 +128,20 @@ def add_strip(owner: bpy.types.Object, action: bpy.types.Action) -> bpy.types.Nl
     return _new_strip(animation, action, _own_slot(action, owner))
 
 
-def channels_of(action: bpy.types.Action, owner: bpy.types.Object) -> Any:
+def channels_of(action: Action, owner: Object) -> Any:
     """The channel bag of `action` for `owner`, with its curves and groups; made if it does not exist."""
     layer = action.layers[0] if action.layers else action.layers.new("Layer")
     strip: Any = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
     return strip.channelbag(_own_slot(action, owner), ensure=True)
 
 
-def _animation_data(owner: bpy.types.Object) -> bpy.types.AnimData:
+def _animation_data(owner: Object) -> bpy.types.AnimData:
     """The owner's animation data, made if it does not exist, with an action that may be replaced."""
     _check_owner(owner)
     return owner.animation_data or owner.animation_data_create()
 
 
-def _new_strip(
-    animation: bpy.types.AnimData, action: bpy.types.Action, slot: bpy.types.ActionSlot | None
-) -> bpy.types.NlaStrip:
+def _new_strip(animation: bpy.types.AnimData, action: Action, slot: bpy.types.ActionSlot | None) -> bpy.types.NlaStrip:
     """A strip of an action, on a new track above all others, on the frames of its keys."""
     track = animation.nla_tracks.new()
     track.name = action.name
@@ -156,7 +155,7 @@ def _new_strip(
     return strip
 
 
-def _check_owner(owner: bpy.types.Object) -> None:
+def _check_owner(owner: Object) -> None:
     """Raise KeyframeError if the owner cannot be animated in its current state."""
     if owner.library is not None:
         raise KeyframeError(f"{owner.name!r} is linked from another file: make a library override first")
@@ -164,11 +163,11 @@ def _check_owner(owner: bpy.types.Object) -> None:
         raise KeyframeError(f"{owner.name!r} has an NLA strip in tweak mode: leave tweak mode first")
 
 
-def _new_slot(action: bpy.types.Action, owner: bpy.types.Object) -> bpy.types.ActionSlot:
+def _new_slot(action: Action, owner: Object) -> bpy.types.ActionSlot:
     return action.slots.new(id_type=owner.id_type, name=owner.name)
 
 
-def _own_slot(action: bpy.types.Action, owner: bpy.types.Object) -> bpy.types.ActionSlot:
+def _own_slot(action: Action, owner: Object) -> bpy.types.ActionSlot:
     """The slot of an action for its owner: the assigned slot, the slot with the owner's name, or a new slot.
 
     Never returns a slot with another name, which may animate something else.
@@ -180,13 +179,13 @@ def _own_slot(action: bpy.types.Action, owner: bpy.types.Object) -> bpy.types.Ac
     return next(own, None) or _new_slot(action, owner)
 
 
-def is_layered(armature: bpy.types.Object) -> bool:
+def is_layered(armature: Object) -> bool:
     """Whether an armature has no action, but active NLA strips."""
     animation = armature.animation_data
     return animation is not None and animation.action is None and len(animation.nla_tracks) > 0
 
 
-def active_strips(armature: bpy.types.Object) -> list[bpy.types.NlaStrip]:
+def active_strips(armature: Object) -> list[bpy.types.NlaStrip]:
     """The strips of an armature that have an action and are not muted."""
     tracks = [track for track in armature.animation_data.nla_tracks if not track.mute]
     return [strip for track in tracks for strip in track.strips if not strip.mute and strip.action is not None]
@@ -201,11 +200,7 @@ _ROUND: Final = {"REPEAT", "REPEAT_OFFSET"}
 # Evaluating a curve takes as long as reading this many of its keys.
 _FEW_FRAMES: Final = 20
 # With these handles, a curve is smooth if it is later switched to Bézier interpolation.
-_KEY_KINDS: Final = {
-    "interpolation": "LINEAR",
-    "handle_left_type": "AUTO_CLAMPED",
-    "handle_right_type": "AUTO_CLAMPED",
-}
+_KEY_KINDS: Final = {"interpolation": "LINEAR", "handle_left_type": "AUTO_CLAMPED", "handle_right_type": "AUTO_CLAMPED"}
 # The properties of a key besides its frame, value and handles.
 KEY_KINDS: Final = ("interpolation", "easing", "handle_left_type", "handle_right_type", "amplitude", "back", "period")
 ROTATION_CHANNELS: Final = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
@@ -222,8 +217,8 @@ def bone_property_path(bone: str, name: str) -> str:
 
 
 def write_curves(
-    action: bpy.types.Action,
-    owner: bpy.types.Object,
+    action: Action,
+    owner: Object,
     data_path: str,
     frames: npt.ArrayLike,
     values: npt.ArrayLike,
@@ -267,19 +262,13 @@ def write_curves(
     return any_locked
 
 
-def is_locked(curve: bpy.types.FCurve) -> bool:
+def is_locked(curve: FCurve) -> bool:
     """Whether a curve, or its group, is locked."""
     return curve.lock or (curve.group is not None and curve.group.lock)
 
 
 def set_curve_keys(
-    action: bpy.types.Action,
-    owner: bpy.types.Object,
-    data_path: str,
-    index: int,
-    frames: npt.ArrayLike,
-    values: npt.ArrayLike,
-    group: str,
+    action: Action, owner: Object, data_path: str, index: int, frames: npt.ArrayLike, values: npt.ArrayLike, group: str
 ) -> None:
     """Set keys of one component on some frames; other keys stay, even between these frames.
 
@@ -302,45 +291,45 @@ def set_curve_keys(
     curve.update()
 
 
-def curves(owner: bpy.types.Object) -> list[bpy.types.FCurve]:
+def curves(owner: Object) -> list[FCurve]:
     """The curves of the current action for `owner`; empty without an action, or without a slot in it."""
     animation = owner.animation_data
     return [] if animation is None else curves_of(animation.action, animation.action_slot)
 
 
-def curves_of(action: bpy.types.Action | None, slot: bpy.types.ActionSlot | None) -> list[bpy.types.FCurve]:
+def curves_of(action: Action | None, slot: bpy.types.ActionSlot | None) -> list[FCurve]:
     """The curves of an action for a slot; empty without an action or a slot."""
     channels = anim_utils.action_get_channelbag_for_slot(action, slot)
     return [] if channels is None else list(channels.fcurves)
 
 
-def every_curve(armature: bpy.types.Object) -> list[bpy.types.FCurve]:
+def every_curve(armature: Object) -> list[FCurve]:
     """The curves of an armature's action; without an action, those of the active strips."""
     if not is_layered(armature):
         return curves(armature)
     return [curve for each in active_strips(armature) for curve in curves_of(each.action, each.action_slot)]
 
 
-def curves_by_key(every: Iterable[bpy.types.FCurve]) -> dict[tuple[str, int], bpy.types.FCurve]:
+def curves_by_key(every: Iterable[FCurve]) -> dict[tuple[str, int], FCurve]:
     """The curves by data path and index."""
     return {(curve.data_path, curve.array_index): curve for curve in every}
 
 
-def curves_by_path(every: Iterable[bpy.types.FCurve]) -> dict[str, list[bpy.types.FCurve]]:
+def curves_by_path(every: Iterable[FCurve]) -> dict[str, list[FCurve]]:
     """The curves that have keys and are not muted, by data path."""
-    found: dict[str, list[bpy.types.FCurve]] = {}
+    found: dict[str, list[FCurve]] = {}
     for curve in every:
         if len(curve.keyframe_points) and not (curve.mute or (curve.group is not None and curve.group.mute)):
             found.setdefault(curve.data_path, []).append(curve)
     return found
 
 
-def keys(curve: bpy.types.FCurve) -> FloatArray:
+def keys(curve: FCurve) -> FloatArray:
     """(K, 2) frames and values of a curve's keys, in order of time."""
     return _get(curve.keyframe_points, "co", 2, np.float32).astype(np.float64)
 
 
-def cycle_of(curve: bpy.types.FCurve) -> tuple[float, float] | None:
+def cycle_of(curve: FCurve) -> tuple[float, float] | None:
     """The first and the last frame of the cycle of a curve; None if it is not cyclic."""
     modifiers: Any = curve.modifiers
     for modifier in modifiers:
@@ -357,7 +346,7 @@ def in_cycle(cycle: tuple[float, float], frames: FloatArray) -> FloatArray:
     return np.asarray(first + np.where(places > last - first - SAME_FRAME, 0.0, places))
 
 
-def key_times(curve: bpy.types.FCurve, within: tuple[float, float] | None) -> FloatArray:
+def key_times(curve: FCurve, within: tuple[float, float] | None) -> FloatArray:
     """(K,) frames of a curve's keys; with `within`, keys of a cyclic curve are repeated between these frames."""
     times, cycle = keys(curve)[:, 0], cycle_of(curve)
     if cycle is None or within is None:
@@ -368,7 +357,7 @@ def key_times(curve: bpy.types.FCurve, within: tuple[float, float] | None) -> Fl
     return np.asarray(again[(again >= within[0]) & (again <= within[1])])
 
 
-def values_at(curve: bpy.types.FCurve, frames: FloatArray | IntArray, known: FloatArray | None = None) -> FloatArray:
+def values_at(curve: FCurve, frames: FloatArray | IntArray, known: FloatArray | None = None) -> FloatArray:
     """(F,) values of a curve on frames (F,): from keys or lines between them if possible, else evaluated.
 
     known: the curve's keys (K, 2), if they have been read already.
@@ -383,9 +372,7 @@ def values_at(curve: bpy.types.FCurve, frames: FloatArray | IntArray, known: Flo
     return np.array([curve.evaluate(frame) for frame in frames.tolist()])
 
 
-def channel_values(
-    present: npt.ArrayLike, curves: Iterable[bpy.types.FCurve], frames: FloatArray | IntArray
-) -> FloatArray:
+def channel_values(present: npt.ArrayLike, curves: Iterable[FCurve], frames: FloatArray | IntArray) -> FloatArray:
     """(F, n) values of a property on frames (F,); components without a curve keep their current value (n,)."""
     values = np.tile(np.asarray(present, dtype=np.float64), (len(frames), 1))
     for curve in curves:
@@ -393,7 +380,7 @@ def channel_values(
     return values
 
 
-def keys_beside(curve: bpy.types.FCurve, frame: float) -> tuple[float, float]:
+def keys_beside(curve: FCurve, frame: float) -> tuple[float, float]:
     """The frame of the last key before a frame, and of the first key on or after it; infinite if there is none.
 
     Reads only a few keys, even if there are many.
@@ -403,7 +390,7 @@ def keys_beside(curve: bpy.types.FCurve, frame: float) -> tuple[float, float]:
     return points[place - 1].co[0] if place else -inf, points[place].co[0] if place < len(points) else inf
 
 
-def frames_beside(armature: bpy.types.Object, frame: float) -> list[float]:
+def frames_beside(armature: Object, frame: float) -> list[float]:
     """The nearest frames before and after a frame on which an armature has keys."""
     every = curves(armature)
     last = max((keys_beside(curve, frame - SAME_FRAME)[0] for curve in every), default=-inf)
@@ -411,7 +398,7 @@ def frames_beside(armature: bpy.types.Object, frame: float) -> list[float]:
     return [each for each in (last, following) if abs(each) < inf]
 
 
-def scale_values(curve: bpy.types.FCurve, factor: float, shift: float | FloatArray) -> None:
+def scale_values(curve: FCurve, factor: float, shift: float | FloatArray) -> None:
     """Multiply the values of a curve's K keys and handles by a factor, and add `shift`, a number or (K,)."""
     points, automatic = curve.keyframe_points, _enum_value("handle_left_type", "AUTO_CLAMPED")
     # Blender computes automatic handles itself.
@@ -427,7 +414,7 @@ def scale_values(curve: bpy.types.FCurve, factor: float, shift: float | FloatArr
     curve.update()
 
 
-def copy_keys(source: bpy.types.FCurve, target: bpy.types.FCurve, places: slice) -> None:
+def copy_keys(source: FCurve, target: FCurve, places: slice) -> None:
     """Copy some keys of a curve, with all their properties, to an empty curve."""
     points, copies = source.keyframe_points, target.keyframe_points
     copies.add(len(range(*places.indices(len(points)))))
@@ -439,29 +426,29 @@ def copy_keys(source: bpy.types.FCurve, target: bpy.types.FCurve, places: slice)
     target.update()
 
 
-def make_steps(curve: bpy.types.FCurve) -> None:
+def make_steps(curve: FCurve) -> None:
     """Make a curve keep the value of each key until the next key."""
     points, kind = curve.keyframe_points, _enum_value("interpolation", "CONSTANT")
     points.foreach_set("interpolation", np.full(len(points), kind, dtype=np.int32))
     curve.update()
 
 
-def all_linear(curve: bpy.types.FCurve) -> bool:
+def all_linear(curve: FCurve) -> bool:
     """Whether every key of a curve has linear interpolation."""
     kinds = _get(curve.keyframe_points, "interpolation", 1, np.int32)
     return bool((kinds == _enum_value("interpolation", "LINEAR")).all())
 
 
-def _curve(channels: Any, data_path: str, index: int, group: str) -> bpy.types.FCurve:
+def _curve(channels: Any, data_path: str, index: int, group: str) -> FCurve:
     """A curve of a channel bag, made if it does not exist. It is put in `group` if it has no group."""
-    curve: bpy.types.FCurve = channels.fcurves.find(data_path, index=index)
+    curve: FCurve = channels.fcurves.find(data_path, index=index)
     curve = curve or channels.fcurves.new(data_path, index=index)
     if curve.group is None:
         curve.group = channels.groups.get(group) or channels.groups.new(group)
     return curve
 
 
-def _replace_keys(curve: bpy.types.FCurve, frames: FloatArray, values: FloatArray) -> None:
+def _replace_keys(curve: FCurve, frames: FloatArray, values: FloatArray) -> None:
     """Replace all keys from the first to the last of the frames (F,) by values (F,); `update` must sort them then."""
     points = curve.keyframe_points
     was_empty = not len(points)

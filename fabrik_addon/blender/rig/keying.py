@@ -5,12 +5,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import bpy
+from bpy.types import Context, Object
 
 from ...core.errors import first_few
 from .keyframes import (
     KeyframeError,
     bone_path,
-    check_action,
     curves,
     curves_by_key,
     frames_beside,
@@ -23,20 +23,14 @@ from .locks import unlocked_location, unlocked_rotation
 _ROUNDING: Final = 1e-7
 
 
-def is_auto_keying(context: bpy.types.Context) -> bool:
+def is_auto_keying(context: Context) -> bool:
     """Whether Blender's auto-keying is on."""
     return context.scene.tool_settings.use_keyframe_insert_auto
 
 
-def check_auto_keying(context: bpy.types.Context, armature: bpy.types.Object) -> None:
-    """Raise KeyframeError if auto-keying is on but cannot write to the action; changes nothing."""
-    if is_auto_keying(context):
-        check_action(armature, new=False)
-
-
 def key_channels(
-    context: bpy.types.Context,
-    armature: bpy.types.Object,
+    context: Context,
+    armature: Object,
     channels: Iterable[tuple[str, str]],
     *,
     automatic: bool,
@@ -64,7 +58,17 @@ def key_channels(
     )
     frame, keyed = context.scene.frame_current_final, dict[str, None]()
     beside = frames_beside(armature, frame)
-    held = list(_values_on(armature, beside, found, before)) if beside else []
+    by_path = curves_by_key(curves(armature))
+    # The values on these frames, by data path and index, from the curves or else the former values.
+    held: dict[tuple[str, int], list[float]] = {}
+    for bone, path, index in found if beside else ():
+        former = before.get((bone, path.rpartition(".")[2]))
+        for number in range(len(former or "wxyz")) if index < 0 else (index,):
+            curve = by_path.get((path, number))
+            if curve is not None and len(curve.keyframe_points):
+                held[path, number] = [curve.evaluate(each) for each in beside]
+            elif former is not None:
+                held[path, number] = [former[number]] * len(beside)
     first = not any(True for _ in curves(armature))
     for bone, path, index in found:
         try:
@@ -74,7 +78,7 @@ def key_channels(
         except (RuntimeError, TypeError) as error:
             raise KeyframeError(f"Bone {bone!r} can't be keyed: {error}") from None
     by_path = curves_by_key(curves(armature))
-    for key, values in held:
+    for key, values in held.items():
         for each, value in zip(beside, values, strict=True):
             curve = by_path.get(key)
             if curve is not None and abs(curve.evaluate(each) - value) > _ROUNDING:
@@ -85,25 +89,7 @@ def key_channels(
     return list(keyed)
 
 
-def _values_on(
-    armature: bpy.types.Object,
-    frames: Sequence[float],
-    found: Iterable[tuple[str, str, int]],
-    before: Mapping[tuple[str, str], Sequence[float]],
-) -> Iterator[tuple[tuple[str, int], list[float]]]:
-    """The values of properties on frames, by data path and index, from their curves or else the former values."""
-    by_path = curves_by_key(curves(armature))
-    for bone, path, index in found:
-        held = before.get((bone, path.rpartition(".")[2]))
-        for number in range(len(held or "wxyz")) if index < 0 else (index,):
-            curve = by_path.get((path, number))
-            if curve is not None and len(curve.keyframe_points):
-                yield (path, number), [curve.evaluate(frame) for frame in frames]
-            elif held is not None:
-                yield (path, number), [held[number]] * len(frames)
-
-
-def key_in_steps(armature: bpy.types.Object, path: str, frame: float, before: float | None = None) -> None:
+def key_in_steps(armature: Object, path: str, frame: float, before: float | None = None) -> None:
     """Key a number with constant interpolation, by its path.
 
     The nearest keyed frames of the armature keep their value. before: this value, if the number has no curve.
@@ -119,14 +105,14 @@ def key_in_steps(armature: bpy.types.Object, path: str, frame: float, before: fl
     make_steps(curve)
 
 
-def locked_note(armature: bpy.types.Object, channels: Iterable[tuple[str, str]]) -> str:
+def locked_note(armature: Object, channels: Iterable[tuple[str, str]]) -> str:
     """A sentence about the bones whose curves are locked, so that they get no keys; "" if there are none."""
     locked = {curve.data_path for curve in curves(armature) if is_locked(curve)}
     bones = list(dict.fromkeys(bone for bone, channel in channels if bone_path(bone, channel) in locked))
     return f"No keys inserted for {first_few(bones)}: unlock their curves in the Graph Editor" if bones else ""
 
 
-def why_no_key(context: bpy.types.Context, *, automatic: bool) -> str:
+def why_no_key(context: Context, *, automatic: bool) -> str:
     """A sentence about why changed bones may not have got a key."""
     keying_set = _keying_set(context, automatic=automatic)
     if keying_set is not None:
@@ -140,7 +126,7 @@ def why_no_key(context: bpy.types.Context, *, automatic: bool) -> str:
     return "No keys inserted (the bones are already at their keyed pose): pose them first"
 
 
-def _options(context: bpy.types.Context, *, automatic: bool) -> set[Any]:
+def _options(context: Context, *, automatic: bool) -> set[Any]:
     """The options for inserting keys, from scene and preferences."""
     tools, edit = context.scene.tool_settings, context.preferences.edit
     choices = {
@@ -153,14 +139,13 @@ def _options(context: bpy.types.Context, *, automatic: bool) -> set[Any]:
     return {name for name, chosen in choices.items() if chosen}
 
 
-def _keying_set(context: bpy.types.Context, *, automatic: bool) -> bpy.types.KeyingSet | None:
-    """The keying set to use."""
+def _keying_set(context: Context, *, automatic: bool) -> bpy.types.KeyingSet | None:
     if automatic and not context.scene.tool_settings.use_keyframe_insert_keyingset:
         return None
     return context.scene.keying_sets_all.active
 
 
-def _unlocked(armature: bpy.types.Object, channels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, int]]:
+def _unlocked(armature: Object, channels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, int]]:
     """The unlocked properties of bones: (bone, data path, component or -1 for all)."""
     for bone, channel in channels:
         pose_bone = armature.pose.bones[bone]
@@ -177,7 +162,7 @@ def _unlocked(armature: bpy.types.Object, channels: Iterable[tuple[str, str]]) -
 
 
 def _by_set(
-    context: bpy.types.Context, armature: bpy.types.Object, keying_set: Any, bones: Iterable[str]
+    context: Context, armature: Object, keying_set: Any, bones: Iterable[str]
 ) -> Iterator[tuple[str, str, int]]:
     """The channels of a keying set for some bones: (bone, data path, array index or -1 for all)."""
     rule = keying_set.type_info

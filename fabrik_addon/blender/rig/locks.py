@@ -10,14 +10,13 @@ from functools import partial
 from math import pi
 from typing import Any, Final, TypeAlias
 
-import bpy
 import numpy as np
+from bpy.types import Object, PoseBone
 
 from ...core import Hinge
 from ...core.arrays import BoolArray, FloatArray
 from ..settings.control import moves
 from ..settings.limit_values import AXES
-from .armature import flagged
 from .keyframes import ROTATION_CHANNELS, bone_path
 from .rotation_modes import from_channels, property_name, to_channels
 
@@ -32,7 +31,7 @@ _CHAINS: Final = ("IK", "SPLINE_IK")
 OTHERWISE: Final = "drag another, or press Set Up Control Rig"
 
 
-def is_locked(bone: bpy.types.PoseBone) -> bool:
+def is_locked(bone: PoseBone) -> bool:
     """Whether all of a bone's rotation is locked."""
     # Axis and angle can be locked separately. A quaternion is fixed by three locked components.
     if bone.rotation_mode == "AXIS_ANGLE" and bone.lock_rotations_4d and not bone.lock_rotation_w:
@@ -40,16 +39,16 @@ def is_locked(bone: bpy.types.PoseBone) -> bool:
     return all(bone.lock_rotation)
 
 
-def bones_with_locks(armature: bpy.types.Object) -> set[str]:
+def bones_with_locks(armature: Object) -> set[str]:
     """The bones with any lock on their rotation.
 
     Most bones have none, so checking only these takes a tenth of the time.
     """
     bones = armature.pose.bones
-    return {*flagged(bones, "lock_rotation", 3), *flagged(bones, "lock_rotation_w")}
+    return {*_flagged(bones, "lock_rotation", 3), *_flagged(bones, "lock_rotation_w")}
 
 
-def locked_channels(bone: bpy.types.PoseBone) -> BoolArray:
+def locked_channels(bone: PoseBone) -> BoolArray:
     """(n,) whether components of a bone's rotation channel are locked; all False if locks are for other angles."""
     if bone.rotation_mode not in _FOUR_CHANNELS:
         return np.array(bone.lock_rotation)
@@ -58,7 +57,7 @@ def locked_channels(bone: bpy.types.PoseBone) -> BoolArray:
     return np.zeros(4, dtype=bool)
 
 
-def unlocked_rotation(bone: bpy.types.PoseBone) -> tuple[int, ...]:
+def unlocked_rotation(bone: PoseBone) -> tuple[int, ...]:
     """The components of a bone's rotation channels that may be keyed.
 
     A quaternion or axis-angle counts as locked if its three axes are; otherwise each component has its own lock. Locks
@@ -69,12 +68,12 @@ def unlocked_rotation(bone: bpy.types.PoseBone) -> tuple[int, ...]:
     return tuple(int(part) for part in np.flatnonzero(~locked_channels(bone)))
 
 
-def unlocked_location(bone: bpy.types.PoseBone) -> tuple[int, ...]:
+def unlocked_location(bone: PoseBone) -> tuple[int, ...]:
     """The components of a bone's location that may be keyed."""
     return tuple(axis for axis in range(3) if not bone.lock_location[axis])
 
 
-def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
+def hinge_of_locks(bone: PoseBone) -> Hinge | None:
     """The hinge of a bone with two angles locked at zero, as animators lock elbows and knees; None for others."""
     free: list[Any] = [axis for axis, locked in zip(AXES, bone.lock_rotation, strict=True) if not locked]
     by_parts = bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d
@@ -90,7 +89,7 @@ def hinge_of_locks(bone: bpy.types.PoseBone) -> Hinge | None:
     return Hinge(free[0], -pi, pi) if np.abs(values).max() < _NO_ANGLE else None
 
 
-def with_locks(bone: bpy.types.PoseBone, start: FloatArray) -> WithLocks | None:
+def with_locks(bone: PoseBone, start: FloatArray) -> WithLocks | None:
     """A function that resets locked channels of a rotation (4,) to their values in `start` (4,); None without locks.
 
     Blender locks either the components of the channels or, if `lock_rotations_4d` is off, Euler angles.
@@ -123,7 +122,7 @@ def _with_components(start: FloatArray, locked: BoolArray, rotation: FloatArray)
     return np.where(locked, start, free * (room / size)) if size > 0.0 else start
 
 
-def constrained_bones(rig: bpy.types.Object) -> dict[str, str]:
+def constrained_bones(rig: Object) -> dict[str, str]:
     """The bones that constraints move, with the name of the reason."""
     owned: dict[str, str] = {}
     for bone in rig.pose.bones:
@@ -134,14 +133,14 @@ def constrained_bones(rig: bpy.types.Object) -> dict[str, str]:
     return owned
 
 
-def unkeyable_bones(rig: bpy.types.Object) -> dict[str, str]:
+def unkeyable_bones(rig: Object) -> dict[str, str]:
     """The bones that an animator cannot rotate, for reasons other than constraints, with the name of the reason."""
     animation = rig.animation_data
     bones, driven = (
         rig.pose.bones,
         (set() if animation is None else {curve.data_path for curve in animation.drivers if not curve.mute}),
     )
-    locked = [name for name in flagged(bones, "lock_rotation", 3) if is_locked(bones[name])]
+    locked = [name for name in _flagged(bones, "lock_rotation", 3) if is_locked(bones[name])]
     turned = [
         name
         for name in (bones.keys() if driven else ())
@@ -149,21 +148,21 @@ def unkeyable_bones(rig: bpy.types.Object) -> dict[str, str]:
     ]
     # Bones are hidden in Pose mode by themselves, or if all their collections are hidden. Blender 5.0 hides pose bones,
     # older versions the armature's bones.
-    has_own = "hide" in bpy.types.PoseBone.bl_rna.properties
-    own = flagged(rig.pose.bones if has_own else rig.data.bones, "hide")
+    has_own = "hide" in PoseBone.bl_rna.properties
+    own = _flagged(rig.pose.bones if has_own else rig.data.bones, "hide")
     shown: set[str] = set()
     hidden: set[str] = set()
     for each in rig.data.collections_all:
         (shown if each.is_visible_effectively else hidden).update(each.bones.keys())
     return {
-        **dict.fromkeys(flagged(rig.data.bones, "hide_select"), "it can't be selected"),
+        **dict.fromkeys(_flagged(rig.data.bones, "hide_select"), "it can't be selected"),
         **dict.fromkeys(({*own, *(hidden - shown)}), "it is hidden"),
         **dict.fromkeys(locked, "its rotation is locked"),
         **dict.fromkeys(turned, "a driver rotates it"),
     }
 
 
-def moved_by(bone: bpy.types.PoseBone, constraint: Any) -> Iterator[bpy.types.PoseBone]:
+def moved_by(bone: PoseBone, constraint: Any) -> Iterator[PoseBone]:
     """The bones that a constraint of a bone moves: that bone, and the chain if there is one."""
     if constraint.type not in _CHAINS:
         yield bone
@@ -172,3 +171,11 @@ def moved_by(bone: bpy.types.PoseBone, constraint: Any) -> Iterator[bpy.types.Po
     own = getattr(constraint, "use_tail", True)
     chain = [bone, *bone.parent_recursive] if own else list(bone.parent_recursive)
     yield from chain[: constraint.chain_count or len(chain)]
+
+
+def _flagged(bones: Any, name: str, width: int = 1) -> list[str]:
+    """The names of the bones for which a boolean property, or some component of it, is true."""
+    values = np.empty(len(bones) * width, dtype=np.bool_)
+    bones.foreach_get(name, values)
+    found = values.reshape(-1, width).any(axis=1).tolist()
+    return [bone for bone, is_set in zip(bones.keys(), found, strict=True) if is_set]

@@ -9,6 +9,7 @@ from typing import Any, Final
 import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, Object, Scene
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.model.skeleton import Skeleton
@@ -27,8 +28,7 @@ class PoseKeeper:
     A change of frame loses unkeyed poses of animated channels; this restores them.
     """
 
-    def __init__(self, scene: bpy.types.Scene, rig: bpy.types.Object) -> None:
-        """Record frame and pose."""
+    def __init__(self, scene: Scene, rig: Object) -> None:
         self._scene, self._rig = scene, rig
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
         setup = rig_settings(rig).control
@@ -63,7 +63,7 @@ class PoseKeeper:
 
 
 @contextmanager
-def in_object_mode(context: bpy.types.Context) -> Iterator[None]:
+def in_object_mode(context: Context) -> Iterator[None]:
     """Switch to Object mode for the block; afterwards restore the selection, the active object and its mode."""
     objects = context.view_layer.objects
     active, selected = objects.active, set(context.selected_objects)
@@ -79,20 +79,25 @@ def in_object_mode(context: bpy.types.Context) -> Iterator[None]:
         _set_mode(context, mode)
 
 
-def _set_mode(context: bpy.types.Context, mode: Any) -> None:
+def _set_mode(context: Context, mode: Any) -> None:
     active = context.view_layer.objects.active
     if active is not None and active.mode != mode:
         bpy.ops.object.mode_set(mode=mode)
 
 
-def read_channel(rig: bpy.types.Object, name: str, width: int) -> npt.NDArray[np.float32]:
+def read_channel(rig: Object, name: str, width: int) -> npt.NDArray[np.float32]:
     """(N, width) values of a channel of all bones."""
     values = np.empty(len(rig.pose.bones) * width, dtype=np.float32)
     rig.pose.bones.foreach_get(name, values)
     return values.reshape(-1, width)
 
 
-def has_switch(rig: bpy.types.Object, path: str) -> bool:
+def pose_bytes(rig: Object) -> Iterator[bytes]:
+    """The current values of all channels that rotate and move bones, as a key for the pose."""
+    return (read_channel(rig, name, width).tobytes() for name, width in _CHANNELS.items() if name != "scale")
+
+
+def has_switch(rig: Object, path: str) -> bool:
     """Whether a number still exists at its path; its bone may have been renamed."""
     try:
         read_switch(rig, path)
@@ -101,7 +106,7 @@ def has_switch(rig: bpy.types.Object, path: str) -> bool:
     return True
 
 
-def read_switch(rig: bpy.types.Object, path: str) -> float:
+def read_switch(rig: Object, path: str) -> float:
     """The value of a rig's custom property or other number, by its path."""
     holder, name = _held(rig, path)
     # Access by path would return a custom property in single precision.
@@ -109,24 +114,19 @@ def read_switch(rig: bpy.types.Object, path: str) -> float:
     return value
 
 
-def write_switch(rig: bpy.types.Object, path: str, value: float) -> None:
-    """Set a number of a rig, by its path, keeping its type."""
-    holder, name = _held(rig, path)
-    if path.endswith("]"):
-        holder[name] = type(holder[name])(value)
-    else:
-        setattr(holder, name, value)
-    rig.update_tag()
-
-
-def write_switches(rig: bpy.types.Object, values: Mapping[str, float]) -> None:
-    """Write the values that differ from the current ones."""
+def write_switches(rig: Object, values: Mapping[str, float]) -> None:
+    """Set numbers of a rig, by their paths, keeping their types; values that are the current ones are not written."""
     for path, value in values.items():
         if read_switch(rig, path) != value:
-            write_switch(rig, path, value)
+            holder, name = _held(rig, path)
+            if path.endswith("]"):
+                holder[name] = type(holder[name])(value)
+            else:
+                setattr(holder, name, value)
+            rig.update_tag()
 
 
-def _held(rig: bpy.types.Object, path: str) -> tuple[Any, str]:
+def _held(rig: Object, path: str) -> tuple[Any, str]:
     """The data-block or bone with the number at a path, and the number's name there."""
     is_custom = path.endswith("]")
     holder, _, name = path.rpartition("[" if is_custom else ".")
@@ -158,7 +158,7 @@ class ChannelGroup:
     locked: BoolArray
     locks: Mapping[int, WithLocks]
 
-    def write(self, armature: bpy.types.Object, rotations: FloatArray, but: Collection[str] = ()) -> None:
+    def write(self, armature: Object, rotations: FloatArray, but: Collection[str] = ()) -> None:
         """Rotate the bones, except those in `but`, to rotations (K, 4).
 
         Locked channels, and channels of bones that hardly rotate, keep their former values.
@@ -176,7 +176,7 @@ class ChannelGroup:
                 setattr(bones[name], channel, each)
 
 
-def channel_groups(armature: bpy.types.Object, names: Sequence[str]) -> list[ChannelGroup]:
+def channel_groups(armature: Object, names: Sequence[str]) -> list[ChannelGroup]:
     """Bones grouped by rotation mode, with their current channels."""
     bones, having_locks = armature.pose.bones, bones_with_locks(armature)
     places = {name: place for place, name in enumerate(bones.keys())}
@@ -198,8 +198,7 @@ def channel_groups(armature: bpy.types.Object, names: Sequence[str]) -> list[Cha
 class HeldChannels:
     """The locations and rotations of some bones, to restore them and to find changes."""
 
-    def __init__(self, armature: bpy.types.Object, names: Iterable[str]) -> None:
-        """Record the channels' current values."""
+    def __init__(self, armature: Object, names: Iterable[str]) -> None:
         self._armature = armature
         self._held = {
             (name, channel): tuple(getattr(armature.pose.bones[name], channel))
@@ -233,9 +232,7 @@ class PoseWriter:
     limbs: Mapping[str, Any] = MappingProxyType({})
     leaving_ik: Sequence[str] = ()
 
-    def __init__(
-        self, armature: bpy.types.Object, skeleton: Skeleton, bones: Sequence[int], *, moves_root: bool
-    ) -> None:
+    def __init__(self, armature: Object, skeleton: Skeleton, bones: Sequence[int], *, moves_root: bool) -> None:
         """Record the channels of the bones, including the root's location if it is written."""
         self._armature, self._root, self._moves_root = armature, skeleton.names[0], moves_root
         names = [skeleton.names[bone] for bone in bones]

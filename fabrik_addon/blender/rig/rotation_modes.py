@@ -7,9 +7,9 @@ lock have errors of several degrees. Quaternions are (w, x, y, z); angles are in
 from collections.abc import Sequence
 from typing import Final
 
-import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import PoseBone
 
 from ...core.arrays import BoolArray, FloatArray, wrapped
 from ...core.errors import FabrikError
@@ -43,7 +43,7 @@ def channel_count(rotation_mode: str) -> int:
     return 3 if rotation_mode in _EULER_MODES else 4
 
 
-def local_rotation(bone: bpy.types.PoseBone) -> FloatArray:
+def local_rotation(bone: PoseBone) -> FloatArray:
     """(4,) the local rotation in a bone's channels."""
     return from_channels(bone.rotation_mode, getattr(bone, property_name(bone.rotation_mode)))
 

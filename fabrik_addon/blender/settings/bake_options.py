@@ -3,7 +3,6 @@
 from inspect import get_annotations
 from typing import Any, Final
 
-import bpy
 from bpy.props import (
     BoolProperty,
     CollectionProperty,
@@ -13,7 +12,7 @@ from bpy.props import (
     PointerProperty,
     StringProperty,
 )
-from bpy.types import PropertyGroup
+from bpy.types import Object, PropertyGroup
 
 from .in_use import Moment, overridable, update_live_pose
 
@@ -145,7 +144,7 @@ class RetargetOptions:
         max=1.0,
     )
     reference: IntProperty(
-        name="Reference Frame",
+        name="Rest Frame",
         description="The frame on which the source is in the rig's rest pose; -1 uses the source's rest pose, or the "
         "frame most like the rig's rest pose",
         default=-1,
@@ -168,8 +167,8 @@ class FabrikBakeSettings(KeyOptions, BakeOptions, PropertyGroup):
     """The settings of bakes and of retargeting, besides those stored with the markers and the source."""
 
 
-def _is_armature(_settings: PropertyGroup, thing: bpy.types.Object) -> bool:
-    return bool(thing.type == "ARMATURE")
+def _may_be_source(settings: PropertyGroup, thing: Object) -> bool:
+    return bool(thing.type == "ARMATURE" and thing != settings.id_data)
 
 
 @overridable
@@ -200,8 +199,8 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
     source: PointerProperty(
         name="Source",
         description="The armature whose motion is retargeted",
-        type=bpy.types.Object,
-        poll=_is_armature,
+        type=Object,
+        poll=_may_be_source,
     )
     pairs: CollectionProperty(
         name="Bones",

@@ -5,15 +5,8 @@
 
 from typing import Any, Final
 
-import bpy
-from bpy.props import (
-    BoolProperty,
-    CollectionProperty,
-    EnumProperty,
-    IntProperty,
-    StringProperty,
-)
-from bpy.types import Context, PropertyGroup
+from bpy.props import BoolProperty, CollectionProperty, EnumProperty, IntProperty, StringProperty
+from bpy.types import Object, PropertyGroup
 
 from .in_use import Stored, overridable, seen
 
@@ -41,10 +34,6 @@ LIMBS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def _chosen_by_hand(carrier: "FabrikCarrier", _context: Context) -> None:
-    carrier.found = "HAND"
-
-
 @overridable
 class FabrikCarrier(PropertyGroup):
     """A bone of the body, its name, and its control."""
@@ -52,7 +41,7 @@ class FabrikCarrier(PropertyGroup):
     control: StringProperty(
         name="Control",
         description="The control that rotates this bone; empty if it only follows its parent",
-        update=_chosen_by_hand,
+        update=lambda carrier, _context: setattr(carrier, "found", "HAND"),
     )
     found: EnumProperty(name="Found", description="How the control was found", items=FOUND)
     # The parent deform bone, the path of the switch between IK and FK, and the control that the bone follows on IK.
@@ -132,13 +121,13 @@ class FabrikControlRig(PropertyGroup):
 CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikAlong, FabrikControlRig)
 
 
-def control_rig(rig: bpy.types.Object) -> FabrikControlRig | None:
+def control_rig(rig: Object) -> FabrikControlRig | None:
     """The control rig data of a rig; None if it is not a control rig, or not used as one."""
     setup: FabrikControlRig = seen(rig).control
     return setup if setup.use and len(setup.carriers) else None
 
 
-def solved_bone(rig: bpy.types.Object, bone: str) -> str:
+def solved_bone(rig: Object, bone: str) -> str:
     """The solved bone for a bone: for a control of a control rig, the deform bone that it represents."""
     setup = control_rig(rig)
     while setup is not None and bone in rig.pose.bones and bone not in setup.carriers:
@@ -153,7 +142,7 @@ def solved_bone(rig: bpy.types.Object, bone: str) -> str:
     return bone
 
 
-def solved_parents(rig: bpy.types.Object) -> dict[str, str]:
+def solved_parents(rig: Object) -> dict[str, str]:
     """The solved bones (all bones, or the body of a control rig), each with its parent's name or ""."""
     setup = control_rig(rig)
     if setup is None:
@@ -167,7 +156,7 @@ def moves(constraint: Any) -> bool:
     return bool(at_work and constraint.type not in _BOUNDS)
 
 
-def may_be_control_rig(rig: bpy.types.Object) -> bool:
+def may_be_control_rig(rig: Object) -> bool:
     """Whether constraints move bones of a rig that is not set up as a control rig yet."""
     setup: FabrikControlRig = seen(rig).control
     return not len(setup.carriers) and any(moves(each) for bone in rig.pose.bones for each in bone.constraints)

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 import bpy
 from bpy.app.handlers import persistent
 from bpy.props import CollectionProperty
-from bpy.types import PropertyGroup
+from bpy.types import Context, PropertyGroup
 
 
 class Unset:
@@ -61,12 +61,12 @@ def note(use: Use) -> None:
         listener(use)
 
 
-def noting(use: Use) -> Callable[[PropertyGroup, bpy.types.Context], None]:
+def noting(use: Use) -> Callable[[PropertyGroup, Context], None]:
     """An update function for properties that turn on a feature."""
     return lambda _group, _context: note(use)
 
 
-def update_live_pose(group: PropertyGroup, _context: bpy.types.Context) -> None:
+def update_live_pose(group: PropertyGroup, _context: Context) -> None:
     """Handle a change of a setting that a live rig's pose depends on."""
     rig: Any = group.id_data
     if type(group).__name__ == "FabrikEffector":
@@ -77,20 +77,13 @@ def update_live_pose(group: PropertyGroup, _context: bpy.types.Context) -> None:
 
 def note_all(limits_switch: str) -> None:
     """Report all features that the file uses. limits_switch: the name of the scenes' property that shows limits."""
-    for rig in (thing for thing in bpy.data.objects if thing.type == "ARMATURE"):
-        note_rig(rig)
-    if any(getattr(scene, limits_switch) for scene in bpy.data.scenes):
-        note("limits")
-
-
-def note_rig(rig: bpy.types.Object) -> None:
-    """Report all features that a rig uses."""
-    settings: Any = seen(rig)
+    every = [seen(rig) for rig in bpy.data.objects if rig.type == "ARMATURE"]
     uses: dict[Use, bool] = {
-        "effectors": len(settings.effectors) > 0 or settings.show_capsules,
-        "markers": len(settings.capture.markers) > 0,
-        "errors": settings.capture.show_errors,
-        "motion": settings.show_trails,
+        "effectors": any(len(each.effectors) > 0 or each.show_capsules for each in every),
+        "markers": any(len(each.capture.markers) > 0 for each in every),
+        "errors": any(each.capture.show_errors for each in every),
+        "motion": any(each.show_trails for each in every),
+        "limits": any(getattr(scene, limits_switch) for scene in bpy.data.scenes),
     }
     for use, is_used in uses.items():
         if is_used:
@@ -213,5 +206,5 @@ def _lend(holder: Any, name: str, *, is_new: bool = False) -> None:
     group = getattr(holder, name)
     for inner in group.bl_rna.properties:
         is_group = inner.type == "POINTER" and inner.identifier != "rna_type"
-        if is_group and isinstance(getattr(group, inner.identifier), bpy.types.PropertyGroup):
+        if is_group and isinstance(getattr(group, inner.identifier), PropertyGroup):
             _lend(group, inner.identifier, is_new=is_new)

@@ -13,6 +13,7 @@ from math import isfinite, pi
 from typing import Any, Final, TypeVar
 
 import bpy
+from bpy.types import Object, PoseBone
 
 from ...core import FabrikError, LimitError
 from ...core.limits.base import Limit
@@ -31,17 +32,17 @@ from .limit_values import (
 )
 
 
-def held(pose_bone: bpy.types.PoseBone) -> Any:
+def held(pose_bone: PoseBone) -> Any:
     """Return the bone, typed as an object with custom properties."""
     return pose_bone
 
 
-def is_override(pose_bone: bpy.types.PoseBone) -> bool:
+def is_override(pose_bone: PoseBone) -> bool:
     """Whether the bone belongs to a library override."""
     return pose_bone.id_data.override_library is not None
 
 
-def is_overridable(pose_bone: bpy.types.PoseBone, name: str) -> bool:
+def is_overridable(pose_bone: PoseBone, name: str) -> bool:
     """Whether the property of an overridden bone comes from its library and may be changed."""
     rig: Any = pose_bone.id_data
     original = rig.override_library.reference.pose.bones.get(pose_bone.name)
@@ -50,12 +51,12 @@ def is_overridable(pose_bone: bpy.types.PoseBone, name: str) -> bool:
     return bool(pose_bone.is_property_overridable_library(f'["{name}"]'))
 
 
-def library_name(pose_bone: bpy.types.PoseBone) -> str:
+def library_name(pose_bone: PoseBone) -> str:
     """The name of an overridden bone's library file."""
     return bpy.path.basename(pose_bone.id_data.override_library.reference.library.filepath)
 
 
-def put(pose_bone: bpy.types.PoseBone, name: str, value: str | float | tuple[float, ...]) -> bool:
+def put(pose_bone: PoseBone, name: str, value: str | float | tuple[float, ...]) -> bool:
     """Set a property, and create it if there is none of that type; on an override only if possible.
 
     Returns whether it was created.
@@ -142,7 +143,7 @@ class LimitPropertyError(FabrikError):
     """An invalid limit, or one that cannot be stored; the message names the bone and the property."""
 
 
-def read_limits(armature: bpy.types.Object, bone_names: Collection[str] | None = None) -> dict[str, Limit]:
+def read_limits(armature: Object, bone_names: Collection[str] | None = None) -> dict[str, Limit]:
     """The limits of an armature's bones by name, for the solver; bone_names: the bones to read, None for all.
 
     Raises LimitPropertyError naming a bone and the invalid property.
@@ -153,7 +154,7 @@ def read_limits(armature: bpy.types.Object, bone_names: Collection[str] | None =
     return {name: limit for name, limit in found.items() if limit is not None}
 
 
-def read_limit(pose_bone: bpy.types.PoseBone) -> Limit | None:
+def read_limit(pose_bone: PoseBone) -> Limit | None:
     """A bone's limit; None if it is free.
 
     Raises LimitPropertyError naming the bone and the invalid property.
@@ -179,7 +180,7 @@ def _limit_of(kind: str, values: tuple[Any, ...]) -> Limit | None:
     return LimitSettings(kind, **settings).limit()
 
 
-def _checked_limit(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> Limit | None:
+def _checked_limit(pose_bone: PoseBone, settings: LimitSettings) -> Limit | None:
     """The limit, read property by property, so that an error names the invalid property."""
     limit = None
     for field in KINDS[settings.type].fields:
@@ -188,7 +189,7 @@ def _checked_limit(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> Li
     return limit
 
 
-def read_slides(armature: bpy.types.Object, bone_names: Collection[str]) -> dict[str, Range]:
+def read_slides(armature: Object, bone_names: Collection[str]) -> dict[str, Range]:
     """The min and max length factors of bones that may stretch, by name.
 
     Raises LimitPropertyError naming a bone with invalid factors.
@@ -197,7 +198,7 @@ def read_slides(armature: bpy.types.Object, bone_names: Collection[str]) -> dict
     return {name: slide for name, slide in found.items() if slide != NO_SLIDE}
 
 
-def read_extra_field(pose_bone: bpy.types.PoseBone, field: str) -> Any:
+def read_extra_field(pose_bone: PoseBone, field: str) -> Any:
     """A bone's value of a field of `EXTRA_FIELDS`; the default if it is missing.
 
     Raises LimitPropertyError naming the bone and the invalid property.
@@ -211,12 +212,12 @@ def read_extra_field(pose_bone: bpy.types.PoseBone, field: str) -> Any:
     return value
 
 
-def has_limit(pose_bone: bpy.types.PoseBone) -> bool:
+def has_limit(pose_bone: PoseBone) -> bool:
     """Whether a limit is stored on the bone, even if only "FREE"."""
     return LIMIT in held(pose_bone)
 
 
-def read_settings(pose_bone: bpy.types.PoseBone) -> LimitSettings:
+def read_settings(pose_bone: PoseBone) -> LimitSettings:
     """All stored values of a bone's limit; missing or invalid ones get the defaults of a free bone."""
     values = {}
     for field in _PROPERTIES:
@@ -227,7 +228,7 @@ def read_settings(pose_bone: bpy.types.PoseBone) -> LimitSettings:
     return LimitSettings(**values)
 
 
-def write_settings(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> None:
+def write_settings(pose_bone: PoseBone, settings: LimitSettings) -> None:
     """Store the values of a limit on a bone: all values of its kind, or for a free bone those that are not the default.
 
     Raises LimitPropertyError for values that are invalid or cannot be stored; then nothing is changed.
@@ -241,7 +242,7 @@ def write_settings(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> No
     pose_bone.id_data.update_tag(refresh={"DATA"})
 
 
-def check_writable(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> None:
+def check_writable(pose_bone: PoseBone, settings: LimitSettings) -> None:
     """Raise the errors of `write_settings` without writing, to check several bones before the first is written."""
     try:
         settings.check()
@@ -252,7 +253,7 @@ def check_writable(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> No
         raise LimitPropertyError(reason)
 
 
-def clear_limit(pose_bone: bpy.types.PoseBone) -> None:
+def clear_limit(pose_bone: PoseBone) -> None:
     """Remove a bone's limit. On a library override it would come back, so set it to "FREE" without stretch.
 
     Raises LimitPropertyError if the bone can't be changed.
@@ -273,7 +274,7 @@ def clear_limit(pose_bone: bpy.types.PoseBone) -> None:
     pose_bone.id_data.update_tag(refresh={"DATA"})
 
 
-def why_not_writable(pose_bone: bpy.types.PoseBone) -> str:
+def why_not_writable(pose_bone: PoseBone) -> str:
     """Why a limit can't be set on a bone, and what to do; "" if it can."""
     rig: Any = pose_bone.id_data
     if rig.library is not None:
@@ -290,7 +291,7 @@ def why_not_writable(pose_bone: bpy.types.PoseBone) -> str:
     return ""
 
 
-def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str:
+def _why_not_kept(pose_bone: PoseBone, settings: LimitSettings) -> str:
     """Why a library override cannot store a limit: it has only the library's properties, with fixed array sizes."""
     if not is_override(pose_bone):
         return ""
@@ -308,7 +309,7 @@ def _why_not_kept(pose_bone: bpy.types.PoseBone, settings: LimitSettings) -> str
     return ""
 
 
-def _put(pose_bone: bpy.types.PoseBone, field: str, value: Any) -> None:
+def _put(pose_bone: PoseBone, field: str, value: Any) -> None:
     """Set one property. An outline without points is not created."""
     # Convert whole numbers to floats, because Blender would create integer properties.
     plain = value if isinstance(value, str) else float(value) if isinstance(value, (float, int)) else None
@@ -317,7 +318,7 @@ def _put(pose_bone: bpy.types.PoseBone, field: str, value: Any) -> None:
         _describe(pose_bone, field, kept)
 
 
-def _describe(pose_bone: bpy.types.PoseBone, field: str, kept: Any) -> None:
+def _describe(pose_bone: PoseBone, field: str, kept: Any) -> None:
     """Set the tooltip, bounds and unit of a new property; kept: its value."""
     own = _PROPERTIES[field]
     shown: Any = pose_bone.id_properties_ui(own.name)
@@ -330,7 +331,7 @@ def _describe(pose_bone: bpy.types.PoseBone, field: str, kept: Any) -> None:
         shown.update(subtype=own.subtype, default=default, **ends)
 
 
-def read_field(pose_bone: bpy.types.PoseBone, field: str) -> Any:
+def read_field(pose_bone: PoseBone, field: str) -> Any:
     """The value of a property, or its default if missing; raises LimitPropertyError for a wrong type."""
     own = _PROPERTIES[field]
     if own.name not in held(pose_bone):
@@ -341,7 +342,7 @@ def read_field(pose_bone: bpy.types.PoseBone, field: str) -> Any:
         raise LimitPropertyError(f"Bone {pose_bone.name!r}: property {own.name!r} {error}") from None
 
 
-def checked(pose_bone: bpy.types.PoseBone, field: str, make: Callable[[], _Value]) -> _Value:
+def checked(pose_bone: PoseBone, field: str, make: Callable[[], _Value]) -> _Value:
     """The result of `make`; converts a LimitError to an error that names the bone and the property."""
     try:
         return make()

@@ -7,11 +7,16 @@ starts, so the solver is imported only when a limit is made.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import hypot, isfinite, pi
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from ..first_use import OnUse
+
 if TYPE_CHECKING:
+    from ... import core
     from ...core.limits.base import Limit
+else:
+    core = OnUse("..core")
 
 FREE: Final = "FREE"
 AXES: Final = ("X", "Y", "Z")
@@ -59,11 +64,9 @@ class LimitSettings:
 
     def limit(self) -> "Limit | None":
         """The limit for the solver, None for a free bone; raises LimitError for invalid values."""
-        from ... import core  # noqa: PLC0415
-
         if self.type not in KINDS:
             raise core.LimitError(f"The limit type is {self.type!r}: it must be one of {', '.join(KINDS)}")
-        return KINDS[self.type].make(core, self)
+        return KINDS[self.type].make(self)
 
     def check(self) -> None:
         """Raise LimitError for invalid values, including those that the kind does not use."""
@@ -81,40 +84,40 @@ class LimitKind:
     Attributes:
         name, description: label and tooltip in the menu.
         fields: the values of `LimitSettings` that it uses, in the order in which they are shown and checked.
-        make: makes the limit from the `core` package and settings.
+        make: makes the limit from settings.
         values: converts such a limit to settings.
     """
 
     name: str
     description: str
     fields: tuple[str, ...]
-    make: Callable[[ModuleType, LimitSettings], Any]
+    make: Callable[[Any], Any]
     values: Callable[[Any], dict[str, Any]] = lambda _limit: {}
 
 
 KINDS: Final[Mapping[str, LimitKind]] = MappingProxyType(
     {
-        FREE: LimitKind("Free", "No rotation limits", (), lambda _core, _kept: None),
+        FREE: LimitKind("Free", "No rotation limits", (), lambda _kept: None),
         "BALL": LimitKind(
             "Ball",
             "Limit swing in four directions, and twist to a range",
             ("cone", "twist"),
-            lambda core, kept: core.Ball(kept.cone, kept.twist),
+            lambda kept: core.Ball(kept.cone, kept.twist),
             lambda limit: {"cone": limit.angles, "twist": tuple(limit.twist)},
         ),
         "HINGE": LimitKind(
             "Hinge",
             "Allow rotation about one axis only, within a range",
             ("axis", "hinge"),
-            lambda core, kept: core.Hinge(kept.axis, *kept.hinge),
+            lambda kept: core.Hinge(kept.axis, *kept.hinge),
             lambda limit: {"axis": limit.axis, "hinge": (limit.low, limit.high)},
         ),
-        "FIXED": LimitKind("Fixed", "Allow no rotation", (), lambda core, _kept: core.Fixed()),
+        "FIXED": LimitKind("Fixed", "Allow no rotation", (), lambda _kept: core.Fixed()),
         "POLYGON": LimitKind(
             "Polygon",
             "Limit swing to an outline of any shape, and twist to a range",
             ("window", "twist"),
-            lambda core, kept: core.Polygon(points(kept.window), kept.twist),
+            lambda kept: core.Polygon(points(kept.window), kept.twist),
             lambda limit: {"window": flat(limit.window), "twist": tuple(limit.twist)},
         ),
     }
@@ -153,27 +156,23 @@ def settings_of(limit: "Limit | None", settings: LimitSettings | None = None) ->
 
 def _check_slide(slide: Range) -> None:
     """Raise LimitError for invalid length factors."""
-    from ...core import LimitError  # noqa: PLC0415
-
     low, high = slide
     if not (0.0 < low <= high and isfinite(high)):
-        raise LimitError(f"The stretch range {low:g} to {high:g} is invalid: give two factors above 0, minimum first")
+        raise core.LimitError(
+            f"The stretch range {low:g} to {high:g} is invalid: give two factors above 0, minimum first"
+        )
 
 
 def _check_stiffness(stiffness: float) -> None:
     """Raise LimitError for a stiffness that is not between 0 and 1."""
-    from ...core import LimitError  # noqa: PLC0415
-
     if not 0.0 <= stiffness <= 1.0:
-        raise LimitError(f"The stiffness is {stiffness:g}: it must be from 0 (none) to 1 (never rotates)")
+        raise core.LimitError(f"The stiffness is {stiffness:g}: it must be from 0 (none) to 1 (never rotates)")
 
 
 def _check_mass(mass: float) -> None:
     """Raise LimitError for a mass that is not a number."""
-    from ...core import LimitError  # noqa: PLC0415
-
     if not isfinite(mass):
-        raise LimitError(f"The mass is {mass:g}: it must be a share of the body's mass, 0 or more")
+        raise core.LimitError(f"The mass is {mass:g}: it must be a share of the body's mass, 0 or more")
 
 
 # Fields stored with a limit of any type, and for a free bone, with functions that raise LimitError for invalid values.
@@ -184,10 +183,8 @@ EXTRA_FIELDS: Final[Mapping[str, Callable[[Any], None]]] = MappingProxyType(
 
 def points(window: Sequence[float]) -> tuple[tuple[float, float], ...]:
     """The (X, Z) swings of an outline's corners; raises LimitError if one has no Z."""
-    from ...core import LimitError  # noqa: PLC0415
-
     if len(window) % 2:
-        raise LimitError(f"The outline has {len(window)} numbers: give an X and a Z swing for each point")
+        raise core.LimitError(f"The outline has {len(window)} numbers: give an X and a Z swing for each point")
     return tuple(zip(window[::2], window[1::2], strict=True))
 
 

@@ -7,7 +7,6 @@ rig.
 from inspect import get_annotations
 from typing import Any, Final
 
-import bpy
 from bpy.props import (
     BoolProperty,
     CollectionProperty,
@@ -19,7 +18,7 @@ from bpy.props import (
     PointerProperty,
     StringProperty,
 )
-from bpy.types import PropertyGroup
+from bpy.types import Action, Collection, Object, PropertyGroup, Text
 
 from ...markers.files.suffixes import LAYOUTS
 from .bake_options import MarkerOptions
@@ -83,6 +82,11 @@ class CalibrationOptions:
 CALIBRATION_OPTIONS: Final[dict[str, Any]] = get_annotations(CalibrationOptions)
 
 
+def _figure(index: int, kind: type = float) -> Any:
+    """One of a marker's figures."""
+    return property(lambda marker: kind(marker.figures[index]))
+
+
 @overridable
 class FabrikMarker(PropertyGroup):
     """A marker, and its point on a bone."""
@@ -90,7 +94,7 @@ class FabrikMarker(PropertyGroup):
     target: PointerProperty(
         name="Marker",
         description="The object that follows the recorded marker",
-        type=bpy.types.Object,
+        type=Object,
         update=noting("markers"),
     )
     target_bone: StringProperty(
@@ -130,25 +134,12 @@ class FabrikMarker(PropertyGroup):
         default=(-1.0, 0.0, 0.0, 0.0),
     )
 
-    @property
-    def error(self) -> float:
-        """RMS distance from its point in the last bake, in world meters; negative before the first bake."""
-        return float(self.figures[0])
-
-    @property
-    def worst(self) -> float:
-        """Largest distance from its point in the last bake, in world meters."""
-        return float(self.figures[1])
-
-    @property
-    def worst_frame(self) -> int:
-        """The frame with the largest distance."""
-        return int(self.figures[2])
-
-    @property
-    def coverage(self) -> float:
-        """Percentage of frames in the last bake on which the marker was visible."""
-        return float(self.figures[3])
+    # Results of the last bake: RMS distance from its point (negative before the first bake) and largest distance, in
+    # world meters; the frame of the largest; the percentage of frames on which the marker was seen.
+    error = _figure(0)
+    worst = _figure(1)
+    worst_frame = _figure(2, int)
+    coverage = _figure(3)
 
     @property
     def state(self) -> str:
@@ -198,7 +189,7 @@ class OfATake:
     )
     calibrated: StringProperty(name="Calibrated", description="Results of the last calibration, one per line")
     worst_frame: IntProperty(name="Worst Frame", description="The frame with the largest error in the last bake")
-    report: PointerProperty(name="Report", description="The report of the last bake, as text", type=bpy.types.Text)
+    report: PointerProperty(name="Report", description="The report of the last bake, as text", type=Text)
 
 
 @overridable
@@ -208,11 +199,9 @@ class FabrikTake(PropertyGroup):
     collection: PointerProperty(
         name="Take",
         description="The collection of the take's markers; empty if they were selected one by one",
-        type=bpy.types.Collection,
+        type=Collection,
     )
-    action: PointerProperty(
-        name="Action", description="The action that the take was last baked to", type=bpy.types.Action
-    )
+    action: PointerProperty(name="Action", description="The action that the take was last baked to", type=Action)
     # Whether the positions of markers on their bones have been calibrated.
     calibrated = Stored(False)
 
@@ -221,11 +210,11 @@ class FabrikTake(PropertyGroup):
 class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
     """The markers of a rig, with the options of calibration and bakes."""
 
-    take: PointerProperty(name="Take", description="The collection of the markers", type=bpy.types.Collection)
+    take: PointerProperty(name="Take", description="The collection of the markers", type=Collection)
     take_armature: PointerProperty(
         name="Marker Armature",
         description="The armature whose bones are the markers, if an importer created bones instead of empties",
-        type=bpy.types.Object,
+        type=Object,
         poll=lambda _self, thing: thing.type == "ARMATURE",
     )
     takes: CollectionProperty(
@@ -234,7 +223,7 @@ class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
     static: PointerProperty(
         name="Static Take",
         description="A recording of the same person standing still, used for calibration. Defaults to the take itself",
-        type=bpy.types.Collection,
+        type=Collection,
     )
     # The warnings of the last calibration, and of the last match or bake, in lines.
     calibration_doubts = Moment(per_take=True)

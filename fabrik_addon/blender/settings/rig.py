@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-import bpy
 from bpy.props import (
     BoolProperty,
     CollectionProperty,
@@ -14,7 +13,7 @@ from bpy.props import (
     PointerProperty,
     StringProperty,
 )
-from bpy.types import PropertyGroup
+from bpy.types import Action, Context, Object, PropertyGroup
 
 from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
@@ -26,10 +25,10 @@ from .markers import FabrikCapture
 _Group = TypeVar("_Group", bound=type)
 
 # Functions that are called with an armature whose Live setting changes. The module for live posing adds its own.
-LIVE_LISTENERS: Final[list[Callable[[bpy.types.Object], None]]] = []
+LIVE_LISTENERS: Final[list[Callable[[Object], None]]] = []
 
 
-def live_switched(settings: PropertyGroup, _context: bpy.types.Context) -> None:
+def live_switched(settings: PropertyGroup, _context: Context) -> None:
     """Handle a change of the Live setting."""
     rig: Any = settings.id_data
     for listener in LIVE_LISTENERS:
@@ -66,7 +65,7 @@ class FabrikEffector(PropertyGroup):
         unit="LENGTH",
         precision=4,
     )
-    target: PointerProperty(name="Target", description="The object to reach", type=bpy.types.Object)
+    target: PointerProperty(name="Target", description="The object to reach", type=Object)
     target_bone: StringProperty(
         name="Target Bone",
         description="If the target is an armature, the bone whose head is the target. If it is a bone of "
@@ -106,7 +105,7 @@ class FabrikEffector(PropertyGroup):
     bend_target: PointerProperty(
         name="Pole Target",
         description="The object that the middle of the limb points to. If empty, the limb keeps its bend direction",
-        type=bpy.types.Object,
+        type=Object,
     )
     bend_bone: StringProperty(
         name="Pole Bone",
@@ -145,7 +144,7 @@ class FabrikHold(PropertyGroup):
     replaced: PointerProperty(
         name="Replaced Keys",
         description="The keys before and after the hold, used to restore them",
-        type=bpy.types.Action,
+        type=Action,
     )
 
 
@@ -361,7 +360,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
     last_result = Moment(per_take=True)
 
 
-def rig_settings(rig: bpy.types.Object) -> FabrikRig:
+def rig_settings(rig: Object) -> FabrikRig:
     """The add-on's data on an armature object."""
     settings: FabrikRig = rig.fabrik  # type: ignore[attr-defined]  # Blender adds it when the add-on is registered
     return settings

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-import bpy
+from bpy.types import Context, Object, PoseBone
 
 from ...core.errors import FabrikError
 from .control import control_rig, solved_bone
 
 
-def clicked_bone(rig: bpy.types.Object) -> bpy.types.PoseBone:
+def clicked_bone(rig: Object) -> PoseBone:
     """The active pose bone of an armature, which may be a control. Raises FabrikError if there is none."""
     active = rig.data.bones.active
     if active is None or active.name not in rig.pose.bones:
@@ -18,32 +18,33 @@ def clicked_bone(rig: bpy.types.Object) -> bpy.types.PoseBone:
     return rig.pose.bones[active.name]
 
 
-def active_bone(rig: bpy.types.Object) -> bpy.types.PoseBone | None:
+def active_bone(rig: Object) -> PoseBone | None:
     """The active pose bone of an armature; for a control, the deform bone that it represents."""
     with suppress(FabrikError):
         return _meant(rig, [clicked_bone(rig)])[0]
     return None
 
 
-def selected_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
+def selected_bones(context: Context, rig: Object) -> list[PoseBone]:
     """The visible selected bones; outside Pose mode all selected bones. Deform bones replace controls."""
-    if rig.mode == "POSE":
-        return _meant(rig, [bone for bone in context.selected_pose_bones or () if bone.id_data == rig])
-    return _meant(rig, [bone for bone in rig.pose.bones if _is_selected(bone)])
+    return _meant(rig, _selected(context, rig))
 
 
-def picked_bones(context: bpy.types.Context, rig: bpy.types.Object) -> list[bpy.types.PoseBone]:
+def picked_bones(context: Context, rig: Object) -> list[PoseBone]:
     """The selected bones, including controls. Raises FabrikError if none is selected."""
-    picked = (
-        context.selected_pose_bones if rig.mode == "POSE" else [each for each in rig.pose.bones if _is_selected(each)]
-    )
-    found = [bone for bone in picked or () if bone.id_data == rig]
+    found = _selected(context, rig)
     if not found:
         raise FabrikError(f"No bone of {rig.name!r} is selected: select some in Pose mode first")
     return found
 
 
-def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str = "") -> Sequence[bpy.types.PoseBone]:
+def _selected(context: Context, rig: Object) -> list[PoseBone]:
+    if rig.mode == "POSE":
+        return [bone for bone in context.selected_pose_bones or () if bone.id_data == rig]
+    return [bone for bone in rig.pose.bones if _is_selected(bone)]
+
+
+def chosen_bones(context: Context, rig: Object, names: str = "") -> Sequence[PoseBone]:
     """The named bones; "" for the selected bones, or else the active bone. Deform bones replace controls.
 
     names: bone names separated by commas. Raises FabrikError for an unknown name, or if nothing is selected.
@@ -51,18 +52,17 @@ def chosen_bones(context: bpy.types.Context, rig: bpy.types.Object, names: str =
     if names:
         return _meant(rig, named_bones(rig, names))
     active = active_bone(rig)
-    chosen = selected_bones(context, rig) or ([] if active is None else [active])
-    if not chosen:
-        raise FabrikError(f"No bone of {rig.name!r} is selected: select some in Pose mode first")
-    return chosen
+    if active is not None:
+        return selected_bones(context, rig) or [active]
+    return _meant(rig, picked_bones(context, rig))
 
 
-def named_bones(rig: bpy.types.Object, names: str) -> list[bpy.types.PoseBone]:
+def named_bones(rig: Object, names: str) -> list[PoseBone]:
     """The bones with names separated by commas, including controls. Raises FabrikError for an unknown name."""
     return [_named(rig, name) for name in ([names] if names in rig.pose.bones else names.split(","))]
 
 
-def chosen_bone(context: bpy.types.Context, rig: bpy.types.Object, name: str) -> bpy.types.PoseBone:
+def chosen_bone(context: Context, rig: Object, name: str) -> PoseBone:
     """The named bone; "" for the active one. Raises FabrikError if there is none."""
     return chosen_bones(context, rig, name)[0] if name else _meant(rig, [clicked_bone(rig)])[0]
 
@@ -70,12 +70,12 @@ def chosen_bone(context: bpy.types.Context, rig: bpy.types.Object, name: str) ->
 class SelectionKeeper:
     """Stores the selected bones of the armatures in Pose mode, and the active bone and object."""
 
-    def __init__(self, context: bpy.types.Context) -> None:
+    def __init__(self, context: Context) -> None:
         self._active = context.view_layer.objects.active
         rigs = {thing for thing in (self._active, *context.objects_in_mode) if thing is not None and thing.pose}
         self._rigs = [(rig, rig.data.bones.active, [_is_selected(bone) for bone in rig.pose.bones]) for rig in rigs]
 
-    def restore(self, context: bpy.types.Context) -> None:
+    def restore(self, context: Context) -> None:
         """Restore the selection; bones and objects that no longer exist are skipped."""
         with suppress(ReferenceError):
             context.view_layer.objects.active = self._active
@@ -85,7 +85,7 @@ class SelectionKeeper:
                     _select(bone, chosen=chosen)
 
 
-def _is_selected(bone: bpy.types.PoseBone) -> bool:
+def _is_selected(bone: PoseBone) -> bool:
     # Blender 5.0 stores the selection on pose bones, older versions on the armature.
     return bool(getattr(bone, "select", getattr(bone.bone, "select", False)))
 
@@ -97,7 +97,7 @@ def _select(bone: Any, *, chosen: bool) -> None:
         bone.bone.select = bone.bone.select_head = bone.bone.select_tail = chosen
 
 
-def _meant(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[bpy.types.PoseBone]:
+def _meant(rig: Object, bones: Sequence[PoseBone]) -> list[PoseBone]:
     """The bones, without duplicates; deform bones replace controls."""
     setup = control_rig(rig)
     if setup is None:
@@ -107,8 +107,8 @@ def _meant(rig: bpy.types.Object, bones: Sequence[bpy.types.PoseBone]) -> list[b
     return [rig.pose.bones[name] for name in dict.fromkeys(meant)]
 
 
-def _named(rig: bpy.types.Object, name: str) -> bpy.types.PoseBone:
-    bone: bpy.types.PoseBone | None = rig.pose.bones.get(name) or rig.pose.bones.get(name.strip())
+def _named(rig: Object, name: str) -> PoseBone:
+    bone: PoseBone | None = rig.pose.bones.get(name) or rig.pose.bones.get(name.strip())
     if bone is None:
         raise FabrikError(f"{rig.name!r} has no bone {name.strip()!r}: choose one that it has")
     return bone

@@ -3,17 +3,23 @@
 This module does not import the solver, because it is used at each redraw.
 """
 
-from collections.abc import Callable, Iterable
-from functools import wraps
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import bpy
+from bpy.types import ID, Context, Depsgraph, Object, Scene
 
+from ..first_use import OnUse
 from .in_use import Use, listen, seen
 from .markers import FabrikMarker
 from .rig import FabrikEffector
 
-_Thing = TypeVar("_Thing", bound=bpy.types.ID)
+if TYPE_CHECKING:
+    from ...core import errors
+else:
+    errors = OnUse("..core.errors")
+
+_Thing = TypeVar("_Thing", bound=ID)
 
 
 class Armatures:
@@ -28,11 +34,11 @@ class Armatures:
 
     def __init__(self) -> None:
         self._is_needed = False
-        self._found: list[bpy.types.Object] | None = None
+        self._found: list[Object] | None = None
         self._count = 0
         self.searches = 0
 
-    def in_file(self) -> list[bpy.types.Object]:
+    def in_file(self) -> list[Object]:
         """All armatures in the file; empty until a rig has effectors or markers."""
         if not self._is_needed:
             return []
@@ -45,7 +51,7 @@ class Armatures:
             self._count = count
         return self._found
 
-    def visible(self) -> list[bpy.types.Object]:
+    def visible(self) -> list[Object]:
         """The armatures visible in the context's view layer."""
         return [rig for rig in self.in_file() if rig.visible_get()]
 
@@ -58,7 +64,7 @@ class Armatures:
         self._is_needed, self._found = False, None
         self._watch(on=False)
 
-    def _is_current(self, found: list[bpy.types.Object]) -> bool:
+    def _is_current(self, found: list[Object]) -> bool:
         """Whether handlers still report changes, and all objects found still exist."""
         # Opening a file removes the handlers.
         handlers: Any = bpy.app.handlers.depsgraph_update_post
@@ -71,7 +77,7 @@ class Armatures:
         listen(self._on_update, "depsgraph_update_post", on=on)
         listen(self._on_undo, "undo_post", "redo_post", on=on)
 
-    def _on_update(self, _scene: bpy.types.Scene, graph: bpy.types.Depsgraph) -> None:
+    def _on_update(self, _scene: Scene, graph: Depsgraph) -> None:
         """Handle an update of the scene. Collections change when objects are added, copied or removed."""
         if graph.id_type_updated("COLLECTION"):
             self._found = None
@@ -84,19 +90,23 @@ class Armatures:
 ARMATURES: Final = Armatures()
 
 
-def rig_at_hand(context: bpy.types.Context) -> bpy.types.Object | None:
-    """The rig that operators work on: the active armature, or the rig that has the active empty as a target or marker.
+def rig_at_hand(context: Context) -> Object | None:
+    """The rig that operators work on: the active armature, or the rig of the active mesh, or else the active object.
 
-    Otherwise the active object. All rigs are searched only for an empty, because this is called at every redraw.
+    If an empty is active, the rig that has it as a target or marker. All rigs are searched only then, because this is
+    called at every redraw.
     """
-    thing: bpy.types.Object | None = context.object
+    thing: Object | None = context.object
+    if thing is not None and thing.type == "MESH":
+        skeleton = thing.find_armature()
+        return skeleton if skeleton is not None and is_in_scene(context.scene, skeleton) else thing
     if thing is None or thing.type != "EMPTY":
         return thing
     rigs = (rig for rig in ARMATURES.in_file() if _is_for(thing, rig) and is_in_scene(context.scene, rig))
     return next(rigs, thing)
 
 
-def _is_for(thing: bpy.types.Object, rig: bpy.types.Object) -> bool:
+def _is_for(thing: Object, rig: Object) -> bool:
     """Whether an object is a target, a pole or a marker of a rig."""
     settings = seen(rig)
     if any(thing in {effector.target, effector.bend_target} for effector in settings.effectors):
@@ -104,7 +114,7 @@ def _is_for(thing: bpy.types.Object, rig: bpy.types.Object) -> bool:
     return any(marker.target == thing for marker in settings.capture.markers)
 
 
-def why_no_rig(rig: bpy.types.Object | None) -> str:
+def why_no_rig(rig: Object | None) -> str:
     """Why the add-on can't work on an object, and what to do; "" if it can."""
     if rig is None or rig.type != "ARMATURE":
         return "Select an armature"
@@ -115,19 +125,8 @@ def why_no_rig(rig: bpy.types.Object | None) -> str:
     return ""
 
 
-def of_a_rig(reason: Callable[[bpy.types.Object], str]) -> Callable[[bpy.types.Object | None], str]:
-    """Extend a function that explains why an operation isn't possible with a rig, so that it accepts any object."""
-
-    @wraps(reason)
-    def why_not(rig: bpy.types.Object | None) -> str:
-        return why_no_rig(rig) or ("" if rig is None else reason(rig))
-
-    return why_not
-
-
-@of_a_rig
-def why_no_solve(rig: bpy.types.Object) -> str:
-    """Why an object can't be solved or baked, and what to do; "" if it can."""
+def why_no_solve(rig: Object) -> str:
+    """Why an editable rig can't be solved, and what to do; "" if it can."""
     if not len(seen(rig).effectors):
         return f"{rig.name!r} has no target: select a bone in Pose mode and add one"
     if not enabled_effectors(rig):
@@ -135,7 +134,7 @@ def why_no_solve(rig: bpy.types.Object) -> str:
     return ""
 
 
-def shared_targets(rig: bpy.types.Object) -> list[bpy.types.Object]:
+def shared_targets(rig: Object) -> list[Object]:
     """The empties that are targets of this and another rig, for example after duplicating a rig without its targets."""
     others = {
         each.target for other in ARMATURES.in_file() if other != rig for each in seen(other).effectors if each.target
@@ -144,36 +143,28 @@ def shared_targets(rig: bpy.types.Object) -> list[bpy.types.Object]:
     return [target for target in own if target.type == "EMPTY" and target.library is None]
 
 
-@of_a_rig
-def why_no_own_targets(rig: bpy.types.Object) -> str:
-    """Why an object can't get its own targets, and what to do; "" if it can."""
-    return "" if shared_targets(rig) else f"{rig.name!r} shares no targets with other rigs: select a rig that does"
-
-
-@of_a_rig
-def why_no_mapped(rig: bpy.types.Object) -> str:
-    """Why an object has no mapped markers, and what to do; "" if it has some."""
+def why_no_mapped(rig: Object) -> str:
+    """Why a rig has no mapped markers, and what to do; "" if it has some."""
     return "" if mapped_markers(rig) else "No marker is matched to a bone: match the markers first"
 
 
-@of_a_rig
-def why_no_bake(rig: bpy.types.Object) -> str:
-    """Why an object can't be baked, and what to do; "" if it can."""
+def why_no_bake(rig: Object) -> str:
+    """Why an editable rig can't be baked, and what to do; "" if it can."""
     return "" if mapped_markers(rig) else why_no_solve(rig)
 
 
-def has_motion(rig: bpy.types.Object) -> bool:
+def has_motion(rig: Object) -> bool:
     """Whether a rig has an action, or NLA strips such as those of layered edits."""
     animation = rig.animation_data
     return animation is not None and (animation.action is not None or len(animation.nla_tracks) > 0)
 
 
-def enabled_effectors(rig: bpy.types.Object) -> list[FabrikEffector]:
+def enabled_effectors(rig: Object) -> list[FabrikEffector]:
     """The effectors in use: enabled, with a weight above 0."""
     return [effector for effector in seen(rig).effectors if effector.enabled and effector.weight > 0.0]
 
 
-def mapped_markers(rig: bpy.types.Object) -> list[FabrikMarker]:
+def mapped_markers(rig: Object) -> list[FabrikMarker]:
     """The markers in use: on a bone, enabled, with a weight above 0."""
     markers = seen(rig).capture.markers
     return [marker for marker in markers if marker.bone and marker.enabled and marker.weight > 0.0]
@@ -184,18 +175,16 @@ def named(things: Iterable[_Thing], name: str, kind: str) -> _Thing | None:
 
     kind: the kind of data-block, for messages. Raises FabrikError if no data-block has this name.
     """
-    from ...core.errors import FabrikError  # noqa: PLC0415  operators import this at Blender's start
-
     of_name = sorted((thing for thing in things if thing.name == name), key=lambda thing: thing.library is not None)
     if name and not of_name:
-        raise FabrikError(f"There is no {kind} {name!r}: choose another")
+        raise errors.FabrikError(f"There is no {kind} {name!r}: choose another")
     return of_name[0] if name else None
 
 
-def is_in_scene(scene: bpy.types.Scene, thing: bpy.types.Object) -> bool:
+def is_in_scene(scene: Scene, thing: Object) -> bool:
     """Whether an object is in a scene. A deleted object that a list uses stays in the file, outside all scenes."""
     # Checking visibility first is fast. Blender compares names one by one (0.6 ms for 10,000 objects, at each redraw).
     if any(thing.visible_get(view_layer=layer) for layer in scene.view_layers):
         return True
-    found: bpy.types.Object | None = scene.objects.get(thing.name)
+    found: Object | None = scene.objects.get(thing.name)
     return found == thing or (found is not None and scene in thing.users_scene)

@@ -3,13 +3,14 @@
 from typing import Any, Final
 
 import bpy
-from bpy.types import AddonPreferences, Context, FileHandler, Menu, UILayout, WorkSpaceTool
+from bpy.types import AddonPreferences, Context, FileHandler, KeyMap, KeyMapItem, Menu, UILayout, WorkSpaceTool
 
 from ...package import PACKAGE
 from ..settings.rig import rig_settings
 from ..settings.why_not import rig_at_hand, why_no_rig
 from .operators.motion import MOTION_SUFFIXES
 from .overlays.handlers import draw_goals_switch, draw_limits_switch
+from .panels.base import draw_reach
 from .translations import ui_text
 
 _POSING: Final = (
@@ -80,7 +81,7 @@ KEYS: Final[tuple[tuple[str, Any], ...]] = (("fabrik.drag", "F"), ("fabrik.pin",
 WITHOUT_KEYS: Final = frozenset({"Industry_Compatible"})
 
 # The keys as created by Blender, to remove them later; stored only while the extension is enabled.
-_ITEMS: Final[list[tuple[bpy.types.KeyMap, bpy.types.KeyMapItem]]] = []
+_ITEMS: Final[list[tuple[KeyMap, KeyMapItem]]] = []
 
 
 def keys_for(keymap: str) -> tuple[tuple[str, Any], ...]:
@@ -120,9 +121,7 @@ class FABRIK_WT_drag(WorkSpaceTool):
         if why_no_rig(context.object):
             return
         settings = rig_settings(context.object)
-        layout.prop(settings.drag, "reach")
-        if settings.drag.reach == "BONES":
-            layout.prop(settings.drag, "bones")
+        draw_reach(layout, settings.drag)
         layout.prop(settings, "root")
 
 

@@ -6,12 +6,19 @@ properties.
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import bpy
 from bpy.props import FloatProperty
+from bpy.types import Object
 
+from ..first_use import OnUse
 from .translations import CONTEXT
+
+if TYPE_CHECKING:
+    from ..settings import limit_properties, selection
+else:
+    limit_properties, selection = map(OnUse, (".settings.limit_properties", ".settings.selection"))
 
 STIFFNESS_SLIDER: Final = "fabrik_stiffness_of_selected"
 
@@ -38,24 +45,18 @@ def stop() -> None:
     delattr(bpy.types.Object, STIFFNESS_SLIDER)
 
 
-def _stiffness(rig: bpy.types.Object) -> float:
+def _stiffness(rig: Object) -> float:
     """The active bone's stiffness; 0 if it has none or an invalid one."""
-    from ..settings.limit_properties import read_settings
-    from ..settings.selection import active_bone
-
-    bone = active_bone(rig) if rig.pose else None
-    return min(max(read_settings(bone).stiffness, 0.0), 1.0) if bone else 0.0
+    bone = selection.active_bone(rig) if rig.pose else None
+    return min(max(limit_properties.read_settings(bone).stiffness, 0.0), 1.0) if bone else 0.0
 
 
-def _stiffen(rig: bpy.types.Object, stiffness: float) -> None:
+def _stiffen(rig: Object, stiffness: float) -> None:
     """Set the stiffness of the active bone and the selected ones, except bones that can't store it."""
-    from ..settings.limit_properties import LimitPropertyError, read_settings, write_settings
-    from ..settings.selection import active_bone, selected_bones
-
     if not rig.pose:
         return
-    bones = {bone.name: bone for bone in (*selected_bones(bpy.context, rig), active_bone(rig)) if bone}
-    for bone in bones.values():
+    bones = *selection.selected_bones(bpy.context, rig), selection.active_bone(rig)
+    for bone in {bone.name: bone for bone in bones if bone}.values():
         # The panel shows why the active bone can't store it.
-        with suppress(LimitPropertyError):
-            write_settings(bone, replace(read_settings(bone), stiffness=stiffness))
+        with suppress(limit_properties.LimitPropertyError):
+            limit_properties.write_settings(bone, replace(limit_properties.read_settings(bone), stiffness=stiffness))

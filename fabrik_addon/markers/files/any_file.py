@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from ...core.arrays import lengths
 from ...core.errors import first_few
-from ..clip import Clip, ClipError, MarkerFileError
+from ..clip import Clip, ClipError, FloatArray, MarkerFileError, true_spans
 from ..mapping.labels import body_labels, landmarks_of
-from ..mapping.landmarks import is_mirrored
+from ..mapping.landmarks import is_mirrored, limbs_on_other_sides
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED
 from .c3d import MAGIC, parse_c3d
 from .keypoints import parse_csv, parse_npy
@@ -38,6 +39,16 @@ _MIN_SHARE: Final = 0.25
 # may be those of a hand, or of other things.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
+# Number of frames of a long recording that are examined, or that are examined together.
+_LOOKED_AT: Final = 2000
+# Two markers of one landmark that are farther apart than this share of the extent of all are not a cluster's.
+_APART: Final = 0.25
+# Acceleration is measured over this many seconds before and after a frame. A body falls too fast if this share of its
+# markers do, by this factor: in a jump all fall at 1.0, in walks at any rate three quarters never fall at 0.5.
+_LAG: Final = 0.05
+_MOST: Final = 0.75
+_FASTER: Final = 1.5
+_GRAVITY: Final = 9.81
 
 
 def read_markers(
@@ -63,13 +74,14 @@ def read_markers(
 
 
 def _person_doubts(clip: Clip) -> Iterator[str]:
-    """Sentences if a performer is as large or small as no person, mirrored, or has markers that stand still."""
+    """Sentences if a performer has no person's size, sides or fall, is two people, or has markers that stand still."""
     for name in performers(clip) or ("",):
         person = select_performer(clip, name) if name else clip
         known = landmarks_of(person.names)
         if len(known) < _FEWEST_LANDMARKS:
             continue
-        positions = person.positions[:, [person.names.index(label) for label in known]]
+        columns = [person.names.index(label) for label in known]
+        positions = person.positions[:: max(1, person.frame_count // _LOOKED_AT), columns]
         size = extent(positions)
         if size > 0.0 and not _SMALLEST < size < _LARGEST:
             length = f"{size:.2g}" if size < 1.0 else f"{size:.0f}"
@@ -77,16 +89,57 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
                 f"The markers of {name or 'the person'} extend over {length} m: choose units other than {clip.units} "
                 "if that is wrong"
             )
-        if is_mirrored(dict(zip(known.values(), np.moveaxis(positions, 1, 0), strict=True))):
+        landmarks = dict(zip(known.values(), np.moveaxis(positions, 1, 0), strict=True))
+        if is_mirrored(landmarks):
             yield (
                 f"The front of {name or 'the person'} is at the back: check whether the labels swap left and right, "
                 "or the axes are mirrored"
+            )
+        else:
+            swapped = set(limbs_on_other_sides(landmarks))
+            for limbs, words in (("legs", "the legs"), ("arms", "the arms")):
+                if limbs in swapped:
+                    yield f"The labels of {name or 'the person'} swap left and right on {words}: rename them"
+        by_landmark: dict[tuple[str, str], list[FloatArray]] = {}
+        for place, landmark in zip(np.moveaxis(positions, 1, 0), known.values(), strict=True):
+            by_landmark.setdefault(landmark, []).append(place)
+        apart = [lengths(places[0] - places[1]) for places in by_landmark.values() if len(places) > 1]
+        if sum(np.nanmedian(each) > _APART * size for each in apart if np.isfinite(each).any()) >= _FEWEST_LANDMARKS:
+            yield (
+                f"The labels of {name or 'the person'} occur twice, far apart: if there are two people, put a name "
+                "before the labels of each, as in Anna:LASI"
+            )
+        times = _falls(person.positions[..., "XYZ".index(person.up_axis)], columns, person.rate)
+        if times > 0.0:
+            yield (
+                f"The body of {name or 'the person'} falls at {times:.1f} times the acceleration of gravity: choose "
+                "another frame rate, or other units"
             )
         # A foot stays in place while the body moves by less than its height.
         moved = (np.fmax.reduce(positions) - np.fmin.reduce(positions)).max(axis=1)
         still = [label for label, distance in zip(known, moved, strict=True) if distance == 0.0]
         if still and np.nanmedian(moved) > size:
             yield f"These markers never move, but the others do: {first_few(still)}; unassign them if they are frozen"
+
+
+def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
+    """The acceleration of a body that falls faster than anything does, in terms of gravity's; 0 if it never does.
+
+    heights: (F, M) meters; rate: Hz. Feet on the ground only push a body up, so most of its markers never fall faster
+    together, whatever its limbs do.
+    """
+    lag = max(1, round(_LAG * rate))
+    fastest = 0.0
+    for first in range(0, len(heights), _LOOKED_AT):
+        part = heights[max(first - 4 * lag, 0) : first + _LOOKED_AT, columns]
+        falling = (2.0 * part[lag:-lag] - part[2 * lag :] - part[: -2 * lag]) * ((rate / lag) ** 2 / _GRAVITY)
+        seen = np.isfinite(falling).sum(axis=1)
+        many = (seen >= _FEWEST_LANDMARKS) & ((falling > _FASTER).sum(axis=1) >= _MOST * seen)
+        for start, end in true_spans(many):
+            # After a cut between two frames, the lag alone would be a fall.
+            if end - start > lag + 1:
+                fastest = max(fastest, float(np.nanmedian(falling[start:end])))
+    return fastest
 
 
 def _parser(content: bytes, suffix: str) -> Parser:
@@ -150,9 +203,26 @@ def _prefixed(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
     by_colon = {
         name: (prefix, rest) for name in names for prefix, _, rest in (name.rpartition(":"),) if prefix and rest
     }
-    if by_colon:
-        return by_colon
-    # Underscores also separate other things, so several prefixes must have the same labels.
+    if not by_colon:
+        return _with_underscores(names)
+    # A prefix may be that of a whole session, with people's names behind it.
+    labels: dict[str, list[str]] = {}
+    for prefix, rest in by_colon.values():
+        labels.setdefault(prefix, []).append(rest)
+    people = {prefix: _with_underscores(rests) for prefix, rests in labels.items()}
+    return {
+        name: (f"{prefix}:{people[prefix][rest][0]}", people[prefix][rest][1])
+        if rest in people[prefix]
+        else (prefix, rest)
+        for name, (prefix, rest) in by_colon.items()
+    }
+
+
+def _with_underscores(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
+    """Each label that has a prefix before an underscore, with its prefix and the rest.
+
+    Underscores also separate other things, so several prefixes must have the same labels.
+    """
     pieces = {name: (prefix, rest) for name in names for prefix, _, rest in (name.partition("_"),) if prefix and rest}
     labels: dict[str, set[str]] = {}
     for prefix, rest in pieces.values():

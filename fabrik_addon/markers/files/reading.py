@@ -194,15 +194,17 @@ def to_clip(
     neither is known; "": assume the rate of most cameras, with a note. Raises MarkerFileError for an unknown unit or
     rate, and if no point is ever seen.
     """
+    # A copy, which is then converted in place: a long recording is kept in memory only once.
     points = without_unseen(points)
     if np.isnan(points).all():
         raise MarkerFileError("no marker is visible on any frame: choose another recording")
     stated = chosen.units if chosen.units is not None else unit
     unit = unit_of(points) if stated is None else unit_name(stated)
-    positions = points * METERS[unit]
+    points *= METERS[unit]
+    points.setflags(write=False)
     # Unlabeled markers may be other things, or reflections.
     labeled = [place for place, name in enumerate(names) if not is_unlabelled(name)] or slice(None)
-    up, up_notes = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(positions[:, labeled], usual_up)
+    up, up_notes = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(points[:, labeled], usual_up)
     known = (rate or timed) if chosen.rate is None else chosen.rate
     if known is None and no_rate:
         raise MarkerFileError(no_rate)
@@ -217,7 +219,7 @@ def to_clip(
     return Clip(
         unique_names(names),
         used,
-        positions,
+        points,
         up,
         unit,
         start_time=start_time,
@@ -266,10 +268,12 @@ def in_place(frames: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[st
     places = (frames - frames[0]) / np.median(steps) if rising and len(steps) else np.arange(len(frames))
     if not rising or (places != np.round(places)).any() or places[-1] > _MOST_LEFT_OUT * len(frames):
         return rows, ("the frame numbers are not evenly spaced; used every row as one frame",)
+    if places[-1] == len(rows) - 1:
+        return rows, ()
     filled = np.full((int(places[-1]) + 1, rows.shape[1]), np.nan)
     filled[places.astype(np.intp)] = rows
     missing = len(filled) - len(rows)
-    return filled, (f"{missing} frames are missing; left gaps for them",) * bool(missing)
+    return filled, (f"{missing} frames are missing; left gaps for them",)
 
 
 def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:

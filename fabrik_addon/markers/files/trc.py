@@ -14,7 +14,7 @@ Errors of writers are corrected, and logged, if only one reading makes sense; ot
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final
 
@@ -29,11 +29,32 @@ _COLUMNS_BEFORE: Final = 2  # Frame# and Time
 
 @dataclass(frozen=True)
 class _Line:
-    """A line that is not blank: its number in the file, from 1, and its stripped cells. spaced: separated by blanks."""
+    """A line that is not blank: its number in the file, from 1, and its text.
+
+    It is only split when its cells are needed, since all cells of a long recording take 20 times the file's size.
+    """
 
     number: int
-    cells: tuple[str, ...]
-    spaced: bool = False
+    text: str
+    separator: str
+
+    @property
+    def spaced(self) -> bool:
+        """Whether spaces separate the cells, since there is no separator."""
+        return self.separator not in self.text
+
+    @property
+    def cells(self) -> list[str]:
+        """The stripped cells."""
+        words = re.split(" +", self.text.strip(" ")) if self.spaced else self.text.split(self.separator)
+        return [word.strip(" ") for word in words]
+
+    @property
+    def used(self) -> int:
+        """The number of cells up to the last one that is not blank."""
+        if self.spaced:
+            return len(self.cells)
+        return self.text.rstrip(self.separator + " ").count(self.separator) + 1
 
 
 @dataclass(frozen=True)
@@ -43,7 +64,7 @@ class _Table:
     fields: Mapping[str, str]
     names: tuple[str, ...]
     axis_columns: int
-    rows: tuple[_Line, ...]
+    rows: list[_Line]
 
 
 @dataclass(frozen=True)
@@ -62,10 +83,11 @@ def parse_trc(content: bytes, chosen: Chosen) -> Clip:
     Raises MarkerFileError, without the file's name, if the file is empty, truncated in its header or not a TRC file,
     for unknown units, if neither header nor times give a rate, and if no marker is ever seen.
     """
-    text = decoded(content)
-    table = _table(_lines(text))
+    lines, cut = _lines(decoded(content))
+    table = _table(lines)
     names = _marker_names(table)
-    samples = _samples(table, len(names), cut=not text.endswith(("\n", "\r")))
+    samples = _samples(table, len(names), cut=cut)
+    del lines, table.rows[:]
     stated = table.fields.get("datarate", "")
     return to_clip(
         chosen,
@@ -82,22 +104,15 @@ def parse_trc(content: bytes, chosen: Chosen) -> Clip:
     )
 
 
-def _lines(text: str) -> list[_Line]:
-    """The lines that are not blank, split into cells.
+def _lines(text: str) -> tuple[list[_Line], bool]:
+    """The lines that are not blank, and whether the last one has no line end.
 
     Without ``str.splitlines`` and ``str.strip()``, which take some Latin-1 letters for line breaks or blanks.
     """
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     separator = next((mark for mark in "\t;," if mark in plain), "\t")
-    lines = []
-    for number, text_line in enumerate(plain.split("\n"), start=1):
-        # Without a separator, cells are separated by blanks.
-        spaced = separator not in text_line
-        words = re.split(" +", text_line.strip(" ")) if spaced else text_line.split(separator)
-        cells = tuple(word.strip(" ") for word in words)
-        if any(cells):
-            lines.append(_Line(number, cells, spaced))
-    return lines
+    lines = (_Line(number, line, separator) for number, line in enumerate(plain.split("\n"), start=1))
+    return [line for line in lines if line.text.strip(separator + " ")], not plain.endswith("\n")
 
 
 def _table(lines: Sequence[_Line]) -> _Table:
@@ -107,15 +122,15 @@ def _table(lines: Sequence[_Line]) -> _Table:
     at = next((i for i, line in enumerate(lines) if line.cells[0].lower().startswith("frame")), None)
     if at is None:
         raise MarkerFileError("the header is truncated; it has no Frame# line with marker names: export it again")
-    fields = _fields(lines[1], lines[2] if at > 2 else _Line(0, ())) if at > 1 else {}
+    fields = _fields(lines[1], lines[2] if at > 2 else _Line(0, "", "\t")) if at > 1 else {}
     if "datarate" not in fields:
         raise MarkerFileError("the header is truncated; it has no line with DataRate: export it again")
-    rows = tuple(lines[at + 1 :])
+    rows = list(lines[at + 1 :])
     axis_columns = _axis_columns(rows[0]) if rows else 0
     rows = rows[1:] if axis_columns else rows
     if not rows:
         raise MarkerFileError("there are no frames after the header: export it again")
-    return _Table(fields, lines[at].cells[_COLUMNS_BEFORE:], axis_columns, rows)
+    return _Table(fields, tuple(lines[at].cells[_COLUMNS_BEFORE:]), axis_columns, rows)
 
 
 def _fields(keys: _Line, values: _Line) -> dict[str, str]:
@@ -140,7 +155,7 @@ def _marker_names(table: _Table) -> list[str]:
     cells = _without_blank_end(table.names)
     if not cells:
         raise MarkerFileError("the Frame# line has no marker names after tabs: export it again")
-    used = max(len(_without_blank_end(row.cells)) for row in table.rows) - _COLUMNS_BEFORE
+    used = max(row.used for row in table.rows) - _COLUMNS_BEFORE
     if all(cells) and used == 3 * len(cells):
         return list(cells)
     for place, cell in enumerate(cells):
@@ -170,7 +185,9 @@ def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
     if cut and (len(rows[-1].cells) < width or len(rows) < _count(table, "numframes")):
         # The last cell of a truncated row is dropped, or the whole row if no complete marker is left.
         last = rows.pop()
-        rows += [_Line(last.number, last.cells[:-1])] if len(last.cells) > _COLUMNS_BEFORE + 3 else []
+        if len(last.cells) > _COLUMNS_BEFORE + 3:
+            mark = " " if last.spaced else last.separator
+            rows.append(replace(last, text=last.text.strip(" ").rpartition(mark)[0]))
     if not rows:
         raise MarkerFileError("there are no complete frames after the header: export it again")
     short = next((line for line in rows if line.spaced and _COLUMNS_BEFORE < len(line.cells) < width), None)

@@ -6,13 +6,14 @@ real ones. Proportions: Winter, Biomechanics and Motor Control of Human Movement
 to the pelvis: Bell, Pedersen and Brand 1989.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from ...core.arrays import lengths
 from ...human.body_parts import FINGERS, Role
 from ..clip import FloatArray
 
@@ -221,6 +222,11 @@ LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**_ON_THE_BODY, **_
 _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
 _LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
 _DEEP: Final = 4.0
+# Parts of each limb. The line between the legs' or arms' landmarks points along that between hips or shoulders: its
+# median cosine is 0.52 or more in five recordings, and -0.6 or less in the same with the limbs' labels swapped.
+_LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
+_ARM: Final = frozenset({"upper_arm", "forearm", "hand"})
+_OPPOSITE: Final = 0.3
 
 
 def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
@@ -236,11 +242,7 @@ def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
         part = "foot" if landmark.joint == "ankle" else part
         front = landmark.front + _LONG.get(landmark.joint, 0.0)
         parts.setdefault(part, {}).setdefault(front, []).append(place)
-    wide = [
-        landmarks["L", name] - landmarks["R", name]
-        for side, name in landmarks
-        if side == "L" and ("R", name) in landmarks and LANDMARKS[name].part in _BROAD
-    ]
+    wide = _across(landmarks, _BROAD)
     ends = [
         [place for groups in (parts.get(part, {}) for part in own) for places in groups.values() for place in places]
         for own in (("hips", "thigh"), ("chest", "shoulder", "head"))
@@ -257,6 +259,29 @@ def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
         agrees = agrees[np.isfinite(agrees)]
         votes.append(float(np.sign(np.median(agrees))) if len(agrees) else 0.0)
     return sum(votes) < 0.0
+
+
+def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Iterator[str]:
+    """The limbs, "legs" or "arms", whose left is at the right of the trunk on most frames; landmarks as above.
+
+    People cross forearms or shins, but not whole limbs for most of a recording.
+    """
+    hips, shoulders = (_across(landmarks, {part}) for part in ("hips", "shoulder"))
+    for limbs, parts, trunk in (("legs", _LEG, hips or shoulders), ("arms", _ARM, shoulders or hips)):
+        if trunk and (own := _across(landmarks, parts)):
+            lines = _middle(own), _middle(trunk)
+            cosines = (lines[0] * lines[1]).sum(axis=1) / np.maximum(lengths(lines[0]) * lengths(lines[1]), _SHORT)
+            if np.isfinite(cosines).any() and np.nanmedian(cosines) < -_OPPOSITE:
+                yield limbs
+
+
+def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[str]) -> list[FloatArray]:
+    """(F, 3) from right to left, for each landmark of these parts that both sides have."""
+    return [
+        landmarks["L", name] - landmarks["R", name]
+        for side, name in landmarks
+        if side == "L" and ("R", name) in landmarks and LANDMARKS[name].part in parts
+    ]
 
 
 def _middle(places: Sequence[FloatArray]) -> FloatArray:

@@ -184,15 +184,16 @@ def _rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
 def _some_rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
     counting = ~np.isnan(errors)
     some = counting.any(axis=1)
+    # The total is one row of all samples, so this works in place.
     known, divisors = np.where(counting, errors, 0.0), np.maximum(counting.sum(axis=1), 1)
-    # An extra column, so that there is always a largest error.
-    ranked = np.pad(np.where(counting, errors, -1.0), ((0, 0), (0, 1)), constant_values=-1.0)
-    figures = np.stack([known.sum(axis=1) / divisors, np.sqrt((known**2).sum(axis=1) / divisors), ranked.max(axis=1)])
+    largest, means = known.max(axis=1, initial=0.0), known.sum(axis=1) / divisors
+    worst = (counting & (known == largest[:, None])).argmax(axis=1) if known.size else np.zeros(len(known), np.intp)
+    np.square(known, out=known)
+    figures = np.stack([means, np.sqrt(known.sum(axis=1) / divisors), largest])
     coverage = 100.0 * seen.sum(axis=1) / max(errors.shape[1], 1)
     rows = map(Row, *np.where(some, figures, np.nan).tolist(), coverage.tolist())
     return [
-        (row, worst if counts else None)
-        for row, worst, counts in zip(rows, ranked.argmax(axis=1).tolist(), some.tolist(), strict=True)
+        (row, place if counts else None) for row, place, counts in zip(rows, worst.tolist(), some.tolist(), strict=True)
     ]
 
 

@@ -6,8 +6,7 @@ import pytest
 from mathutils import Matrix, Vector
 from support import scenes
 
-from fabrik_addon.blender.bake.bake import bake, bake_steps
-from fabrik_addon.blender.bake.jobs import BakeError, BakeSettings
+from fabrik_addon.blender.bake.bake import BakeError, BakeSettings, bake, bake_steps
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.settings.bake_options import KEY_OPTIONS, OPTIONS, RETARGET_OPTIONS
 from fabrik_addon.blender.settings.markers import CALIBRATION_OPTIONS

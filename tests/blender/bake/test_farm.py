@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fabrik_addon.blender import registration
 from fabrik_addon.blender.bake.command_line import BAKE, run_command
-from fabrik_addon.blender.registration import _commands
 from fabrik_addon.blender.retarget.command_line import COMMAND
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
@@ -92,7 +92,7 @@ def test_the_commands_of_the_tasks_work(tmp_path, recording, clean_scene, comman
     for task in found["tasks"]:
         first, name, *arguments = task["commands"][0]["parameters"]["args"]
         assert first == "--command"
-        assert re.sub("^fabrik_", "", name) in _commands()
+        assert re.sub("^fabrik_", "", name) in registration.COMMANDS
         assert run_command(arguments, COMMANDS[name]) == 0
     names = [f"{take.stem}.{end}" for take in takes for end in ("blend", "csv")]
     assert sorted(path.name for path in (tmp_path / "baked").iterdir()) == sorted(names)

@@ -7,9 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import scenes
 
-from fabrik_addon.blender.bake.bake import bake
-from fabrik_addon.blender.bake.jobs import BakeError
-from fabrik_addon.blender.bake.keys import location_keys, rotation_keys
+from fabrik_addon.blender.bake.bake import BakeError, bake, location_keys, rotation_keys
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.keyframes import KeyframeError
 from fabrik_addon.blender.rig.rotation_modes import from_channels, to_channels

@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 import pytest
 
-from fabrik_addon.blender.bake.file import BakeFileRequest, bake_file
+from fabrik_addon.blender.bake.command_line import BakeFileRequest, bake_file
 from fabrik_addon.markers.clip import to_z_up
 from fabrik_addon.markers.feet import StandingSettings, find_stances, lift_off_floor
 

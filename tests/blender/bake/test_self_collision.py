@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from support import scenes, takes
 
-from fabrik_addon.blender.bake.bake import bake
-from fabrik_addon.blender.bake.jobs import BakeSettings
+from fabrik_addon.blender.bake.bake import BakeSettings, bake
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.goals.body import collision_of
 from fabrik_addon.blender.retarget.retarget import retarget_object_steps

@@ -8,8 +8,7 @@ from support.control_rigs import stands_as_solved
 from support.rigify import open_rigify
 from support.takes import curves
 
-from fabrik_addon.blender.bake.bake import bake, bake_steps
-from fabrik_addon.blender.bake.jobs import BakeSettings
+from fabrik_addon.blender.bake.bake import BakeSettings, bake, bake_steps
 from fabrik_addon.blender.retarget.retarget import retarget_object_steps
 from fabrik_addon.markers.steps import finish
 from fabrik_addon.retarget.goals import RetargetSettings

@@ -6,8 +6,7 @@ from support import scenes
 from support.control_rigs import hand_made, only_ik
 from support.rigify import rigify_file
 
-from fabrik_addon.blender.bake.command_line import run_command
-from fabrik_addon.blender.bake.file import open_rig
+from fabrik_addon.blender.bake.command_line import open_rig, run_command
 from fabrik_addon.blender.retarget.command_line import COMMAND
 from fabrik_addon.blender.rig.keyframes import curves
 

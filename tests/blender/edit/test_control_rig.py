@@ -7,8 +7,7 @@ from support.limited import refusal, select
 from support.rigify import open_set_up
 from support.takes import curves, go_to, poses
 
-from fabrik_addon.blender.edit.span import Spread
-from fabrik_addon.blender.edit.spread_drag import begin_spread
+from fabrik_addon.blender.edit.spread_drag import Spread, begin_spread
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.keyframes import bone_path, new_action, write_curves
 from fabrik_addon.blender.rig.pose_writer import write_switches

@@ -7,7 +7,7 @@ from support import scenes, takes
 from support.dragging import active, farthest_outside
 from support.takes import go_to
 
-from fabrik_addon.blender.edit.span import find_contacts
+from fabrik_addon.blender.edit.spread_drag import find_contacts
 from fabrik_addon.blender.edit.take import EditedTake, tree_of
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix

@@ -8,8 +8,7 @@ from support.dragging import farthest_outside, person, world
 from support.takes import go_to
 
 from fabrik_addon.blender.edit.holds import add_hold
-from fabrik_addon.blender.edit.span import Spread, contacts_near, find_contacts, span_of_contact
-from fabrik_addon.blender.edit.spread_drag import begin_spread
+from fabrik_addon.blender.edit.spread_drag import Spread, begin_spread, contacts_near, find_contacts, span_of_contact
 from fabrik_addon.blender.edit.take import EditedTake, tree_of
 from fabrik_addon.blender.goals.body import floor_of
 from fabrik_addon.blender.goals.effectors import pin_bones

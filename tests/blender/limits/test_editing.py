@@ -248,6 +248,11 @@ class TestPolygons:
         window = np.array(limit_of(rig, "head").window)
         assert np.allclose([*window.max(axis=0), *-window.min(axis=0)], cone)
 
+    def test_no_swing_is_shown_as_minus_zero(self):
+        signs = np.signbit(np.float32(window_in((pi,) * 4)))
+        assert (np.float32(window_in((pi,) * 4)) == 0.0).sum() == 4
+        assert (np.float32(window_in((pi,) * 4))[signs] < 0.0).all()
+
     @pytest.mark.parametrize("cone", [(pi,) * 4, (0.0,) * 4, (0.0, pi, 0.3, 0.0)])
     def test_any_cone_gives_a_valid_outline(self, cone):
         numbers = window_in(cone)

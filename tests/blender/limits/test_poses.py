@@ -198,7 +198,7 @@ class TestCheckAction:
         assert breach.line == "'forearm.L' exceeds its limit on frames 2-3, 5: 57.3° on frame 3"
 
     def test_a_violation_on_one_frame_is_reported(self):
-        assert Breach("a", np.array([7]), np.array([0.1])).line == "'a' exceeds its limit on frame 7: 5.7° on frame 7"
+        assert Breach("a", np.array([7]), np.array([0.1])).line == "'a' exceeds its limit on frame 7 by 5.7°"
 
     def test_the_operator_reports_and_changes_nothing(self, moving_rig, capfd):
         before = scenes.digest()

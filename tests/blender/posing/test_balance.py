@@ -9,7 +9,7 @@ from support import scenes
 
 from fabrik_addon.blender.goals.body import center_of_mass, floor_of, support_of
 from fabrik_addon.blender.goals.effectors import add_effector
-from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.posing.solve import solve_frame
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
@@ -84,6 +84,31 @@ def test_the_body_does_not_go_through_the_floor_on_the_way(rig):
     for share in np.linspace(0.0, 1.0, 10)[1:]:
         dragged.step(dragged.start + share * shift)
         assert (heights() - before).min() > -1e-3
+
+
+@pytest.mark.parametrize(
+    ("bone", "shift", "pinned"),
+    [
+        ("toe.L", (-0.16, 0.56, -0.1), "foot.R,hand.L"),
+        ("toe.L", (-0.04, 0.13, -0.25), ""),
+        ("thigh.L", (-0.65, -0.25, -0.77), "hand.R"),
+        ("foot.R", (0.85, 0.43, -0.46), "hand.R"),
+    ],
+)
+def test_the_skin_stays_above_the_floor(rig, bone, shift, pinned):
+    """Toes went 28 mm through the floor, and the edge of a rolled foot 14, since they had no points there."""
+    rig.fabrik.effectors.clear()
+    bpy.ops.fabrik.pin(bones=pinned) if pinned else None
+    rig.fabrik.use_floor = True
+    (skin,) = [child for child in rig.children if child.type == "MESH"]
+    dragged = begin_drag(bpy.context, rig, bone, settings=DragSettings(keep_orientation=False))
+    for share in np.linspace(0.0, 1.0, 30)[1:]:
+        dragged.step(dragged.start + share * np.array(shift))
+        bpy.context.view_layer.update()
+        shown = skin.evaluated_get(bpy.context.evaluated_depsgraph_get())
+        places = np.empty(3 * len(shown.data.vertices), dtype=np.float32)
+        shown.data.vertices.foreach_get("co", places)
+        assert places.reshape(-1, 3)[:, 2].min() > -2e-3
 
 
 def test_a_hand_does_not_go_through_the_floor(rig):

@@ -6,7 +6,7 @@ import pytest
 from mathutils import Matrix
 from support import limited, scenes
 
-from fabrik_addon.blender.posing.stored_pose import preferred_pose
+from fabrik_addon.blender.posing.solve import preferred_pose
 from fabrik_addon.blender.rig.armature import read_trees
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

@@ -10,7 +10,7 @@ from support.scenes import SNAKE, make_active, make_rig, pose, smooth_motion
 
 from fabrik_addon.blender.bake.command_line import run_command
 from fabrik_addon.blender.retarget.command_line import COMMAND
-from fabrik_addon.blender.retarget.door import is_file
+from fabrik_addon.blender.retarget.retarget import is_file
 from fabrik_addon.blender.settings.rig import rig_settings
 from fabrik_addon.markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
 

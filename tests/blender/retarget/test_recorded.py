@@ -9,7 +9,7 @@ from support.scenes import make_active, make_rig
 
 from fabrik_addon.blender.bake.command_line import run_command
 from fabrik_addon.blender.retarget.command_line import COMMAND
-from fabrik_addon.blender.retarget.door import add_recorded
+from fabrik_addon.blender.retarget.retarget import add_recorded
 from fabrik_addon.blender.rig.keyframes import curves, keys
 from fabrik_addon.blender.settings.rig import rig_settings
 from fabrik_addon.blender.ui.entries import FABRIK_FH_markers

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.scenes import make_rig, place, pose, smooth_motion
 
-from fabrik_addon.blender.retarget.retarget import PlainPoses, sample_source
+from fabrik_addon.blender.retarget.retarget import plain_poses, sample_source
 from fabrik_addon.blender.rig.keyframes import curves
 from fabrik_addon.core.rotations import matrix_from_quaternion
 from fabrik_addon.markers.steps import finish
@@ -84,7 +84,7 @@ def test_a_source_is_sampled_as_blender_shows_it(clean_scene, way):
                 bone.keyframe_insert(channel, frame=frame)
     way(source)
     bpy.context.view_layer.update()
-    assert (PlainPoses.of(source, FRAMES) is not None) == WAYS[way]
+    assert (plain_poses(source, FRAMES) is not None) == WAYS[way]
     motion, _ = finish(sample_source(bpy.context, source, rig, FRAMES))
     for row, frame in enumerate(FRAMES.tolist()):
         bpy.context.scene.frame_set(frame)

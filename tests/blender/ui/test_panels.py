@@ -175,6 +175,30 @@ class TestPolls:
         made.fabrik.live = True
         assert bpy.ops.fabrik.remove_effector.poll(), "its operators work there too"
 
+    @pytest.mark.parametrize("bound", ["parent", "modifier"])
+    def test_the_panels_stay_on_a_rig_while_its_skin_is_active(self, made, bound):
+        """People who click a person select the mesh."""
+        skin = bpy.data.objects.new("Skin", bpy.data.meshes.new("Skin"))
+        bpy.context.scene.collection.objects.link(skin)
+        if bound == "parent":
+            skin.parent, skin.parent_type = made, "ARMATURE"
+        else:
+            skin.modifiers.new("Armature", "ARMATURE").object = made
+        scenes.make_active(skin)
+        assert rig_at_hand(bpy.context) == made
+        assert there() > FIRST
+        assert bpy.ops.fabrik.pose_mode() == {"FINISHED"}
+        assert (bpy.context.object, made.mode) == (made, "POSE")
+
+    def test_a_mesh_without_a_rig_in_the_scene_has_none(self, made):
+        skin = bpy.data.objects.new("Skin", bpy.data.meshes.new("Skin"))
+        bpy.context.scene.collection.objects.link(skin)
+        scenes.make_active(skin)
+        assert rig_at_hand(bpy.context) == skin
+        skin.parent, skin.parent_type = made, "ARMATURE"
+        bpy.context.scene.collection.objects.unlink(made)
+        assert rig_at_hand(bpy.context) == skin
+
     def test_finding_the_rig_checks_only_armatures(self, made):
         """Each redraw asks some twenty times: of thousands of objects that would take tens of milliseconds."""
         empty = scenes.empty_at((0, 0, 1))

@@ -97,6 +97,7 @@ def test_translations_keep_the_placeholders_of_values(language):
                 "(4°); prüfen, ob die Grenzen von spine diese Rotationen zulassen"
             ),
         ),
+        ("Gaps: 5, longest 22 frames (hand.R)", "Lücken: 5, die längste 22 Bilder (hand.R)"),
         ("Limits of 3 bones: ball joint, no limit", "Grenzen von 3 Knochen: Kugelgelenk, keine Grenze"),
         ("Mirrored the limits of 3 bones", "Grenzen gespiegelt: 3 Knochen"),
         (

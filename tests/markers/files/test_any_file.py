@@ -187,6 +187,79 @@ class TestMirrored:
             assert ["the labels swap left and right" in doubt for doubt in doubts] == [True] * doubted
 
 
+class TestLimbsOfTheOtherSide:
+    """Labels of left and right that are swapped on some limbs only: the front of the body stays in front."""
+
+    @pytest.mark.parametrize("name", ["gait2354_subject01_walk1.trc", "Pose2Sim_markers.trc", ""])
+    def test_swapped_labels_of_arms_or_legs_are_doubted(self, tmp_path: Path, name: str) -> None:
+        if name and not (DATA / name).exists():
+            pytest.skip(f"there are no files in {DATA}")
+        names, points = walker.marker_names(), walker.true_positions()[:100]
+        if name:
+            names, points = list(to_z_up(clip := read_markers(DATA / name)).names), to_z_up(clip).positions[:100]
+        other, path = {"L": "R", "R": "L"}, tmp_path / "a.trc"
+        limbs = {
+            "the arms": ("ELB", "UPA", "FRM", "WR", "FIN", "BICEP", "FOREARM"),
+            "the legs": ("KNE", "ANK", "HEE", "TOE", "HLX", "TIB", "SHANK", "MID", "META", "MT"),
+        }
+        for wanted in (["the arms"], ["the legs"], []):
+            parts = [part for limb in wanted for part in limbs[limb]]
+            swapped = [
+                f"{other.get(label[0], label[0])}{label[1:]}" if any(part in label.upper() for part in parts) else label
+                for label in names
+            ]
+            path.write_text(trc_of(swapped, points))
+            doubts = [doubt for doubt in read_markers(path, up_axis="Z").doubts if "swap left and right on" in doubt]
+            assert doubts == [f"The labels of the person swap left and right on {limb}: rename them" for limb in wanted]
+
+
+class TestFall:
+    """Nothing falls faster than gravity makes it: a jump shows a wrong rate, and wrong units."""
+
+    @staticmethod
+    def jump(speed: float) -> np.ndarray:
+        """(150, M, 3) meters at 100 Hz: a person who stands, and leaves the floor at a speed, m/s."""
+        since = np.arange(150) / 100.0 - 0.5
+        height = np.maximum(0.0, speed * since - 0.5 * 9.81 * since**2) * (since > 0.0)
+        return np.asarray(walker.true_positions()[:1] + height[:, None, None] * [0.0, 0.0, 1.0])
+
+    # Rates of 2 and 3 times 100 Hz make falls 4 and 9 times as fast.
+    @pytest.mark.parametrize("speed", [2.5, 3.5])
+    @pytest.mark.parametrize(("rate", "times"), [(50.0, None), (100.0, None), (200.0, "4.0"), (300.0, "9.0")])
+    def test_a_jump_at_other_rates(self, tmp_path: Path, speed: float, rate: float, times: str | None) -> None:
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of(walker.marker_names(), self.jump(speed), number="{:.7f}"))
+        falls = [doubt for doubt in read_markers(path, up_axis="Z", rate=rate).doubts if "gravity" in doubt]
+        wanted = f"The body of the person falls at {times} times the acceleration of gravity: choose another frame rate"
+        assert [doubt.startswith(wanted) for doubt in falls] == [True] * (times is not None)
+
+    def test_a_cut_between_two_frames_is_no_fall(self, tmp_path: Path) -> None:
+        points = walker.true_positions()[:100] + np.where(np.arange(100) < 50, 0.4, 0.0)[:, None, None]
+        (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), points))
+        assert not read_markers(tmp_path / "a.trc", up_axis="Z").doubts
+
+    @pytest.mark.parametrize("noise", [0.01, 0.03])
+    def test_noise_is_no_fall(self, tmp_path: Path, noise: float) -> None:
+        points = walker.true_positions()[:150]
+        points = points + np.random.default_rng(1).normal(scale=noise, size=points.shape)
+        (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), points))
+        assert not read_markers(tmp_path / "a.trc", up_axis="Z").doubts
+
+
+class TestTwoPeople:
+    """Two people whose labels are told apart by a number only would be baked as one body."""
+
+    @pytest.mark.parametrize("second", ["{}", "{}2", "{}_2"])
+    def test_labels_that_occur_twice_far_apart_are_doubted(self, tmp_path: Path, second: str) -> None:
+        names, points = walker.marker_names(), walker.true_positions()[:40]
+        path = tmp_path / "a.trc"
+        both = [*names, *(second.format(name) for name in names)]
+        for away, doubted in ((1.0, True), (0.03, False)):
+            path.write_text(trc_of(both, np.concatenate([points, points + np.array([0.0, away, 0.0])], axis=1)))
+            doubts = read_markers(path, up_axis="Z").doubts
+            assert ["occur twice, far apart" in doubt for doubt in doubts] == [True] * doubted
+
+
 class TestPerformers:
     def test_in_the_order_of_the_labels(self) -> None:
         clip = clip_of("Bob:LASI", "Anna:LASI", "Bob:RASI", "*12", "Prop")
@@ -246,6 +319,12 @@ class TestPerformers:
         clip = clip_of(*(f"Anna_{label}" for label in labels), *(f"Bob_{label}" for label in labels), "Chair_1")
         assert performers(clip) == ("Anna", "Bob")
         assert select_performer(clip, "Bob").names == tuple(labels)
+
+    def test_people_behind_the_prefix_of_a_session(self) -> None:
+        labels = ["LASI", "RASI", "LKNE", "RKNE", "LANK"]
+        clip = clip_of(*(f"Day1:{name}_{label}" for name in ("Anna", "Bob") for label in labels), "Box:corner")
+        assert performers(clip) == ("Day1:Anna", "Day1:Bob")
+        assert select_performer(clip, "Day1:Bob").names == tuple(labels)
 
     def test_sides_and_parts_are_not_performers(self) -> None:
         labels = ["ASIS", "PSIS", "KNEE", "ANKLE", "HEEL", "TOE"]

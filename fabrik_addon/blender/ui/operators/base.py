@@ -6,18 +6,28 @@ from contextlib import suppress
 from functools import wraps
 from inspect import get_annotations, signature
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import bpy
 from bpy.props import StringProperty
-from bpy.types import Context, Event, Timer, UILayout
+from bpy.types import Context, Event, Object, PoseBone, Timer, UILayout
 
+from ...first_use import OnUse
+from ...settings.in_use import listen
+from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand, why_no_rig
 from ..translations import ui_message, ui_text
 
+if TYPE_CHECKING:
+    from ....core import errors
+    from ....markers import steps as work_steps
+    from ...settings import selection
+else:
+    errors, selection, work_steps = map(OnUse, ("..core.errors", ".settings.selection", "..markers.steps"))
+
 # A line about the result, and a sentence for each skipped item.
 Done: TypeAlias = tuple[str, Sequence[str]]
-Bones: TypeAlias = Sequence[bpy.types.PoseBone]
+Bones: TypeAlias = Sequence[PoseBone]
 
 _Runs: TypeAlias = Callable[..., set[str]]
 _Class = TypeVar("_Class", bound=type)
@@ -27,11 +37,9 @@ def reports_errors(method: _Runs) -> _Runs:
     """Decorate `execute`, `invoke` or `modal` of an operator to report a FabrikError in one line and cancel."""
 
     def guarded(self: Any, *arguments: Any) -> set[str]:
-        from ....core.errors import FabrikError
-
         try:
             return method(self, *arguments)
-        except FabrikError as error:
+        except errors.FabrikError as error:
             self.report({"ERROR"}, ui_message(str(error)))
             return {"CANCELLED"}
 
@@ -71,23 +79,29 @@ def takes(options: Mapping[str, Any]) -> Callable[[_Class], _Class]:
 
 
 class OnRig:
-    """An operator on the current rig, usually the active armature.
+    """An operator on the current rig, usually the active armature. FABRIK_OT_pin is called fabrik.pin."""
 
-    Attributes:
-        why_not: returns why the operator can't run on an object, or ""; the button's tooltip shows it.
-    """
-
+    bl_idname: str
     bl_options: Any = {"REGISTER", "UNDO"}
     # Methods and properties that Blender adds to operators.
     report: Callable[[set[str], str], None]
     poll_message_set: Callable[[str], None]
     properties: Any
-    why_not: Any = staticmethod(why_no_rig)
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.bl_idname = cls.__name__.lower().replace("_ot_", ".")
+
+    @staticmethod
+    def why_not(_rig: Object, /) -> str:
+        """Why the operator can't run on an editable rig, and what to do, for the button's tooltip; "" if it can."""
+        return ""
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Whether `why_not` finds no reason against running."""
-        reason: str = cls.why_not(rig_at_hand(context))
+        """Whether there is an editable rig, and no reason against running."""
+        rig = rig_at_hand(context)
+        reason = why_no_rig(rig) or cls.why_not(rig)
         if reason:
             cls.poll_message_set(ui_message(reason))
         return not reason
@@ -99,13 +113,17 @@ class OnRig:
         report_all(self, ui_message(done), map(ui_message, left))
         return {"FINISHED"}
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         """Do the work."""
         raise NotImplementedError
 
     def given(self, *names: str) -> dict[str, Any]:
         """The properties that a script or a dialog has set, with their values."""
         return {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
+
+    def given_or(self, settings: Any, names: Iterable[str]) -> dict[str, Any]:
+        """The values of properties by name, which are those of a property group if they are not given."""
+        return {name: getattr(settings, name) for name in names} | self.given(*names)
 
 
 class OnJson(OnRig):
@@ -121,20 +139,18 @@ class OnBones(OnRig):
     bones: StringProperty(
         name="Bones",
         description="Bone names, separated by commas. Defaults to the selected bones, or the active bone",
-        options={"SKIP_SAVE"},
+        options=ASIDE,
     )
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         """Run with the chosen bones."""
         return self.run_on(context, rig, self.chosen(context, rig))
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+    def chosen(self, context: Context, rig: Object) -> Bones:
         """The names of the bones to work on."""
-        from ...settings.selection import chosen_bones
+        return selection.chosen_bones(context, rig, self.bones)
 
-        return chosen_bones(context, rig, self.bones)
-
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         """Do the work."""
         raise NotImplementedError
 
@@ -150,17 +166,15 @@ class Watch:
     After an undo or the removal of bones, references must not be used anymore.
     """
 
-    def __init__(self, rig: bpy.types.Object) -> None:
+    def __init__(self, rig: Object) -> None:
         self.name = rig.name
         self._rig, self._mode = rig, rig.mode
         self._undone = False
-        for handlers in self._histories():
-            handlers.append(self._note_undo)
+        listen(self._note_undo, "undo_post", "redo_post", on=True)
 
     def stop(self) -> None:
         """Stop watching."""
-        for handlers in self._histories():
-            handlers.remove(self._note_undo)
+        listen(self._note_undo, "undo_post", "redo_post", on=False)
 
     def why_lost(self) -> str:
         """The reason why the operator cannot continue with the rig; "" if it can."""
@@ -174,11 +188,6 @@ class Watch:
 
     def _note_undo(self, *_arguments: object) -> None:
         self._undone = True
-
-    @staticmethod
-    def _histories() -> list[Any]:
-        """The handlers of undo and redo."""
-        return [bpy.app.handlers.undo_post, bpy.app.handlers.redo_post]
 
 
 # Seconds of work between two updates of the window, and seconds between two timer events.
@@ -210,23 +219,18 @@ class InSteps(OnRig):
     @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Run all steps at once."""
-        from ....markers.steps import finish
+        return self.done(work_steps.finish(self.steps(context)))
 
-        return self.done(finish(self.steps(context)))
-
-    def invoke(self, context: Context, _event: Event) -> set[str]:
+    @reports_errors
+    def invoke(self, context: Context, event: Event) -> set[str]:
         """Start the steps; the window stays responsive."""
         if bpy.app.background or context.window is None:
             return self.execute(context)
-        from ....core.errors import FabrikError
-
         try:
             self._steps = self.steps(context)
             share = next(self._steps)
         except StopIteration as end:
             return self.done(end.value)
-        except FabrikError as error:
-            return self._failed(str(error))
         self._watch = Watch(rig_at_hand(context))
         manager: Any = context.window_manager
         self._timer = manager.event_timer_add(_PAUSE, window=context.window)
@@ -235,10 +239,9 @@ class InSteps(OnRig):
         self._show(context, share)
         return {"RUNNING_MODAL"}
 
+    @reports_errors
     def modal(self, context: Context, event: Event) -> set[str]:
         """Continue, or stop on Esc; block other events."""
-        from ....core.errors import FabrikError
-
         if event.type == "ESC":
             self.cancel(context)
             self.report({"INFO"}, ui_message(f"Canceled {ui_text(self.doing)}; nothing was changed"))
@@ -248,15 +251,15 @@ class InSteps(OnRig):
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            return self._failed(f"{lost}, so {ui_text(self.doing)} it was canceled: start it again")
+            raise errors.FabrikError(f"{lost}, so {ui_text(self.doing)} it was canceled: start it again")
         try:
-            self._show(context, self._work())
+            until, share = time.perf_counter() + _WORK, next(self._steps)
+            while time.perf_counter() < until:
+                share = next(self._steps)
+            self._show(context, share)
         except StopIteration as end:
             self._clear(context)
             return self.done(end.value)
-        except FabrikError as error:
-            self._clear(context)
-            return self._failed(str(error))
         except BaseException:
             self._clear(context)
             raise
@@ -268,14 +271,6 @@ class InSteps(OnRig):
         with suppress(ReferenceError):
             self._steps.close()
         self._clear(context)
-
-    def _work(self) -> float:
-        """Work for a moment; returns the share done."""
-        until = time.perf_counter() + _WORK
-        share = next(self._steps)
-        while time.perf_counter() < until:
-            share = next(self._steps)
-        return share
 
     def _show(self, context: Context, share: float) -> None:
         """Show the share done in the status bar and at the pointer."""
@@ -295,10 +290,6 @@ class InSteps(OnRig):
         context.window_manager.event_timer_remove(self._timer)
         context.window_manager.progress_end()
         context.workspace.status_text_set(None)
-
-    def _failed(self, reason: str) -> set[str]:
-        self.report({"ERROR"}, ui_message(reason))
-        return {"CANCELLED"}
 
 
 def folded(layout: UILayout, label: str, of: str) -> UILayout | None:

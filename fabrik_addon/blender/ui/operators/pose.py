@@ -7,20 +7,43 @@ from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProperty, StringProperty
-from bpy.types import Context, Event, Operator, Timer
+from bpy.types import Context, Event, Object, Operator, Timer
 from mathutils import Quaternion, Vector
 
+from ...first_use import OnUse
+from ...settings.control import solved_bone
 from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, FabrikRig, rig_settings
-from ...settings.why_not import named, of_a_rig, rig_at_hand, why_no_own_targets, why_no_solve
+from ...settings.why_not import named, rig_at_hand, shared_targets, why_no_solve
 from ..overlays.handlers import DrawingHandlers
+from ..overlays.later import shown_motion
 from ..translations import ui_message
 from .base import Bones, Done, OnBones, OnRig, Watch, keyword, report_all, reports_errors, takes
-from .motion import play_again
+from .motion import has_to_be_played
 
 if TYPE_CHECKING:
-    from ....core.arrays import FloatArray
-    from ...edit.spread_drag import AnyDrag
-    from ...posing.mouse import DragInput
+    import numpy as np
+
+    from ....core import errors
+    from ...control import set_up
+    from ...edit import spread_drag
+    from ...goals import effectors
+    from ...posing import drag as dragging
+    from ...posing import key_pose as keying
+    from ...posing import live, mouse
+    from ...posing import snap_targets as snapping
+    from ...posing import solve as solving
+    from ...rig import armature
+    from ...settings import selection
+    from ..overlays import drawing
+    from ..overlays import motion as trails
+else:
+    np, errors, set_up = map(OnUse, ("numpy", "..core.errors", ".control.set_up"))
+    spread_drag, effectors = map(OnUse, (".edit.spread_drag", ".goals.effectors"))
+    dragging, keying, live, mouse, snapping, solving = (
+        OnUse(f".posing.{name}") for name in ("drag", "key_pose", "live", "mouse", "snap_targets", "solve")
+    )
+    armature, selection = map(OnUse, (".rig.armature", ".settings.selection"))
+    drawing, trails = map(OnUse, (".ui.overlays.drawing", ".ui.overlays.motion"))
 
 
 _PINNING = (
@@ -31,16 +54,17 @@ _PINNING = (
 _ACTIVE = keyword(get_annotations(FabrikRig)["active_effector"])
 
 
-@of_a_rig
-def _why_no_effector(rig: bpy.types.Object) -> str:
-    """Why an object has no target or pin, and what to do; "" if it has one."""
-    return "" if len(rig_settings(rig).effectors) else f"{rig.name!r} has no target or pin: add one first"
+class OnGoals(OnRig):
+    """An operator on the rig's targets and pins."""
+
+    @staticmethod
+    def why_not(rig: Object) -> str:
+        return "" if len(rig_settings(rig).effectors) else f"{rig.name!r} has no target or pin: add one first"
 
 
 class FABRIK_OT_add_effector(OnRig, Operator):
     """Make the active bone reach for a target. By default, add an empty at the bone's tail or head"""
 
-    bl_idname = "fabrik.add_effector"
     bl_label = "Add Target"
 
     bone: StringProperty(
@@ -54,62 +78,52 @@ class FABRIK_OT_add_effector(OnRig, Operator):
         options=ASIDE,
     )
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...goals.effectors import add_effector
-        from ...settings.selection import clicked_bone
-
-        bone = self.bone or clicked_bone(rig).name
+    def run(self, context: Context, rig: Object) -> Done:
+        bone = self.bone or selection.clicked_bone(rig).name
         target = named(bpy.data.objects, self.target, "object")
-        effector = add_effector(context, rig, bone, point=self.point, target=target, target_bone=self.target_bone)
+        effector = effectors.add_effector(
+            context, rig, bone, point=self.point, target=target, target_bone=self.target_bone
+        )
         return f"{bone!r} now reaches for {effector.target.name!r}", []
 
 
 class FABRIK_OT_own_targets(OnRig, Operator):
     """Copy targets that the rig shares with another rig, for example after it was duplicated"""
 
-    bl_idname = "fabrik.own_targets"
     bl_label = "Make Targets Single-User"
-    why_not = staticmethod(why_no_own_targets)
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...goals.effectors import own_targets
+    @staticmethod
+    def why_not(rig: Object) -> str:
+        return "" if shared_targets(rig) else f"{rig.name!r} shares no targets with other rigs: select a rig that does"
 
-        return f"{rig.name!r} now has its own targets: {len(own_targets(rig))}", []
+    def run(self, context: Context, rig: Object) -> Done:
+        return f"{rig.name!r} now has its own targets: {len(effectors.own_targets(rig))}", []
 
 
-class FABRIK_OT_remove_effector(OnRig, Operator):
+class FABRIK_OT_remove_effector(OnGoals, Operator):
     """Remove the active target or pin from the list. The target object is kept"""
 
-    bl_idname = "fabrik.remove_effector"
     bl_label = "Remove Target or Pin"
-    why_not = staticmethod(_why_no_effector)
 
     index: _ACTIVE
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...goals.effectors import remove_effector
-
-        name = remove_effector(rig, self.given("index").get("index", rig_settings(rig).active_effector))
+    def run(self, context: Context, rig: Object) -> Done:
+        name = effectors.remove_effector(rig, self.given("index").get("index", rig_settings(rig).active_effector))
         return f"Removed {name!r}", []
 
 
-class FABRIK_OT_order_effectors(OnRig, Operator):
+class FABRIK_OT_order_effectors(OnGoals, Operator):
     """Set the priorities of a human rig's targets by bone name: feet first, then hands, trunk and head"""
 
-    bl_idname = "fabrik.order_effectors"
     bl_label = "Set Human Priorities"
-    why_not = staticmethod(_why_no_effector)
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...goals.effectors import order_effectors
-
-        return order_effectors(rig)
+    def run(self, context: Context, rig: Object) -> Done:
+        return effectors.order_effectors(rig)
 
 
 class FABRIK_OT_pin(OnBones, Operator):
     """Hold the selected bones in place while others are dragged, or unpin them"""
 
-    bl_idname = "fabrik.pin"
     bl_label = "Pin Bones"
 
     action: EnumProperty(name="Action", description="Whether to pin or unpin the bones", items=_PINNING)
@@ -120,30 +134,24 @@ class FABRIK_OT_pin(OnBones, Operator):
         name="Hold Rotation", description="Hold the rotation of the bones as well as their position", default=True
     )
 
-    def run_on(self, context: Context, rig: bpy.types.Object, bones: Bones) -> Done:
-        from ....core.errors import bones_of
-        from ...goals.effectors import is_pinned, pin_bones, unpin_bones
-        from ...rig.armature import check_editable
-
+    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         rigs: Any = dict.fromkeys(bone.id_data for bone in bones)
         by_rig = {each: [bone.name for bone in bones if bone.id_data == each] for each in rigs}
-        pinned = all(is_pinned(each, name) for each, names in by_rig.items() for name in names)
+        pinned = all(effectors.is_pinned(each, name) for each, names in by_rig.items() for name in names)
         if self.action == "UNPIN" or (self.action == "TOGGLE" and pinned):
-            count = sum(unpin_bones(each, names) for each, names in by_rig.items())
-            return f"Unpinned {count} of {bones_of(len(bones))}", []
+            count = sum(effectors.unpin_bones(each, names) for each, names in by_rig.items())
+            return f"Unpinned {count} of {errors.bones_of(len(bones))}", []
         context.view_layer.update()
         for each in by_rig:
-            check_editable(each)
+            armature.check_editable(each)
         for each, names in by_rig.items():
-            pin_bones(each, names, point=self.point, hold_rotation=self.hold_rotation)
-        return f"Pinned {bones_of(len(bones))}", []
+            effectors.pin_bones(each, names, point=self.point, hold_rotation=self.hold_rotation)
+        return f"Pinned {errors.bones_of(len(bones))}", []
 
-    def chosen(self, context: Context, rig: bpy.types.Object) -> Bones:
+    def chosen(self, context: Context, rig: Object) -> Bones:
         """The named bones, else the selected bones of all armatures in Pose mode, else the active; with controls."""
-        from ...settings.selection import named_bones
-
         if self.bones:
-            return named_bones(rig, self.bones)
+            return selection.named_bones(rig, self.bones)
         selected = [] if context.mode != "POSE" else context.selected_pose_bones
         return selected or super().chosen(context, rig)
 
@@ -158,10 +166,9 @@ _KEY_BONES = keyword(get_annotations(FabrikRig)["key_bones"])
 class FABRIK_OT_pose_mode(OnRig, Operator):
     """Make the rig active and enter Pose mode to drag bones"""
 
-    bl_idname = "fabrik.pose_mode"
     bl_label = "Enter Pose Mode"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         if context.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
         context.view_layer.objects.active = rig
@@ -173,39 +180,31 @@ class FABRIK_OT_pose_mode(OnRig, Operator):
 class FABRIK_OT_solve(OnRig, Operator):
     """Pose the rig so that its bones reach their targets on the current frame"""
 
-    bl_idname = "fabrik.solve"
     bl_label = "Solve IK"
     why_not = staticmethod(why_no_solve)
 
     start: EnumProperty(name="Start From", description="The pose from which to solve", items=STARTS)
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...posing.solve import solve_frame
-
-        result = solve_frame(context, rig, self.start)
+    def run(self, context: Context, rig: Object) -> Done:
+        result = solving.solve_frame(context, rig, self.start)
         return result.line, result.left_alone
 
 
 class FABRIK_OT_key_pose(OnRig, Operator):
     """Insert keys on the current frame for bones posed since their last key, the whole body, or selected bones"""
 
-    bl_idname = "fabrik.key_pose"
     bl_label = "Keyframe Solved Bones"
 
     bones: _KEY_BONES
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ....core.errors import bones_of
-        from ...posing.key_pose import key_pose
-
-        keyed = key_pose(context, rig, self.given("bones").get("bones", rig_settings(rig).key_bones))
-        return f"Keyed {bones_of(len(keyed))} on frame {context.scene.frame_current}", []
+    def run(self, context: Context, rig: Object) -> Done:
+        keyed = keying.key_pose(context, rig, self.given("bones").get("bones", rig_settings(rig).key_bones))
+        return f"Keyed {errors.bones_of(len(keyed))} on frame {context.scene.frame_current}", []
 
 
 class FABRIK_OT_snap_targets(OnRig, Operator):
     """Move targets, pole targets and pins to the current pose, so that solving continues from it without a jump"""
 
-    bl_idname = "fabrik.snap_targets"
     bl_label = "Snap Targets to Pose"
     why_not = staticmethod(why_no_solve)
 
@@ -215,35 +214,27 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
         options=ASIDE,
     )
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...posing.snap_targets import snap_targets
-
-        count, stays = snap_targets(context, rig, clamp=self.clamp)
+    def run(self, context: Context, rig: Object) -> Done:
+        count, stays = snapping.snap_targets(context, rig, clamp=self.clamp)
         return f"Targets snapped to the pose: {count}", stays
 
 
 class FABRIK_OT_keep_pose(OnRig, Operator):
     """Store the current pose as the preferred pose. The rig stays close to it while it meets its targets"""
 
-    bl_idname = "fabrik.keep_pose"
     bl_label = "Store Preferred Pose"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...posing.stored_pose import keep_pose
-
-        return keep_pose(rig), []
+    def run(self, context: Context, rig: Object) -> Done:
+        return solving.keep_pose(rig), []
 
 
 class FABRIK_OT_use_control_rig(OnRig, Operator):
     """Find the controls that move this rig's deform bones, by rotating each one slightly, and pose the rig with them"""
 
-    bl_idname = "fabrik.use_control_rig"
     bl_label = "Set Up Control Rig"
 
-    def run(self, context: Context, rig: bpy.types.Object) -> Done:
-        from ...control.set_up import use_control_rig
-
-        return use_control_rig(context, rig)
+    def run(self, context: Context, rig: Object) -> Done:
+        return set_up.use_control_rig(context, rig)
 
 
 _CONFIRM: Final = frozenset({"RET", "NUMPAD_ENTER", "SPACE"})
@@ -261,7 +252,6 @@ _RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(Fabri
 class FABRIK_OT_drag(OnRig, Operator):
     """Drag a bone. The rig follows within its limits, and pinned bones stay in place"""
 
-    bl_idname = "fabrik.drag"
     bl_label = "Drag Bone"
     bl_options = {"REGISTER", "UNDO", "BLOCKING", "GRAB_CURSOR"}
     _timer: Timer | None = None
@@ -304,12 +294,11 @@ class FABRIK_OT_drag(OnRig, Operator):
     @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Drag by the given amount at once."""
-        import numpy as np
-
         drag = self._begin(context)
         try:
             target = self.location if self.given("location") else drag.start + self.translation
-            result = drag.step(np.array(target), self._given_turn())
+            axis, angle = self.rotation.to_quaternion().to_axis_angle()
+            result = drag.step(np.array(target), np.array(axis * angle) if self.given("rotation") else None)
             return self._finished(context, drag, result.line)
         except BaseException:
             drag.cancel()
@@ -318,17 +307,14 @@ class FABRIK_OT_drag(OnRig, Operator):
     @reports_errors
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Begin a drag that follows the mouse."""
-        from ...posing.mouse import DragView, has_view
-        from ...settings.selection import SelectionKeeper
-        from ..overlays.drawing import draw_drag_paths, draw_locks
-
-        if not has_view(context):
+        if not mouse.has_view(context):
             return self.execute(context)
-        self._view = DragView(context)
-        self._selection = SelectionKeeper(context)
+        self._view = mouse.DragView(context)
+        self._selection = selection.SelectionKeeper(context)
         self._mouse = self._seen = self._view.press(event) if self.pick else self._view.mouse(event)
         try:
-            if self.pick or self._is_none_chosen(context):
+            # Neither a script nor the selection may determine the bone. Then the bone under the mouse is dragged.
+            if self.pick or not (self.bone or selection.selected_bones(context, rig_at_hand(context))):
                 self._pick(context)
             elif not self.bone:
                 self._pick_trail(context)
@@ -337,9 +323,10 @@ class FABRIK_OT_drag(OnRig, Operator):
             self._selection.restore(context)
             raise
         self._watch = Watch(rig_at_hand(context))
-        self._input = self._first_input()
+        place, ray = self._drag.start, self._view.ray(self._mouse)
+        self._input = mouse.DragInput(place, self._drag.axes, ray, ray, self._view.pixel(place, self._mouse))
         self._line = ""
-        draws = partial(draw_locks, self._input), partial(draw_drag_paths, self._drag)
+        draws = partial(drawing.draw_locks, self._input), partial(drawing.draw_drag_paths, self._drag)
         self._lines = DrawingHandlers(*((draw, "POST_VIEW") for draw in draws))
         self._lines.start()
         context.window_manager.modal_handler_add(self)
@@ -358,16 +345,26 @@ class FABRIK_OT_drag(OnRig, Operator):
         lost = self._watch.why_lost()
         if lost:
             self.cancel(context)
-            self.report({"ERROR"}, ui_message(f"{lost}, so the drag was canceled: start it again"))
-            return {"CANCELLED"}
+            raise errors.FabrikError(f"{lost}, so the drag was canceled: start it again")
         try:
-            if self._confirms(event):
-                return self._confirm(context)
+            ends = event.type == "LEFTMOUSE" and event.value == ("RELEASE" if self.pick else "PRESS")
+            if ends or (event.value == "PRESS" and event.type in _CONFIRM):
+                turn = self._input.turn()
+                if turn is not None:
+                    axis = Vector(turn.tolist())
+                    self.rotation = Quaternion(axis, axis.length).to_euler()
+                ended = self._finished(context, self._drag, self._line)
+                self._clear(context)
+                return ended
             if event.value == "PRESS" and event.type in _CANCEL:
                 self.cancel(context)
                 return {"CANCELLED"}
             if event.value == "PRESS" and event.type == "O":
-                self._toggle_orientation(context)
+                # Drags over time have no such setting.
+                if isinstance(self._drag, dragging.Drag):
+                    self.keep_orientation = not self.keep_orientation
+                    self._drag.keep_orientation(context, keep=self.keep_orientation)
+                    self._step(context)
             elif self._is_handled(event):
                 self._step(context)
         except BaseException:
@@ -377,8 +374,6 @@ class FABRIK_OT_drag(OnRig, Operator):
 
     def cancel(self, context: Context) -> None:
         """Restore everything; Blender also calls this, for example when its window closes."""
-        from ...posing import live
-
         if self._watch.why_lost():
             live.resume()
         else:
@@ -393,51 +388,25 @@ class FABRIK_OT_drag(OnRig, Operator):
         for name in ("translation", "rotation", "point", *_KEPT):
             layout.prop(self, name)
 
-    def _begin(self, context: Context) -> "AnyDrag":
+    def _begin(self, context: Context) -> "spread_drag.AnyDrag":
         """Start dragging the chosen bone with the given settings; the rig's settings are the defaults."""
-        from ...edit.span import Spread
-        from ...edit.spread_drag import begin_any_drag
-        from ...posing.drag import DragSettings
-        from ...settings.control import solved_bone
-        from ...settings.selection import chosen_bones, clicked_bone, selected_bones
-
         rig = rig_at_hand(context)
         if not self.bone:
-            self.bone = clicked_bone(rig).name
-            chosen, own = [each.name for each in selected_bones(context, rig)], solved_bone(rig, self.bone)
+            self.bone = selection.clicked_bone(rig).name
+            chosen, own = [each.name for each in selection.selected_bones(context, rig)], solved_bone(rig, self.bone)
             self.others = ",".join(name for name in chosen if name != own) if own in chosen else ""
         kept = rig_settings(rig)
         for name in set(_KEPT) - self.given(*_KEPT).keys():
             setattr(self, name, getattr(kept.drag, name))
-        others = [bone.name for bone in chosen_bones(context, rig, self.others)] if self.others else []
-        how = {"root": kept.root} | {name: getattr(kept.drag, name) for name in ("reach", "bones", "spread_to")}
-        how |= self.given(*how)
-        settings = DragSettings(how["reach"], how["bones"], how["root"], self.keep_orientation, tuple(others))
+        others = [bone.name for bone in selection.chosen_bones(context, rig, self.others)] if self.others else []
+        how = self.given_or(kept, ["root"]) | self.given_or(kept.drag, ["reach", "bones", "spread_to"])
+        settings = dragging.DragSettings(how["reach"], how["bones"], how["root"], self.keep_orientation, tuple(others))
         frame = self.given("frame").get("frame")
-        spread = Spread(self.spread, self.spread, frame, how["spread_to"])
-        return begin_any_drag(context, rig, self.bone, self.point, settings, spread)
-
-    def _given_turn(self) -> "FloatArray | None":
-        """(3,) rotation vector of the given rotation, in radians; None if no rotation is given."""
-        import numpy as np
-
-        if not self.given("rotation"):
-            return None
-        axis, angle = self.rotation.to_quaternion().to_axis_angle()
-        return np.array(axis * angle)
-
-    def _is_none_chosen(self, context: Context) -> bool:
-        """Whether neither a script nor the selection determines the bone. Then the bone under the mouse is dragged."""
-        from ...settings.selection import selected_bones
-
-        return not self.bone and not selected_bones(context, rig_at_hand(context))
+        spread = spread_drag.Spread(self.spread, self.spread, frame, how["spread_to"])
+        return spread_drag.begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _pick(self, context: Context) -> None:
         """Make the bone under the mouse active, and choose its nearer end."""
-        import numpy as np
-
-        from ...rig.armature import RigError
-
         if self._pick_trail(context):
             return
         found: Any = bpy.ops.view3d.select(location=(int(self._mouse[0]), int(self._mouse[1])))
@@ -445,7 +414,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         if "FINISHED" not in found and bone is not None and not self.pick:
             return
         if "FINISHED" not in found or bone is None:
-            raise RigError("There is no bone under the mouse: move it over a bone, or select one")
+            raise armature.RigError("There is no bone under the mouse: move it over a bone, or select one")
         self.bone = bone.name
         matrix = rig_at_hand(context).matrix_world
         ends = [self._view.on_screen(np.array(matrix @ end)) for end in (bone.tail, bone.head)]
@@ -454,26 +423,11 @@ class FABRIK_OT_drag(OnRig, Operator):
 
     def _pick_trail(self, context: Context) -> bool:
         """Choose the point of a trail under the mouse; returns whether there is one."""
-        from ..overlays.motion import nearest_on_trails
-
-        found = nearest_on_trails(context, rig_at_hand(context), self._view, self._mouse)
+        found = trails.nearest_on_trails(context, rig_at_hand(context), self._view, self._mouse)
         if found is not None:
             self.bone, self.frame = found
             self.point = "TAIL"
         return found is not None
-
-    def _first_input(self) -> "DragInput":
-        """The input at the start of the drag."""
-        from ...posing.mouse import DragInput
-
-        place, ray = self._drag.start, self._view.ray(self._mouse)
-        return DragInput(place, self._drag.axes, ray, ray, self._view.pixel(place, self._mouse))
-
-    def _confirms(self, event: Event) -> bool:
-        """Whether an event finishes the drag."""
-        if event.type == "LEFTMOUSE":
-            return event.value == ("RELEASE" if self.pick else "PRESS")
-        return event.value == "PRESS" and event.type in _CONFIRM
 
     def _is_handled(self, event: Event) -> bool:
         """Process an event; returns whether it changes anything."""
@@ -486,10 +440,8 @@ class FABRIK_OT_drag(OnRig, Operator):
         if event.type in _SHIFTS:
             self._input.snap, self._input.fine = event.ctrl, event.shift
             return True
-        return event.value == "PRESS" and self._key(event)
-
-    def _key(self, event: Event) -> bool:
-        """Process a key; returns whether it is used."""
+        if event.value != "PRESS":
+            return False
         entered = self._input
         if event.type in {"X", "Y", "Z"}:
             entered.press_axis(event.type, plane=event.shift and not entered.rotating)
@@ -529,15 +481,6 @@ class FABRIK_OT_drag(OnRig, Operator):
         self._go_on(context, goes_on=result.is_catching_up)
         self._show(context)
 
-    def _toggle_orientation(self, context: Context) -> None:
-        """Switch Keep Orientation for this drag; it does not affect drags over time."""
-        from ...posing.drag import Drag
-
-        if isinstance(self._drag, Drag):
-            self.keep_orientation = not self.keep_orientation
-            self._drag.keep_orientation(context, keep=self.keep_orientation)
-            self._step(context)
-
     def _go_on(self, context: Context, *, goes_on: bool) -> None:
         """Start or stop the timer that continues the drag while the mouse rests."""
         manager = context.window_manager
@@ -547,20 +490,9 @@ class FABRIK_OT_drag(OnRig, Operator):
             manager.event_timer_remove(self._timer)
             self._timer = None
 
-    def _confirm(self, context: Context) -> set[str]:
-        turn = self._input.turn()
-        if turn is not None:
-            axis = Vector(turn.tolist())
-            self.rotation = Quaternion(axis, axis.length).to_euler()
-        ended = self._finished(context, self._drag, self._line)
-        self._clear(context)
-        return ended
-
     def _show(self, context: Context) -> None:
         """Show the state of the drag in the viewport's header."""
-        context.area.header_text_set(
-            "   ".join([f"{self.bone}: {ui_message(str(self._input))}", ui_message(self._line)])
-        )
+        context.area.header_text_set(f"{self.bone}: {ui_message(str(self._input))}   {ui_message(self._line)}")
         context.area.tag_redraw()
 
     def _clear(self, context: Context) -> None:
@@ -573,12 +505,13 @@ class FABRIK_OT_drag(OnRig, Operator):
             context.area.header_text_set(None)
             context.area.tag_redraw()
 
-    def _finished(self, context: Context, drag: "AnyDrag", line: str) -> set[str]:
-        from ....core.errors import bones_of
-
+    def _finished(self, context: Context, drag: "spread_drag.AnyDrag", line: str) -> set[str]:
         count = drag.finish(context)
-        play_again(context, self.spread)
-        moved = f"{bones_of(count)} rotated"
+        # A drag over time changed other frames, which Blender may have to play for the trails.
+        rig = shown_motion(context) if self.spread else None
+        if rig is not None and has_to_be_played(rig):
+            trails.update_trails(context, rig)
+        moved = f"{errors.bones_of(count)} rotated"
         done = f"{self.bone}: {ui_message(', '.join(filter(None, [moved, line])))}"
         report_all(self, done, map(ui_message, drag.left_alone))
         return {"FINISHED"}

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, Region
 
 from ....core.arrays import FloatArray, IntArray
 from ...edit.spread_drag import SpreadDrag
@@ -46,7 +47,7 @@ class Drawing:
     colors: Single = field(default_factory=lambda: _none(4))
 
 
-def draw_over(drawing: Drawing, context: bpy.types.Context) -> None:
+def draw_over(drawing: Drawing, context: Context) -> None:
     """Draw the lines of a drawing into the current viewport, in front of everything."""
     import gpu  # noqa: PLC0415
 
@@ -68,7 +69,7 @@ def draw_triangles(drawing: Drawing, share: float) -> None:
     batch_for_shader(shader, "TRIS", _faded(drawing.triangles, drawing.colors, share)).draw(shader)
 
 
-def draw_lines(drawing: Drawing, share: float, region: bpy.types.Region) -> None:
+def draw_lines(drawing: Drawing, share: float, region: Region) -> None:
     """Draw the lines of a drawing with an opacity factor."""
     import gpu  # noqa: PLC0415
     from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
@@ -93,6 +94,17 @@ def colored(parts: Iterable[tuple[FloatArray, IntArray, Color]]) -> tuple[Single
         points.append(vertices.astype(np.float32)[rows.ravel()])
         colors.append(np.full((rows.size, 4), rgba, dtype=np.float32))
     return np.concatenate(points), np.concatenate(colors)
+
+
+def joined(parts: Iterable[tuple[float, Single, Single]]) -> Lines:
+    """The lines of several parts, each a width, ends and colors, by width."""
+    found: dict[float, list[tuple[Single, Single]]] = {}
+    for width, ends, colors in parts:
+        found.setdefault(width, []).append((ends, colors))
+    return {
+        width: (np.concatenate([ends for ends, _ in own]), np.concatenate([colors for _, colors in own]))
+        for width, own in sorted(found.items())
+    }
 
 
 # The length of the lines in pixels at the depth of the point. It is larger than any screen.
@@ -125,14 +137,10 @@ _AFTER: Final = (0.94, 0.89, 0.26, 1.0)
 _WIDTHS: Final = (1.25, 2.5)
 
 
-def lines_of(before: FloatArray, after: FloatArray) -> Drawing:
-    """The paths `before` and `after`, (F, 3) each, as lines for the graphics card."""
-    pairs = np.repeat(np.arange(len(before)), 2)[1:-1].reshape(-1, 2)
-    ways = zip(_WIDTHS, (before, after), (_BEFORE, _AFTER), strict=True)
-    return Drawing({width: colored([(way, pairs, color)]) for width, way, color in ways})
-
-
 def draw_drag_paths(drag: object) -> None:
     """Draw the old and the new path into the current viewport during a drag over time."""
     if isinstance(drag, SpreadDrag):
-        draw_over(lines_of(*drag.paths_before_and_after()), bpy.context)
+        paths = drag.paths_before_and_after()
+        pairs = np.repeat(np.arange(len(paths[0])), 2)[1:-1].reshape(-1, 2)
+        lines = zip(_WIDTHS, paths, (_BEFORE, _AFTER), strict=True)
+        draw_over(Drawing({width: colored([(path, pairs, color)]) for width, path, color in lines}), bpy.context)

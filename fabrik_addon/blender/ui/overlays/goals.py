@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
-import bpy
 import numpy as np
+from bpy.types import Context, Object, PoseBone, Scene
 from mathutils import Vector
 
 from ....core.arrays import TINY, FloatArray, IntArray
@@ -17,10 +18,11 @@ from ...posing.live import is_paused, why_short
 from ...rig.armature import armature_point, length_text, meters_per_unit
 from ...settings.limit_properties import LimitPropertyError
 from ...settings.markers import BAD, FAIR
-from ...settings.rig import FabrikEffector, rig_settings
+from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors, mapped_markers
 from ..translations import ui_message, ui_text
-from .drawing import COLORS, Drawing, colored, draw_over
+from .drawing import COLORS, Drawing, colored, draw_over, joined
+from .drawing import Lines as Arrays
 
 # The size of a dot relative to a mark.
 _DOT: Final = 0.35
@@ -70,14 +72,9 @@ class Lines:
 
 
 def goal_lines(goal: Goal, effector: FloatArray, place: FloatArray, size: float, *, met: bool) -> list[Lines]:
-    """The lines for one goal.
+    """The lines for one goal at `place` (3,), and for the point `effector` (3,) that reaches for it.
 
-    Args:
-        goal: its kind.
-        effector: (3,) the point that reaches for the goal; for a pole target, the joint from which a line points to it.
-        place: (3,) the position of the goal.
-        size: the size of the mark.
-        met: whether the goal is met.
+    For a pole target, `effector` is the joint from which a line points to it. size: the size of the mark.
     """
     if goal is Goal.BEND:
         return [_mark(Look.BEND, _PYRAMID, _PYRAMID_LINES, place, size), dashed(Look.BEND, effector, place)]
@@ -137,13 +134,10 @@ def _mark(
 
 
 def support_lines(corners: FloatArray, up: FloatArray, center: FloatArray, size: float) -> list[Lines]:
-    """The lines for the balance of one body, in world space.
+    """The lines for the balance of one body, in world space; size: the size of the marks.
 
-    Args:
-        corners: (N, 3) corners of its support, a convex outline.
-        up: (3,) unit vector away from the ground.
-        center: (3,) the body's center of mass.
-        size: the size of the marks.
+    corners: (N, 3) corners of its support, a convex outline. up: (3,) unit vector away from the ground. center: (3,)
+    the body's center of mass.
     """
     foot = center - ((center - corners.mean(axis=0)) @ up) * up
     balanced = is_inside(corners, up, foot)
@@ -197,24 +191,35 @@ class GoalView:
         return float(np.linalg.norm(self.place - self.effector))
 
 
-def views(rig: bpy.types.Object) -> list[GoalView]:
+def views(rig: Object) -> list[GoalView]:
     """The goals of a rig to draw. Goals without a bone or a target are left out.
 
     While a live rig is dragged, its targets are left out too: they follow when the drag ends, so nothing is missed.
     """
     found: list[GoalView] = []
-    scale = meters_per_unit(rig)
-    is_dragged = is_paused(rig)
+    world, scale, is_dragged = rig.matrix_world, meters_per_unit(rig), is_paused(rig)
     for effector in enabled_effectors(rig):
-        if is_dragged and effector.kind == "TARGET":
+        bone: PoseBone | None = rig.pose.bones.get(effector.bone)
+        if bone is None or (is_dragged and effector.kind == "TARGET"):
             continue
-        bone: bpy.types.PoseBone | None = rig.pose.bones.get(effector.bone)
-        if bone is not None:
-            found.extend(_views_of(rig, effector, bone, scale))
+        point = np.array(world @ armature_point(bone, effector.point, effector.offset))
+        size = _SIZE * bone.length * scale
+        goal, place = Goal.TARGET, None
+        if effector.kind == "PIN":
+            goal, place = Goal.PIN, np.array(world @ Vector(effector.pin_location))
+        elif effector.target is not None:
+            place = _object_place(effector.target, effector.target_bone)
+        if place is not None:
+            reach = scale * sum(each.length for each in (bone, *bone.parent_recursive))
+            met = bool(np.linalg.norm(place - point) <= _MET * reach)
+            found.append(GoalView(goal, point, place, size, met))
+        if effector.bend_target is not None:
+            toward = _object_place(effector.bend_target, effector.bend_bone)
+            found.append(GoalView(Goal.BEND, np.array(world @ bone.head), toward, size))
     return found
 
 
-def label(view: GoalView, scene: bpy.types.Scene) -> str:
+def label(view: GoalView, scene: Scene) -> str:
     """The label of a missed goal, with the distance of its effector; "" for other goals."""
     if view.met or view.goal is Goal.BEND:
         return ""
@@ -222,7 +227,7 @@ def label(view: GoalView, scene: bpy.types.Scene) -> str:
     return ui_text("pin is {error} off", error=text) if view.goal is Goal.PIN else text
 
 
-def labels(rig: bpy.types.Object, scene: bpy.types.Scene) -> list[tuple[GoalView, str]]:
+def labels(rig: Object, scene: Scene) -> list[tuple[GoalView, str]]:
     """The labels of a rig's missed goals; the label of the worst one also shows why it was missed."""
     shown = sorted(views(rig), key=lambda view: -view.error)
     texts = [(view, text) for view in shown if (text := label(view, scene))]
@@ -232,16 +237,13 @@ def labels(rig: bpy.types.Object, scene: bpy.types.Scene) -> list[tuple[GoalView
     return texts
 
 
-def lines_of(rig: bpy.types.Object) -> list[Lines]:
+def lines_of(rig: Object) -> list[Lines]:
     """All lines for a rig: goals, balance if it is on, and capsules."""
-    shown = views(rig)
-    lines = [
-        line for view in shown for line in goal_lines(view.goal, view.effector, view.place, view.size, met=view.met)
-    ]
-    return lines + balance_lines(rig) + capsule_lines(rig)
+    goals = (goal_lines(view.goal, view.effector, view.place, view.size, met=view.met) for view in views(rig))
+    return [*chain.from_iterable(goals), *balance_lines(rig), *capsule_lines(rig)]
 
 
-def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
+def capsule_lines(rig: Object) -> list[Lines]:
     """The lines of a rig's capsules, in world space; empty if they are not shown."""
     settings = rig_settings(rig)
     found = fitted(rig, redraw=True) if settings.bake.self_collision != "OFF" and settings.show_capsules else None
@@ -253,7 +255,7 @@ def capsule_lines(rig: bpy.types.Object) -> list[Lines]:
     return lines
 
 
-def balance_lines(rig: bpy.types.Object) -> list[Lines]:
+def balance_lines(rig: Object) -> list[Lines]:
     """The lines of a rig's support and center of mass, in world space; empty if balance is off."""
     pinned = [effector.bone for effector in enabled_effectors(rig) if effector.kind == "PIN"]
     support = support_of(rig, pinned)
@@ -270,51 +272,20 @@ def balance_lines(rig: bpy.types.Object) -> list[Lines]:
 
 def drawing(lines: Sequence[Lines]) -> Drawing:
     """Convert lines to arrays for the graphics card."""
-    widths = {
-        width: colored(
-            (each.points, each.ends, COLORS[each.look.value]) for each in lines if _WIDTHS[each.look] == width
-        )
-        for width in sorted({_WIDTHS[each.look] for each in lines})
-    }
-    return Drawing(widths)
+    parts = ((each, colored([(each.points, each.ends, COLORS[each.look.value])])) for each in lines)
+    return Drawing(joined((_WIDTHS[each.look], *arrays) for each, arrays in parts))
 
 
-def _views_of(
-    rig: bpy.types.Object, effector: FabrikEffector, bone: bpy.types.PoseBone, scale: float
-) -> Iterator[GoalView]:
-    """An effector's goal and pole target; scale: world meters per armature unit."""
-    world = rig.matrix_world
-    point = np.array(world @ armature_point(bone, effector.point, effector.offset))
-    size = _SIZE * bone.length * scale
-    place = _place(rig, effector)
-    if place is not None:
-        reach = scale * sum(each.length for each in (bone, *bone.parent_recursive))
-        met = bool(np.linalg.norm(place - point) <= _MET * reach)
-        yield GoalView(Goal.PIN if effector.kind == "PIN" else Goal.TARGET, point, place, size, met)
-    if effector.bend_target is not None:
-        toward = _object_place(effector.bend_target, effector.bend_bone)
-        yield GoalView(Goal.BEND, np.array(world @ bone.head), toward, size)
-
-
-def _place(rig: bpy.types.Object, effector: FabrikEffector) -> FloatArray | None:
-    """(3,) world position of an effector's goal; None if it has no target."""
-    if effector.kind == "PIN":
-        return np.array(rig.matrix_world @ Vector(effector.pin_location))
-    return None if effector.target is None else _object_place(effector.target, effector.target_bone)
-
-
-def _object_place(holder: bpy.types.Object, bone: str) -> FloatArray:
+def _object_place(holder: Object, bone: str) -> FloatArray:
     """(3,) world position of an object, or of the head of one of its bones."""
     found = holder.pose.bones.get(bone) if bone and holder.pose else None
     world = holder.matrix_world
     return np.array(world.translation if found is None else world @ found.head)
 
 
-def draw_goals(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
+def draw_goals(rigs: Sequence[Object], context: Context) -> None:
     """Draw the goals of rigs into the current viewport, in front of everything."""
-    lines = [line for rig in rigs for line in lines_of(rig)]
-    if lines:
-        draw_over(drawing(lines), context)
+    draw_over(drawing([line for rig in rigs for line in lines_of(rig)]), context)
 
 
 def apart(places: Sequence[_Place], widths: Sequence[float], height: float) -> list[_Place]:
@@ -332,11 +303,8 @@ def apart(places: Sequence[_Place], widths: Sequence[float], height: float) -> l
     return [found[label] for label in range(len(places))]
 
 
-def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) -> None:
+def draw_labels(rigs: Sequence[Object], context: Context) -> None:
     """Draw the distances of missed goals into the current viewport."""
-    texts = [row for rig in rigs for row in labels(rig, context.scene)]
-    if not texts:
-        return
     import blf  # noqa: PLC0415
     from bpy_extras.view3d_utils import location_3d_to_region_2d  # noqa: PLC0415
 
@@ -348,7 +316,8 @@ def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) ->
     away = _LABEL_AWAY * ui_scale
     seen = [
         (text, (place.x + away, place.y + away))
-        for view, text in texts
+        for rig in rigs
+        for view, text in labels(rig, context.scene)
         if (place := location_3d_to_region_2d(context.region, context.region_data, Vector(view.place.tolist())))
     ]
     widths = [blf.dimensions(0, text)[0] for text, _ in seen]
@@ -363,30 +332,19 @@ def draw_labels(rigs: Sequence[bpy.types.Object], context: bpy.types.Context) ->
 _LEVELS: Final = (((0.30, 0.66, 1.0, 1.0), 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), ((1.0, 0.25, 0.10, 1.0), 4.0))
 
 
-@dataclass(frozen=True, eq=False)
-class ErrorLines:
-    """Lines of one color: (2 L, 3) ends in world space, RGBA, and a width in pixels."""
-
-    ends: FloatArray
-    color: tuple[float, float, float, float]
-    width: float
-
-
-def error_lines(rig: bpy.types.Object, frame: float) -> list[ErrorLines]:
-    """The lines of a rig's visible markers on a frame, one entry per color."""
-    pairs = list(_pairs(rig, frame))
-    if not pairs:
-        return []
-    ends = np.array(pairs, dtype=np.float64)
-    level = np.digitize(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1), (FAIR, BAD))
-    return [
-        ErrorLines(ends[level == place].reshape(-1, 3), color, width)
-        for place, (color, width) in enumerate(_LEVELS)
-        if (level == place).any()
-    ]
+def error_lines(rig: Object, frame: float) -> Drawing:
+    """The lines of a rig's visible markers on a frame, in world space."""
+    ends = np.array(list(_pairs(rig, frame)), dtype=np.float64).reshape(-1, 2, 3)
+    levels = np.digitize(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1), (FAIR, BAD))
+    lines: Arrays = {}
+    for level, (color, width) in enumerate(_LEVELS):
+        own = ends[levels == level].reshape(-1, 3)
+        if len(own):
+            lines[width] = colored([(own, np.arange(len(own)), color)])
+    return Drawing(lines)
 
 
-def _pairs(rig: bpy.types.Object, frame: float) -> Iterator[tuple[Vector, Vector]]:
+def _pairs(rig: Object, frame: float) -> Iterator[tuple[Vector, Vector]]:
     """The position of each marker, and of its point on the bone."""
     for marker in mapped_markers(rig):
         holder: Any = marker.target
@@ -401,9 +359,6 @@ def _pairs(rig: bpy.types.Object, frame: float) -> Iterator[tuple[Vector, Vector
         yield place, rig.matrix_world @ armature_point(bone, marker.point, marker.offset)
 
 
-def draw_errors(rig: bpy.types.Object, context: bpy.types.Context) -> None:
+def draw_errors(rig: Object, context: Context) -> None:
     """Draw the lines of a rig's markers into the current viewport, in front of everything."""
-    lines = error_lines(rig, context.scene.frame_current_final)
-    draw_over(
-        Drawing({each.width: colored([(each.ends, np.arange(len(each.ends)), each.color)]) for each in lines}), context
-    )
+    draw_over(error_lines(rig, context.scene.frame_current_final), context)

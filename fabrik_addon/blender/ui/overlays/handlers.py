@@ -5,19 +5,43 @@ to draw, and only then imports the drawing code.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.app.handlers import persistent
+from bpy.props import BoolProperty
+from bpy.types import Context, Object, Panel
 
+from ...first_use import OnUse
 from ...settings import in_use
 from ...settings.in_use import Use, seen
 from ...settings.why_not import ARMATURES
+from ..translations import CONTEXT
 from .later import call_later, shown_motion, stop_timers
+
+if TYPE_CHECKING:
+    from . import goals, limits, motion
+else:
+    goals, limits, motion = map(OnUse, (".ui.overlays.goals", ".ui.overlays.limits", ".ui.overlays.motion"))
 
 # The names of the scene's properties for the switches.
 LIMITS_SWITCH: Final = "fabrik_show_limits"
 GOALS_SWITCH: Final = "fabrik_show_goals"
+SWITCHES: Final = {
+    LIMITS_SWITCH: BoolProperty(
+        name="Joint Limits",
+        description="Show the limits of the active and selected bones in Pose mode",
+        default=False,
+        update=in_use.noting("limits"),
+        translation_context=CONTEXT,
+    ),
+    GOALS_SWITCH: BoolProperty(
+        name="Targets and Pins",
+        description="Show targets, pins and pole targets of rigs, and how far bones are from them",
+        default=True,
+        translation_context=CONTEXT,
+    ),
+}
 
 
 class DrawingHandlers:
@@ -42,18 +66,18 @@ class DrawingHandlers:
             bpy.types.SpaceView3D.draw_handler_remove(self._handles.pop(), "WINDOW")
 
 
-def draw_limits_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
+def draw_limits_switch(self: Panel, context: Context) -> None:
     """Draw the switch in the pop-over of the viewport's bone overlays."""
     if context.mode == "POSE":
         self.layout.prop(context.scene, LIMITS_SWITCH)
 
 
-def draw_goals_switch(self: bpy.types.Panel, context: bpy.types.Context) -> None:
+def draw_goals_switch(self: Panel, context: Context) -> None:
     """Draw the switch in the pop-overs of the viewport's overlays."""
     self.layout.prop(context.scene, GOALS_SWITCH)
 
 
-def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
+def shown_rigs(context: Context) -> list[Object]:
     """The visible armatures with goals or capsules to draw, in Object and Pose mode; empty if the overlay is off."""
     if not getattr(context.scene, GOALS_SWITCH) or context.mode not in {"OBJECT", "POSE"}:
         return []
@@ -61,71 +85,45 @@ def shown_rigs(context: bpy.types.Context) -> list[bpy.types.Object]:
     return [rig for rig, settings in rigs if len(settings.effectors) or settings.show_capsules]
 
 
-def shows_limits(context: bpy.types.Context) -> bool:
+def shows_limits(context: Context) -> bool:
     """Whether limits are drawn: in Pose mode, if their overlay is on."""
     rig = context.active_object
     return context.mode == "POSE" and rig is not None and getattr(context.scene, LIMITS_SWITCH)
 
 
-def _draw_limits() -> None:
-    """Draw handler: the limits of the active and the selected bones."""
-    context: Any = bpy.context
-    overlay = context.space_data.overlay
-    if overlay.show_overlays and overlay.show_bones and shows_limits(context):
-        from .limits import draw_limits
-
-        draw_limits(context)
-
-
-def _draw_marker_errors() -> None:
-    """Draw handler: the lines from the active rig's markers to their bones."""
-    context: Any = bpy.context
+def _error_rig(context: Any) -> Object | None:
+    """The active rig, if the lines from its markers to their bones are drawn."""
     rig = context.active_object
-    if not context.space_data.overlay.show_overlays or rig is None or rig.type != "ARMATURE":
-        return
-    if seen(rig).capture.show_errors:
-        from .goals import draw_errors
-
-        draw_errors(rig, context)
+    return rig if rig is not None and rig.type == "ARMATURE" and seen(rig).capture.show_errors else None
 
 
-def _draw_goals() -> None:
-    """Draw handler: goals, pins and pole targets."""
-    context: Any = bpy.context
-    rigs = shown_rigs(context) if context.space_data.overlay.show_overlays else []
-    if rigs:
-        from .goals import draw_goals
+def _handler(shown: Callable[[Any], Any], draw: Callable[[Any, Any], None]) -> Callable[[], None]:
+    """A draw handler. It draws what is shown in the current viewport, unless overlays are off or it is nothing."""
 
-        draw_goals(rigs, context)
+    def handler() -> None:
+        context: Any = bpy.context
+        found = shown(context) if context.space_data.overlay.show_overlays else None
+        if found:
+            draw(context, found)
 
-
-def _draw_goal_labels() -> None:
-    """Draw handler: the distances of missed goals."""
-    context: Any = bpy.context
-    rigs = shown_rigs(context) if context.space_data.overlay.show_overlays else []
-    if rigs:
-        from .goals import draw_labels
-
-        draw_labels(rigs, context)
+    return handler
 
 
-def _draw_motion() -> None:
-    """Draw handler: trails of the active rig."""
-    context: Any = bpy.context
-    rig = shown_motion(context) if context.space_data.overlay.show_overlays else None
-    if rig is not None:
-        from .motion import draw_motion
-
-        draw_motion(context, rig)
-
-
+_LIMITS = _handler(
+    lambda context: context.space_data.overlay.show_bones and shows_limits(context),
+    lambda context, _shown: limits.draw_limits(context),
+)
+_ERRORS = _handler(_error_rig, lambda context, rig: goals.draw_errors(rig, context))
+_MOTION = _handler(shown_motion, lambda context, rig: motion.draw_motion(rig, context))
+_GOALS = _handler(shown_rigs, lambda context, rigs: goals.draw_goals(rigs, context))
+_GOAL_LABELS = _handler(shown_rigs, lambda context, rigs: goals.draw_labels(rigs, context))
 # The draw handlers by feature in use. A type annotation would keep a reference to the class in `typing`, and Blender's
 # module would hang at exit.
 OVERLAYS: Final = {
-    "limits": DrawingHandlers((_draw_limits, "POST_VIEW")),
-    "errors": DrawingHandlers((_draw_marker_errors, "POST_VIEW")),
-    "motion": DrawingHandlers((_draw_motion, "POST_VIEW")),
-    "effectors": DrawingHandlers((_draw_goals, "POST_VIEW"), (_draw_goal_labels, "POST_PIXEL")),
+    "limits": DrawingHandlers((_LIMITS, "POST_VIEW")),
+    "errors": DrawingHandlers((_ERRORS, "POST_VIEW")),
+    "motion": DrawingHandlers((_MOTION, "POST_VIEW")),
+    "effectors": DrawingHandlers((_GOALS, "POST_VIEW"), (_GOAL_LABELS, "POST_PIXEL")),
 }
 
 
@@ -148,7 +146,7 @@ def stop() -> None:
     _forget()
 
 
-def add_missing_handlers(rig: bpy.types.Object) -> None:
+def add_missing_handlers(rig: Object) -> None:
     """Add the handlers for an appended rig, because Blender does not report this. Call it while Blender draws."""
     if len(seen(rig).effectors) and not OVERLAYS["effectors"].is_on:
         call_later(_note_all, 0.0)

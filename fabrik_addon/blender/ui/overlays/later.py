@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 import bpy
+from bpy.types import Context, Object
 
 from ...settings.in_use import seen
 
@@ -26,7 +27,7 @@ def stop_timers() -> None:
             bpy.app.timers.unregister(timer)
 
 
-def shown_motion(context: bpy.types.Context) -> bpy.types.Object | None:
+def shown_motion(context: Context) -> Object | None:
     """The rig whose trails are drawn: the active one in Pose mode; None if they are off."""
     rig = context.active_object
     if rig is None or rig.type != "ARMATURE" or context.mode != "POSE":

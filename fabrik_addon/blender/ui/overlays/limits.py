@@ -1,15 +1,15 @@
 """Draws the limits of bones: outlines on spheres, arcs of hinges and twists."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from math import atan2, cos, hypot, pi, sin
 from typing import Any, Final
 
-import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy.types import Context, PoseBone
 from mathutils import Matrix
 from mathutils.geometry import tessellate_polygon
 
@@ -22,7 +22,7 @@ from ....core.limits.base import Limit
 from ....core.limits.swing_twist import swing_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
-from .drawing import COLORS, Color, Drawing, colored, draw_lines, draw_triangles
+from .drawing import COLORS, Color, Drawing, colored, draw_lines, draw_triangles, joined
 
 _BACKEND: Final = scalar.BACKEND
 _FULL_TURN: Final = 2.0 * pi
@@ -69,16 +69,10 @@ class Shape:
 
 
 def shapes_of(limit: Limit, rotation: npt.ArrayLike, length: float) -> list[Shape]:
-    """The shapes for a bone with a limit.
-
-    Args:
-        limit: the limit of the bone's local rotation.
-        rotation: (4,) the current rotation, w x y z.
-        length: the bone's length.
-    """
+    """The shapes for a bone with a limit, a length and a current rotation (4,), w x y z."""
     turn = _BACKEND.Quaternion(np.asarray(rotation, dtype=np.float64).tolist())
     shapes = _SHAPES[type(limit)](limit, turn)
-    return [Shape(shape.kind, shape.binds, shape.vertices * length, shape.triangles, shape.lines) for shape in shapes]
+    return [replace(shape, vertices=shape.vertices * length) for shape in shapes]
 
 
 def directions(x: FloatArray, z: FloatArray) -> FloatArray:
@@ -94,17 +88,6 @@ def _ball_shapes(limit: Ball, turn: Quaternion) -> list[Shape]:
     if min(limit.angles) >= pi:
         return twist
     binds = _is_at_limit(Ball(limit.cone), turn)
-    return [*_ball_patch(limit, binds), _marker(turn, binds), *twist]
-
-
-def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
-    """The range of a polygon on the sphere of the tail, its outline, the tail, and the range of twist."""
-    binds = _is_at_limit(Polygon(limit.window), turn)
-    return [*_polygon_patch(limit, binds), _marker(turn, binds), *_twist_shapes(limit.twist, turn)]
-
-
-def _ball_patch(limit: Ball, binds: bool) -> list[Shape]:
-    """The surface of a ball limit as rings from rest to the rim, and guide lines to its four sides."""
     rings = np.arange(1, _RINGS + 1)[:, None, None] / _RINGS * limit.outline(_RIM_POINTS)
     points = directions(*np.concatenate([np.zeros((1, 2)), rings.reshape(-1, 2)]).T)
     # The innermost ring is vertex 0, at rest.
@@ -118,34 +101,27 @@ def _ball_patch(limit: Ball, binds: bool) -> list[Shape]:
     rim_lines = np.stack([index[-1], beside[-1]], axis=1)
     way_lines = np.stack([ways[:-1], ways[1:]], axis=-1).reshape(-1, 2)
     surface = Shape(ShapeKind.RANGE, binds, points, np.concatenate([outer, inner]), rim_lines)
-    return [surface, Shape(ShapeKind.GUIDE, binds, points, _none(3), way_lines)]
+    return [surface, Shape(ShapeKind.GUIDE, binds, points, _none(3), way_lines), _marker(turn, binds), *twist]
 
 
-def _polygon_patch(limit: Polygon, binds: bool) -> list[Shape]:
-    """The triangles of a polygon, and its outline."""
+def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
+    """The range of a polygon on the sphere of the tail, its outline, the tail, and the range of twist."""
+    binds = _is_at_limit(Polygon(limit.window), turn)
     corners = np.array(limit.shape.points)
     cut = tessellate_polygon([[_BACKEND.Vector((x, z, 0.0)) for x, z in corners]])
     triangles = corners[np.array(cut, dtype=np.int64)]
     edges = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
     for _ in range(_HALVINGS):
-        triangles, edges = _quartered(triangles), _halved(edges)
+        a, b, c = np.moveaxis(triangles, 1, 0)
+        ab, bc, ca = (a + b) / 2.0, (b + c) / 2.0, (c + a) / 2.0
+        quarters = (a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca)
+        triangles = np.concatenate([np.stack(corners, axis=1) for corners in quarters])
+        middle = edges.mean(axis=1)
+        edges = np.concatenate([np.stack([edges[:, 0], middle], axis=1), np.stack([middle, edges[:, 1]], axis=1)])
     points = directions(*np.concatenate([triangles.reshape(-1, 2), edges.reshape(-1, 2)]).T)
     inside, outline = np.split(np.arange(len(points)), [3 * len(triangles)])
-    return [Shape(ShapeKind.RANGE, binds, points, inside.reshape(-1, 3), outline.reshape(-1, 2))]
-
-
-def _quartered(triangles: FloatArray) -> FloatArray:
-    """Split each triangle (N, 3, 2) into four; returns (4 N, 3, 2)."""
-    a, b, c = np.moveaxis(triangles, 1, 0)
-    ab, bc, ca = (a + b) / 2.0, (b + c) / 2.0, (c + a) / 2.0
-    return np.concatenate([np.stack(parts, axis=1) for parts in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))])
-
-
-def _halved(edges: FloatArray) -> FloatArray:
-    """Split each edge (N, 2, 2) into two; returns (2 N, 2, 2)."""
-    start, end = np.moveaxis(edges, 1, 0)
-    middle = (start + end) / 2.0
-    return np.concatenate([np.stack([start, middle], axis=1), np.stack([middle, end], axis=1)])
+    surface = Shape(ShapeKind.RANGE, binds, points, inside.reshape(-1, 3), outline.reshape(-1, 2))
+    return [surface, _marker(turn, binds), *_twist_shapes(limit.twist, turn)]
 
 
 def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
@@ -228,7 +204,7 @@ def _marker(turn: Quaternion, binds: bool) -> Shape:
 def _turned(shape: Shape, turn: Any) -> Shape:
     """The shape, rotated about the bone's head."""
     matrix = np.array(turn.to_matrix())
-    return Shape(shape.kind, shape.binds, shape.vertices @ matrix.T, shape.triangles, shape.lines)
+    return replace(shape, vertices=shape.vertices @ matrix.T)
 
 
 def _is_at_limit(limit: Limit, turn: Quaternion) -> bool:
@@ -274,7 +250,7 @@ _BINDING_WIDTH: Final = 2.0
 _KEPT: Final = 512
 
 
-def shown_bones(context: bpy.types.Context) -> list[bpy.types.PoseBone]:
+def shown_bones(context: Context) -> list[PoseBone]:
     """The bones of the active armature whose limits are drawn in Pose mode: the active one, then the selected ones."""
     rig: Any = context.active_object
     active = active_bone(rig)
@@ -283,7 +259,7 @@ def shown_bones(context: bpy.types.Context) -> list[bpy.types.PoseBone]:
     return [bone for bone in bones if has_limit(bone)]
 
 
-def shapes_of_bone(bone: bpy.types.PoseBone) -> list[Shape]:
+def shapes_of_bone(bone: PoseBone) -> list[Shape]:
     """The shapes of a bone's limit in world space; empty for a free bone or an invalid limit."""
     try:
         limit = read_limit(bone)
@@ -301,13 +277,11 @@ def shapes_of_bone(bone: bpy.types.PoseBone) -> list[Shape]:
 def _shapes_at(limit: Limit, rotation: _Numbers, length: float, frame: tuple[_Numbers, ...]) -> list[Shape]:
     """The shapes of a limit, transformed to world space by its frame; cached, because most redraws show the same."""
     matrix = np.array(frame)
-    return [
-        Shape(shape.kind, shape.binds, _transformed(shape.vertices, matrix), shape.triangles, shape.lines)
-        for shape in shapes_of(limit, rotation, length)
-    ]
+    turn, place = matrix[:3, :3].T, matrix[:3, 3]
+    return [replace(shape, vertices=shape.vertices @ turn + place) for shape in shapes_of(limit, rotation, length)]
 
 
-def carried_frame(bone: bpy.types.PoseBone) -> Matrix:
+def carried_frame(bone: PoseBone) -> Matrix:
     """The frame of a bone's limit: its rest frame, moved by its parent, at the bone's head."""
     rest = bone.bone.matrix_local
     turn = rest.to_3x3()
@@ -319,7 +293,7 @@ def carried_frame(bone: bpy.types.PoseBone) -> Matrix:
     return frame
 
 
-def gather(bones: Sequence[bpy.types.PoseBone], active: bpy.types.PoseBone | None) -> tuple[Drawing, Drawing]:
+def gather(bones: Sequence[PoseBone], active: PoseBone | None) -> tuple[Drawing, Drawing]:
     """The drawings of ranges and of bones; the active bone and bones at their limits are highlighted."""
     shares = [
         (shape, 1.0 if bone == active or shape.binds else _BESIDE) for bone in bones for shape in shapes_of_bone(bone)
@@ -334,28 +308,24 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
         (shape.vertices, shape.triangles, (*_color(shape), share * _SURFACE_ALPHA[shape.kind]))
         for shape, share in shares
     )
-    lines = {
-        width: colored(
-            (shape.vertices, shape.lines, (*_color(shape), share * _LINE_ALPHA[shape.kind]))
-            for shape, share in shares
-            if _width(shape) == width
+    lines = (
+        (
+            _LINE_WIDTH[shape.kind] + (_BINDING_WIDTH if shape.binds else 0.0),
+            *colored([(shape.vertices, shape.lines, (*_color(shape), share * _LINE_ALPHA[shape.kind]))]),
         )
-        for width in sorted({_width(shape) for shape, _ in shares})
-    }
-    return Drawing(lines, *colored(surfaces))
+        for shape, share in shares
+    )
+    return Drawing(joined(lines), *colored(surfaces))
 
 
-def draw_limits(context: bpy.types.Context) -> None:
-    """Draw into the current viewport."""
+def draw_limits(context: Context) -> None:
+    """Draw into the current viewport. Bones are in front of meshes, and ranges behind a mesh are faint."""
     bones = shown_bones(context)
-    if bones:
-        _draw_now(*gather(bones, context.active_pose_bone), context.region)
-
-
-def _draw_now(ranges: Drawing, markers: Drawing, region: bpy.types.Region) -> None:
-    """Draw with the graphics card. Markers are in front of meshes, and ranges behind a mesh are faint."""
+    if not bones:
+        return
     import gpu  # noqa: PLC0415  not to be had without a window
 
+    ranges, markers = gather(bones, context.active_pose_bone)
     gpu.state.blend_set("ALPHA")
     gpu.state.depth_mask_set(False)
     try:
@@ -366,7 +336,7 @@ def _draw_now(ranges: Drawing, markers: Drawing, region: bpy.types.Region) -> No
         ):
             gpu.state.depth_test_set(depth_test)
             draw_triangles(drawing, share)
-            draw_lines(drawing, share, region)
+            draw_lines(drawing, share, context.region)
     finally:
         gpu.state.depth_test_set("NONE")
         gpu.state.blend_set("NONE")
@@ -376,12 +346,3 @@ def _color(shape: Shape) -> Color:
     if shape.binds:
         return COLORS["binds"][:3]
     return _WHITE if shape.kind is ShapeKind.MARKER else COLORS["free"][:3]
-
-
-def _width(shape: Shape) -> float:
-    return _LINE_WIDTH[shape.kind] + (_BINDING_WIDTH if shape.binds else 0.0)
-
-
-def _transformed(points: FloatArray, matrix: FloatArray) -> FloatArray:
-    """(N, 3) points, transformed by a matrix (4, 4)."""
-    return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])

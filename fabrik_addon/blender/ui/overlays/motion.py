@@ -5,6 +5,7 @@ from typing import Final
 
 import bpy
 import numpy as np
+from bpy.types import Context, Object
 
 from ....core.arrays import FloatArray
 from ...edit.take import PathKeeper, Paths
@@ -13,7 +14,7 @@ from ...settings.control import solved_bone
 from ...settings.in_use import seen
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
-from .drawing import Drawing, Lines, Single, draw_over
+from .drawing import Drawing, Single, draw_over, joined
 from .later import call_later, shown_motion
 
 # Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
@@ -70,17 +71,6 @@ def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> tuple[Single,
     return ends.astype(np.float32), np.repeat(rgba, 4, axis=0).astype(np.float32)
 
 
-def joined(parts: Sequence[tuple[float, Single, Single]]) -> Lines:
-    """Join the lines of each width."""
-    return {
-        width: (
-            np.concatenate([ends for own, ends, _ in parts if own == width]),
-            np.concatenate([colors for own, _, colors in parts if own == width]),
-        )
-        for width in sorted({width for width, _, _ in parts})
-    }
-
-
 # Seconds between checks for changed keys. This is longer than the time between inserting keys of two bones.
 _PAUSE: Final = 0.3
 # The paths of the active rig. Drawings are cached until their data changes.
@@ -88,7 +78,7 @@ KEEPER = PathKeeper()
 _DRAWN: dict[tuple[object, ...], Drawing] = {}
 
 
-def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | None:
+def drawing_of(context: Context, rig: Object) -> Drawing | None:
     """The trails of a rig as arrays for the graphics card; None if it has no motion."""
     about, frame = rig_settings(rig).trail_frames, context.scene.frame_current_final
     paths, state = KEEPER.paths(rig, frame)
@@ -103,11 +93,13 @@ def drawing_of(context: bpy.types.Context, rig: bpy.types.Object) -> Drawing | N
     key = (state, frame, about, *bones, *holds, world.tobytes())
     if key not in _DRAWN:
         _DRAWN.clear()
-        _DRAWN[key] = Drawing(_lines(paths, bones, holds, frame, about, world))
+        parts = [*trail_lines(paths, bones, frame, about), *((HELD, *held_lines(paths, *hold)) for hold in holds)]
+        turn, shift = world[:3, :3].T.astype(np.float32), world[:3, 3].astype(np.float32)
+        _DRAWN[key] = Drawing(joined((width, ends @ turn + shift, colors) for width, ends, colors in parts))
     return _DRAWN[key]
 
 
-def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths) -> list[str]:
+def trail_bones(context: Context, rig: Object, paths: Paths) -> list[str]:
     """The names of the bones with trails: the selected bones, if trails are on."""
     if not rig_settings(rig).show_trails:
         return []
@@ -115,7 +107,7 @@ def trail_bones(context: bpy.types.Context, rig: bpy.types.Object, paths: Paths)
     return [name for name in chosen if name in paths.names]
 
 
-def update_trails(context: bpy.types.Context, rig: bpy.types.Object) -> bool:
+def update_trails(context: Context, rig: Object) -> bool:
     """Update the trails of a rig whose frames Blender must play; returns whether there are paths."""
     return KEEPER.sample(rig, context.scene.frame_current, float(rig_settings(rig).trail_frames)) is not None
 
@@ -138,7 +130,7 @@ def refresh_trails() -> float | None:
     return None
 
 
-def trail_points(context: bpy.types.Context, rig: bpy.types.Object) -> list[tuple[str, FloatArray, FloatArray]]:
+def trail_points(context: Context, rig: Object) -> list[tuple[str, FloatArray, FloatArray]]:
     """The name of each bone with a trail, its frames (F,), and the world positions (F, 3) of its tail."""
     frame = context.scene.frame_current_final
     paths, _ = KEEPER.paths(rig, frame)
@@ -152,21 +144,7 @@ def trail_points(context: bpy.types.Context, rig: bpy.types.Object) -> list[tupl
     ]
 
 
-def _lines(
-    paths: Paths,
-    bones: list[str],
-    holds: tuple[tuple[str, float, float], ...],
-    frame: float,
-    about: int,
-    world: FloatArray,
-) -> Lines:
-    parts = list(trail_lines(paths, bones, frame, about))
-    parts += [(HELD, *held_lines(paths, *hold)) for hold in holds]
-    turn, shift = world[:3, :3].T.astype(np.float32), world[:3, 3].astype(np.float32)
-    return {width: (ends @ turn + shift, colors) for width, (ends, colors) in joined(parts).items()}
-
-
-def draw_motion(context: bpy.types.Context, rig: bpy.types.Object) -> None:
+def draw_motion(rig: Object, context: Context) -> None:
     """Draw into the current viewport, in front of everything."""
     drawing = drawing_of(context, rig)
     if drawing is not None:
@@ -177,9 +155,7 @@ def draw_motion(context: bpy.types.Context, rig: bpy.types.Object) -> None:
 _NEAR: Final = 10.0
 
 
-def nearest_on_trails(
-    context: bpy.types.Context, rig: bpy.types.Object, view: DragView, mouse: FloatArray
-) -> tuple[str, int] | None:
+def nearest_on_trails(context: Context, rig: Object, view: DragView, mouse: FloatArray) -> tuple[str, int] | None:
     """The bone and the frame of the trail's point under the mouse (2,); None if there is none.
 
     The point on the current frame is excluded, because it is on the bone itself.

@@ -7,11 +7,12 @@ from typing import Any, Final
 import blf
 import bpy
 from bpy.props import StringProperty
-from bpy.types import Context, Operator, UILayout
+from bpy.types import Context, Object, Operator, UILayout
 
 from ...capture.takes import imported_takes, record_of
 from ...settings.control import may_be_control_rig
 from ...settings.in_use import seen
+from ...settings.rig import FabrikDragSettings
 from ...settings.why_not import mapped_markers, rig_at_hand, why_no_rig
 from ..translations import ui_message
 
@@ -33,32 +34,39 @@ class PoseTab:
     bl_region_type = "UI"
     bl_category = "FABRIK Pose"
     layout: UILayout
+    # In the header: the page of the guide, or the switch of an overlay, a property of the scene.
+    guide = ""
+    switch = ""
+
+    def draw_header_preset(self, context: Context) -> None:
+        if self.guide:
+            self.layout.operator("fabrik.guide", text="", icon="HELP", emboss=False).page = self.guide
+        if self.switch:
+            self.layout.prop(context.scene, self.switch, text="", icon="OVERLAY")
 
 
-class MotionTab:
+class MotionTab(PoseTab):
     """A panel in the sidebar's tab for motion on rigs."""
 
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
     bl_category = "FABRIK Motion"
-    layout: UILayout
 
 
 class AboutRig:
-    """A panel about the current rig, shown only if the rig is editable and the panel has something to show."""
+    """A panel about the current rig, closed at first; shown only if the rig is editable and has something to show.
 
+    Attributes:
+        shows: whether a rig has something to show.
+    """
+
+    bl_options: Any = {"DEFAULT_CLOSED"}
     layout: UILayout
+    shows: Any = staticmethod(lambda _rig: True)
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         """Whether the panel can be shown; if not, the tab's first panel shows the reason."""
         rig = rig_at_hand(context)
-        return not why_no_rig(rig) and cls.shows(rig)
-
-    @classmethod
-    def shows(cls, _rig: bpy.types.Object) -> bool:
-        """Whether a rig has something to show in the panel."""
-        return True
+        return not why_no_rig(rig) and bool(cls.shows(rig))
 
     def draw(self, context: Context) -> None:
         """Draw the rig's settings."""
@@ -66,7 +74,7 @@ class AboutRig:
         self.layout.use_property_decorate = False
         self.draw_rig(context, self.layout, rig_at_hand(context))
 
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
         """Draw the panel's contents."""
         raise NotImplementedError
 
@@ -75,14 +83,7 @@ class Rows:
     """A list in a panel; `draw_row` draws one of its lines."""
 
     def draw_item(
-        self,
-        _context: Context,
-        layout: UILayout,
-        _data: Any,
-        item: Any,
-        _icon: int,
-        _active_data: Any,
-        _active_property: str,
+        self, _context: Context, layout: UILayout, _list: Any, item: Any, _icon: int, _holder: Any, _active: str
     ) -> None:
         """Draw one item for Blender, which checks the number of arguments."""
         layout.use_property_split = False
@@ -179,9 +180,6 @@ def _room_beside_icon() -> float:
     return max(float(region.width / scale) - _MARGINS, _ROOM)
 
 
-_MANIFEST: Final = Path(__file__).parents[4] / "blender_manifest.toml"
-
-
 class FABRIK_OT_guide(Operator):
     """Open the user guide on the extension's website"""
 
@@ -200,16 +198,19 @@ def address_of(page: str) -> str:
     """The web address of a page of the guide, relative to the website in the manifest."""
     import tomllib  # noqa: PLC0415  Blender's start has no use for it
 
-    website: str = tomllib.loads(_MANIFEST.read_text(encoding="utf-8"))["website"]
+    manifest = Path(__file__).parents[4] / "blender_manifest.toml"
+    website: str = tomllib.loads(manifest.read_text(encoding="utf-8"))["website"]
     return f"{website}/guide/{page}.html"
 
 
-def draw_guide(layout: UILayout, page: str) -> None:
-    """Draw the button in a panel's header."""
-    layout.operator("fabrik.guide", text="", icon="HELP", emboss=False).page = page
+def draw_reach(layout: UILayout, drag: FabrikDragSettings) -> None:
+    """Draw which bones follow a dragged bone."""
+    layout.prop(drag, "reach")
+    if drag.reach == "BONES":
+        layout.prop(drag, "bones")
 
 
-def next_in_pose(rig: bpy.types.Object | None) -> str:
+def next_in_pose(rig: Object | None) -> str:
     """The next step in the Pose tab."""
     reason = why_no_rig(rig)
     if reason or rig is None:
@@ -218,7 +219,11 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
     if may_be_control_rig(rig):
         return "Constraints move the rig's bones: set up a control rig, then drag controls"
     if any(effector.kind == "TARGET" for effector in settings.effectors):
-        return _next_with_targets(rig)
+        if not settings.live:
+            return "Turn on Live, then move the targets"
+        # In Pose mode a click selects only bones.
+        in_pose_mode = rig.mode == "POSE"
+        return "Leave Pose mode (Ctrl Tab) to move targets" if in_pose_mode else "Move the targets to pose the rig"
     if rig.mode != "POSE":
         return "Enter Pose mode to drag bones"
     if rig.data.bones.active is None:
@@ -228,16 +233,7 @@ def next_in_pose(rig: bpy.types.Object | None) -> str:
     )
 
 
-def _next_with_targets(rig: bpy.types.Object) -> str:
-    """The next step for a rig with targets."""
-    if not seen(rig).live:
-        return "Turn on Live, then move the targets"
-    # In Pose mode a click selects only bones.
-    in_pose_mode = rig.mode == "POSE"
-    return "Leave Pose mode (Ctrl Tab) to move targets" if in_pose_mode else "Move the targets to pose the rig"
-
-
-def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str, str]:
+def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
     """The next step from a recording to keyframes, and its operator or ""."""
     takes = imported_takes(context.scene)
     reason = why_no_rig(rig)
@@ -255,7 +251,7 @@ def next_in_motion(context: Context, rig: bpy.types.Object | None) -> tuple[str,
     return "Bake the take to keyframes", "fabrik.bake"
 
 
-def _without_a_take(rig: bpy.types.Object | None) -> tuple[str, str]:
+def _without_a_take(rig: Object | None) -> tuple[str, str]:
     """The next step if no markers were imported; another armature can be the source."""
     settings = None if rig is None else seen(rig).retarget
     if rig is not None and settings is not None and settings.source is not None:

@@ -46,34 +46,36 @@ def draw_active_limit(context: Context, layout: UILayout, rig: Object) -> None:
     """Draw the limit of a rig's active bone, or a hint about what to do first."""
     bone = active_bone(rig)
     if bone is None:
-        draw_lines(layout, "Click a bone in Pose mode first", "INFO")
+        draw_lines(layout, "Click a bone in Pose mode to limit it", "INFO")
         return
-    _draw_bone(layout, rig, bone, selected_bones(context, rig))
+    # The name of the bone that the sliders change, and of those that the buttons change.
+    control, selected = rig.data.bones.active.name, selected_bones(context, rig)
+    shown = bone.name if control == bone.name else f"{control} ▸ {bone.name}"
+    if bone in selected and len(selected) > 1:
+        shown = ui_text("{bone} and {count} more", bone=shown, count=len(selected) - 1)
+    layout.label(text=shown, icon="BONE_DATA", translate=False)
+    if selected and bone not in selected:
+        layout.label(text="The buttons change the selected bones, not this one", icon="INFO")
     reason = why_not_writable(bone)
     draw_lines(layout, reason, "INFO")
     body = layout.column()
     body.enabled = not reason
     _draw_limit(body, bone)
     body.prop(rig, STIFFNESS_SLIDER, slider=True)
-    _draw_buttons(body)
-    advanced = folded(layout, "Advanced", "limits")
-    if advanced is not None:
+    row = body.row(align=True)
+    row.use_property_split = False
+    row.operator("fabrik.copy_limit", text="To Selected", icon="PASTEDOWN")
+    row.operator("fabrik.mirror_limits", text="Mirror", icon="MOD_MIRROR")
+    row.operator("fabrik.clear_limit", text="", icon="X")
+    if (advanced := folded(layout, "Advanced", "limits")) is not None:
         advanced.enabled = not reason
-        _draw_stretch(advanced, bone)
-        if read_settings(bone).mass >= 0.0:
+        settings = read_settings(bone)
+        if settings.slide == NO_SLIDE:
+            advanced.operator("fabrik.set_limit", text="Allow Stretch", icon="FULLSCREEN_ENTER").slide = FIRST_STRETCH
+        else:
+            _draw_sliders(advanced, bone, SLIDE, [ui_text(label) for label in _WORDS["slide"]])
+        if settings.mass >= 0.0:
             advanced.prop(bone, f'["{MASS}"]', text=ui_text("Mass"), translate=False)
-
-
-def _draw_bone(layout: UILayout, rig: Object, bone: PoseBone, selected: Sequence[PoseBone]) -> None:
-    """Draw the name of the bone that the sliders change, and of the bones that the buttons change."""
-    control = rig.data.bones.active.name
-    means = "" if control == bone.name else f"{control} ▸ "
-    shown = means + bone.name
-    if bone in selected and len(selected) > 1:
-        shown = ui_text("{bone} and {count} more", bone=shown, count=len(selected) - 1)
-    layout.label(text=shown, icon="BONE_DATA", translate=False)
-    if selected and bone not in selected:
-        layout.label(text="The buttons change the selected bones, not this one", icon="INFO")
 
 
 def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
@@ -85,20 +87,25 @@ def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
     row.operator_menu_enum("fabrik.set_limit", "type", text=kind.name)
     for field in kind.fields:
         if field == "axis":
-            _draw_axes(layout, settings.axis)
+            row = layout.row(align=True)
+            row.use_property_split = False
+            for axis in AXES:
+                row.operator("fabrik.set_limit", text=axis, depress=settings.axis == axis).axis = axis
         elif field == "window":
             _draw_window(layout, bone, len(settings.window) // 2)
         else:
-            _draw_angles(layout, bone, _PROPERTIES[field], _labels(bone, field))
-    draw_lines(layout, _trouble(bone), "ERROR")
-
-
-def _draw_axes(layout: UILayout, chosen: str) -> None:
-    """Draw a button for each possible axis of a hinge."""
-    row = layout.row(align=True)
-    row.use_property_split = False
-    for axis in AXES:
-        row.operator("fabrik.set_limit", text=axis, depress=chosen == axis).axis = axis
+            labels = [ui_text(label) for label in _WORDS[field]]
+            rig: Any = bone.id_data
+            # The swings of a human's bone have the names of their directions.
+            names = swings_of(rest_key(rig)).get(bone.name, ()) if field == "cone" else ()
+            named = [f"{ui_text(name)} {label[-2:]}" for name, label in zip(names, _WORDS[field], strict=False)]
+            _draw_sliders(layout, bone, _PROPERTIES[field], named or labels)
+    try:
+        read_limit(bone)
+        for field in EXTRA_FIELDS:
+            read_extra_field(bone, field)
+    except LimitPropertyError as error:
+        draw_lines(layout, str(error), "ERROR")
 
 
 def _draw_window(layout: UILayout, bone: PoseBone, corners: int) -> None:
@@ -116,16 +123,7 @@ def _draw_window(layout: UILayout, bone: PoseBone, corners: int) -> None:
     more.operator("fabrik.add_limit_point", text="From Pose", icon="EYEDROPPER").from_pose = True
 
 
-def _labels(bone: PoseBone, field: str) -> list[str]:
-    """The labels of a field's sliders; for a human's swings, the names of the directions."""
-    rig: Any = bone.id_data
-    names = swings_of(rest_key(rig)).get(bone.name) if field == "cone" else None
-    if names is None:
-        return [ui_text(label) for label in _WORDS[field]]
-    return [f"{ui_text(name)} {label[-2:]}" for name, label in zip(names, _WORDS[field], strict=True)]
-
-
-def _draw_angles(layout: UILayout, bone: PoseBone, name: str, labels: Sequence[str]) -> None:
+def _draw_sliders(layout: UILayout, bone: PoseBone, name: str, labels: Sequence[str]) -> None:
     """Draw sliders for a property; "Free" if the bone does not have it."""
     column = layout.column(align=True)
     if name not in bone.keys():  # noqa: SIM118  to Blender's type hints a bone holds nothing
@@ -133,32 +131,3 @@ def _draw_angles(layout: UILayout, bone: PoseBone, name: str, labels: Sequence[s
         return
     for index, label in enumerate(labels):
         column.prop(bone, f'["{name}"]', index=index, text=label, translate=False, slider=True)
-
-
-def _draw_stretch(layout: UILayout, bone: PoseBone) -> None:
-    """Draw the length range of the bone, or the button that adds it."""
-    column = layout.column(align=True)
-    if read_settings(bone).slide == NO_SLIDE:
-        column.operator("fabrik.set_limit", text="Allow Stretch", icon="FULLSCREEN_ENTER").slide = FIRST_STRETCH
-        return
-    for index, label in enumerate(_labels(bone, "slide")):
-        column.prop(bone, f'["{SLIDE}"]', index=index, text=label, translate=False, slider=True)
-
-
-def _draw_buttons(layout: UILayout) -> None:
-    row = layout.row(align=True)
-    row.use_property_split = False
-    row.operator("fabrik.copy_limit", text="To Selected", icon="PASTEDOWN")
-    row.operator("fabrik.mirror_limits", text="Mirror", icon="MOD_MIRROR")
-    row.operator("fabrik.clear_limit", text="", icon="X")
-
-
-def _trouble(bone: PoseBone) -> str:
-    """The error in a bone's limit; "" if it is valid."""
-    try:
-        read_limit(bone)
-        for field in EXTRA_FIELDS:
-            read_extra_field(bone, field)
-    except LimitPropertyError as error:
-        return str(error)
-    return ""

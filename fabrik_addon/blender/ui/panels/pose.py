@@ -1,13 +1,12 @@
-"""The tab for posing rigs. Its panels are in order from top to bottom."""
+"""The tab for posing rigs. Blender shows its panels in the order of `CLASSES`."""
 
 from typing import Any
 
-import bpy
-from bpy.types import Context, Panel, UILayout, UIList
+from bpy.types import Context, Object, Panel, UILayout, UIList
 
 from ...settings.control import FabrikCarrier, may_be_control_rig
 from ...settings.in_use import seen
-from ...settings.rig import FabrikEffector, FabrikRig, rig_settings
+from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import has_motion, rig_at_hand, shared_targets, why_no_rig, why_no_solve
 from ..operators.base import folded
 from ..overlays.handlers import GOALS_SWITCH, LIMITS_SWITCH, add_missing_handlers
@@ -17,10 +16,10 @@ from .base import (
     PoseTab,
     Rows,
     chosen_in,
-    draw_guide,
     draw_lines,
     draw_name,
     draw_names,
+    draw_reach,
     draw_switch,
     next_in_pose,
 )
@@ -32,70 +31,50 @@ _LARGE = 1.6
 class FABRIK_PT_drag(PoseTab, Panel):
     """The next step, and tools that pose the rig."""
 
-    bl_order = 0
     bl_label = "Drag and Solve"
-
-    def draw_header_preset(self, _context: Context) -> None:
-        """Draw the link to the guide."""
-        draw_guide(self.layout, "drag")
+    guide = "drag"
 
     def draw(self, context: Context) -> None:
-        rig = rig_at_hand(context)
-        draw_lines(self.layout, next_in_pose(rig), "INFO")
+        layout, rig = self.layout, rig_at_hand(context)
+        draw_lines(layout, next_in_pose(rig), "INFO")
         if why_no_rig(rig) or rig is None:
             return
         add_missing_handlers(rig)
-        self.layout.use_property_split = True
-        self.layout.use_property_decorate = False
-        _draw_drag(self.layout, rig)
-        if (not why_no_solve(rig) and not may_be_control_rig(rig)) or seen(rig).live:
-            _draw_live(self.layout, rig_settings(rig))
-        options = folded(self.layout, "Options", "drag")
-        if options is not None:
-            _draw_options(options, rig)
-
-
-def _draw_drag(layout: UILayout, rig: bpy.types.Object) -> None:
-    """Draw Drag, Pin, Add Target and keys, or the button that enters Pose mode."""
-    if may_be_control_rig(rig):
-        layout.operator("fabrik.use_control_rig", icon="CON_ARMATURE")
-    buttons = layout.row(align=True)
-    buttons.scale_y = _LARGE
-    if rig.mode != "POSE":
-        buttons.operator("fabrik.pose_mode", icon="POSE_HLT")
-    else:
-        buttons.operator("fabrik.drag", icon="VIEW_PAN")
-        buttons.operator("fabrik.pin", icon="PINNED")
-    add = layout.column()
-    add.enabled = rig.data.bones.active is not None
-    add.operator("fabrik.add_effector", icon="ADD")
-    layout.operator("fabrik.key_pose", icon="KEY_HLT")
-
-
-def _draw_live(layout: UILayout, settings: FabrikRig) -> None:
-    """Draw the buttons that pose with targets, live or once."""
-    row = layout.row(align=True)
-    row.use_property_split = False
-    row.prop(settings, "live", toggle=True, icon="PLAY")
-    row.operator("fabrik.solve", text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
-    if settings.live:
-        draw_lines(layout, settings.live_trouble, "ERROR")
-        draw_lines(layout, "Live poses don't render: bake first", "INFO")
-
-
-def _draw_options(layout: UILayout, rig: bpy.types.Object) -> None:
-    """Draw the settings for the rest of the rig, and for the bones that get keys."""
-    settings = rig_settings(rig)
-    layout.prop(settings, "root")
-    layout.prop(settings.drag, "reach")
-    if settings.drag.reach == "BONES":
-        layout.prop(settings.drag, "bones")
-    layout.prop(settings.drag, "keep_orientation")
-    if has_motion(rig):
-        layout.prop(settings.drag, "spread")
-    layout.prop(settings, "key_bones")
-    if settings.live:
-        layout.prop(settings, "influence", slider=True)
+        is_live, may_be_controls = seen(rig).live, may_be_control_rig(rig)
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        if may_be_controls:
+            layout.operator("fabrik.use_control_rig", icon="CON_ARMATURE")
+        buttons = layout.row(align=True)
+        buttons.scale_y = _LARGE
+        if rig.mode != "POSE":
+            buttons.operator("fabrik.pose_mode", icon="POSE_HLT")
+        else:
+            buttons.operator("fabrik.drag", icon="VIEW_PAN")
+            buttons.operator("fabrik.pin", icon="PINNED")
+        add = layout.column()
+        add.enabled = rig.data.bones.active is not None
+        add.operator("fabrik.add_effector", icon="ADD")
+        layout.operator("fabrik.key_pose", icon="KEY_HLT")
+        if is_live or not (why_no_solve(rig) or may_be_controls):
+            settings = rig_settings(rig)
+            row = layout.row(align=True)
+            row.use_property_split = False
+            row.prop(settings, "live", toggle=True, icon="PLAY")
+            row.operator("fabrik.solve", text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
+        if is_live:
+            draw_lines(layout, settings.live_trouble, "ERROR")
+            draw_lines(layout, "Live poses don't render: bake first", "INFO")
+        if (options := folded(layout, "Options", "drag")) is not None:
+            settings = rig_settings(rig)
+            options.prop(settings, "root")
+            draw_reach(options, settings.drag)
+            options.prop(settings.drag, "keep_orientation")
+            if has_motion(rig):
+                options.prop(settings.drag, "spread")
+            options.prop(settings, "key_bones")
+            if is_live:
+                options.prop(settings, "influence", slider=True)
 
 
 class FABRIK_UL_effectors(Rows, UIList):
@@ -113,15 +92,10 @@ class FABRIK_UL_effectors(Rows, UIList):
 class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
     """The points of the rig that have targets or are pinned."""
 
-    bl_order = 10
     bl_label = "Targets and Pins"
-    bl_options = {"DEFAULT_CLOSED"}
+    switch = GOALS_SWITCH
 
-    def draw_header_preset(self, context: Context) -> None:
-        """Draw the overlay's switch."""
-        self.layout.prop(context.scene, GOALS_SWITCH, text="", icon="OVERLAY")
-
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         settings = seen(rig)
         if not len(settings.effectors):
             draw_lines(layout, "Select a bone, then pin it or add a target", "INFO")
@@ -135,52 +109,36 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
         if shared_targets(rig):
             draw_lines(layout, "Another rig has the same targets", "INFO")
             layout.operator("fabrik.own_targets")
-        effector = active_effector(rig)
+        effector = chosen_in(settings.effectors, settings.active_effector)
         if effector is not None:
-            _draw_effector(layout, rig, effector)
+            if effector.kind == "TARGET":
+                layout.prop(effector, "target")
+                if effector.target is not None and effector.target.type == "ARMATURE":
+                    layout.prop_search(effector, "target_bone", effector.target.pose, "bones")
+            layout.prop(effector, "hold_rotation")
+            layout.prop(effector, "bend_target")
+            if effector.bend_target is not None and effector.bend_target.type == "ARMATURE":
+                layout.prop_search(effector, "bend_bone", effector.bend_target.pose, "bones")
+            if (advanced := folded(layout, "Advanced", "effectors")) is not None:
+                advanced.prop_search(effector, "bone", rig.pose, "bones")
+                advanced.prop(effector, "point")
+                if effector.point == "OFFSET":
+                    advanced.prop(effector, "offset")
+                if effector.kind == "PIN":
+                    advanced.prop(effector, "pin_location")
+                advanced.prop(effector, "weight")
+                advanced.prop(effector, "priority")
         row = layout.row(align=True)
         row.operator("fabrik.snap_targets", text="Snap Targets", icon="SNAP_ON")
         row.operator("fabrik.solve", text="From Rest").start = "REST"
 
 
-def _draw_effector(layout: UILayout, rig: bpy.types.Object, effector: FabrikEffector) -> None:
-    """Draw the target of the chosen effector, and its other settings below."""
-    if effector.kind == "TARGET":
-        layout.prop(effector, "target")
-        if effector.target is not None and effector.target.type == "ARMATURE":
-            layout.prop_search(effector, "target_bone", effector.target.pose, "bones")
-    layout.prop(effector, "hold_rotation")
-    layout.prop(effector, "bend_target")
-    if effector.bend_target is not None and effector.bend_target.type == "ARMATURE":
-        layout.prop_search(effector, "bend_bone", effector.bend_target.pose, "bones")
-    advanced = folded(layout, "Advanced", "effectors")
-    if advanced is None:
-        return
-    advanced.prop_search(effector, "bone", rig.pose, "bones")
-    advanced.prop(effector, "point")
-    if effector.point == "OFFSET":
-        advanced.prop(effector, "offset")
-    if effector.kind == "PIN":
-        advanced.prop(effector, "pin_location")
-    advanced.prop(effector, "weight")
-    advanced.prop(effector, "priority")
-
-
-def active_effector(rig: bpy.types.Object) -> FabrikEffector | None:
-    """The effector that is chosen in the list."""
-    settings = seen(rig)
-    found: FabrikEffector | None = chosen_in(settings.effectors, settings.active_effector)
-    return found
-
-
 class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
     """Settings that choose among all poses that meet the goals, for dragging, live posing and solving."""
 
-    bl_order = 20
     bl_label = "Posture"
-    bl_options = {"DEFAULT_CLOSED"}
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         settings = rig_settings(rig)
         preferred = layout.row(align=True)
         preferred.prop(settings, "preferred_pose")
@@ -195,8 +153,7 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
         height = floor.row(align=True)
         height.enabled = settings.use_floor
         height.prop(settings, "floor_height", text="")
-        advanced = folded(layout, "Advanced", "posture") if settings.bake.self_collision != "OFF" else None
-        if advanced is not None:
+        if settings.bake.self_collision != "OFF" and (advanced := folded(layout, "Advanced", "posture")) is not None:
             advanced.prop(settings, "show_capsules")
 
 
@@ -215,14 +172,8 @@ class FABRIK_UL_carriers(Rows, UIList):
 class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
     """The deform bones and their controls"""
 
-    bl_order = 25
     bl_label = "Control Rig"
-    bl_options = {"DEFAULT_CLOSED"}
-
-    @classmethod
-    def shows(cls, rig: bpy.types.Object) -> bool:
-        """Whether the rig has controls, or may have some."""
-        return may_be_control_rig(rig) or len(seen(rig).control.carriers) > 0
+    shows = staticmethod(lambda rig: may_be_control_rig(rig) or len(seen(rig).control.carriers) > 0)
 
     def draw_header(self, context: Context) -> None:
         """Draw the switch, if the rig has controls."""
@@ -230,7 +181,7 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
         if len(setup.carriers):
             self.layout.prop(setup, "use", text="")
 
-    def draw_rig(self, _context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         setup = rig_settings(rig).control
         layout.operator("fabrik.use_control_rig", icon="CON_ARMATURE")
         if not len(setup.carriers):
@@ -242,44 +193,35 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
             layout.prop_search(carrier, "control", rig.pose, "bones")
         if len(setup.switches):
             layout.prop(setup, "limbs")
-        advanced = folded(layout, "Advanced", "control_rig")
-        if advanced is None:
-            return
-        advanced.prop_search(setup, "place", rig.pose, "bones")
-        if carrier is not None:
-            advanced.prop(carrier, "found", emboss=False)
-        if setup.uncarried:
-            advanced.prop(setup, "uncarried", emboss=False)
+        if (advanced := folded(layout, "Advanced", "control_rig")) is not None:
+            advanced.prop_search(setup, "place", rig.pose, "bones")
+            if carrier is not None:
+                advanced.prop(carrier, "found", emboss=False)
+            if setup.uncarried:
+                advanced.prop(setup, "uncarried", emboss=False)
 
 
 class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
     """The limit of the active bone's rotation."""
 
-    bl_order = 30
     bl_label = "Joint Limits"
-    bl_options = {"DEFAULT_CLOSED"}
+    switch = LIMITS_SWITCH
 
-    def draw_header_preset(self, context: Context) -> None:
-        """Draw the overlay's switch."""
-        self.layout.prop(context.scene, LIMITS_SWITCH, text="", icon="OVERLAY")
-
-    def draw_rig(self, context: Context, layout: UILayout, rig: bpy.types.Object) -> None:
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
         from .limit_sliders import draw_active_limit
 
         draw_active_limit(context, layout, rig)
         layout.operator("fabrik.limit_preset", icon="OUTLINER_OB_ARMATURE")
-        more = folded(layout, "Limit Tools", "limits")
-        if more is None:
-            return
-        column = more.column(align=True)
-        column.operator("fabrik.limits_from_ik", text="From IK and Constraints", icon="CON_KINEMATIC")
-        column.operator("fabrik.limits_from_action", text="From Action", icon="ACTION")
-        column.operator("fabrik.limits_to_constraints", text="To Constraints", icon="CONSTRAINT_BONE")
-        column = more.column(align=True)
-        column.operator("fabrik.clamp_pose", text="Clamp Pose", icon="ARMATURE_DATA")
-        row = column.row(align=True)
-        row.operator("fabrik.check_action", text="Check Action", icon="VIEWZOOM").mend = False
-        row.operator("fabrik.check_action", text="Fix Violations").mend = True
+        if (more := folded(layout, "Limit Tools", "limits")) is not None:
+            column = more.column(align=True)
+            column.operator("fabrik.limits_from_ik", text="From IK and Constraints", icon="CON_KINEMATIC")
+            column.operator("fabrik.limits_from_action", text="From Action", icon="ACTION")
+            column.operator("fabrik.limits_to_constraints", text="To Constraints", icon="CONSTRAINT_BONE")
+            column = more.column(align=True)
+            column.operator("fabrik.clamp_pose", text="Clamp Pose", icon="ARMATURE_DATA")
+            row = column.row(align=True)
+            row.operator("fabrik.check_action", text="Check Action", icon="VIEWZOOM").mend = False
+            row.operator("fabrik.check_action", text="Fix Violations").mend = True
 
 
 CLASSES = (

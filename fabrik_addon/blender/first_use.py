@@ -1,0 +1,18 @@
+"""Imports modules at their first use, because Blender registers the whole add-on at start but runs little of it."""
+
+from importlib import import_module
+from typing import Any
+
+
+class OnUse:
+    """A module that is imported when one of its names is used.
+
+    name: its name, relative to the folder of this file if it begins with a dot.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        """One of the module's names."""
+        return getattr(import_module(self._name, __package__), name)
