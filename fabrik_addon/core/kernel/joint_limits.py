@@ -120,6 +120,11 @@ class Sides(NamedTuple):
         """Some of the sides, `which` (N,) or (K,)."""
         return Sides(self.frames[which], self.bodies[which], self.normals[which], self.gaps[which])
 
+    @classmethod
+    def joined(cls, found: Sequence["Sides"]) -> "Sides":
+        """The sides of several sets."""
+        return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
     def places(self) -> IntArray:
         """(K,) the place of each side among those of its frame."""
         order = np.argsort(self.frames, kind="stable")
@@ -145,18 +150,18 @@ class JointLimits:
     """The limits of B bodies, for one pose or for F poses."""
 
     def __init__(self, bodies: Bodies, limits: Sequence[Limit | None]) -> None:
-        self._names = [bodies.skeleton.names[bone] for bone in bodies.bones]
+        self._bodies, self._names = bodies, [bodies.skeleton.names[bone] for bone in bodies.bones]
         turning = [
             (body, limit) for body, limit in enumerate(limits) if limit and limit.freedom and bodies.counts[body]
         ]
         fixed = [body for body, limit in enumerate(limits) if limit and limit.freedom == 0]
         self._fixed: IntArray = np.array(fixed, dtype=np.int64)
         hinges = [(body, limit) for body, limit in turning if isinstance(limit, Hinge)]
-        self._kinds: tuple[_Hinges | _Balls | _Polygons, ...] = (_Hinges(bodies, hinges),)
+        self._kinds: tuple[_Hinges | _Balls | _Polygons, ...] = (_Hinges(hinges),)
         if balls := [(body, limit) for body, limit in turning if isinstance(limit, Ball)]:
-            self._kinds += (_Balls(bodies, balls),)
+            self._kinds += (_Balls(balls),)
         if polygons := [(body, limit) for body, limit in turning if isinstance(limit, Polygon)]:
-            self._kinds += (_Polygons(bodies, polygons),)
+            self._kinds += (_Polygons(polygons),)
 
     def holder(self, key: int) -> Holder | None:
         """The limit of the row with a key; None if the key belongs to another kind of constraint."""
@@ -174,14 +179,18 @@ class JointLimits:
 
     def rows(self, local: FloatArray, within: float) -> ConstraintRows:
         """The rows that a rotation by `within` radians could violate, for one pose (B, 4)."""
-        return ConstraintRows.joined([kind.rows(local, within) for kind in self._kinds])
+        found, places, curvatures = zip(*[kind.curved_sides(local[None], within) for kind in self._kinds], strict=True)
+        sides = Sides.joined(found)
+        (rows,), (gaps,) = sides.rows(self._bodies, 1)
+        keys, columns = _KEYS * sides.bodies + np.concatenate(places), self._bodies.first[sides.bodies]
+        return ConstraintRows(rows, gaps, keys, np.zeros(len(gaps)), np.concatenate(curvatures), columns)
 
     def near(self, local: FloatArray, within: float) -> BoolArray:
         """(F, B) whether bodies in F poses (F, B, 4) are within some radians of a side, as fixed ones always are."""
         result = np.zeros(local.shape[:2], dtype=bool)
         result[:, self._fixed] = True
-        for kind in self._kinds:
-            result[kind.near(local, within)] = True
+        sides = self.sides(local, within)
+        result[sides.frames, sides.bodies] = True
         return result
 
     def sides(self, local: FloatArray, within: float) -> Sides:
@@ -189,16 +198,14 @@ class JointLimits:
 
         A curved outline gives only its nearest side.
         """
-        found = [kind.sides(local, within) for kind in self._kinds]
-        return Sides(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        return Sides.joined([kind.sides(local, within) for kind in self._kinds])
 
 
 class _Hinges:
     """H hinges, with the methods of `JointLimits`."""
 
-    def __init__(self, bodies: Bodies, hinges: Sequence[tuple[int, Hinge]]) -> None:
+    def __init__(self, hinges: Sequence[tuple[int, Hinge]]) -> None:
         self._bodies: IntArray = np.array([body for body, _ in hinges], dtype=np.int64)
-        self._columns, self._width = bodies.first[self._bodies], bodies.columns
         self._axes: FloatArray = np.array([limit.rotation_axis for _, limit in hinges]).reshape(-1, 3)
         ranges = [(*limit.ends, limit.middle) for _, limit in hinges]
         self._low, self._high, self._middle = np.array(ranges).reshape(-1, 3).T
@@ -207,25 +214,22 @@ class _Hinges:
         half = 0.5 * np.clip(self._angles(local), self._low, self._high)[..., None]
         local[:, self._bodies] = np.concatenate([np.cos(half), np.sin(half) * self._axes], axis=-1)
 
-    def rows(self, local: FloatArray, within: float) -> ConstraintRows:
-        _, bodies, normals, gaps = self.sides(local[None], within)
-        hinges = np.searchsorted(self._bodies, bodies)
-        upper = (normals * self._axes[hinges]).sum(axis=1)
-        rows = np.zeros((len(gaps), self._width))
-        rows[np.arange(len(gaps)), self._columns[hinges]] = upper
-        return ConstraintRows.straight(rows, gaps, _KEYS * bodies + (upper > 0.0))
-
-    def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
-        angles = self._angles(local)
-        frames, hinges = np.nonzero(np.minimum(self._high - angles, angles - self._low) <= within)
-        return frames, self._bodies[hinges]
-
     def sides(self, local: FloatArray, within: float) -> Sides:
         angles = self._angles(local)
         gaps = np.stack([self._high - angles, angles - self._low])
         upper, frames, hinges = np.nonzero(gaps <= within)
         normals = np.where(upper[:, None], -1.0, 1.0) * self._axes[hinges]
-        return Sides(frames, self._bodies[hinges], normals, np.maximum(gaps[upper, frames, hinges], 0.0))
+        bodies, gaps = self._bodies[hinges], np.maximum(gaps[upper, frames, hinges], 0.0)
+        return Sides(frames, bodies, normals, gaps)
+
+    def curved_sides(self, local: FloatArray, within: float) -> tuple[Sides, IntArray, FloatArray]:
+        """The sides of one pose (1, B, 4), (K,) which ones of their joints they are, and (K, 3, 3) their curvatures.
+
+        Curvatures are as in `ConstraintRows`.
+        """
+        sides = self.sides(local, within)
+        is_upper = (sides.normals * self._axes[np.searchsorted(self._bodies, sides.bodies)]).sum(axis=1) > 0.0
+        return sides, is_upper.astype(np.int64), np.zeros((len(sides.gaps), 3, 3))
 
     def _angles(self, local: FloatArray) -> FloatArray:
         """(F, H) angles of poses (F, B, 4) in radians, nearest to the middle of each range."""
@@ -240,16 +244,14 @@ class _Balls:
     They are evaluated together by the array backend, with joints in place of its frames.
     """
 
-    def __init__(self, bodies: Bodies, balls: Sequence[tuple[int, Ball]]) -> None:
+    def __init__(self, balls: Sequence[tuple[int, Ball]]) -> None:
         self._bodies: IntArray = np.array([body for body, _ in balls], dtype=np.int64)
-        self._columns, self._width = bodies.first[self._bodies][:, None] + np.arange(3), bodies.columns
         cones = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
         self._positive, self._negative = cones[:, None, :2], cones[:, None, 2:]
         # A cone of π has no outline. Along an axis there is a limit only if nothing is allowed there.
         self._least = cones.min(axis=1, initial=np.pi)
         self._open = self._least >= np.pi
-        open_all_round = np.repeat(self._open[:, None], len(_ANGLES), axis=1)
-        self._none = np.where(np.concatenate([open_all_round, cones > 0.0], axis=1), np.inf, 0.0)
+        self._axis_gaps = np.where(cones > 0.0, np.inf, 0.0)
         ranges = [(*limit.between, limit.surely_inside) for _, limit in balls]
         self._low, self._high, self._middle, self._sure = np.array(ranges).reshape(-1, 4).T
 
@@ -271,28 +273,41 @@ class _Balls:
         x, z = below_half_turn(many, *nearest_on_ellipse(many, *swings.T, *half_axes.T))
         local[frames, self._bodies[joints]] = compose_arrays(np.asarray(x), np.asarray(z), twist[frames, joints])
 
-    def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
-        frames, joints, gaps, _, _ = self._gaps(local, within)
-        which = (gaps <= within).any(axis=1)
-        return frames[which], self._bodies[joints[which]]
-
     def sides(self, local: FloatArray, within: float) -> Sides:
-        frames, joints, gaps, lean, nearest = self._gaps(local, within)
+        frames, joints, gaps, lean, normals, _ = self._lines(local, within, 1)
         which, places = np.nonzero(gaps <= within)
         leaning, twisting = _gradients(Swing(*(np.asarray(value)[which] for value in lean)))
-        ways = np.concatenate([nearest[which, None], np.broadcast_to(_AXES, (len(which), 4, 2))], axis=1) @ leaning
-        ways = np.concatenate([ways, twisting, -twisting], axis=1)[np.arange(len(which)), places]
-        return Sides(
-            frames[which],
-            self._bodies[joints[which]],
-            ways,
-            np.maximum(gaps[which, places], 0.0),
-        )
+        rows = np.concatenate([normals[which] @ leaning, twisting, -twisting], axis=1)[np.arange(len(which)), places]
+        bodies, gaps = self._bodies[joints[which]], np.maximum(gaps[which, places], 0.0)
+        return Sides(frames[which], bodies, rows, gaps)
 
-    def _gaps(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray, FloatArray, Swing, FloatArray]:
-        """Frames and joints (n,) that may be near a side, and (n, 7) radians to outline, axes and ends of twist.
+    def curved_sides(self, local: FloatArray, within: float) -> tuple[Sides, IntArray, FloatArray]:
+        # Several lines approximate an outline.
+        frames, joints, gaps, lean, normals, straight = self._lines(local, within, len(_ANGLES))
+        leaning, twisting = _gradients(lean)
+        rows = np.concatenate([normals @ leaning, twisting, -twisting], axis=1)
+        outward, around, twisted = _second_derivatives(lean, twisting[:, 0])
+        unit = np.stack([lean.ex, lean.ez], axis=1)[:, None]
+        curvatures = (normals * unit).sum(axis=2)[..., None, None] * outward[:, None]
+        across = normals[..., 1] * unit[..., 0] - normals[..., 0] * unit[..., 1]
+        curvatures += across[..., None, None] * around[:, None]
+        along = normals[:, :1, ::-1] * (-1.0, 1.0)
+        curved = (lengths(along / straight)[..., None] * along @ leaning)[:, 0]
+        curvatures[:, : len(_ANGLES)] += (curved[:, :, None] * curved[:, None])[:, None]
+        curvatures = np.concatenate([curvatures, twisted[:, None], -twisted[:, None]], axis=1)
+        near = np.nonzero(gaps <= within)
+        bodies = self._bodies[joints[near[0]]]
+        sides = Sides(frames[near[0]], bodies, rows[near], np.maximum(gaps[near], 0.0))
+        return sides, near[1], curvatures[near]
 
-        Also their swings, and (n, 2) the outward directions.
+    def _lines(
+        self, local: FloatArray, within: float, count: int
+    ) -> tuple[IntArray, IntArray, FloatArray, Swing, FloatArray, FloatArray]:
+        """Frames and joints (n,) that may be near a side, and (n, m + 6) radians to their sides; m is `count`.
+
+        The sides are m lines that approximate the outline, four axes and the ends of the twist. Also the swings, (n, m
+        + 4, 2) the outward normals of lines and axes, and (n, 1, 2) numbers by which directions along an outline are
+        divided; the square of the quotient's length is its curvature.
         """
         own = local[:, self._bodies]
         twists = self._twists(own)
@@ -301,68 +316,26 @@ class _Balls:
         candidates = own[..., 1] ** 2 + own[..., 3] ** 2 >= np.where(self._open, np.inf, inside)
         candidates |= np.minimum(self._high - twists, twists - self._low) <= within
         frames, joints = np.nonzero(candidates)
-        twist = twists[frames, joints]
         lean = swing_of(many, many.quaternion(own[frames, joints]))
-        swings = np.stack([lean.x, lean.z], axis=1)
-        half_axes = self._half_axes(swings[:, None], joints)[:, 0]
+        swings = np.stack([lean.x, lean.z], axis=1)[:, None]
+        half_axes = self._half_axes(swings, joints)
         slope = np.where(half_axes > 0.0, swings / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
-        size = lengths(slope)[:, None]
+        size = lengths(slope)[..., None]
         nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
-        outline = lengths(half_axes * nearest) - (nearest * swings).sum(axis=1)
-        # The limits along axes whose range is zero.
-        across = np.where(self._none[joints, len(_ANGLES) :] == 0.0, -swings @ _AXES.T, np.inf)
+        turned = (nearest @ _TURNED[:, : 2 * count]).reshape(len(swings), count, 2)
+        normals = np.concatenate([turned, np.broadcast_to(_AXES, (len(swings), *_AXES.shape))], axis=1)
+        outline = lengths(self._half_axes(turned, joints) * turned) - (turned * swings).sum(axis=2)
+        axes, twist = self._axis_gaps[joints] - swings[:, 0] @ _AXES.T, twists[frames, joints]
         ends = np.stack([self._high[joints] - twist, twist - self._low[joints]], axis=1)
-        gaps = np.concatenate([np.where(self._open[joints], np.inf, outline)[:, None], across, ends], axis=1)
-        return frames, joints, gaps, lean, nearest
-
-    def rows(self, local: FloatArray, within: float) -> ConstraintRows:
-        own = local[self._bodies]
-        lean, twist = swing_of(many, many.quaternion(own)), self._twists(own)
-        normals, outline_room, along = self._outline(np.stack([lean.x, lean.z], axis=1))
-        leaning, twisting = _gradients(lean)
-        rows = np.concatenate([normals @ leaning, twisting, -twisting], axis=1)
-        gaps = np.concatenate([outline_room, np.stack([self._high - twist, twist - self._low], axis=1)], axis=1)
-        joints, places = np.nonzero(gaps <= within)
-        found = np.zeros((len(joints), self._width))
-        found[np.arange(len(joints))[:, None], self._columns[joints]] = rows[joints, places]
-        outward, around, twisted = _second_derivatives(lean, twisting[:, 0])
-        unit = np.stack([lean.ex, lean.ez], axis=1)[:, None]
-        curvatures = (normals * unit).sum(axis=2)[..., None, None] * outward[:, None]
-        curvatures += (normals[..., 1] * unit[..., 0] - normals[..., 0] * unit[..., 1])[..., None, None] * around[
-            :, None
-        ]
-        curved = (along @ leaning)[:, 0]
-        curvatures[:, : len(_ANGLES)] += (curved[:, :, None] * curved[:, None])[:, None]
-        curvatures = np.concatenate([curvatures, twisted[:, None], -twisted[:, None]], axis=1)
-        keys = _KEYS * self._bodies[joints] + places
-        gaps = np.maximum(gaps[joints, places], 0.0)
-        return ConstraintRows(
-            found, gaps, keys, np.zeros(len(joints)), curvatures[joints, places], self._columns[joints, 0]
-        )
+        gaps = np.concatenate([np.where(self._open[joints, None], np.inf, outline), axes, ends], axis=1)
+        return frames, joints, gaps, lean, normals, np.maximum(half_axes, SINGLE) * np.sqrt(np.maximum(size, ROUNDING))
 
     def _twists(self, own: FloatArray) -> FloatArray:
         """(..., N) twists of rotations (..., N, 4) in radians, nearest to the middle of each range."""
         twist = 2.0 * np.arctan2(own[..., 2], own[..., 0])
         return np.asarray(twist - FULL_TURN * np.floor((twist - self._middle) / FULL_TURN + 0.5))
 
-    def _outline(self, swings: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(N, n, 2) outward normals of lines that approximate the cones' outlines, and (N, n) gaps from swings (N, 2).
-
-        Also (N, 1, 2) the directions along the outlines, times the square roots of their curvatures.
-        """
-        swings = swings[:, None]
-        half_axes = self._half_axes(swings)
-        slope = np.where(half_axes > 0.0, swings / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
-        size = lengths(slope)[..., None]
-        nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
-        turned = (nearest @ _TURNED).reshape(len(swings), len(_ANGLES), 2)
-        normals = np.concatenate([turned, np.broadcast_to(_AXES, (len(swings), *_AXES.shape))], axis=1)
-        gaps = lengths(self._half_axes(normals) * normals) - (normals * swings).sum(axis=2)
-        along = nearest[..., ::-1] * (-1.0, 1.0)
-        curvature = (along**2 / np.maximum(half_axes, SINGLE) ** 2).sum(axis=2)[..., None] / np.maximum(size, ROUNDING)
-        return normals, gaps + self._none, along * np.sqrt(curvature)
-
-    def _half_axes(self, ways: FloatArray, joints: IntArray | slice = slice(None)) -> FloatArray:
+    def _half_axes(self, ways: FloatArray, joints: IntArray) -> FloatArray:
         """(N, n, 2) the half-axes of the quadrants into which directions (N, n, 2) of joints (N,) point."""
         return np.where(ways >= 0.0, self._positive[joints], self._negative[joints])
 
@@ -416,27 +389,21 @@ def _both(first: FloatArray, second: FloatArray) -> FloatArray:
 class _Polygons:
     """Limits with an outline, evaluated one by one."""
 
-    def __init__(self, bodies: Bodies, polygons: Sequence[tuple[int, Polygon]]) -> None:
-        self._polygons, self._first, self._width = polygons, bodies.first, bodies.columns
+    def __init__(self, polygons: Sequence[tuple[int, Polygon]]) -> None:
+        self._polygons = polygons
 
     def clamp(self, local: FloatArray) -> None:
         for body, limit in self._polygons:
             inside = limit.clamp(many, many.quaternion(local[:, body]))
             local[:, body] = many.stack([inside], len(local))[:, 0]
 
-    def near(self, local: FloatArray, within: float) -> tuple[IntArray, IntArray]:
-        sides = self.sides(local, within)
-        return sides.frames, sides.bodies
-
     def sides(self, local: FloatArray, within: float) -> Sides:
         return self._placed(local, within)[0]
 
-    def rows(self, local: FloatArray, within: float) -> ConstraintRows:
+    def curved_sides(self, local: FloatArray, within: float) -> tuple[Sides, IntArray, FloatArray]:
         # Copy the row, because the backend would read a broadcast one as plain numbers that hold for all frames.
-        (_, bodies, normals, gaps), places = self._placed(local[None].copy(), within)
-        rows = np.zeros((len(gaps), self._width))
-        rows[np.arange(len(gaps))[:, None], self._first[bodies, None] + np.arange(3)] = normals
-        return ConstraintRows.straight(rows, gaps, _KEYS * bodies + places)
+        sides, places = self._placed(local.copy(), within)
+        return sides, places, np.zeros((len(places), 3, 3))
 
     def _placed(self, local: FloatArray, within: float) -> tuple[Sides, IntArray]:
         """The sides of poses (F, B, 4): the two nearest edges and the ends of the twist, and which of the four."""
