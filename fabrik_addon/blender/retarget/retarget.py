@@ -2,6 +2,7 @@
 
 import logging
 import os
+import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -22,6 +23,7 @@ from ...markers.files.suffixes import POSE_SUFFIXES
 from ...markers.steps import finish, within
 from ...retarget.bodies import find_pairs, two_bodies_error
 from ...retarget.files.any_file import read_recorded
+from ...retarget.files.bvh import checked_bvh
 from ...retarget.files.recorded import Recorded
 from ...retarget.goals import RetargetSettings
 from ...retarget.motion import Motion, RetargetError
@@ -368,7 +370,7 @@ def retarget_from(
 
     frames: the first and the last frame, None for the source's frames. how: values of `RetargetOptions`. bake: values
     of `BakeSettings`. pairs: the pairs of bones; empty to find them. up_axis, rate: for files of poses, as in
-    `read_recorded`. Objects that are imported from a file are removed afterwards.
+    `read_recorded`; the rate for .bvh too. Objects that are imported from a file are removed afterwards.
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
     with nullcontext(check_source(source, rig)) if path is None else imported(context, path, up_axis, rate) as armature:
@@ -410,6 +412,8 @@ def imported(context: Context, path: Path, up_axis: str | None = None, rate: flo
                     for note in body.notes:
                         _log.warning("%s: %s", path.name, note)
                     add_recorded(context, body, path.stem)
+                elif path.suffix.lower() == ".bvh" and path.is_file():
+                    _import_bvh(path, rate)
                 else:
                     _import(path)
         finally:
@@ -428,6 +432,22 @@ def imported(context: Context, path: Path, up_axis: str | None = None, rate: flo
         raise
     finally:
         bpy.data.batch_remove(brought)
+
+
+def _import_bvh(path: Path, rate: float | None) -> None:
+    """Import a BVH file, or a corrected copy of it; raises RetargetError if it can't be read."""
+    try:
+        content = path.read_bytes()
+        checked = checked_bvh(content, rate).encode()
+    except OSError as trouble:
+        raise RetargetError(f"{path.name}: cannot be read ({trouble.strerror}): choose another") from None
+    except RetargetError as trouble:
+        raise RetargetError(f"{path.name}: {trouble}") from None
+    # Blender's importer leaves its file open, so that Windows can't remove it yet.
+    with tempfile.TemporaryDirectory(dir=bpy.app.tempdir, ignore_cleanup_errors=True) as folder:
+        copy = Path(folder) / path.name
+        copy.write_bytes(checked)
+        _import(copy)
 
 
 def _import(path: Path) -> None:

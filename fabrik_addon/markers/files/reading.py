@@ -255,9 +255,14 @@ def plausible_rate(rate: float) -> bool:
 def in_place(frames: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[str, ...]]:
     """Rows (F, n) where their frame numbers (F,) place them, NaN for missing frames; and notes on changes.
 
-    The first column is the time, NaN if unknown. Rows in another order are sorted, unless the times contradict. If the
-    numbers do not increase by whole steps, all rows are used as they are.
+    The first column is the time, NaN if unknown. Rows that are written twice count once. Rows in another order are
+    sorted, unless the times contradict. If the numbers do not increase by whole steps, all rows are used as they are.
     """
+    again = np.flatnonzero(np.diff(frames) == 0.0) + 1
+    twice = [place for place in again if np.array_equal(rows[place], rows[place - 1], equal_nan=True)]
+    if twice:
+        placed, notes = in_place(np.delete(frames, twice), np.delete(rows, twice, axis=0))
+        return placed, (f"{len(twice)} frames are written twice; used them once", *notes)
     order = np.argsort(frames, kind="stable")
     in_order = bool((np.diff(order) == 1).all())
     if not in_order and (np.diff(frames[order]) > 0.0).all() and not (np.diff(rows[order, 0]) < 0.0).any():

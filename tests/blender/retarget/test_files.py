@@ -10,7 +10,8 @@ from support.scenes import SNAKE, make_active, make_rig, pose, smooth_motion
 
 from fabrik_addon.blender.bake.command_line import run_command
 from fabrik_addon.blender.retarget.command_line import COMMAND
-from fabrik_addon.blender.retarget.retarget import is_file
+from fabrik_addon.blender.retarget.retarget import imported, is_file
+from fabrik_addon.blender.rig.keyframes import curves
 from fabrik_addon.blender.settings.rig import rig_settings
 from fabrik_addon.markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
 
@@ -107,6 +108,22 @@ def test_files_of_several_formats_are_retargeted_at_once(exported, tmp_path, cap
         assert {row["name"] for row in csv.DictReader(file) if row["scope"] == "rotation"} == {
             *bpy.data.objects["Rig"].data.bones.keys()
         }
+
+
+def test_a_bvh_file_of_another_encoding_or_with_commas_gives_the_same_keys(exported, tmp_path):
+    path, _ = exported("bvh")
+    bpy.data.objects.remove(bpy.data.objects["Source"])
+    text, found = path.read_text(), []
+    spoilt = text.replace(".", ",").replace("Frame Time: ", "Frame Time: -")
+    contents = ((text.encode(), 0.0), (text.encode("utf-16"), 0.0), (spoilt.encode(), 24.0))
+    for number, (content, rate) in enumerate(contents):
+        file = tmp_path / f"walk{number}.bvh"
+        file.write_bytes(content)
+        with imported(bpy.context, file, None, rate or None) as source:
+            found.append([[tuple(point.co) for point in curve.keyframe_points] for curve in curves(source)])
+    assert len(found[0]) > 3
+    assert found[0] == found[1] == found[2]
+    assert bpy.context.scene.render.fps / bpy.context.scene.render.fps_base == pytest.approx(24.0)
 
 
 def test_a_refused_file_changes_neither_scene_nor_rate(exported):

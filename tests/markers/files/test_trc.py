@@ -118,6 +118,18 @@ class TestPlain:
         with pytest.raises(MarkerFileError, match=r"line 8 has [57] of 8 numbers, and spaces separate them"):
             read_markers(written(path, "\n".join(rows) + "\n"))
 
+    @pytest.mark.parametrize("twice", [(0,), (1,), (0, 2), (0, 1, 2)])
+    def test_frames_that_are_written_twice_count_once(self, path: Path, twice: tuple[int, ...]) -> None:
+        rows = [row for place, row in enumerate(PLAIN.rows) for _ in range(1 + (place in twice))]
+        clip = read_markers(written(path, replace(PLAIN, rows=rows)))
+        np.testing.assert_allclose(clip.positions, PLAIN_METERS)
+        assert f"{len(twice)} frames are written twice; used them once" in clip.notes
+        assert clip.doubts == ()
+
+    def test_other_rows_with_the_same_number_are_kept(self, path: Path) -> None:
+        changed = with_row(1, *PLAIN.rows[0][:2], *PLAIN.rows[1][2:])
+        np.testing.assert_allclose(read_markers(written(path, changed)).positions, PLAIN_METERS)
+
     def test_frames_in_reverse_order(self, path: Path) -> None:
         clip = read_markers(written(path, replace(PLAIN, rows=PLAIN.rows[::-1])))
         np.testing.assert_allclose(clip.positions, PLAIN_METERS)
