@@ -437,6 +437,7 @@ class DragSolver:
         )
         self._adapt_posture(wanted)
         first = self._state(self.rotations[self.bodies.bones], self.location, wanted)
+        self.bounds.hang(first.away)
         before, moved_distance = self._wanted or wanted, self._moved_distance(first)
         # While targets move, an orientation that has been missed so far may be met later: that of hips above ankles at
         # their limits, for example.
@@ -594,7 +595,7 @@ class DragSolver:
 
         All are in proportion to the distance of targets from the effectors in the preferred pose. A limb bends its
         hinge, and the joint above in the opposite direction by FOLLOWS as much, like a person's leg as it leaves the
-        ground. The target of a limb, or of the body that carries it, lets it sink.
+        ground. A target on the bones below a led bone, or above it, lets it sink.
         """
         shares = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         shares = np.minimum(1.0, shares / (_FULL_SHIFT * self.size))
@@ -604,7 +605,7 @@ class DragSolver:
         self.posture.shift = self.bounds.shift(float(shares.max(initial=0.0)))
         if self._down is not None and self.masses.sinking is not None:
             above, on = self.bodies.above, self.goals.on[: self.goals.count]
-            led = np.where(self._free, 0.0, ((above[:, on] | above[on].T) * shares).max(axis=1, initial=0.0))
+            led = np.where(self._free, 0.0, ((above[:, on] ^ above[on].T) * shares).max(axis=1, initial=0.0))
             sunk = np.zeros(len(self.masses.sinking))
             sunk[self.bodies.bones] = self.size * led * self.masses.sinking[self.bodies.bones]
             self.posture.shift = self.posture.shift + sunk[:, None] * self._down

@@ -64,8 +64,8 @@ _PELVIS_KEEPS: Final = 8.0
 # et al., *Spine* 21, 1996, measured 35 to 70 %, more at larger bends). A softer thigh lets straight legs swivel. A
 # spine with 12 buckles if the head is pushed down: the pelvis leans back by 10 degrees. Shoulders follow the elbow:
 # with 1 and 2 for both bones, hidden joints of recorded people are off by 44.0 and 42.7 mm on average. The collar takes
-# a third of the arm's elevation (Inman, Saunders and Abbott, *J. Bone Joint Surg.* 26, 1944); with 5 a raised hand
-# turns it by 48 % of the upper arm's elevation, with 5.5 by less than 45 %.
+# a third of the arm's elevation (Inman, Saunders and Abbott, *J. Bone Joint Surg.* 26, 1944); with 5 a hand that is
+# raised rotates it by 48 % of that, with 5.5 by less than 45 %.
 _BENDS: Final = {
     "hips": 0.45,
     "thigh": 0.25,

@@ -104,6 +104,7 @@ class Bounds:
         along = np.linalg.svd(self._normal[None])[2][1:]
         self._upward: FloatArray = self._normal + _SLOPES @ along
         self._normals: FloatArray = np.zeros((0, 3))
+        self._hung = np.zeros(3)
 
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
         """Prefer a pose: (J, 4) local rotations and the root's head at (3,), armature space.
@@ -148,6 +149,13 @@ class Bounds:
         self._reaches = along + np.concatenate([gaps, _AT_EASE * gaps**2 / max(float(gaps.max()), _NO_ROOM)])
         return np.asarray(share * self._way)
 
+    def hang(self, away: Away) -> None:
+        """Count the masses of limbs without goals where they are in a pose, until the next call.
+
+        They move with the bodies that carry them. So limbs do not swing out to keep balance.
+        """
+        self._hung = self._posture.shares @ (away.balanced - away.centers)
+
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
         """The rows that a step could violate, with gaps in units of length, and their contact points."""
         size = self._posture.size
@@ -189,10 +197,10 @@ class Bounds:
         return near, self._points[near] @ upward + (heads[near, None] - self._heights[near])[..., None]
 
     def _support_rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
-        posture, count, carrier = self._posture, len(self._normals), self._bodies.carrier
+        posture, count = self._posture, len(self._normals)
         if not count:
             return ConstraintRows.none(self._bodies.columns), Contacts.none()
-        shifts = self._bodies.shifts(pose, motions, away.balanced, carrier)
+        shifts = self._bodies.shifts(pose, motions, away.centers, posture.carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         out = self._out(away)
         # Beyond its largest value a force stays almost constant: it grows by at most a tenth more.
@@ -202,15 +210,16 @@ class Bounds:
         rows = ConstraintRows.straight(self._normals @ shift, gaps, _SUPPORT_KEYS + np.arange(count), yielding)
         masses = len(posture.shares)
         return rows, Contacts(
-            np.tile(away.balanced, (count, 1)),
-            np.tile(carrier, count),
+            np.tile(away.centers, (count, 1)),
+            np.tile(posture.carrier, count),
             (-posture.shares[:, None] * self._normals[:, None]).reshape(-1, 3),
             np.repeat(np.arange(count), masses),
         )
 
     def _out(self, away: Away) -> FloatArray:
         """(N,) how far the center of mass is beyond each side of the support, units of length."""
-        return np.asarray(self._normals @ self._posture.center_of_mass(away) - self._reaches)
+        ahead = self._normals @ (self._posture.shares @ away.centers + self._hung)
+        return np.asarray(ahead - self._reaches)
 
     def holder(self, key: int) -> Holder:
         """The constraint of the row with a key."""
