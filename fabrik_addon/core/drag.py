@@ -81,9 +81,9 @@ _MET: Final = 5.0
 # The largest number of steps of one move of the mouse. It may take fewer, but at least the second number, if all goals
 # are met or the merit function falls by less than this share of its fall so far. One step is enough if the active set
 # stays and forces change by less than _STALE, as a share: the matrix of the step is then nearly that of the next one.
-# With 0.3 instead of 0.1, a head that is lowered in Live turns bones back on 3 steps instead of 1.
+# With 0.3, a head that is lowered in Live turns bones back on 3 steps instead of 1.
 _STEPS, _STEPS_WHEN_MET, _MIN_FALL = 6, 2, 0.01
-_STALE: Final = 0.1
+_STALE: Final = 0.05
 _STEPS_TO_REST: Final = 60
 # The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
 # they are not yet at rest. With three targets, one out of reach, the energy is within 0.3 % of the minimum after 15
