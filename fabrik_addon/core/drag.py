@@ -79,11 +79,8 @@ _BOUNDS_CAP: Final = 3.0
 _TOLERANCE: Final = 1e-6
 _MET: Final = 5.0
 # The largest number of steps of one move of the mouse. It may take fewer, but at least the second number, if all goals
-# are met or the merit function falls by less than this share of its fall so far. One step is enough if the active set
-# stays and forces change by less than _STALE, as a share: the matrix of the step is then nearly that of the next one.
-# With 0.3, a head that is lowered in Live turns bones back on 3 steps instead of 1.
+# are met or the merit function falls by less than this share of its fall so far.
 _STEPS, _STEPS_WHEN_MET, _MIN_FALL = 6, 2, 0.01
-_STALE: Final = 0.05
 _STEPS_TO_REST: Final = 60
 # The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
 # they are not yet at rest. With three targets, one out of reach, the energy is within 0.3 % of the minimum after 15
@@ -494,7 +491,7 @@ class DragSolver:
         self._damping = 0.0 if self._damping > _MOST_DAMPING else self._damping
         first = state.merit
         for step in range(1, 1 + most):
-            last, before = state.merit, (self._forces, self._compliance, self._active)
+            last = state.merit
             state, self._damping, longest = self._step(state, self._damping)
             done = np.abs(state.residual[self._compliance <= _RIGID]).max(initial=0.0) <= _MET * self.tolerance
             share = 0.0 if settled else _REST_SHARE
@@ -507,18 +504,9 @@ class DragSolver:
             # Stop early; the next moves bring the remaining gain.
             is_little = last - state.merit < _MIN_FALL * (first - state.merit) or not self._is_missed(state).any()
             is_clear = self.bounds.depth(state.pose) <= _MISSED * self.size
-            if not settled and is_little and is_clear and (step >= _STEPS_WHEN_MET or self._is_like(*before)):
+            if not settled and step >= _STEPS_WHEN_MET and is_little and is_clear:
                 break
         return state, step, False
-
-    def _is_like(self, forces: FloatArray, compliance: FloatArray, active: _Active) -> bool:
-        """Whether forces (E + O, 3) have hardly changed, and neither goals (E + O,) nor the active set."""
-        change = np.linalg.norm(self._forces - forces)
-        return (
-            bool(change <= _STALE * np.linalg.norm(self._forces))
-            and np.array_equal(self._compliance <= _RIGID, compliance <= _RIGID)
-            and np.array_equal(self._active.keys, active.keys)
-        )
 
     def _is_missed(self, state: _State) -> BoolArray:
         """(E + O,) whether goals are missed."""

@@ -96,13 +96,11 @@ def test_a_file_is_read_and_leaves_nothing_behind(moving, recording):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("motion", ["", "MOTION\nFrames: 0\nFrame Time: 0.03\n"])
 def test_a_truncated_file_is_reported_in_one_line(moving, recording, tmp_path, motion):
-    """Blender's importer fails with all of Python's traceback."""
+    """Blender's importer would fail with all of Python's traceback."""
     (tmp_path / "cut.bvh").write_text(recording("bvh/dab.bvh").read_text().partition("MOTION")[0] + motion)
     with pytest.raises(RuntimeError) as refused:
         bpy.ops.fabrik.retarget(source=str(tmp_path / "cut.bvh"))
-    assert re.fullmatch(
-        r"Error: cut\.bvh: cannot be read \(\w+Error: [^\n]{,80}\): export it again", str(refused.value).strip()
-    )
+    assert re.fullmatch(r"Error: cut\.bvh: [^\n]{,100}: export it again", str(refused.value).strip())
 
 
 def test_a_source_without_a_finite_location_is_reported_with_its_frame(moving):
