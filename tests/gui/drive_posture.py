@@ -44,10 +44,10 @@ def open_all_panels():
     for name in [each for each in dir(bpy.types) if each.startswith("FABRIK_PT_")]:
         kind = getattr(bpy.types, name)
         bpy.utils.unregister_class(kind)
-    for name, kind in KINDS.items():
-        if name in {"FABRIK_PT_drag", "FABRIK_PT_posture", "FABRIK_PT_limits"}:
-            kind.bl_options = set()
-            bpy.utils.register_class(kind)
+    # Blender draws panels in the order in which they are registered.
+    for name in ("FABRIK_PT_drag", "FABRIK_PT_posture", "FABRIK_PT_limits"):
+        KINDS[name].bl_options = set()
+        bpy.utils.register_class(KINDS[name])
 
 
 KINDS = {name: getattr(bpy.types, name) for name in dir(bpy.types) if name.startswith("FABRIK_PT_")}
