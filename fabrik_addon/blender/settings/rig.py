@@ -208,8 +208,8 @@ class PostureSettings:
     )
     use_floor: BoolProperty(
         name="Floor",
-        description="Keep the whole body, including its skin, above the floor. On a rig that is not human, this applies "
-        "only to feet, hands and knees",
+        description="Keep the whole body, including its skin, above the floor. On a rig that is not human, this "
+        "applies only to feet, hands and knees",
     )
     show_capsules: BoolProperty(
         name="Show Capsules",

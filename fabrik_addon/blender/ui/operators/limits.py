@@ -55,7 +55,8 @@ class FABRIK_OT_set_limit(OnBones, Operator):
 
     def draw(self, context: Context) -> None:
         self.layout.use_property_split = True
-        for name in {"type": None} | self.given(*FABRIK_OT_set_limit.__annotations__):
+        # The type is always shown, first.
+        for name in dict.fromkeys(["type", *self.given(*FABRIK_OT_set_limit.__annotations__)]):
             self.layout.prop(self, name)
 
 
