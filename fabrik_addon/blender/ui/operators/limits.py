@@ -23,7 +23,7 @@ else:
 
 
 def _value(declare: Any, name: str, field: str, **more: Any) -> Any:
-    """Declare a keyword for a value of a limit. If it is not given, the bone keeps its value, so none is reused."""
+    """Declare a keyword for a value of a limit. Bones keep values that are not given, so Blender must not reuse any."""
     return declare(name=name, description=DESCRIPTIONS[field], options=ASIDE, **more)
 
 
