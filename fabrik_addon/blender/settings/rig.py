@@ -206,7 +206,11 @@ class PostureSettings:
         "pinned, instead of following the trunk rigidly",
         default=True,
     )
-    use_floor: BoolProperty(name="Floor", description="Keep feet, hands and knees above the floor")
+    use_floor: BoolProperty(
+        name="Floor",
+        description="Keep the whole body, including its skin, above the floor. On a rig that is not human, this "
+        "applies only to feet, hands and knees",
+    )
     show_capsules: BoolProperty(
         name="Show Capsules",
         description="Draw the capsules used by Self-Collision",

@@ -146,7 +146,7 @@ class OnBones(OnRig):
         return self.run_on(context, rig, self.chosen(context, rig))
 
     def chosen(self, context: Context, rig: Object) -> Bones:
-        """The names of the bones to work on."""
+        """The bones to work on."""
         return selection.chosen_bones(context, rig, self.bones)
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:

@@ -23,7 +23,7 @@ else:
 
 
 def _value(declare: Any, name: str, field: str, **more: Any) -> Any:
-    """Declare a keyword for a value of a limit. If it is not given, the bone keeps its value, so none is reused."""
+    """Declare a keyword for a value of a limit. Bones keep values that are not given, so Blender must not reuse any."""
     return declare(name=name, description=DESCRIPTIONS[field], options=ASIDE, **more)
 
 
@@ -55,7 +55,8 @@ class FABRIK_OT_set_limit(OnBones, Operator):
 
     def draw(self, context: Context) -> None:
         self.layout.use_property_split = True
-        for name in {"type": None} | self.given(*FABRIK_OT_set_limit.__annotations__):
+        # The type is always shown, first.
+        for name in dict.fromkeys(["type", *self.given(*FABRIK_OT_set_limit.__annotations__)]):
             self.layout.prop(self, name)
 
 

@@ -277,10 +277,10 @@ class FABRIK_OT_match_markers(OnRig, Operator):
 
     def run(self, context: Context, rig: Object) -> Done:
         objects, is_object = context.scene.objects, self.take not in bpy.data.collections
-        armature = named(objects, self.take, "object") if is_object and self.take in objects else None
-        take = None if armature is not None else named(bpy.data.collections, self.take, "collection")
+        holder = named(objects, self.take, "object") if is_object and self.take in objects else None
+        take = None if holder is not None else named(bpy.data.collections, self.take, "collection")
         found = matching.match_markers(
-            context, rig, preset=self.preset, take=take, take_armature=armature, keep=self.keep
+            context, rig, preset=self.preset, take=take, take_armature=holder, keep=self.keep
         )
         guessed = [guess.entry.marker for guess in matching.guess_markers(context, rig)] if self.guess else []
         labels = PRESETS[found.preset].title if found.preset else "no known labels"

@@ -22,7 +22,6 @@ from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors, mapped_markers
 from ..translations import ui_message, ui_text
 from .drawing import COLORS, Drawing, colored, draw_over, joined
-from .drawing import Lines as Arrays
 
 # The size of a dot relative to a mark.
 _DOT: Final = 0.35
@@ -336,12 +335,12 @@ def error_lines(rig: Object, frame: float) -> Drawing:
     """The lines of a rig's visible markers on a frame, in world space."""
     ends = np.array(list(_pairs(rig, frame)), dtype=np.float64).reshape(-1, 2, 3)
     levels = np.digitize(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1), (FAIR, BAD))
-    lines: Arrays = {}
-    for level, (color, width) in enumerate(_LEVELS):
-        own = ends[levels == level].reshape(-1, 3)
-        if len(own):
-            lines[width] = colored([(own, np.arange(len(own)), color)])
-    return Drawing(lines)
+    lines = (
+        (width, *colored([(own, np.arange(len(own)), color)]))
+        for level, (color, width) in enumerate(_LEVELS)
+        if len(own := ends[levels == level].reshape(-1, 3))
+    )
+    return Drawing(joined(lines))
 
 
 def _pairs(rig: Object, frame: float) -> Iterator[tuple[Vector, Vector]]:

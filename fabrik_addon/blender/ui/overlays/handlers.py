@@ -92,13 +92,13 @@ def shows_limits(context: Context) -> bool:
 
 
 def _error_rig(context: Any) -> Object | None:
-    """The active rig, if the lines from its markers to their bones are drawn."""
+    """The active rig if the lines from its markers to their bones are drawn, else None."""
     rig = context.active_object
     return rig if rig is not None and rig.type == "ARMATURE" and seen(rig).capture.show_errors else None
 
 
 def _handler(shown: Callable[[Any], Any], draw: Callable[[Any, Any], None]) -> Callable[[], None]:
-    """A draw handler. It draws what is shown in the current viewport, unless overlays are off or it is nothing."""
+    """A draw handler that draws what `shown` finds for the current viewport, if anything, unless overlays are off."""
 
     def handler() -> None:
         context: Any = bpy.context

@@ -115,7 +115,7 @@ def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
         a, b, c = np.moveaxis(triangles, 1, 0)
         ab, bc, ca = (a + b) / 2.0, (b + c) / 2.0, (c + a) / 2.0
         quarters = (a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca)
-        triangles = np.concatenate([np.stack(corners, axis=1) for corners in quarters])
+        triangles = np.concatenate([np.stack(quarter, axis=1) for quarter in quarters])
         middle = edges.mean(axis=1)
         edges = np.concatenate([np.stack([edges[:, 0], middle], axis=1), np.stack([middle, edges[:, 1]], axis=1)])
     points = directions(*np.concatenate([triangles.reshape(-1, 2), edges.reshape(-1, 2)]).T)

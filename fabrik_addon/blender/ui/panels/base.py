@@ -81,7 +81,7 @@ class Rows:
     """A list in a panel; `draw_row` draws one of its lines."""
 
     def draw_item(
-        self, _context: Context, layout: UILayout, _list: Any, item: Any, _icon: int, _holder: Any, _active: str
+        self, _context: Context, layout: UILayout, _holder: Any, item: Any, _icon: int, _about: Any, _active: str
     ) -> None:
         """Draw one item for Blender, which checks the number of arguments."""
         layout.use_property_split = False
