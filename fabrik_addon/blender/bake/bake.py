@@ -770,7 +770,7 @@ def make_result(
 
 
 def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
-    """Short lines about gaps, outliers and feet; meter: armature units per meter."""
+    """Short lines about gaps and feet; meter: armature units per meter."""
     spans = [span for tree in trees for span in tree.filled]
     if spans:
         longest = max(spans, key=lambda span: span.count)

@@ -1,4 +1,7 @@
-"""The command line: `python -m fabrik_addon bake …`, and the same as `blender --command fabrik_bake …`."""
+"""Bakes marker files onto a rig without a window, and saves .blend files: `python -m fabrik_addon bake …`.
+
+The same is `blender --command fabrik_bake …`. Other commands share its arguments, its takes and what it prints.
+"""
 
 import argparse
 import errno
@@ -227,7 +230,7 @@ def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
     """Open a .blend and find its armature: the one with the given name, or the only one.
 
     Returns also sentences about how the armature was prepared: a control rig is set up if it has not been. Python in
-        the file is not run. Raises a FabrikError if the file can't be opened or the armature can't be posed.
+    the file is not run. Raises a FabrikError if the file can't be opened or the armature can't be posed.
     """
     rig = _opened(path, name)
     notes = []

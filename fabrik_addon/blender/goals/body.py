@@ -250,7 +250,7 @@ def support_of(armature: Object, pinned: Collection[str]) -> Support | None:
 
 
 def floor_of(armature: Object) -> Floor | None:
-    """The floor for feet, hands and knees, and for the skin of a person; None without a floor."""
+    """The floor for feet, hands, knees and the skin of a person; None without a floor."""
     settings = rig_settings(armature)
     if not settings.use_floor:
         return None

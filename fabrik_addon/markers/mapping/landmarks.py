@@ -264,23 +264,31 @@ def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
 def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Iterator[str]:
     """The limbs, "legs" or "arms", whose left is at the right of the trunk on most frames; landmarks as above.
 
-    People cross forearms or shins, but not whole limbs for most of a recording.
+    People cross forearms or shins for long, but not whole limbs, so knees or elbows must be on the other side too.
     """
     hips, shoulders = (_across(landmarks, {part}) for part in ("hips", "shoulder"))
-    for limbs, parts, trunk in (("legs", _LEG, hips or shoulders), ("arms", _ARM, shoulders or hips)):
-        if trunk and (own := _across(landmarks, parts)):
-            lines = _middle(own), _middle(trunk)
-            cosines = (lines[0] * lines[1]).sum(axis=1) / np.maximum(lengths(lines[0]) * lengths(lines[1]), _SHORT)
-            if np.isfinite(cosines).any() and np.nanmedian(cosines) < -_OPPOSITE:
-                yield limbs
+
+    def is_opposite(own: Sequence[FloatArray], trunk: Sequence[FloatArray]) -> bool:
+        one, other = _middle(own), _middle(trunk)
+        cosines = (one * other).sum(axis=1) / np.maximum(lengths(one) * lengths(other), _SHORT)
+        return bool(np.isfinite(cosines).any() and np.nanmedian(cosines) < -_OPPOSITE)
+
+    for limbs, parts, joint, trunk in (
+        ("legs", _LEG, "knee", hips or shoulders),
+        ("arms", _ARM, "elbow", shoulders or hips),
+    ):
+        whole = _across(landmarks, parts)
+        middle = [each for each in _across(landmarks, parts, joint) if np.isfinite(each).any()]
+        if trunk and whole and is_opposite(whole, trunk) and (not middle or is_opposite(middle, trunk)):
+            yield limbs
 
 
-def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[str]) -> list[FloatArray]:
-    """(F, 3) from right to left, for each landmark of these parts that both sides have."""
+def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[str], end: str = "") -> list[FloatArray]:
+    """(F, 3) from right to left, for each landmark of these parts, with this end of its name, that both sides have."""
     return [
         landmarks["L", name] - landmarks["R", name]
         for side, name in landmarks
-        if side == "L" and ("R", name) in landmarks and LANDMARKS[name].part in parts
+        if side == "L" and ("R", name) in landmarks and LANDMARKS[name].part in parts and name.endswith(end)
     ]
 
 

@@ -24,7 +24,7 @@ def checked_bvh(content: bytes, rate: float | None = None) -> str:
     """The text of a BVH file as Blender's importer reads it: lines end with a line feed, numbers have points.
 
     rate: frames a second, overrides the file's. Raises RetargetError, one sentence without the file's name, for numbers
-    that are none, unknown or repeated channels, lines that are too short, and an implausible rate.
+    that are none, unknown or repeated channels, lines that are too short, and an implausible rate of several frames.
     """
     text = decoded(content).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").strip()
     if not text:
@@ -36,7 +36,7 @@ def checked_bvh(content: bytes, rate: float | None = None) -> str:
     if motion is None or time is None:
         raise RetargetError("it has no MOTION with a Frame Time after the skeleton: export it again")
     head, data = text[: motion.end()], text[time.end() :].strip("\n")
-    if "," in data and "." not in data:
+    if "." not in data and any("," in each for each in (data, *_OFFSET.findall(head))):
         head, data = head.replace(",", "."), data.replace(",", ".")
     bad = next((each for line in _OFFSET.findall(head) for each in _NO_NUMBER.findall(line)), None)
     if bad is not None:
@@ -63,7 +63,10 @@ def checked_bvh(content: bytes, rate: float | None = None) -> str:
             )
     seconds = 1.0 / rate if rate else number_in(time.group(1)) or math.nan
     if not seconds > 0.0 or not plausible_rate(1.0 / seconds):
-        raise RetargetError(
-            f"its Frame Time is {time.group(1)!r}, but must be in seconds, such as 0.0333: choose the frame rate"
-        )
+        if frames > 1:
+            raise RetargetError(
+                f"its Frame Time is {time.group(1)!r}, but must be in seconds, such as 0.0333: choose the frame rate"
+            )
+        # One pose has no rate: with zero, Blender keeps the scene's.
+        seconds = 0.0
     return f"{head}\nFrames: {frames}\nFrame Time: {seconds:.9g}\n{data}\n"

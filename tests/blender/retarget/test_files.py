@@ -126,6 +126,17 @@ def test_a_bvh_file_of_another_encoding_or_with_commas_gives_the_same_keys(expor
     assert bpy.context.scene.render.fps / bpy.context.scene.render.fps_base == pytest.approx(24.0)
 
 
+def test_a_bvh_file_of_one_pose_keeps_the_rate_of_the_scene(exported, tmp_path):
+    path, _ = exported("bvh")
+    bpy.context.scene.render.fps = 50
+    head, _, motion = path.read_text().partition("Frame Time: ")
+    file = tmp_path / "pose.bvh"
+    file.write_text(f"{head}Frame Time: 0\n{motion.splitlines()[1]}\n")
+    with imported(bpy.context, file) as source:
+        assert {len(curve.keyframe_points) for curve in curves(source)} == {1}
+    assert (bpy.context.scene.render.fps, bpy.context.scene.render.fps_base) == (50, 1.0)
+
+
 def test_a_refused_file_changes_neither_scene_nor_rate(exported):
     """A person's motion, at another rate than the scene's, is retargeted to a snake."""
     path, _ = exported("bvh")

@@ -212,6 +212,26 @@ class TestLimbsOfTheOtherSide:
             doubts = [doubt for doubt in read_markers(path, up_axis="Z").doubts if "swap left and right on" in doubt]
             assert doubts == [f"The labels of the person swap left and right on {limb}: rename them" for limb in wanted]
 
+    def test_crossed_forearms_and_shins_are_not_doubted(self, tmp_path: Path) -> None:
+        """A person sits on the floor with crossed legs and folded arms; meters to the left, ahead and up."""
+        left = {
+            "shoulder": (0.18, 0.0, 0.5),
+            "elbow": (0.22, 0.1, 0.25),
+            "wrist": (-0.1, 0.25, 0.25),
+            "pinky": (-0.16, 0.2, 0.24),
+            "index": (-0.17, 0.22, 0.27),
+            "thumb": (-0.13, 0.24, 0.29),
+            "hip": (0.1, 0.0, 0.0),
+            "knee": (0.3, 0.35, 0.1),
+            "ankle": (-0.15, 0.3, 0.05),
+            "heel": (-0.18, 0.27, 0.03),
+            "foot_index": (-0.25, 0.4, 0.05),
+        }
+        names = [f"{side}_{name}" for side in ("left", "right") for name in left]
+        points = np.array([*left.values(), *((-x, y - 0.02, z) for x, y, z in left.values())]) * (1.0, -1.0, 1.0)
+        (tmp_path / "a.trc").write_text(trc_of(names, np.tile(points, (20, 1, 1))))
+        assert not read_markers(tmp_path / "a.trc", up_axis="Z").doubts
+
 
 class TestFall:
     """Nothing falls faster than gravity makes it: a jump shows a wrong rate, and wrong units."""

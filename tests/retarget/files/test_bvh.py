@@ -55,6 +55,18 @@ def test_encodings_line_ends_decimal_commas_and_wrong_counts_are_corrected(conte
     assert checked_bvh(content) == GOOD
 
 
+def test_a_pose_at_rest_may_have_decimal_commas_in_its_offsets_only():
+    rest = GOOD.partition("0.5 90.0 1.5")[0] + "0 90 0 0 0 0 0 0 0\n"
+    assert numbers(checked_bvh(rest.replace(".", ",").encode())) == [[0, 90, 0, 0, 0, 0, 0, 0, 0]]
+    assert "OFFSET 0.0 10.5 0.0" in checked_bvh(rest.replace(".", ",").encode())
+
+
+@pytest.mark.parametrize("time", ["0", "1.0", "0.0", "nan"])
+def test_one_pose_needs_no_frame_time(time):
+    one = GOOD.replace("0.0333333", time).rpartition("0.5 90.5")[0]
+    assert "\nFrames: 1\nFrame Time: 0\n0.5 90.0 1.5 " in checked_bvh(one.encode())
+
+
 def test_names_that_are_no_utf_8_are_kept():
     assert "ROOT H\u00fcfte" in checked_bvh(GOOD.replace("Hips", "H\u00fcfte").encode("latin-1"))
 
