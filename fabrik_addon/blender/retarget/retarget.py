@@ -388,7 +388,7 @@ def retarget_from(
         if how["reference"] >= 0:
             if not first <= how["reference"] <= last:
                 raise RetargetError(
-                    f"The reference frame {how['reference']} is not in the range {first} to {last}: choose one inside"
+                    f"Rest Frame {how['reference']} is not in the range {first} to {last}: choose a frame inside it"
                 )
             reference = int(np.abs(baked.frames - how["reference"]).argmin())
         settings = RetargetSettings(how["places"], how["hands_in_world"], baked.plant_feet != "OFF", reference)

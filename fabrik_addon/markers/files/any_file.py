@@ -107,7 +107,7 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
         if sum(np.nanmedian(each) > _APART * size for each in apart if np.isfinite(each).any()) >= _FEWEST_LANDMARKS:
             yield (
                 f"The labels of {name or 'the person'} occur twice, far apart: if there are two people, put a name "
-                "before the labels of each, as in Anna:LASI"
+                "before each person's labels, as in Anna:LASI"
             )
         times = _falls(person.positions[..., "XYZ".index(person.up_axis)], columns, person.rate)
         if times > 0.0:
