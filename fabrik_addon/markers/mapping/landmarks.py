@@ -262,7 +262,7 @@ def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
 
 
 def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Iterator[str]:
-    """The limbs, "legs" or "arms", whose left is at the right of the trunk on most frames; landmarks as above.
+    """The limbs, "legs" or "arms", whose left is on the right side of the trunk on most frames; landmarks as above.
 
     People cross forearms or shins, but not whole limbs for most of a recording.
     """
