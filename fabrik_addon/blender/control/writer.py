@@ -296,7 +296,7 @@ class LimbOnIk:
         return self.end_error(wanted) <= _PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
-        """Move the controls of held bones rigidly with these to matrices (B, 4, 4), from the current state or rest."""
+        """Move controls as if held bones moved rigidly with them, from the current or the rest pose, to (B, 4, 4)."""
         here = self.current_matrices()
         for bone, leader in (self.goes_by | self.turned_by).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)

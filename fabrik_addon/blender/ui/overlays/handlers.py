@@ -98,7 +98,7 @@ def _error_rig(context: Any) -> Object | None:
 
 
 def _handler(shown: Callable[[Any], Any], draw: Callable[[Any, Any], None]) -> Callable[[], None]:
-    """A draw handler. It draws what is shown in the current viewport, unless overlays are off or it is nothing."""
+    """A draw handler. It draws what is shown in the current viewport, if anything, and if overlays are on."""
 
     def handler() -> None:
         context: Any = bpy.context
