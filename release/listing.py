@@ -64,14 +64,22 @@ def show_tab(name):
 @contextmanager
 def unfolded(panel):
     """Show a panel open. It gets another name, because Blender remembers that the panel of this name was closed."""
+    kinds = [kind for kind in bpy.types.Panel.__subclasses__() if kind.__name__.startswith("FABRIK_PT_")]
     kind = getattr(bpy.types, panel)
     own = {name: value for name, value in vars(kind).items() if name != "bl_rna"}
     opened = type(f"{panel}_open", kind.__bases__, own | {"bl_options": set()})
-    bpy.utils.unregister_class(kind)
-    bpy.utils.register_class(opened)
+    swapped = [opened if each is kind else each for each in kinds]
+    _register_instead(kinds, swapped)
     yield
-    bpy.utils.unregister_class(opened)
-    bpy.utils.register_class(kind)
+    _register_instead(swapped, kinds)
+
+
+def _register_instead(before, after):
+    """Register panels instead of others. Blender draws them in the order in which they are registered."""
+    for kind in before:
+        bpy.utils.unregister_class(kind)
+    for kind in after:
+        bpy.utils.register_class(kind)
 
 
 def drag(bone, path, picture=""):

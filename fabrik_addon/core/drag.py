@@ -579,11 +579,11 @@ class DragSolver:
         return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
 
     def _adapt_posture(self, wanted: Wanted) -> None:
-        """Shift the body over its support, bend straight limbs, and let led limbs sink, as targets move.
+        """Shift the body over its support, bend straight limbs, and let moved arms sink, as targets move.
 
         All are in proportion to the distance of targets from the effectors in the preferred pose. A limb bends its
         hinge, and the joint above in the opposite direction by FOLLOWS as much, like a person's leg as it leaves the
-        ground. A target on the bones below a led bone, or above it, lets it sink.
+        ground. A bone with weight sinks if a target is on a bone below or above it in its chain.
         """
         shares = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         shares = np.minimum(1.0, shares / (_FULL_SHIFT * self.size))

@@ -70,8 +70,8 @@ _MARGIN: Final = 0.2
 # A step that does not reduce the cost is shortened to this share, at most this many times; then damping grows by the
 # same factor.
 _SHORTER, _MAX_SHORTER = 0.4, 4
-# For a change over time: the largest number of steps, and the rotation (radians) below which it is finished. A limit
-# that would be exceeded by more stops a joint.
+# For a change over time: the largest number of steps, and the rotation (radians) below which it is finished. A joint
+# stops at a limit that it would exceed by more than this rotation.
 _MAX_TIMES, _LAST_CHANGE = 12, 1e-5
 # The cosine above which a limit replaces one that a joint met before.
 _ALIKE: Final = 0.9

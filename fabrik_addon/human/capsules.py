@@ -48,7 +48,7 @@ _LIMBS: Final = {
     "shin": _Limb(0.031),
     "foot": _Limb(0.021, is_tip=True, percentile=25.0),
 }
-# The share of a thigh's capsule, from its start, that the trunk does not meet: belly and thighs press each other flat.
+# The share of a thigh's capsule, from its start, that does not collide with the trunk: belly and thighs are soft.
 # With the whole capsule the knees of a person who sits down end 36 cm apart instead of 18.
 _LAP: Final = 0.3
 # A radius from a mesh must be within these factors of the one from the height: skirts and capes are not the body.
@@ -66,7 +66,7 @@ _SECOND: Final = 2
 # farther from the bone than its length are things that are held.
 _FLAT: Final = frozenset({"hand", "foot", "toe"})
 # The number of directions, evenly spread by the golden angle (Gonzalez, *Mathematical Geosciences*, 2010), whose
-# outermost vertices stand for a part's skin, and a margin as a share of the height, 0.7 mm, for the skin between them
+# outermost vertices represent a part's skin, and a margin as a share of the height, 0.7 mm, for the skin between them
 # and for vertices that other bones pull a little. With 200 and 0, hands are 1.4 mm and toes 2 mm below the floor.
 _DIRECTIONS, _MARGIN = 400, 0.0004
 
@@ -101,7 +101,7 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
         parts.append("thigh")
 
     def is_met(one: int, two: int) -> bool:
-        """Whether one is no thigh, or the capsule of a thigh that two meets: its end for the trunk."""
+        """Whether `two` collides with `one`: the trunk with the shortened capsule of a thigh, others with the whole."""
         return parts[one] != "thigh" or (one >= count) == (parts[two] in TRUNK)
 
     return SelfCollision(
@@ -122,8 +122,8 @@ def floor_points(
 ) -> tuple[tuple[str, Place, float], ...]:
     """The points of a person, each with a radius, that stay above a floor: bones and places in their frames.
 
-    The outermost vertices of a part, without things that are worn or held. Parts without vertices have the ends of
-    their capsules, and fingers the ends of their bones.
+    These are the outermost vertices of a part, without things that are worn or held. Parts without vertices use the
+    ends of their capsules, and fingers the ends of their bones.
 
     Args:
         bones: at rest.
@@ -159,7 +159,7 @@ def floor_points(
 
 
 def _height(body: RestBody) -> float:
-    """How far head, hips and feet are apart along the up direction."""
+    """The extent of head, hips and feet along the up direction."""
     assert body.axes is not None
     ends = [point for name, role in body.roles.items() if role.part in {"head", "foot", "hips"}
             for point in (body.bones[name].head, body.end(name))]  # fmt: skip

@@ -20,7 +20,7 @@ class BoneMass(NamedTuple):
     share: of the body's mass. center: its center of mass, as a share of the distance from head to tail. keeps: factor
     on its mass in the posture term. bends: factor on its joint's inertia. hangs: the share of a trunk's tilt that it
     does not follow if its limb has no goal. eased: the smallest bend of its joint in a relaxed limb, in radians.
-    sinks: how far its mass's preferred place sinks once its limb is led, as a share of the body's size.
+    sinks: how far the preferred position of its mass sinks once a target moves its limb, as a share of the body's size.
     """
 
     share: float
@@ -82,9 +82,10 @@ _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "n
 # the side bends it by 36, 25 and 26 with 90, by 33, 23 and 24 with 80, and by 3, 4 and 0 if the straight leg of the
 # rest pose is preferred.
 _EASED: Final = {"shin": 90.0}
-# The weight of led arms, as the distance that the preferred place of their mass sinks. Without it, elbows of hands at a
-# wall stay at the height of the shoulders. With 0, 0.1, 0.2, 0.3 and 0.6 hidden joints of recorded people are off by
-# 41.8, 41.4, 41.0, 40.7 and 40.6 mm on average; with 0.3 an arm bends so much that a raised hand hardly raises it.
+# The weight of arms that a target moves: how far the preferred position of their mass sinks. Without it, elbows of
+# hands at a wall stay at the height of the shoulders. With 0, 0.1, 0.2, 0.3 and 0.6 hidden joints of
+# recorded people are off by 41.8, 41.4, 41.0, 40.7 and 40.6 mm on average; with 0.3 an arm bends so much that a raised
+# hand hardly raises it.
 _SINKS: Final = {"upper_arm": 0.2, "forearm": 0.2}
 # How strongly a dragged bone keeps its orientation, as a share of the force on its position. A foot lifted by 30 cm
 # tilts by 13 degrees; if free to rotate, by 46. With 0.03 instead of 0.002 the heel stays down even with the ankle at

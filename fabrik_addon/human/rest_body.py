@@ -27,7 +27,7 @@ _ON: Final = 0.5
 # A body aligned with the armature's axes to within this angle counts as exactly aligned, since people slouch and feet
 # point out.
 _SNAP: Final = np.cos(np.radians(10.0))
-# If a foot's horizontal part is less than this share of its length, the foot does not show forward.
+# If a foot's horizontal part is less than this share of its length, the foot does not show which way is forward.
 _FLAT_FOOT: Final = 0.3
 # For each bone of a limb, the next one, whose head is its end.
 _NEXT: Final = {"upper_arm": "forearm", "forearm": "hand", "thigh": "shin", "shin": "foot", "foot": "toe"}

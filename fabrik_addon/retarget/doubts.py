@@ -71,7 +71,7 @@ def retarget_doubts(
     if reference.trunk_tilt > MAX_TILT:
         yield (
             f"The source leans by {reference.trunk_tilt:.0f}° in the pose that is compared with the rig's rest pose: "
-            "set a reference frame on which it is upright"
+            "set Rest Frame to a frame on which it is upright"
         )
     yield from _size_doubts(bodies)
     places = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).round().astype(np.int64))
@@ -138,7 +138,7 @@ def _direction_doubts(
     elif far:
         yield (
             f"Far from the source's directions: {_angles(far, 0.0)}; check the bone mapping, "
-            "or set a reference frame on which the source's pose is like the rig's rest pose"
+            "or set Rest Frame to a frame on which the source's pose is like the rig's rest pose"
         )
 
 

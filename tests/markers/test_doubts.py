@@ -81,7 +81,7 @@ class TestPosture:
             for row in rows
         ]
         solution = posed(motions.skeleton_of(rows), raised)
-        assert ["an animal on four legs" in doubt for doubt in doubts_of(solution)] == [True] * doubted
+        assert ["an animal with four legs" in doubt for doubt in doubts_of(solution)] == [True] * doubted
 
     @pytest.mark.parametrize("raised", [0.0, 30.0, -30.0])
     def test_a_person(self, raised: float) -> None:

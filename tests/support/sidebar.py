@@ -7,11 +7,14 @@ import bpy
 
 def open_panels(*names):
     """Open panels that are closed at first; all of the add-on's if none is named."""
-    kinds = {name: getattr(bpy.types, name) for name in dir(bpy.types) if name.startswith("FABRIK_PT_")}
-    for name in names or kinds:
-        bpy.utils.unregister_class(kinds[name])
-        kinds[name].bl_options = set()
-        bpy.utils.register_class(kinds[name])
+    # Blender draws panels in the order in which they are registered, so all are registered again.
+    kinds = [kind for kind in bpy.types.Panel.__subclasses__() if kind.__name__.startswith("FABRIK_PT_")]
+    for kind in kinds:
+        bpy.utils.unregister_class(kind)
+    for kind in kinds:
+        if not names or kind.__name__ in names:
+            kind.bl_options = set()
+        bpy.utils.register_class(kind)
 
 
 def open_folds(*panels):

@@ -572,9 +572,10 @@ class ControlRig(PlainRig):
     def channels_for_edit(
         self, old: RigMotion, new: _Poses
     ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
-        """As in `PlainRig`. Each control rotates, in its own frame, by the change of the body's pose.
+        """The channels of controls for new poses, as in `PlainRig`.
 
-        Rounding errors are the same in both poses, so they don't change keys.
+        Each control rotates, in its own frame, by the change of the body's pose. Rounding errors are the same in both
+        poses, so they don't change keys.
         """
         moves = not self._setup.carriers[old.skeleton.names[0]].parent
         model = ControlModel(self.rig, self._setup, old.skeleton, moves=moves, over=old)

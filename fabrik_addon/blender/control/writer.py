@@ -230,7 +230,7 @@ _GAIN: Final = 0.9
 _STRAIGHT: Final = 1e-3
 # An IK control holds the limb's end if moving both together leaves at most this share of the error.
 _NEARER: Final = 0.1
-# Ends are led as posed, then as at rest, and once more if that helped.
+# How often ends are moved: relative to controls as posed, then as at rest, and once more if that helped.
 _MOST_LEADS: Final = 3
 # Radians. Half of this is the error of single precision at the smallest bend.
 _IN_PLANE: Final = 3e-4
@@ -238,7 +238,7 @@ _IN_PLANE: Final = 3e-4
 # for a wolf, until its heel has followed.
 _TRIED: Final = 0.03
 _FOLLOWS: Final = 0.1
-# Rounds of leading ends and rotating poles. People need up to 3, wolves with paws up to 10.
+# Rounds of moving ends and rotating poles. People need up to 3, wolves with paws up to 10.
 _MOST_TURNS: Final = 12
 # A function that evaluates the rig.
 Update: TypeAlias = Callable[[], object]
@@ -296,7 +296,7 @@ class LimbOnIk:
         return self.end_error(wanted) <= _PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
-        """Move the controls of held bones rigidly with these to matrices (B, 4, 4), from the current state or rest."""
+        """Move controls as if held bones moved rigidly with them, from the current or the rest pose, to (B, 4, 4)."""
         here = self.current_matrices()
         for bone, leader in (self.goes_by | self.turned_by).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)

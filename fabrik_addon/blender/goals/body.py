@@ -52,7 +52,7 @@ def masses_of(armature: Object, skeleton: Skeleton, stiff: Collection[str] = ())
     # Each bone's factor in the posture term: 1 at stiffness 0, 4 at 0.5, infinite at 1.
     left = 1.0 - np.clip(stiffness, 0.0, 1.0)
     factors = np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)
-    # The forelegs of an animal have the names of arms, but stand.
+    # The forelegs of an animal have the names of arms, but bear weight.
     sinks = sinks * (not trunk_of_animal(armature))
     return Masses(shares, centers, keeps * factors, bends, hangs * (1.0 - stiffness), eased, sinks)
 

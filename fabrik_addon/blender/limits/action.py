@@ -246,14 +246,14 @@ class Breach:
 
     @property
     def line(self) -> str:
-        """The violation in one line, such as "'shin.L' exceeds its limit on frames 3-7, 12: 8.4° on frame 5"."""
+        """The violation in one line, such as "'shin.L' exceeds its limit on frames 3-7, 12: by 8.4° on frame 5"."""
         worst = int(np.argmax(self.excess))
         angle = f"{degrees(self.excess[worst]):.1f}°"
         if len(self.frames) == 1:
             return f"{self.bone!r} exceeds its limit on frame {self.frames[0]} by {angle}"
         runs = np.split(self.frames, np.flatnonzero(np.diff(self.frames) > 1) + 1)
         spans = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
-        return f"{self.bone!r} exceeds its limit on frames {spans}: {angle} on frame {self.frames[worst]}"
+        return f"{self.bone!r} exceeds its limit on frames {spans}: by {angle} on frame {self.frames[worst]}"
 
 
 def check_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> list[Breach]:

@@ -328,7 +328,9 @@ def _pairs(rig: Object, bones: Sequence[PoseBone]) -> list[_Pair]:
     side = 0.0 if active is None or opposite_bone(rig, active) is None else _place(active)
     for bone, other in pairs:
         if other.name in given and not side:
-            raise RigError(f"Both {bone.name!r} and {other.name!r} are selected: make the one to copy from active")
+            raise RigError(
+                f"Both {bone.name!r} and {other.name!r} are selected: make one of them active to copy its limit"
+            )
     return [(bone, other) for bone, other in pairs if other.name not in given or _place(bone) * side > 0.0]
 
 

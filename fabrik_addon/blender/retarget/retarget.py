@@ -316,7 +316,7 @@ def add_recorded(
     """Make an armature from a recorded body, with its motion as keys of a new action.
 
     The active object, its mode and the selection don't change. timing, start_frame, scale: as in `import_clip`. Raises
-    RetargetError, with nothing changed, for rates and frames that exceed Blender's limits.
+    Raises RetargetError, with nothing changed, for rates and frames that exceed Blender's limits.
     """
     if not 0.0 < body.rate <= FASTEST_RATE:
         raise RetargetError(f"{name}: the frame rate is {body.rate:g}: it must be above 0 and at most {FASTEST_RATE:g}")
@@ -388,7 +388,7 @@ def retarget_from(
         if how["reference"] >= 0:
             if not first <= how["reference"] <= last:
                 raise RetargetError(
-                    f"The reference frame {how['reference']} is not in the range {first} to {last}: choose one inside"
+                    f"Rest Frame {how['reference']} is not in the range {first} to {last}: choose a frame inside it"
                 )
             reference = int(np.abs(baked.frames - how["reference"]).argmin())
         settings = RetargetSettings(how["places"], how["hands_in_world"], baked.plant_feet != "OFF", reference)

@@ -15,11 +15,11 @@ from .posture import Away, PostureTerm
 # in a step.
 _NEAR_FLOOR, _NEAR_CAPSULES = 0.1, 0.05
 # Each body has rows for its lowest points above the floor and above floors with these slopes along two axes: those
-# that are lowest now, and those that will be once the body has been tilted. Rows for all points cost 30 to 50 % more.
+# that are lowest now, and those that would be lowest if the body were tilted. Rows for all points cost 30 to 50 % more.
 _SLOPES = np.array([(0.0, 0.0), (0.4, 0.0), (-0.4, 0.0), (0.0, 0.4), (0.0, -0.4)])
-# Points go below the floor by this share of the body's size. So goals hold what stands on the floor, and its rows are
-# not active too: with 0, hips above pinned feet miss 26 of 30 cm, and a step takes twice as long. Goals are met to a
-# third of it.
+# Points may be below the floor by this share of the body's size. So only goals hold pinned feet on the floor, and the
+# floor's rows are not active too: with 0, hips above pinned feet miss 26 of 30 cm, and a step takes twice as long.
+# Goals are met to a third of it.
 _SLACK = 3e-5
 # Keys of these rows, beyond those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
@@ -186,8 +186,8 @@ class Bounds:
         """Measure the bodies that may be near the floor.
 
         Returns:
-            (m,) their rows, and (m, N, K) the heights of their points above where these touch. For each of the normals
-            (K, 3) the floor is tilted about the point below a body's head.
+            (m,) their rows, and (m, N, K) the heights of their points above the heights at which they touch a floor.
+            For each of the normals (K, 3), the floor is tilted about the point below the head of the body.
         """
         if not len(self._on):
             return self._on, np.zeros((0, 0, len(normals)))

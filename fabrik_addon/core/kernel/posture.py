@@ -40,8 +40,8 @@ class Masses:
         bending: (J,) further factor on the rotation of its joint; all 1 when None.
         hanging: (J,) the share of a trunk's tilt that a bone of a limb without goals does not follow; none when None.
         eased: (J,) the smallest bend of a hinge in a relaxed limb, radians; none when None.
-        sinking: (J,) how far the preferred place of a bone's mass sinks once its limb is led, as a share of the body's
-            size; none when None.
+        sinking: (J,) how far the preferred position of a bone's mass sinks once a target moves its limb, as a share of
+            the body's size; None: it does not sink.
     """
 
     shares: FloatArray

@@ -34,11 +34,11 @@ _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
 # what was predicted to within the second share: such steps are Newton's, and the next would gain about the square. No
 # single joint may gain more than the square of the third number; otherwise limits may still change.
 _NEWTON_GAIN, _AS_PREDICTED, _NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
-# With expected rotations, where no goal has to be met exactly, it is also stationary after a step with at most the
-# first damping if the square of the error of its prediction is at most the first share of its gain times the cost left
-# (errors shrink as the steps do, so the next would gain about that), and if damping kept back at most the second share
-# of the cost left. Without the second a fallen marker displaced a joint by 29 mm. Poses of five recordings then take
-# 1.8 steps instead of 2.3; joints differ by 0.07 mm on average.
+# With expected rotations, no goal has to be met exactly. Then a frame is also stationary after a step with at most the
+# first damping, on two conditions. The square of the prediction's error is at most the first share of the gain times
+# the remaining cost; the next step would gain about that, because errors shrink with the steps. And damping kept back
+# at most the second share of the remaining cost; without this, a fallen marker displaced a joint by 29 mm. So poses of
+# five recordings take 1.8 steps instead of 2.3, and joints differ by 0.07 mm on average.
 _PREDICTABLE, _KEPT_BACK = 1e-5, 3e-3
 # After a step that gained at most this share of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.

@@ -39,12 +39,13 @@ _MIN_SHARE: Final = 0.25
 # may be those of a hand, or of other things.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
-# Number of frames of a long recording that are examined, or that are examined together.
+# The number of frames that are examined of a long recording, or examined at a time.
 _LOOKED_AT: Final = 2000
-# Two markers of one landmark that are farther apart than this share of the extent of all are not a cluster's.
+# Two markers of one landmark that are farther apart than this share of the person's extent are not in one cluster.
 _APART: Final = 0.25
 # Acceleration is measured over this many seconds before and after a frame. A body falls too fast if this share of its
-# markers do, by this factor: in a jump all fall at 1.0, in walks at any rate three quarters never fall at 0.5.
+# markers accelerate by this factor times gravity: in a jump all reach 1.0; in walks, at any frame rate, three quarters
+# never reach 0.5.
 _LAG: Final = 0.05
 _MOST: Final = 0.75
 _FASTER: Final = 1.5
@@ -74,7 +75,7 @@ def read_markers(
 
 
 def _person_doubts(clip: Clip) -> Iterator[str]:
-    """Sentences if a performer has no person's size, sides or fall, is two people, or has markers that stand still."""
+    """Warnings if size, sides or falls are not a person's, if labels are of two people, or if markers never move."""
     for name in performers(clip) or ("",):
         person = select_performer(clip, name) if name else clip
         known = landmarks_of(person.names)
@@ -107,7 +108,7 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
         if sum(np.nanmedian(each) > _APART * size for each in apart if np.isfinite(each).any()) >= _FEWEST_LANDMARKS:
             yield (
                 f"The labels of {name or 'the person'} occur twice, far apart: if there are two people, put a name "
-                "before the labels of each, as in Anna:LASI"
+                "before each person's labels, as in Anna:LASI"
             )
         times = _falls(person.positions[..., "XYZ".index(person.up_axis)], columns, person.rate)
         if times > 0.0:
@@ -123,10 +124,10 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
 
 
 def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
-    """The acceleration of a body that falls faster than anything does, in terms of gravity's; 0 if it never does.
+    """The acceleration of a body that falls too fast, as a multiple of gravity's; 0 if it never does.
 
-    heights: (F, M) meters; rate: Hz. Feet on the ground only push a body up, so most of its markers never fall faster
-    together, whatever its limbs do.
+    heights: (F, M) meters; rate: Hz. The ground only pushes a body up. So most of its markers never fall faster
+    than gravity at once, however the limbs move.
     """
     lag = max(1, round(_LAG * rate))
     fastest = 0.0
@@ -169,8 +170,10 @@ def _parser(content: bytes, suffix: str) -> Parser:
 def performers(clip: Clip) -> tuple[str, ...]:
     """The prefixes of performers, in the clip's order: the part before the colon in labels such as Anna:LASI.
 
-    If no label has a colon: the part before the first underscore, if several prefixes share labels. Props do not count:
-    a performer has body labels, at least a quarter as many as any other, or any labels if no label is known.
+    A name between colon and underscore, as in Session:Anna_LASI, belongs to the prefix if several such names share
+    labels. If no label has a colon, the prefix is the part before the first underscore, under the same
+    condition. Props do not count: a performer has body labels, at least a quarter as many as any other, or any labels
+    if no label is known.
     """
     labels: dict[str, list[str]] = {}
     prefixed = _prefixed(clip.names)
@@ -205,7 +208,7 @@ def _prefixed(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
     }
     if not by_colon:
         return _with_underscores(names)
-    # A prefix may be that of a whole session, with people's names behind it.
+    # The part before the colon may name a session, with a person's name after it, as in Session:Anna_LASI.
     labels: dict[str, list[str]] = {}
     for prefix, rest in by_colon.values():
         labels.setdefault(prefix, []).append(rest)

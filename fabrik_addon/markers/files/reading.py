@@ -237,7 +237,7 @@ def rate_in_cell(cell: str) -> float | None:
 def rate_of_times(times: FloatArray) -> float | None:
     """Rows a second from times (F,) in s, ms, µs or ns, NaN if unknown; None if no unit gives a plausible rate.
 
-    From the first to the last, since times are often rounded to a millisecond.
+    The rate is measured from the first time to the last, since times are often rounded to a millisecond.
     """
     seen = np.flatnonzero(np.isfinite(times))
     passed = float(times[seen[-1]] - times[seen[0]]) if len(seen) else 0.0
@@ -253,7 +253,7 @@ def plausible_rate(rate: float) -> bool:
 
 
 def in_place(frames: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[str, ...]]:
-    """Rows (F, n) where their frame numbers (F,) place them, NaN for missing frames; and notes on changes.
+    """Rows (F, n) in the order of their frame numbers (F,), NaN for missing frames; and notes on changes.
 
     The first column is the time, NaN if unknown. Rows that are written twice count once. Rows in another order are
     sorted, unless the times contradict. If the numbers do not increase by whole steps, all rows are used as they are.

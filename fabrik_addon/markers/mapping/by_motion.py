@@ -38,7 +38,7 @@ class ByMotion:
         bones: (M,) indices into the candidates; -1 if none fits.
         residuals: (M,) meters, the median distance of a marker from its usual position on that bone.
         margins: (M,) how much worse the second-best bone is: 1 is about a marker's noise, more is more certain.
-        offsets: (M, 3) that usual position, in the bone's frame.
+        offsets: (M, 3) the usual positions, in the frames of the bones.
     """
 
     bones: npt.NDArray[np.intp]

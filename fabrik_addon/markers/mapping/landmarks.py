@@ -222,8 +222,9 @@ LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**_ON_THE_BODY, **_
 _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
 _LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
 _DEEP: Final = 4.0
-# Parts of each limb. The line between the legs' or arms' landmarks points along that between hips or shoulders: its
-# median cosine is 0.52 or more in five recordings, and -0.6 or less in the same with the limbs' labels swapped.
+# Parts of each limb. The line from right to left between the legs or arms points in the same direction as the line
+# between the hips or shoulders: the median cosine is 0.52 or more in five recordings. If the labels of the limbs are
+# swapped, it is -0.6 or less.
 _LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
 _ARM: Final = frozenset({"upper_arm", "forearm", "hand"})
 _OPPOSITE: Final = 0.3
@@ -262,7 +263,7 @@ def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
 
 
 def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Iterator[str]:
-    """The limbs, "legs" or "arms", whose left is at the right of the trunk on most frames; landmarks as above.
+    """The limbs, "legs" or "arms", whose left is on the right side of the trunk on most frames; landmarks as above.
 
     People cross forearms or shins for long, but not whole limbs, so knees or elbows must be on the other side too.
     """

@@ -177,8 +177,8 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
         leans = [angle(line(bones, hips, shoulders), line(bones, feet, hips)) for bones in (skeleton.rest, posed)]
         if leans[0] > _ON_FOUR >= leans[1]:
             yield (
-                "The rig is of an animal on four legs, but stands upright on most frames: if the recording shows a "
-                "person, choose the rig of a person"
+                "The rig is an animal with four legs, but is upright on most frames: if the recording shows a person, "
+                "choose the rig of a person"
             )
             return
     up = matrices[places, 2, :3]

@@ -1,4 +1,4 @@
-"""Checks BVH files before Blender's importer reads them, since it takes what it cannot read for other motion.
+"""Checks BVH files before Blender's importer reads them, because it misreads damaged files.
 
 A BVH file has HIERARCHY with joints, each with OFFSET and CHANNELS, and MOTION with Frames, Frame Time and one line of
 numbers for each frame. Blender's importer turns NaN into a rotation, uses a Frame Time of 33.3 as it is, and answers
@@ -23,8 +23,8 @@ _NO_NUMBER: Final = re.compile(r"[^-+.\deE\s]\S*")
 def checked_bvh(content: bytes, rate: float | None = None) -> str:
     """The text of a BVH file as Blender's importer reads it: lines end with a line feed, numbers have points.
 
-    rate: frames a second, overrides the file's. Raises RetargetError, one sentence without the file's name, for numbers
-    that are none, unknown or repeated channels, lines that are too short, and an implausible rate of several frames.
+    rate: frames a second, overrides the file's. Raises RetargetError, one sentence without the file's name, for words
+    that are not numbers, unknown or repeated channels, lines that are too short, and an implausible rate.
     """
     text = decoded(content).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").strip()
     if not text:

@@ -114,7 +114,7 @@ def test_with_both_sides_selected_and_neither_active_it_is_refused(rig, active):
     before = limited.kept(rig)
     limited.select(rig, ("forearm.L", "forearm.R"), active=active)
     sentence = limited.refusal(bpy.ops.fabrik.mirror_limits)
-    assert "Both 'forearm.L' and 'forearm.R' are selected: make the one to copy from active" in sentence
+    assert "Both 'forearm.L' and 'forearm.R' are selected: make one of them active to copy its limit" in sentence
     assert limited.kept(rig) == before
 
 

@@ -195,7 +195,7 @@ class TestCheckAction:
         (breach,) = check_action(bpy.context, rig, rig.pose.bones)
         assert breach.frames.tolist() == [2, 3, 5]
         assert breach.excess == pytest.approx([0.5, 1.0, 0.2], abs=1e-5)
-        assert breach.line == "'forearm.L' exceeds its limit on frames 2-3, 5: 57.3° on frame 3"
+        assert breach.line == "'forearm.L' exceeds its limit on frames 2-3, 5: by 57.3° on frame 3"
 
     def test_a_violation_on_one_frame_is_reported(self):
         assert Breach("a", np.array([7]), np.array([0.1])).line == "'a' exceeds its limit on frame 7 by 5.7°"

@@ -73,7 +73,7 @@ def test_warnings_are_reported_with_the_reference_and_strict_fails(recording, tm
 def test_a_reference_outside_the_motion_is_refused(recording, tmp_path, capfd):
     told = [str(RIG), str(recording("bvh/dab.bvh")), "--output", str(tmp_path / "out.blend"), "--range", "10", "20"]
     assert run_command([*told, "--reference", "3"], COMMAND) == 1
-    assert "The reference frame 3 is not in the range 10 to 20" in capfd.readouterr().err
+    assert "Rest Frame 3 is not in the range 10 to 20" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

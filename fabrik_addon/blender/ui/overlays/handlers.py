@@ -98,7 +98,7 @@ def _error_rig(context: Any) -> Object | None:
 
 
 def _handler(shown: Callable[[Any], Any], draw: Callable[[Any, Any], None]) -> Callable[[], None]:
-    """A draw handler that draws what `shown` finds for the current viewport, if anything, unless overlays are off."""
+    """A draw handler. It draws what `shown` finds for the current viewport, if anything, unless overlays are off."""
 
     def handler() -> None:
         context: Any = bpy.context

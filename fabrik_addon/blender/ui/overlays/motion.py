@@ -113,7 +113,7 @@ def update_trails(context: Context, rig: Object) -> bool:
 
 
 def refresh_trails() -> float | None:
-    """Update the trails of the active rig if its keys have changed. A timer; it waits while other operations run.
+    """Update the trails of the active rig if its keys have changed. This timer waits while other operations run.
 
     Returns the seconds until the next call.
     """
