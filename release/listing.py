@@ -64,7 +64,11 @@ def show_tab(name):
 @contextmanager
 def unfolded(panel):
     """Show a panel open. It gets another name, because Blender remembers that the panel of this name was closed."""
-    kinds = [kind for kind in bpy.types.Panel.__subclasses__() if kind.__name__.startswith("FABRIK_PT_")]
+    kinds = [
+        kind
+        for kind in bpy.types.Panel.__subclasses__()
+        if kind.__name__.startswith("FABRIK_PT_") and kind.is_registered
+    ]
     kind = getattr(bpy.types, panel)
     own = {name: value for name, value in vars(kind).items() if name != "bl_rna"}
     opened = type(f"{panel}_open", kind.__bases__, own | {"bl_options": set()})
