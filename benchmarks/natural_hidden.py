@@ -8,7 +8,6 @@ from benchmarks.tables import Aim, Part, table
 from fabrik_addon.core import Effector, Solver, forward_kinematics
 from fabrik_addon.core.backend import array
 from fabrik_addon.core.drag import DragSolver
-from fabrik_addon.core.kernel.hanging import HangFrom
 from fabrik_addon.core.kernel.posture import Masses
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.human.masses import body_masses
@@ -85,11 +84,10 @@ def by_posture(person, limits, chosen):
     skeleton = person.skeleton
     targets, rotations = _targets(person, chosen)
     masses = body_masses(dict(zip(skeleton.names, skeleton.lengths.tolist(), strict=True)))
-    shares, centers, keeps, bends, _, eased, sinking = np.array([masses[name] for name in skeleton.names]).T
-    weighed = Masses(shares, centers, keeps, bends, eased=eased, sinking=sinking)
+    shares, centers, keeps, bends, _, eased = np.array([masses[name] for name in skeleton.names]).T
+    weighed = Masses(shares, centers, keeps, bends, eased=eased)
+    solver = DragSolver(skeleton, _effectors(), weighed, limits=limits, root="FREE")
     pose, heads = np.tile([1.0, 0.0, 0.0, 0.0], (len(skeleton), 1)), []
-    start = HangFrom(pose, skeleton.rest[0, :3, 3], np.array([0.0, 0.0, 1.0]))
-    solver = DragSolver(skeleton, _effectors(), weighed, limits=limits, root="FREE", hang_from=start)
     rest = pose.copy()
     for frame in range(len(chosen)):
         rest[0] = pose[0] = person.local[chosen[frame], 0]

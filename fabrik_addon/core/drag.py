@@ -263,7 +263,7 @@ class DragSolver:
             support: the area above which the center of mass stays.
             locks: by index of a bone, its allowed local rotations.
             hang_from: the pose whose limb tilts are kept by limbs without goals, which stay above the floor; None:
-                these are rigid. If limbs hang, limbs with goals also have weight.
+                these are rigid.
             collision: capsules that must not overlap.
         """
         with_goals = participants(skeleton, with_partners(effectors))
@@ -287,7 +287,6 @@ class DragSolver:
         )
         self._free: BoolArray = ~np.isin(bones, with_goals)
         self.hanging = None if hang_from is None else self._hang(hang_from)
-        self._down = -np.array(hang_from.up) if hang_from is not None and hang_from.hangs else None
         self._coupled = self._find_coupled()
         self.prefer(np.tile(IDENTITY, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
@@ -579,11 +578,10 @@ class DragSolver:
         return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
 
     def _adapt_posture(self, wanted: Wanted) -> None:
-        """Shift the body over its support, bend straight limbs, and let moved arms sink, as targets move.
+        """Shift the body over its support, and bend straight limbs, in proportion to the movement of targets.
 
-        All are in proportion to the distance of targets from the effectors in the preferred pose. A limb bends its
-        hinge, and the joint above in the opposite direction by FOLLOWS as much, like a person's leg as it leaves the
-        ground. A bone with weight sinks if a target is on a bone below or above it in its chain.
+        This movement is the distance of targets from the effectors in the preferred pose. A limb bends its hinge, and
+        the joint above in the opposite direction by FOLLOWS as much, like a person's leg as it leaves the ground.
         """
         shares = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         shares = np.minimum(1.0, shares / (_FULL_SHIFT * self.size))
@@ -591,12 +589,6 @@ class DragSolver:
         if not np.array_equal(eased, self._eased_shares):
             self._ease(eased)
         self.posture.shift = self.bounds.shift(float(shares.max(initial=0.0)))
-        if self._down is not None and self.masses.sinking is not None:
-            above, on = self.bodies.above, self.goals.on[: self.goals.count]
-            led = np.where(self._free, 0.0, ((above[:, on] ^ above[on].T) * shares).max(axis=1, initial=0.0))
-            sunk = np.zeros(len(self.masses.sinking))
-            sunk[self.bodies.bones] = self.size * led * self.masses.sinking[self.bodies.bones]
-            self.posture.shift = self.posture.shift + sunk[:, None] * self._down
 
     def _ease(self, eased: FloatArray) -> None:
         """Prefer a pose whose hinges are bent by shares (K,) of what is missing."""

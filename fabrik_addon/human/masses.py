@@ -20,7 +20,6 @@ class BoneMass(NamedTuple):
     share: of the body's mass. center: its center of mass, as a share of the distance from head to tail. keeps: factor
     on its mass in the posture term. bends: factor on its joint's inertia. hangs: the share of a trunk's tilt that it
     does not follow if its limb has no goal. eased: the smallest bend of its joint in a relaxed limb, in radians.
-    sinks: how far the preferred position of its mass sinks once a target moves its limb, as a share of the body's size.
     """
 
     share: float
@@ -29,7 +28,6 @@ class BoneMass(NamedTuple):
     bends: float = 1.0
     hangs: float = 0.0
     eased: float = 0.0
-    sinks: float = 0.0
 
 
 class _Segment(NamedTuple):
@@ -64,8 +62,8 @@ _PELVIS_KEEPS: Final = 8.0
 # et al., *Spine* 21, 1996, measured 35 to 70 %, more at larger bends). A softer thigh lets straight legs swivel. A
 # spine with 12 buckles if the head is pushed down: the pelvis leans back by 10 degrees. Shoulders follow the elbow:
 # with 1 and 2 for both bones, hidden joints of recorded people are off by 44.0 and 42.7 mm on average. The collar takes
-# a third of the arm's elevation (Inman, Saunders and Abbott, *J. Bone Joint Surg.* 26, 1944); with 5 a hand that is
-# raised rotates it by 48 % of that, with 5.5 by less than 45 %.
+# a third of the arm's elevation (Inman, Saunders and Abbott, *J. Bone Joint Surg.* 26, 1944): 19 degrees of 64 for a
+# hand 90 cm up; with 2, as the arm has, 30.
 _BENDS: Final = {
     "hips": 0.45,
     "thigh": 0.25,
@@ -73,7 +71,7 @@ _BENDS: Final = {
     "chest": 24.0,
     "neck": 4.0,
     "head": 4.0,
-    "shoulder": 5.5,
+    "shoulder": 5.0,
     "upper_arm": 2.0,
 }
 # The share of a trunk's tilt that limbs without goals do not follow: arms and legs hang, and the head looks ahead.
@@ -82,11 +80,6 @@ _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "n
 # the side bends it by 36, 25 and 26 with 90, by 33, 23 and 24 with 80, and by 3, 4 and 0 if the straight leg of the
 # rest pose is preferred.
 _EASED: Final = {"shin": 90.0}
-# The weight of arms that a target moves: how far the preferred position of their mass sinks. Without it, elbows of
-# hands at a wall stay at the height of the shoulders. With 0, 0.1, 0.2, 0.3 and 0.6 hidden joints of
-# recorded people are off by 41.8, 41.4, 41.0, 40.7 and 40.6 mm on average; with 0.3 an arm bends so much that a raised
-# hand hardly raises it.
-_SINKS: Final = {"upper_arm": 0.2, "forearm": 0.2}
 # How strongly a dragged bone keeps its orientation, as a share of the force on its position. A foot lifted by 30 cm
 # tilts by 13 degrees; if free to rotate, by 46. With 0.03 instead of 0.002 the heel stays down even with the ankle at
 # its limit, and the pelvis tilts. A head dragged 50 cm forward and 70 down tilts by 40 degrees, with 0.01 by 89.
@@ -147,7 +140,6 @@ def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str,
                     _BENDS.get(part, 1.0),
                     _HANGS.get(part, 0.0),
                     radians(_EASED.get(part, 0.0)),
-                    _SINKS.get(part, 0.0),
                 )
     return found
 

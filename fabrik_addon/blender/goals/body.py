@@ -46,15 +46,13 @@ def masses_of(armature: Object, skeleton: Skeleton, stiff: Collection[str] = ())
     stiff: bones that move as one piece. Raises LimitPropertyError naming a bone with invalid properties.
     """
     bones = [armature.pose.bones[name] for name in skeleton.names]
-    shares, centers, keeps, bends, hangs, eased, sinks = _body(armature, bones)
+    shares, centers, keeps, bends, hangs, eased = _body(armature, bones)
     bends = bends * np.where([name in stiff for name in skeleton.names], _STIFF, 1.0)
     stiffness = np.array([read_extra_field(bone, "stiffness") for bone in bones])
     # Each bone's factor in the posture term: 1 at stiffness 0, 4 at 0.5, infinite at 1.
     left = 1.0 - np.clip(stiffness, 0.0, 1.0)
     factors = np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)
-    # The forelegs of an animal have the names of arms, but bear weight.
-    sinks = sinks * (not trunk_of_animal(armature))
-    return Masses(shares, centers, keeps * factors, bends, hangs * (1.0 - stiffness), eased, sinks)
+    return Masses(shares, centers, keeps * factors, bends, hangs * (1.0 - stiffness), eased)
 
 
 def trunk_of_animal(armature: Object) -> list[str]:

@@ -40,8 +40,6 @@ class Masses:
         bending: (J,) further factor on the rotation of its joint; all 1 when None.
         hanging: (J,) the share of a trunk's tilt that a bone of a limb without goals does not follow; none when None.
         eased: (J,) the smallest bend of a hinge in a relaxed limb, radians; none when None.
-        sinking: (J,) how far the preferred position of a bone's mass sinks once a target moves its limb, as a share of
-            the body's size; None: it does not sink.
     """
 
     shares: FloatArray
@@ -50,7 +48,6 @@ class Masses:
     bending: FloatArray | None = None
     hanging: FloatArray | None = None
     eased: FloatArray | None = None
-    sinking: FloatArray | None = None
 
 
 class Away(NamedTuple):
@@ -95,7 +92,7 @@ class PostureTerm:
     Poses may have a leading axis of frames: (F, J, 4) and (F, 3).
 
     Attributes:
-        shift: (3,) or (J, 3), added to the preferred positions of mass centers, armature space; zero at first.
+        shift: (3,) added to all preferred positions of mass centers, armature space; zero at first.
     """
 
     def __init__(
