@@ -117,7 +117,7 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
     )
 
 
-def floor_points(
+def skin_points(
     bones: Mapping[str, RestBone], vertices: Mapping[str, FloatArray], collision: SelfCollision | None
 ) -> tuple[tuple[str, Place, float], ...]:
     """The points of a person, each with a radius, that stay above a floor: bones and places in their frames.

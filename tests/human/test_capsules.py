@@ -5,7 +5,7 @@ import pytest
 from support.humans import human, rest_bones
 
 from fabrik_addon.core.kernel.capsules import closest
-from fabrik_addon.human.capsules import floor_points, self_collision
+from fabrik_addon.human.capsules import self_collision, skin_points
 
 
 def in_armature(bones, capsule):
@@ -97,7 +97,7 @@ def test_outermost_vertices_stay_above_the_floor_and_a_skirt_does_not():
     around /= np.linalg.norm(around, axis=1)[:, None]
     skirt = thigh.head + 0.5 * around / np.linalg.norm(around[:, :2], axis=1)[:, None] * (1.0, 1.0, 0.0)
     skin = {"foot.L": foot.head + around * 0.06, "thigh.L": np.concatenate([skirt, thigh.head + around * 0.08])}
-    found = floor_points(bones, skin, self_collision(bones, {}))
+    found = skin_points(bones, skin, self_collision(bones, {}))
     for bone, radius in (("foot.L", 0.06), ("thigh.L", 0.08)):
         places = np.array([place for name, place, _ in found if name == bone])
         assert np.linalg.norm(places, axis=1) == pytest.approx(radius)
@@ -108,11 +108,11 @@ def test_outermost_vertices_stay_above_the_floor_and_a_skirt_does_not():
 def test_parts_without_vertices_have_their_capsules_at_the_floor():
     bones = rest_bones(human(arms=45.0))
     found = self_collision(bones, {})
-    points = floor_points(bones, {}, found)
+    points = skin_points(bones, {}, found)
     for each in found.capsules:
         if not each.bone.startswith(("finger", "f_", "middle")):
             assert {(each.bone, each.start, each.radius), (each.bone, each.end, each.radius)} <= set(points)
-    assert floor_points(bones, {}, None) == ()
+    assert skin_points(bones, {}, None) == ()
 
 
 def test_a_rig_that_is_not_a_human_has_none():

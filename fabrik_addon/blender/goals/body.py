@@ -15,8 +15,7 @@ from ...core.kernel.bounds import Floor, Support
 from ...core.kernel.capsules import Capsule, Place, SelfCollision
 from ...core.kernel.posture import Masses
 from ...core.model.skeleton import Skeleton
-from ...human.capsules import floor_points as points_on_floor
-from ...human.capsules import self_collision
+from ...human.capsules import self_collision, skin_points
 from ...human.masses import body_masses
 from ...human.naming_schemes import match
 from ...human.preset import why_not_human
@@ -195,7 +194,7 @@ def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> _Sha
                 shared.setdefault(bone.name, []).append(places[(groups == group.index).any(axis=1)])
     own, all_own = ({name: np.concatenate(each) for name, each in by.items()} for by in (heaviest, shared))
     found = self_collision(rest, own)
-    return found, points_on_floor(rest, all_own, found)
+    return found, skin_points(rest, all_own, found)
 
 
 def _vertices(mesh: Object) -> tuple[FloatArray, IntArray]:

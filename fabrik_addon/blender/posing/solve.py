@@ -227,7 +227,7 @@ def _solve(
     context: Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
 ) -> tuple[Solution | DragPose, str]:
     """Pose one tree near its start pose; returns why targets were missed. stays: whether the pose is solved already."""
-    rig, unseen = problem.posed.rig, np.isnan(places.points).any(axis=1)
+    rig, unseen = problem.rig, np.isnan(places.points).any(axis=1)
     solution: Solution | DragPose
     if is_by_posture(problem, places):
         session = session_for(problem, (begin.rotations, begin.root_location), problem.locks(begin.rotations))
@@ -259,9 +259,7 @@ def session_for(
 ) -> DragSolver:
     """A solver that starts in the rig's preferred pose. By default this is `start`: (J, 4) rotations and root (3,)."""
     session = problem.drag_solver(locks=locks)
-    preferred = preferred_pose(
-        problem.posed.rig, problem.tree, *start, bones=problem.bones, moves_root=problem.free_root
-    )
+    preferred = preferred_pose(problem.rig, problem.tree, *start, bones=problem.bones, moves_root=problem.free_root)
     session.prefer(*preferred)
     session.begin(*preferred)
     return session
@@ -269,7 +267,7 @@ def session_for(
 
 def depends_on(problem: RigProblem) -> tuple[Any, ...]:
     """A key for everything that a session for a problem depends on, except rest pose, preferred pose and targets."""
-    rig = problem.posed.rig
+    rig = problem.rig
     masses, settings, up = masses_of(rig, problem.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centers, masses.factors))
     floor = (settings.floor_height, up) if settings.use_floor else None
@@ -383,9 +381,7 @@ class LiveSession:
             rotations[problem.bones] = solver.rotations[problem.bones]
             self._base = base
             solver.prefer(
-                *preferred_pose(
-                    problem.posed.rig, problem.tree, *base, bones=problem.bones, moves_root=problem.free_root
-                )
+                *preferred_pose(problem.rig, problem.tree, *base, bones=problem.bones, moves_root=problem.free_root)
             )
             solver.continue_from(rotations, location)
         solver.lock(locks)
@@ -484,7 +480,7 @@ def _pose_tree(
     update: Update,
 ) -> None:
     """Pose one tree, blended between its base pose and the solved pose by the rig's share."""
-    rig, free, tree = problem.posed.rig, problem.free_root, problem.tree
+    rig, free, tree = problem.rig, problem.free_root, problem.tree
     posed, place, root = problem.posed, tree.root_location, tree.skeleton.names[0]
     start = tree.rotations.copy()
     start[problem.bones] = base.rotations(problem.bone_names)

@@ -316,7 +316,7 @@ def add_recorded(
     """Make an armature from a recorded body, with its motion as keys of a new action.
 
     The active object, its mode and the selection don't change. timing, start_frame, scale: as in `import_clip`. Raises
-    Raises RetargetError, with nothing changed, for rates and frames that exceed Blender's limits.
+    RetargetError, with nothing changed, for rates and frames that exceed Blender's limits.
     """
     if not 0.0 < body.rate <= FASTEST_RATE:
         raise RetargetError(f"{name}: the frame rate is {body.rate:g}: it must be above 0 and at most {FASTEST_RATE:g}")

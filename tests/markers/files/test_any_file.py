@@ -163,16 +163,22 @@ class TestFrozen:
             assert not read_markers(path).doubts
 
 
+def labels_and_places(name: str, frames: int) -> tuple[list[str], np.ndarray]:
+    """The labels and (F, M, 3) positions, Z up, of a recording, or of the walk that tests make if it has no name."""
+    if not name:
+        return walker.marker_names(), walker.true_positions()[:frames]
+    if not (DATA / name).exists():
+        pytest.skip(f"there are no files in {DATA}")
+    clip = to_z_up(read_markers(DATA / name))
+    return list(clip.names), clip.positions[:frames]
+
+
 class TestMirrored:
     """Labels of the wrong side, and mirrored positions, are doubted; the motion alone may look like a person's."""
 
     @pytest.mark.parametrize("name", ["gait2354_subject01_walk1.trc", "Pose2Sim_markers.trc", "MACsample.c3d", ""])
     def test_swapped_sides_and_mirrored_axes(self, tmp_path: Path, name: str) -> None:
-        if name and not (DATA / name).exists():
-            pytest.skip(f"there are no files in {DATA}")
-        names, points = walker.marker_names(), walker.true_positions()[:50]
-        if name:
-            names, points = list(to_z_up(clip := read_markers(DATA / name)).names), to_z_up(clip).positions[:50]
+        names, points = labels_and_places(name, 50)
         other = {"L": "R", "R": "L", "l": "r", "r": "l"}
         swapped = [f"{other.get(label[0], label[0])}{label[1:]}" for label in names]
         path = tmp_path / "a.trc"
@@ -192,11 +198,7 @@ class TestLimbsOfTheOtherSide:
 
     @pytest.mark.parametrize("name", ["gait2354_subject01_walk1.trc", "Pose2Sim_markers.trc", ""])
     def test_swapped_labels_of_arms_or_legs_are_doubted(self, tmp_path: Path, name: str) -> None:
-        if name and not (DATA / name).exists():
-            pytest.skip(f"there are no files in {DATA}")
-        names, points = walker.marker_names(), walker.true_positions()[:100]
-        if name:
-            names, points = list(to_z_up(clip := read_markers(DATA / name)).names), to_z_up(clip).positions[:100]
+        names, points = labels_and_places(name, 100)
         other, path = {"L": "R", "R": "L"}, tmp_path / "a.trc"
         limbs = {
             "the arms": ("ELB", "UPA", "FRM", "WR", "FIN", "BICEP", "FOREARM"),

@@ -97,6 +97,14 @@ def chosen_in(items: Any, place: int) -> Any:
     return items[place] if 0 <= place < len(items) else None
 
 
+def draw_target(layout: UILayout, item: Any, target: str, bone: str) -> None:
+    """Draw two properties of an item: an object that it follows, and a bone of it if that is an armature."""
+    layout.prop(item, target)
+    rig = getattr(item, target)
+    if rig is not None and rig.type == "ARMATURE":
+        layout.prop_search(item, bone, rig.pose, "bones")
+
+
 def draw_switch(layout: UILayout, item: Any, *, active: bool) -> UILayout:
     """Draw the switch of a list item; returns the row in which to continue."""
     row = layout.row(align=True)

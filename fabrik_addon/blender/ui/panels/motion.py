@@ -15,7 +15,18 @@ from ...settings.why_not import has_motion, mapped_markers, rig_at_hand, why_no_
 from ..operators.base import folded
 from ..operators.motion import has_to_be_played
 from ..translations import ui_text
-from .base import AboutRig, MotionTab, Rows, chosen_in, draw_lines, draw_names, draw_switch, fitted, next_in_motion
+from .base import (
+    AboutRig,
+    MotionTab,
+    Rows,
+    chosen_in,
+    draw_lines,
+    draw_names,
+    draw_switch,
+    draw_target,
+    fitted,
+    next_in_motion,
+)
 
 # Pixels for a take's name.
 _ROOM: Final = 90.0
@@ -138,9 +149,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
         for doubt in capture.doubts.splitlines() if capture.report is None else ():
             draw_lines(layout, doubt, "ERROR")
         if marker is not None and (advanced := folded(layout, "Advanced", "marker_list")) is not None:
-            advanced.prop(marker, "target")
-            if marker.target is not None and marker.target.type == "ARMATURE":
-                advanced.prop_search(marker, "target_bone", marker.target.pose, "bones")
+            draw_target(advanced, marker, "target", "target_bone")
             advanced.prop(marker, "point")
             if marker.point == "OFFSET":
                 advanced.prop(marker, "offset")

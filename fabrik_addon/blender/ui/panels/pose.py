@@ -21,6 +21,7 @@ from .base import (
     draw_names,
     draw_reach,
     draw_switch,
+    draw_target,
     next_in_pose,
 )
 
@@ -112,13 +113,9 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
         effector = chosen_in(settings.effectors, settings.active_effector)
         if effector is not None:
             if effector.kind == "TARGET":
-                layout.prop(effector, "target")
-                if effector.target is not None and effector.target.type == "ARMATURE":
-                    layout.prop_search(effector, "target_bone", effector.target.pose, "bones")
+                draw_target(layout, effector, "target", "target_bone")
             layout.prop(effector, "hold_rotation")
-            layout.prop(effector, "bend_target")
-            if effector.bend_target is not None and effector.bend_target.type == "ARMATURE":
-                layout.prop_search(effector, "bend_bone", effector.bend_target.pose, "bones")
+            draw_target(layout, effector, "bend_target", "bend_bone")
             if (advanced := folded(layout, "Advanced", "effectors")) is not None:
                 advanced.prop_search(effector, "bone", rig.pose, "bones")
                 advanced.prop(effector, "point")
