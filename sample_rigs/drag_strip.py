@@ -120,4 +120,7 @@ def _pixels(path: Path) -> contact_sheet.Picture:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Blender 4.5 as a module may wait for one of its own threads when Python ends.
+    from fabrik_addon.blender.bake.batch import leave
+
+    leave(main())
