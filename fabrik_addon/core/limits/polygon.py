@@ -126,7 +126,7 @@ class Window:
         first: _Three = (nothing + np.inf, nothing, nothing)
         second, counts = first, nothing > 1.0
         for edge in self._sides:
-            found: _Three = (edge.nearest(backend, x, z)[0], nothing + edge.normal[0], nothing + edge.normal[1])
+            found: _Three = (edge.faced(backend, x, z)[0], nothing + edge.normal[0], nothing + edge.normal[1])
             faces = edge.faces(x, z)
             nearer = found[0] < first[0]
             other = _chosen(backend, nearer, first, found)
@@ -188,7 +188,20 @@ class _Side:
 
     def nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """The squared distance to the edge's nearest point, and that point."""
-        share = backend.clamp(self.share(x, z), 0.0, 1.0)
+        return self._nearest(backend, x, z, 0.0, 1.0)
+
+    def faced(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """The same for the edge as points face it: up to a little beyond convex corners.
+
+        There the distance changes along the normal, while that from the corner does not.
+        """
+        return self._nearest(backend, x, z, min(self.low, 0.0), max(self.high, 1.0))
+
+    def _nearest(
+        self, backend: Backend, x: Scalar, z: Scalar, low: float, high: float
+    ) -> tuple[Scalar, Scalar, Scalar]:
+        """The squared distance to the nearest point between two shares of the edge, and that point."""
+        share = backend.clamp(self.share(x, z), low, high)
         px, pz = self.start[0] + share * self.along[0], self.start[1] + share * self.along[1]
         return (x - px) ** 2 + (z - pz) ** 2, px, pz
 

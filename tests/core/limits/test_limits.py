@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from support import checker
 from support.strategies import limits, rotations
 
-from fabrik_addon.core import Fixed, Hinge, Skeleton
+from fabrik_addon.core import Fixed, Hinge, Polygon, Skeleton
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.joint_limits import JointLimits, at_limit
@@ -117,6 +117,22 @@ def test_a_bone_is_at_its_limit_near_the_outline(limit):
 
 
 @given(limit=limits)
+# Near the corner (0.1032, -0.0836), the gap to an edge was the distance from the corner.
+@example(
+    Polygon(
+        [
+            (0.32161510229781126, 0.023723755190032423),
+            (0.1436310649285175, 0.14363106492851746),
+            (-0.09900504583609304, 0.34140303619850193),
+            (-0.10393370153781817, 0.06944627912745027),
+            (-0.15432865167134205, -0.019034623682504463),
+            (-0.11353332026331106, -0.14921941961416565),
+            (-1.8369701987210297e-17, -0.1),
+            (0.1031804993472262, -0.08362382860588874),
+        ],
+        (1.5707963267948966, 1.9477494517948966),
+    )
+)
 @settings(max_examples=100)
 def test_a_small_rotation_changes_a_gap_along_the_normal(limit):
     turns = clamp(limit, rough(inside(limit), 0.02))
