@@ -381,7 +381,9 @@ class DragSetup:
             if pin.bone in names
         ]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
-        by_ik = self.posed.held_by_ik([grip.effector.bone for grip in grips])
+        by_ik = self.posed.held_by_ik(
+            {names[bone] for grip in grips for bone in tree.skeleton.path(tree.skeleton.index(grip.effector.bone))}
+        )
         for end in by_ik:
             if end in names:
                 # The limb's end stays at its IK control if the drag allows it.
