@@ -211,11 +211,6 @@ def bone_path(bone: str, channel: str) -> str:
     return f'pose.bones["{bpy.utils.escape_identifier(bone)}"].{channel}'
 
 
-def bone_property_path(bone: str, name: str) -> str:
-    """The data path of a custom property of a pose bone, relative to its armature object."""
-    return f'pose.bones["{bpy.utils.escape_identifier(bone)}"]["{name}"]'
-
-
 def write_curves(
     action: Action,
     owner: Object,
