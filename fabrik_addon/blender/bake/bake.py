@@ -35,7 +35,6 @@ from ...markers.take import FilledSpan, TakeSettings, solve_take_steps
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
 from ..capture.takes import new_record_of, take_name
 from ..control.posed_rig import posed_rig
-from ..control.switches import bone_in_path
 from ..control.writer import TakeChannels
 from ..goals.body import collision_of
 from ..goals.effectors import check_followed, followed, follows_markers
@@ -54,6 +53,7 @@ from ..rig.armature import (
 )
 from ..rig.keyframes import (
     add_strip,
+    bone_in_path,
     bone_path,
     channel_values,
     channels_of,

@@ -19,13 +19,13 @@ from bpy.types import Action, FCurve, Object, PoseBone
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import angle_between, conjugate, product
 from ..control.posed_rig import posed_rig
-from ..control.switches import bone_in_path
 from ..control.writer import RigMotion
 from ..rig import keyframes
 from ..rig.armature import RigError
 from ..rig.keyframes import (
     SAME_FRAME,
     add_strip,
+    bone_in_path,
     bone_path,
     channels_of,
     cycle_of,

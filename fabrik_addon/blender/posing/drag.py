@@ -51,7 +51,7 @@ from ..rig.armature import (
     stretched,
     tree_below,
 )
-from ..rig.keyframes import check_action
+from ..rig.keyframes import KeyframeError, check_action
 from ..rig.keying import is_auto_keying, key_channels, locked_note, why_no_key
 from ..rig.locks import OTHERWISE
 from ..rig.pose_writer import PoseKeeper
@@ -606,15 +606,22 @@ class Drag:
         changed = {key: values for writer in self._writers for key, values in writer.changed().items()}
         note_posed(self._armature, changed)
         if changed and is_auto_keying(context):
-            keyed = key_channels(context, self._armature, changed, automatic=True, before=changed)
-            forget_posed(self._armature, keyed)
-            if locked := locked_note(self._armature, changed):
+            keyed, why = list[str](), ""
+            try:
+                keyed = key_channels(context, self._armature, changed, automatic=True, before=changed)
+                forget_posed(self._armature, keyed)
+            except KeyframeError as error:
+                # Other bones may have got keys, so the pose stays.
+                why = str(error)
+            switched = [path for writer in self._writers for path in writer.switched()]
+            if locked := locked_note(self._armature, changed, switched):
                 self.left_alone.append(locked)
-            if keyed:
+            if keyed or why:
                 for writer in self._writers:
                     writer.key_switches(context.scene.frame_current_final)
             elif not locked:
-                self.left_alone.append(why_no_key(context, automatic=True))
+                why = why_no_key(context, automatic=True)
+            self.left_alone += [why] if why else []
         move_pins_with(self._armature, self._dragged)
         if rig_settings(self._armature).live:
             try:
