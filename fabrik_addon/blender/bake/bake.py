@@ -54,7 +54,6 @@ from ..rig.armature import (
 from ..rig.keyframes import (
     add_strip,
     bone_in_path,
-    bone_path,
     channel_values,
     channels_of,
     check_action,
@@ -319,7 +318,7 @@ def check_still(armature: Object, bones: Sequence[str], frames: IntArray | Float
         pose_bone = armature.pose.bones[bone]
         slides = pose_bone.parent is not None and not pose_bone.bone.use_connect
         for channel in ("location", "scale") if slides else ("scale",):
-            for curve in by_path.get(bone_path(bone, channel), ()):
+            for curve in by_path.get(pose_bone.path_from_id(channel), ()):
                 along = channel == "scale" and curve.array_index == 1
                 stretches = along and read_extra_field(pose_bone, "slide") != NO_SLIDE
                 if not stretches and np.ptp(values_at(curve, frames)) > _STILL:
@@ -390,7 +389,7 @@ def _solve(
         if heads is not None and not problem.carrier:
             root = armature.pose.bones[names[0]]
             present = root_location_channel(root, tree.root_location)
-            own = curves_by_path(curves(armature)).get(bone_path(root.name, "location"), ())
+            own = curves_by_path(curves(armature)).get(root.path_from_id("location"), ())
             heads = root_place(root, channel_values(present, own, frames))
     solver, more = problem.solver(), dict[str, Any]()
     if take is None:
@@ -563,7 +562,8 @@ def write_keys(
         action = new_strip_action(armature, name)
     elif settings.action == "NEW":
         # Curves that the bake replaces are not copied from the current action.
-        paths = {bone_path(bone, "scale") for tree in trees for bone in tree.bones if bone in tree.problem.slides}
+        slides = {bone for tree in trees for bone in tree.bones if bone in tree.problem.slides}
+        paths = {armature.pose.bones[bone].path_from_id("scale") for bone in slides}
         paths |= {"location" for _, of_object, _ in made if of_object is not None}
         for tree in trees:
             paths |= posed.written(tree.problem.tree.skeleton, tree.bones, moves_root=tree.moves_root)
@@ -614,16 +614,16 @@ def _write_curves(
                 if tolerance > 0.0 and len(rows):
                     rows = rows[rotation_keys(mode, values[rows], tolerance)]
                 if len(rows) and unlocked:
-                    write(bone_path(holder, channel), holder, values, rows, unlocked)
+                    write(bones[holder].path_from_id(channel), holder, values, rows, unlocked)
             if holder in tree.problem.slides:
                 row = skeleton.index(holder)
                 factors = np.ones((len(frames), 3))
                 factors[:, 1] = tree.solution.lengths[:, row] / skeleton.lengths[row]
-                write(bone_path(holder, "scale"), holder, factors, kept(factors, tolerance), (1,))
+                write(bones[holder].path_from_id("scale"), holder, factors, kept(factors, tolerance), (1,))
         for holder, locations in channels.locations.items():
             if unlocked := unlocked_location(bones[holder]):
                 rows = kept(locations, tolerance * float(bones[holder].bone.length))
-                write(bone_path(holder, "location"), holder, locations, rows, unlocked)
+                write(bones[holder].path_from_id("location"), holder, locations, rows, unlocked)
         for path, value in channels.switches.items():
             # Keys on both ends replace all keys between them.
             ends = np.unique([0, len(frames) - 1])

@@ -36,8 +36,8 @@ from ..rig.armature import (
 )
 from ..rig.keyframes import ROTATION_CHANNELS
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
-from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch
-from ..rig.rotation_modes import local_rotation, property_name, to_channels
+from ..rig.pose_writer import PoseWriter, has_switch, read_switch
+from ..rig.rotation_modes import local_rotation, property_name
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
 from .switches import keyed_switches, with_linked_values
 from .writer import (
@@ -226,14 +226,18 @@ class PlainRig:
 
     def turn(self, context: Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
         """Set local rotations (4,) of bones, by name; returns warnings like `write`, and the former channel values."""
-        held = HeldChannels(self.rig, rotations)
-        for name, rotation in rotations.items():
-            bone = self.rig.pose.bones[name]
-            # Angles continue from the channels' current values.
-            present = getattr(bone, property_name(bone.rotation_mode))
-            channel, values = to_channels(bone.rotation_mode, rotation[None], previous=present)
-            setattr(bone, channel, values[0])
-        return [], held.changed()
+        left, changed = list[str](), Changed()
+        for tree in self.trees():
+            names = tree.skeleton.names
+            rows = [row for row, name in enumerate(names) if name in rotations]
+            if rows:
+                wanted = tree.rotations.copy()
+                wanted[rows] = [rotations[names[row]] for row in rows]
+                writer = self.writer(context.view_layer.update, tree.skeleton, rows, moves_root=False)
+                writer.write(wanted, tree.root_location)
+                left += writer.settle()
+                changed |= writer.changed()
+        return left, changed
 
     def channels(
         self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
@@ -470,21 +474,6 @@ class ControlRig(PlainRig):
         known: Mapping[str, LimbOnIk] = MappingProxyType({}),
     ) -> PoseWriter | ControlWriter:
         return ControlWriter(update, self.rig, self._setup, skeleton, bones, known=known)
-
-    def turn(self, context: Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
-        """As in `PlainRig`, with the controls; rotations: (4,) each, w x y z."""
-        left, changed = list[str](), Changed()
-        for tree in self.trees():
-            names = tree.skeleton.names
-            rows = [row for row, name in enumerate(names) if name in rotations]
-            if rows:
-                wanted = tree.rotations.copy()
-                wanted[rows] = [rotations[names[row]] for row in rows]
-                writer = self.writer(context.view_layer.update, tree.skeleton, rows, moves_root=False)
-                writer.write(wanted, tree.root_location)
-                left += writer.settle()
-                changed |= writer.changed()
-        return left, changed
 
     def channels(
         self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
