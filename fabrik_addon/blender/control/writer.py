@@ -634,14 +634,15 @@ class ControlWriter:
         return {key: values for held in self._held for key, values in held.changed().items()}
 
     def switched(self) -> dict[str, float]:
-        """Current values of the switches that have changed since the start, by path."""
-        present = {path: read_switch(self._rig, path) for path in self._before_switches}
-        return {path: value for path, value in present.items() if value != self._before_switches[path]}
+        """Former values of the switches that have changed since the start, by path."""
+        before = self._before_switches.items()
+        return {path: value for path, value in before if value != read_switch(self._rig, path)}
 
     def key_switches(self, frame: float) -> None:
         """Insert keys for the changed switches on a frame."""
-        for path in keyed_switches(self._setup, self.switched()):
-            key_in_steps(self._rig, path, frame, self._before_switches[path])
+        switched = self.switched()
+        for path in keyed_switches(self._setup, {path: read_switch(self._rig, path) for path in switched}):
+            key_in_steps(self._rig, path, frame, switched[path])
 
     def ready_model(self) -> ControlModel:
         """The model of the controls, with the written limbs on FK."""
