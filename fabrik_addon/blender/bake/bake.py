@@ -309,15 +309,16 @@ def chosen_range(scene: Scene, rig: Object, source: str) -> tuple[int, int]:
     return scene.frame_start, scene.frame_end
 
 
-def check_still(armature: Object, bones: Sequence[str], frames: IntArray | FloatArray) -> None:
+def check_still(armature: Object, bones: Sequence[str], frames: IntArray | FloatArray, place: str = "") -> None:
     """Raise RigError, naming the bone, if the location or scale of a bone to rotate changes on frames (F,).
 
-    The solver needs constant bone lengths. The location of a root may change, because it belongs to the pose.
+    The solver needs constant bone lengths. The location of a root, or of the bone `place` that moves the rig, may
+    change, because it belongs to the pose.
     """
     by_path = curves_by_path(curves(armature))
     for bone in bones:
         pose_bone = armature.pose.bones[bone]
-        slides = pose_bone.parent is not None and not pose_bone.bone.use_connect
+        slides = pose_bone.parent is not None and not pose_bone.bone.use_connect and bone != place
         for channel in ("location", "scale") if slides else ("scale",):
             for curve in by_path.get(pose_bone.path_from_id(channel), ()):
                 along = channel == "scale" and curve.array_index == 1
