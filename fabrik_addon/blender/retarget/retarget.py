@@ -438,15 +438,17 @@ def _import_bvh(path: Path, rate: float | None) -> None:
     """Import a BVH file, or a corrected copy of it; raises RetargetError if it can't be read."""
     try:
         content = path.read_bytes()
-        checked = checked_bvh(content, rate).encode()
+        checked, notes = checked_bvh(content, rate)
     except OSError as trouble:
         raise RetargetError(f"{path.name}: cannot be read ({trouble.strerror}): choose another") from None
     except RetargetError as trouble:
         raise RetargetError(f"{path.name}: {trouble}") from None
+    for note in notes:
+        _log.warning("%s: %s", path.name, note)
     # Blender's importer leaves its file open, so that Windows can't remove it yet.
     with tempfile.TemporaryDirectory(dir=bpy.app.tempdir, ignore_cleanup_errors=True) as folder:
         copy = Path(folder) / path.name
-        copy.write_bytes(checked)
+        copy.write_bytes(checked.encode())
         _import(copy)
 
 
