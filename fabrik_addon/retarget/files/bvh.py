@@ -64,18 +64,7 @@ def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[s
             raise RetargetError(f"the channels {' '.join(names)} are unknown or repeated: export it again")
     count = sum(map(len, joints))
     first = text.count("\n", 0, time.end()) + 2
-    if found := _NO_NUMBER.search(data):
-        before = data[: found.end()]
-        number, word = first + before.count("\n"), before.split()[-1]
-        raise RetargetError(f"line {number}: {word!r} is not a number: export it again")
-    rows: list[list[str]] = []
-    for number, line in enumerate(data.split("\n"), start=first):
-        if cells := line.split():
-            rows.append(cells[:count])
-            if len(cells) < count:
-                raise RetargetError(
-                    f"line {number} has {len(cells)} of {count} numbers, as if the file were cut off: export it again"
-                )
+    rows = _rows(data, first, count)
     seconds = 1.0 / rate if rate else number_in(time.group(1)) or math.nan
     if not seconds > 0.0 or not plausible_rate(1.0 / seconds):
         if len(rows) > 1:
@@ -90,7 +79,26 @@ def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[s
     return f"{head}\nFrames: {len(rows)}\nFrame Time: {seconds:.9g}\n{data}\n", notes
 
 
-def _completed(head: str, rows: list[list[str]], joints: list[list[str]]) -> tuple[str, FloatArray | None, tuple[str, ...]]:
+def _rows(data: str, first: int, count: int) -> list[list[str]]:
+    """The words of each frame's line; first: the number of the first line, count: of the words in a line."""
+    if found := _NO_NUMBER.search(data):
+        before = data[: found.end()]
+        number, word = first + before.count("\n"), before.split()[-1]
+        raise RetargetError(f"line {number}: {word!r} is not a number: export it again")
+    rows: list[list[str]] = []
+    for number, line in enumerate(data.split("\n"), start=first):
+        if cells := line.split():
+            rows.append(cells[:count])
+            if len(cells) < count:
+                raise RetargetError(
+                    f"line {number} has {len(cells)} of {count} numbers, as if the file were cut off: export it again"
+                )
+    return rows
+
+
+def _completed(
+    head: str, rows: list[list[str]], joints: list[list[str]]
+) -> tuple[str, FloatArray | None, tuple[str, ...]]:
     """The header and the numbers with complete channels in degrees, and notes; None for numbers that do not change.
 
     joints: the channels of each joint.

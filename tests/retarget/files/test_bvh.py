@@ -152,7 +152,9 @@ def test_radians_are_read_as_radians_if_the_body_moves_farther_than_such_degrees
     text, notes = bvh.checked_bvh(walk.encode())
     assert notes == ("its rotations are in radians; converted them to degrees",)
     assert [row[:3] for row in numbers(text)] == [[0.5, 90.0, 1.5], [0.5, 90.5, 61.5]]
-    assert numbers(text)[0][3:] == pytest.approx([57.29578, 114.591559, 171.887339, 229.183118, 286.478898, -349.504255])
+    assert numbers(text)[0][3:] == pytest.approx(
+        [57.29578, 114.591559, 171.887339, 229.183118, 286.478898, -349.504255]
+    )
     # A person who stands still may be within six degrees of the rest pose, and others have larger angles.
     assert bvh.checked_bvh(GOOD.encode())[1] == ()
     assert bvh.checked_bvh(walk.replace("-6.1", "-16.1").encode())[1] == ()
