@@ -10,6 +10,7 @@ from support.takes import curves, go_to, poses
 
 from fabrik_addon.blender.edit.spread_drag import Spread, begin_spread
 from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.rig.armature import RigError
 from fabrik_addon.blender.rig.keyframes import bone_path, new_action, write_curves
 from fabrik_addon.blender.rig.pose_writer import write_switches
 from fabrik_addon.blender.rig.rotation_modes import property_name, to_channels
@@ -96,6 +97,16 @@ def test_the_hips_of_a_rig_without_mechanism_may_travel():
     assert np.array_equal(after[~INSIDE], before[~INSIDE])
     hips = rig.pose.bones.find("hips")
     assert np.abs(after - before)[:, hips, :3, 3].max() < 1e-5
+
+
+def test_a_toe_below_a_leg_on_ik_is_refused():
+    rig = hand_made()
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.use_control_rig()
+    action = new_action(rig, "Still")
+    write_curves(action, rig, bone_path("toe.L", "rotation_quaternion"), FRAMES[[0, -1]], np.eye(4)[[0, 0]], "toe.L")
+    with pytest.raises(RigError, match=r"'foot\.L_ik' is on IK here: switch its limb to FK"):
+        begin_spread(bpy.context, rig, "toe.L", Spread(SPREAD, SPREAD))
 
 
 def test_a_hold_keeps_a_control_in_place(human):
