@@ -197,7 +197,7 @@ def _often(percents: Mapping[str, float], more_than: float) -> str:
 
 
 def _over(values: Mapping[str, float], more_than: float) -> list[str]:
-    """The names with more than this value, highest first."""
+    """The names whose values are above `more_than`, highest value first."""
     return sorted((name for name, value in values.items() if value > more_than), key=lambda name: -values[name])
 
 
