@@ -126,7 +126,7 @@ class Sides(NamedTuple):
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def places(self) -> IntArray:
-        """(K,) the place of each side among those of its frame."""
+        """(K,) the index of each side among those of its frame."""
         order = np.argsort(self.frames, kind="stable")
         frames, places = self.frames[order], np.empty(len(order), dtype=np.int64)
         places[order] = np.arange(len(order)) - np.searchsorted(frames, frames)
