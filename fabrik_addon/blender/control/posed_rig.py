@@ -34,12 +34,12 @@ from ..rig.armature import (
     object_scale,
     root_location_channel,
 )
-from ..rig.keyframes import ROTATION_CHANNELS, bone_path
+from ..rig.keyframes import ROTATION_CHANNELS
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
-from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch
-from ..rig.rotation_modes import local_rotation, property_name, to_channels
+from ..rig.pose_writer import PoseWriter, has_switch, read_switch
+from ..rig.rotation_modes import local_rotation, property_name
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
-from .switches import bone_in_path, keyed_switches, with_linked_values
+from .switches import keyed_switches, with_linked_values
 from .writer import (
     ControlModel,
     ControlWriter,
@@ -226,14 +226,18 @@ class PlainRig:
 
     def turn(self, context: Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
         """Set local rotations (4,) of bones, by name; returns warnings like `write`, and the former channel values."""
-        held = HeldChannels(self.rig, rotations)
-        for name, rotation in rotations.items():
-            bone = self.rig.pose.bones[name]
-            # Angles continue from the channels' current values.
-            present = getattr(bone, property_name(bone.rotation_mode))
-            channel, values = to_channels(bone.rotation_mode, rotation[None], previous=present)
-            setattr(bone, channel, values[0])
-        return [], held.changed()
+        left, changed = list[str](), Changed()
+        for tree in self.trees():
+            names = tree.skeleton.names
+            rows = [row for row, name in enumerate(names) if name in rotations]
+            if rows:
+                wanted = tree.rotations.copy()
+                wanted[rows] = [rotations[names[row]] for row in rows]
+                writer = self.writer(context.view_layer.update, tree.skeleton, rows, moves_root=False)
+                writer.write(wanted, tree.root_location)
+                left += writer.settle()
+                changed |= writer.changed()
+        return left, changed
 
     def channels(
         self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
@@ -246,10 +250,16 @@ class PlainRig:
         turned = {bone: rotations[:, skeleton.index(bone)] for bone in bones}
         return TakeChannels(turned, {bone: bone for bone in bones}, locations, {})
 
-    def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> tuple[set[str], set[str]]:
-        """The bones that may get keys from `channels`, and the data paths of those keys."""
-        moved = skeleton.names[:1] if moves_root else ()
-        return {*bones}, _paths(bones, moved)
+    def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> set[str]:
+        """The data paths that may get keys from `channels`."""
+        return self._paths(bones, skeleton.names[:1] if moves_root else ())
+
+    def _paths(self, turned: Iterable[str], moved: Iterable[str]) -> set[str]:
+        """The data paths of the rotations and locations of bones."""
+        channels = [(name, channel) for name in turned for channel in ROTATION_CHANNELS]
+        channels += [(name, "location") for name in moved]
+        bones = self.rig.pose.bones
+        return {bones[name].path_from_id(channel) for name, channel in channels if name in bones}
 
     def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
         """Check on some of the frames (F,) whether bones match the solution; returns a warning on each that does not.
@@ -465,21 +475,6 @@ class ControlRig(PlainRig):
     ) -> PoseWriter | ControlWriter:
         return ControlWriter(update, self.rig, self._setup, skeleton, bones, known=known)
 
-    def turn(self, context: Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
-        """As in `PlainRig`, with the controls; rotations: (4,) each, w x y z."""
-        left, changed = list[str](), Changed()
-        for tree in self.trees():
-            names = tree.skeleton.names
-            rows = [row for row, name in enumerate(names) if name in rotations]
-            if rows:
-                wanted = tree.rotations.copy()
-                wanted[rows] = [rotations[names[row]] for row in rows]
-                writer = self.writer(context.view_layer.update, tree.skeleton, rows, moves_root=False)
-                writer.write(wanted, tree.root_location)
-                left += writer.settle()
-                changed |= writer.changed()
-        return left, changed
-
     def channels(
         self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
     ) -> Generator[float, None, TakeChannels]:
@@ -527,13 +522,11 @@ class ControlRig(PlainRig):
             moved, bodies, locations, keyed_switches(setup, with_linked_values(setup, values)), tuple(left)
         )
 
-    def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> tuple[set[str], set[str]]:
+    def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> set[str]:
         setup = self._setup
         moved = {setup.place, *(row.name for row in setup.controls if row.limb)}
         turned = {row.control for row in setup.carriers if row.name in skeleton.names}
-        switches = {row.name for row in (*setup.switches, *setup.along)}
-        held = {bone_in_path(row.name) for row in setup.switches}
-        return moved | held | {row.control for row in setup.carriers}, _paths(turned | moved, moved) | switches
+        return self._paths(turned | moved, moved) | {row.name for row in (*setup.switches, *setup.along)}
 
     def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
         """As in `PlainRig`; frames: (F,)."""
@@ -639,12 +632,6 @@ def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: Float
         return conjugate(back) if is_inverse else back
 
     return locked
-
-
-def _paths(turned: Iterable[str], moved: Iterable[str]) -> set[str]:
-    """The data paths of the rotations and locations of bones."""
-    rotations = {bone_path(bone, channel) for bone in turned for channel in ROTATION_CHANNELS}
-    return rotations | {bone_path(bone, "location") for bone in moved}
 
 
 def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_rest: bool) -> Tree:

@@ -473,8 +473,8 @@ class SpreadDrag:
         why = ""
         if self._alone and error > SHOWN and turn is None:
             shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
-            poses = [part.solve(shift, Quaternion(), settled=True) for part in self._alone]
-            worst = self._alone[int(np.argmax([pose.error for pose in poses]))]
+            misses = [part.solve(shift, Quaternion(), settled=True)[1].error for part in self._alone]
+            worst = self._alone[int(np.argmax(misses))]
             why = worst.problem.why_short(worst.session)
         return StepResult(error, errors[self._is_held].max(initial=0.0), why=why)
 

@@ -134,7 +134,8 @@ _PROPERTIES: Final = {
     "stiffness": _Property(STIFFNESS, number, (0.0, 1.0, 0.0, 1.0), "FACTOR"),
     "mass": _Property(MASS, number, (-1.0, 1.0, -1.0, 0.5), "NONE"),
 }
-PROPERTIES: Final = tuple(each.name for each in _PROPERTIES.values())
+# The names of the properties by field.
+NAMES: Final = {field: each.name for field, each in _PROPERTIES.items()}
 # The properties that a bake uses and that may be animated; text cannot be.
 NUMBERS: Final = (CONE, TWIST, HINGE, WINDOW, SLIDE)
 
@@ -160,7 +161,7 @@ def read_limit(pose_bone: PoseBone) -> Limit | None:
     Raises LimitPropertyError naming the bone and the invalid property.
     """
     kind = read_field(pose_bone, "type")
-    kept = (_plain(pose_bone.get(_PROPERTIES[field].name)) for field in KINDS[kind].fields)
+    kept = (_plain(pose_bone.get(NAMES[field])) for field in KINDS[kind].fields)
     try:
         return _limit_of(kind, tuple(kept))
     except (LimitError, TypeError, ValueError):
@@ -200,7 +201,7 @@ def read_extra_field(pose_bone: PoseBone, field: str) -> Any:
     Raises LimitPropertyError naming the bone and the invalid property.
     """
     free = getattr(_FREE_BONE, field)
-    if _plain(held(pose_bone).get(_PROPERTIES[field].name, free)) == free:
+    if _plain(held(pose_bone).get(NAMES[field], free)) == free:
         # This is by far the most frequent case, and needs no check.
         return free
     value = read_field(pose_bone, field)
@@ -254,7 +255,7 @@ def clear_limit(pose_bone: PoseBone) -> None:
 
     Raises LimitPropertyError if the bone can't be changed.
     """
-    present = [name for name in PROPERTIES if name in held(pose_bone)]
+    present = [name for name in NAMES.values() if name in held(pose_bone)]
     if not present:
         return
     reason = why_not_writable(pose_bone)
@@ -279,7 +280,7 @@ def why_not_writable(pose_bone: PoseBone) -> str:
         return ""
     if rig.override_library.is_system_override:
         return f"The library override of {rig.name!r} is not editable: make it editable first"
-    if not any(is_overridable(pose_bone, name) for name in PROPERTIES):
+    if not any(is_overridable(pose_bone, name) for name in NAMES.values()):
         library = library_name(pose_bone)
         return (
             f"Bone {pose_bone.name!r} has no limit in {library!r}, so the override can't store one: set it there first"
@@ -293,7 +294,7 @@ def _why_not_kept(pose_bone: PoseBone, settings: LimitSettings) -> str:
         return ""
     library = library_name(pose_bone)
     for field in ("type", *KINDS[settings.type].fields, *EXTRA_FIELDS):
-        name, value = _PROPERTIES[field].name, getattr(settings, field)
+        name, value = NAMES[field], getattr(settings, field)
         if not is_overridable(pose_bone, name):
             if value != getattr(_FREE_BONE, field):
                 return f"The override can't store {name!r} of bone {pose_bone.name!r}: set it in {library!r} first"
@@ -340,7 +341,7 @@ def checked(pose_bone: PoseBone, field: str, make: Callable[[], _Value]) -> _Val
     try:
         return make()
     except LimitError as error:
-        name = _PROPERTIES[field].name
+        name = NAMES[field]
         raise LimitPropertyError(f"Bone {pose_bone.name!r}, property {name!r}: {error}") from error
 
 

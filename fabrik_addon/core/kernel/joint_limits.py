@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..backend import array as many
-from ..limits.ball import Ball, nearest_on_ellipse
+from ..limits.ball import Ball, ellipse_root, nearest_on_ellipse
 from ..limits.base import Limit
 from ..limits.hinge import Hinge
 from ..limits.polygon import Polygon
@@ -319,7 +319,8 @@ class _Balls:
         lean = swing_of(many, many.quaternion(own[frames, joints]))
         swings = np.stack([lean.x, lean.z], axis=1)[:, None]
         half_axes = self._half_axes(swings, joints)
-        slope = np.where(half_axes > 0.0, swings / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
+        root = np.reshape(ellipse_root(many, *swings[:, 0].T, *half_axes[:, 0].T), (-1, 1, 1))
+        slope = np.where(half_axes > 0.0, swings / np.maximum(half_axes**2 + root, ROUNDING), 0.0)
         size = lengths(slope)[..., None]
         nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
         turned = (nearest @ _TURNED[:, : 2 * count]).reshape(len(swings), count, 2)

@@ -14,7 +14,7 @@ from fabrik_addon.blender.settings.limit_properties import (
     HINGE,
     HINGE_AXIS,
     LIMIT,
-    PROPERTIES,
+    NAMES,
     TWIST,
     WINDOW,
     LimitPropertyError,
@@ -91,7 +91,7 @@ class TestRoundTrip:
         write_limit(bone, Polygon([(0, 0), (1, 0), (0, 1)]))
         write_limit(bone, None)
         assert read_limit(bone) is None
-        assert not any(name in bone for name in PROPERTIES)
+        assert not any(name in bone for name in NAMES.values())
 
     def test_clearing_a_free_bone_does_nothing(self, bone):
         clear_limit(bone)
@@ -130,7 +130,7 @@ class TestSliders:
         assert len(shown["default"]) == len(bone[name])
         assert shown["description"]
 
-    @pytest.mark.parametrize("name", PROPERTIES)
+    @pytest.mark.parametrize("name", NAMES.values())
     def test_overridable(self, bone, name):
         write_limit(bone, Polygon([(0, 0), (1, 0), (0, 1)]))
         assert bone.is_property_overridable_library(f'["{name}"]')

@@ -17,8 +17,8 @@ from ...first_use import OnUse
 from ...settings.bake_options import KEY_OPTIONS, RETARGET_OPTIONS, BakeOptions, MarkerOptions
 from ...settings.control import control_rig
 from ...settings.in_use import seen
-from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
-from ...settings.rig import ASIDE, POINTS, rig_settings
+from ...settings.markers import CALIBRATION_OPTIONS, POINTS, TAKE_STATIC, ImportOptions
+from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import named, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..translations import ui_message, ui_text
 from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, report_all, reports_errors, takes

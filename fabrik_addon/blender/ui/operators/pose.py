@@ -12,10 +12,10 @@ from mathutils import Quaternion, Vector
 
 from ...first_use import OnUse
 from ...settings.control import solved_bone
-from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, FabrikRig, rig_settings
-from ...settings.why_not import named, rig_at_hand, shared_targets, why_no_solve
+from ...settings.markers import POINTS
+from ...settings.rig import ASIDE, FabrikDragSettings, FabrikRig, rig_settings
+from ...settings.why_not import named, rig_at_hand, shared_targets, shown_motion, why_no_solve
 from ..overlays.handlers import DrawingHandlers
-from ..overlays.later import shown_motion
 from ..translations import ui_message
 from .base import Bones, Done, OnBones, OnRig, Watch, keyword, report_all, reports_errors, takes
 from .motion import has_to_be_played
