@@ -143,7 +143,7 @@ class FabrikPreferences(AddonPreferences):
 
 
 def start() -> None:
-    """Add the entries to Blender's menus, the keys if Blender has a keymap for add-ons, and the tool in windows."""
+    """Add the menu entries; with windows, also the keys and the tool of the toolbar."""
     for menu, draw in ENTRIES:
         getattr(bpy.types, menu).append(draw)
     keys = bpy.context.window_manager.keyconfigs.addon

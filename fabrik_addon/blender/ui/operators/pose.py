@@ -497,7 +497,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         context.area.tag_redraw()
 
     def _clear(self, context: Context) -> None:
-        """Remove watch, lines and texts."""
+        """Stop watching for changes, and remove the lines and texts of the drag."""
         self._watch.stop()
         self._go_on(context, goes_on=False)
         self._lines.stop()
