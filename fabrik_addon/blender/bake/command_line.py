@@ -1,6 +1,6 @@
 """Bakes marker files onto a rig without a window, and saves .blend files: `python -m fabrik_addon bake …`.
 
-The same is `blender --command fabrik_bake …`. Other commands share its arguments, its takes and what it prints.
+`blender --command fabrik_bake …` does the same. Other commands share its arguments, its takes and what it prints.
 """
 
 import argparse

@@ -416,7 +416,7 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
     update()
     pairs = list(zip(limbs, wanted, strict=True))
     for _ in range(_MOST_TURNS):
-        # The heels of paws follow the turn of their limb.
+        # The heels of paws follow the rotation of their limb.
         _move_ends(update, pairs)
         for limb, each in pairs:
             if not limb.pole:
@@ -645,7 +645,7 @@ class ControlWriter:
             key_in_steps(self._rig, path, frame, switched[path])
 
     def ready_model(self) -> ControlModel:
-        """The model of the controls, with the written limbs on FK."""
+        """The model of the controls, once the limbs that will be written are on FK."""
         if self._model is None:
             # Values set along with a switch stay as they are for limbs that are on FK already.
             leaving = {path: fk for path, fk in self.on_fk.items() if fk != self._before_switches[path]}
