@@ -6,10 +6,10 @@ from typing import Final
 import numpy as np
 
 from ..core import Effector, Skeleton, Solution, forward_kinematics
-from ..core.arrays import ROUNDING, FloatArray, IntArray, lengths
+from ..core.arrays import FloatArray, IntArray
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
-from ..markers.report.doubts import limbs_without_markers, listed
+from ..markers.report.doubts import limbs_without_markers, listed, median_angle, named_figures
 from .alignment import MAX_TILT, Reference, facing, leg_length, path_length
 from .motion import Motion
 from .pairs import Pair
@@ -115,16 +115,15 @@ def _direction_doubts(
             if not all(ends):
                 return 0.0
             lines.append(np.subtract(*(np.mean([place[name] for name in names], axis=0) for names in ends[::-1])))
-        cosines = (lines[0] * lines[1]).sum(axis=1) / np.maximum(lengths(lines[0]) * lengths(lines[1]), ROUNDING)
-        return float(np.median(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))))
+        return median_angle(*lines)
 
     top = "neck" if all(body.named("neck") for body in bodies) else "head"
     trunk = {"the trunk": off(("thigh", ""), (top, ""))}
     trunk |= {words: off((part, "R"), (part, "L")) for words, part in _ACROSS}
     if any(angle > _OPPOSITE for angle in trunk.values()):
         yield (
-            f"The rig faces another direction than the source: {_angles(trunk, _FAR_TRUNK)} off; check that left "
-            "and right are not swapped in bone names or in the map, and that both bodies face forward at rest"
+            f"The rig faces another direction than the source: {named_figures(trunk, _FAR_TRUNK, '°')} off; check that "
+            "left and right are not swapped in bone names or in the map, and that both bodies face forward at rest"
         )
         return
     limbs = {words: off((upper, side), (lower, side)) for words, side, (upper, lower) in _LIMBS}
@@ -132,20 +131,14 @@ def _direction_doubts(
     far |= {name: angle for name, angle in limbs.items() if angle > _FAR_LIMB}
     if far and held:
         yield (
-            f"Far from the source's directions: {_angles(far, 0.0)}; check that the limits of {listed(held)} allow "
-            "these rotations"
+            f"Far from the source's directions: {named_figures(far, 0.0, '°')}; check that the limits of "
+            f"{listed(held)} allow these rotations"
         )
     elif far:
         yield (
-            f"Far from the source's directions: {_angles(far, 0.0)}; check the bone mapping, "
+            f"Far from the source's directions: {named_figures(far, 0.0, '°')}; check the bone mapping, "
             "or set Rest Frame to a frame on which the source's pose is like the rig's rest pose"
         )
-
-
-def _angles(off: dict[str, float], more_than: float) -> str:
-    """The names of angles larger than `more_than`, in words, the largest first."""
-    names = sorted((name for name, angle in off.items() if angle > more_than), key=lambda name: -off[name])
-    return listed([f"{name} ({off[name]:.0f}°)" for name in names])
 
 
 def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
