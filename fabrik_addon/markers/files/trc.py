@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from ..clip import Clip, FloatArray, MarkerFileError
-from .reading import Chosen, decoded, in_place, number_in, rate_in_cell, rate_of_times, to_clip
+from .reading import Chosen, decoded, in_place, number_in, numbers_in, rate_in_cell, rate_of_times, to_clip
 
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
@@ -152,7 +152,8 @@ def _marker_names(table: _Table) -> list[str]:
 
     Raises MarkerFileError if names and columns do not match one to one.
     """
-    cells = _without_blank_end(table.names)
+    # Up to the last cell that is not blank.
+    cells = table.names[: max((place for place, cell in enumerate(table.names, start=1) if cell), default=0)]
     if not cells:
         raise MarkerFileError("the Frame# line has no marker names after tabs: export it again")
     used = max(row.used for row in table.rows) - _COLUMNS_BEFORE
@@ -171,11 +172,6 @@ def _marker_names(table: _Table) -> list[str]:
         raise MarkerFileError(f"{len(names)} marker names but columns for only {-(-columns // 3)}: export it again")
     names += [""] * (-(-columns // 3) - len(names))
     return [name or f"*{place}" for place, name in enumerate(names, start=1)]
-
-
-def _without_blank_end(cells: Sequence[str]) -> Sequence[str]:
-    """The cells up to the last one that is not blank."""
-    return cells[: max((place for place, cell in enumerate(cells, start=1) if cell), default=0)]
 
 
 def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
@@ -198,7 +194,7 @@ def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
         )
     numbers = np.full((len(rows), width), np.nan)
     for row, line in enumerate(rows):
-        values = _numbers(line)[:width]
+        values = numbers_in(line.cells, line.number, range(len(line.cells)))[:width]
         numbers[row, : len(values)] = values
     placed, notes = in_place(numbers[:, 0], numbers[:, 1:])
     return _Samples(placed[:, 0], placed[:, 1:].reshape(-1, marker_count, 3), len(rows), notes)
@@ -208,23 +204,6 @@ def _count(table: _Table, key: str) -> float:
     """A count in the header; -1 if it is missing."""
     count = number_in(table.fields.get(key, ""))
     return count if count is not None and math.isfinite(count) else -1.0
-
-
-def _numbers(line: _Line) -> list[float]:
-    """The cells of a row as numbers; NaN if not seen."""
-    try:
-        return [float(cell) for cell in line.cells]
-    except ValueError:
-        pass
-    numbers = []
-    for column, cell in enumerate(line.cells, start=1):
-        number = number_in(cell)
-        if number is None:
-            raise MarkerFileError(
-                f"line {line.number}, column {column}: {cell!r} is not a number: fix it or export again"
-            )
-        numbers.append(number)
-    return numbers
 
 
 def _header_notes(table: _Table, samples: _Samples) -> list[str]:
