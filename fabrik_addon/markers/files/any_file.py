@@ -239,9 +239,9 @@ def performers(clip: Clip) -> tuple[str, ...]:
     """The prefixes of performers, in the clip's order: the part before the colon in labels such as Anna:LASI.
 
     A name between colon and underscore, as in Session:Anna_LASI, belongs to the prefix if several such names share
-    labels. If no label has a colon, the prefix is the part before the first underscore, under the same
-    condition. Props do not count: a performer has body labels, at least a quarter as many as any other, or any labels
-    if no label is known.
+    labels. If no label has a colon, the prefix is the part before the first underscore, under the same condition.
+    Props do not count: a performer has body labels, at least a quarter as many as any other, or any labels if no
+    label is known.
     """
     labels: dict[str, list[str]] = {}
     prefixed = _prefixed(clip.names)
