@@ -9,8 +9,9 @@ from ..core import Effector, Skeleton, Solution, forward_kinematics
 from ..core.arrays import FloatArray, IntArray
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
+from ..markers.cadence import odd_cadence
 from ..markers.report.doubts import limbs_without_markers, listed, median_angle, named_figures
-from .alignment import MAX_TILT, Reference, facing, leg_length, path_length
+from .alignment import MAX_TILT, USUAL_LEG, Reference, facing, leg_length, path_length
 from .motion import Motion
 from .pairs import Pair
 
@@ -74,6 +75,22 @@ def retarget_doubts(
             "set Rest Frame to a frame on which it is upright"
         )
     yield from _size_doubts(bodies)
+    names = list(motion.names)
+    left, right, hips = (
+        [motion.heads[:, names.index(name)] for part in parts for name in bodies[0].named(part, side)]
+        for side, parts in (("L", ("foot", "toe")), ("R", ("foot", "toe")), (None, ("thigh",)))
+    )
+    # Leg lengths are those of an adult, since the units of motion files are often unknown.
+    if (
+        left
+        and right
+        and hips
+        and (cadence := odd_cadence(left, right, hips, reference.axes.up, motion.rate, USUAL_LEG))
+    ):
+        yield (
+            f"The walk of {motion.name} has {cadence:.1f} steps per second, which is unusual for steps of this length: "
+            "choose another frame rate if that is wrong"
+        )
     places = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).round().astype(np.int64))
     far = np.degrees(np.median(turned_off, axis=0)) > _FAR_TRUNK
     held = [

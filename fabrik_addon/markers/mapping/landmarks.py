@@ -17,6 +17,7 @@ from ...core.arrays import lengths
 from ...human.body_parts import FINGERS, Role
 from ...human.rest_body import RestBone
 from ..clip import FloatArray
+from ..robust import middle_of
 
 End = Literal["HEAD", "TAIL"]
 
@@ -281,12 +282,6 @@ def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[s
         for side, name in landmarks
         if side == "L" and ("R", name) in landmarks and LANDMARKS[name].part in parts and name.endswith(end)
     ]
-
-
-def middle_of(places: Sequence[FloatArray]) -> FloatArray:
-    """(F, 3) the mean of (F, 3) positions that are seen; NaN if none is."""
-    counts = np.isfinite(places).sum(axis=0)
-    return np.asarray(np.nansum(places, axis=0) / np.where(counts, counts, np.nan))
 
 
 def carrier(landmark: Landmark, side: str, parts: Mapping[Role, str]) -> str | None:
