@@ -29,8 +29,9 @@ from ...markers.calibrate.size import rigid_pairs, uniform_scale
 from ...markers.clip import Clip, to_z_up
 from ...markers.files.any_file import read_markers
 from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
-from ...markers.mapping.labels import PRESETS, Matched
+from ...markers.mapping.labels import Matched
 from ...markers.mapping.marker_map import MappedMarker, check_map, read_map
+from ...markers.mapping.marker_sets import PRESETS
 from ...markers.report.text import csv_text, table_text
 from ...markers.signals import retimed
 from ...markers.steps import finish

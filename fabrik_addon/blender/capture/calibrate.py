@@ -14,7 +14,7 @@ from ...core import Options
 from ...core.errors import FabrikError
 from ...core.limits.base import Limit
 from ...human.naming_schemes import match as match_bones
-from ...markers.calibrate.calibrate import MEASURED, Calibration, Scale, calibrate_steps, evenly_spread, refined_steps
+from ...markers.calibrate.calibrate import Calibration, Scale, calibrate_steps, evenly_spread, refined_steps
 from ...markers.calibrate.expected_pose import Kind
 from ...markers.calibrate.offsets import guessed_offsets
 from ...markers.clip import Clip
@@ -70,6 +70,8 @@ _FAR_OFF: Final = 0.005
 _WORSE: Final = 2.0
 # The number of frames of the take that are compared.
 _TRIED: Final = 20
+# The share of the work in measuring the reference, if the positions are then refined with the take.
+_MEASURED: Final = 0.3
 
 
 class CalibrateError(FabrikError):
@@ -289,7 +291,7 @@ def _calibrated(
     left_out = None
     if measured is take:
         measuring = calibrate_steps(tree.skeleton, mapping, take, frames, limits=limits, scale=scale)
-        found = _with_markers((yield from within(0.0, MEASURED, measuring)), mapping)
+        found = _with_markers((yield from within(0.0, _MEASURED, measuring)), mapping)
     else:
         # Guesses from motion are not valid for another recording.
         listed = rig_settings(rig).capture.markers
@@ -301,17 +303,17 @@ def _calibrated(
         others = match(labels, parts_of(match_bones(rest)), rest, preset).markers
         there += [entry for entry in others if entry.bone in tree.skeleton.names]
         measuring = calibrate_steps(tree.skeleton, there, measured, frames, limits=limits, scale=scale)
-        found = _with_markers((yield from within(0.0, 0.5 * MEASURED, measuring)), mapping)
+        found = _with_markers((yield from within(0.0, 0.5 * _MEASURED, measuring)), mapping)
         off = _usually_off(found, take, limits)
         if off > _FAR_OFF * tree.skeleton.size:
             alone = calibrate_steps(tree.skeleton, mapping, take, limits=limits, scale=scale)
-            without = _with_markers((yield from within(0.5 * MEASURED, MEASURED, alone)), mapping)
+            without = _with_markers((yield from within(0.5 * _MEASURED, _MEASURED, alone)), mapping)
             off_without = _usually_off(without, take, limits)
             if off > _WORSE * off_without:
                 found, left_out = without, (off, off_without)
     if refine:
         refining = refined_steps(found, take, limits=limits, resize=isinstance(scale, str))
-        found = yield from within(MEASURED, 1.0, refining)
+        found = yield from within(_MEASURED, 1.0, refining)
     return found, left_out
 
 

@@ -16,8 +16,10 @@ from bpy.types import Context, Object, PoseBone
 
 from ...core import Effector
 from ...core.arrays import FloatArray, IntArray
+from ...core.errors import FabrikError
 from ...core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ...human.naming_schemes import match
+from ...markers.files.reading import file_bytes
 from ...markers.files.suffixes import POSE_SUFFIXES
 from ...markers.steps import finish, within
 from ...retarget.bodies import find_pairs, two_bodies_error
@@ -439,11 +441,8 @@ def imported(
 def _import_bvh(path: Path, rate: float | None) -> tuple[str, ...]:
     """Import a BVH file, or a corrected copy of it; returns notes. Raises RetargetError if it can't be read."""
     try:
-        content = path.read_bytes()
-        checked, notes = checked_bvh(content, rate)
-    except OSError as trouble:
-        raise RetargetError(f"{path.name}: cannot be read ({trouble.strerror}): choose another") from None
-    except RetargetError as trouble:
+        checked, notes = checked_bvh(file_bytes(path), rate)
+    except FabrikError as trouble:
         raise RetargetError(f"{path.name}: {trouble}") from None
     # Blender's importer leaves its file open, so that Windows can't remove it yet.
     with tempfile.TemporaryDirectory(dir=bpy.app.tempdir, ignore_cleanup_errors=True) as folder:

@@ -9,13 +9,15 @@ to the pelvis: Bell, Pedersen and Brand 1989.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from ...core.arrays import lengths
 from ...human.body_parts import FINGERS, Role
+from ...human.rest_body import RestBone
 from ..clip import FloatArray
+from ..robust import middle_of
 
 End = Literal["HEAD", "TAIL"]
 
@@ -39,17 +41,6 @@ _ARM_SHARE: Final = 0.332
 _SHORT: Final = 1e-9
 # A point closer to the head or tail than this share of the bone's length counts as the head or tail.
 _AT_END: Final = 1e-3
-
-
-class BoneAtRest(Protocol):
-    """A bone at rest in armature space: head (3,), axes (3, 3) with X, Y and Z as columns (Y to the tail), length."""
-
-    @property
-    def head(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def axes(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def length(self) -> float: ...  # noqa: D102
 
 
 class BoneEnd(NamedTuple):
@@ -293,12 +284,6 @@ def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[s
     ]
 
 
-def middle_of(places: Sequence[FloatArray]) -> FloatArray:
-    """(F, 3) the mean of (F, 3) positions that are seen; NaN if none is."""
-    counts = np.isfinite(places).sum(axis=0)
-    return np.asarray(np.nansum(places, axis=0) / np.where(counts, counts, np.nan))
-
-
 def carrier(landmark: Landmark, side: str, parts: Mapping[Role, str]) -> str | None:
     """The bone to which a landmark is fixed; None if the rig has no such bone."""
     for part in (landmark.part, *_STAND_INS.get(landmark.part, ())):
@@ -314,7 +299,7 @@ class RigBody:
     parts: the bone of each role. rest: the bones at rest.
     """
 
-    def __init__(self, parts: Mapping[Role, str], rest: Mapping[str, BoneAtRest]) -> None:
+    def __init__(self, parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> None:
         self._bones = {role: rest[name] for role, name in parts.items() if name in rest}
         self._rest = rest
         self._directions = self._body_directions()
@@ -362,7 +347,7 @@ class RigBody:
         front = _unit(front if np.linalg.norm(front) > 0.5 else up - (up @ along) * along)
         return np.array([front, sign * np.cross(front, along), -along])
 
-    def _along(self, part: str, side: str, bone: BoneAtRest) -> FloatArray:
+    def _along(self, part: str, side: str, bone: RestBone) -> FloatArray:
         """(3,) unit vector from a limb's joint to the next; along the bone if there is none."""
         following = {"upper_arm": "elbow", "forearm": "wrist", "thigh": "knee", "shin": "ankle"}.get(part)
         end = self._joint(following, side) if following else None
@@ -410,7 +395,7 @@ def simple_end(landmark: Landmark) -> End:
     return "HEAD" if own or landmark.joint in {"mid hip", "skull"} else "TAIL"
 
 
-def _end(bone: BoneAtRest, end: End) -> FloatArray:
+def _end(bone: RestBone, end: End) -> FloatArray:
     return bone.head if end == "HEAD" else np.asarray(bone.head + bone.length * bone.axes[:, 1])
 
 

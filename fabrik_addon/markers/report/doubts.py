@@ -129,13 +129,13 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
             "or mute these constraints, and bake again"
         )
         return
-    bones = _often(report.limits, _MOSTLY)
+    bones = named_figures(report.limits, _MOSTLY, " %")
     if bones:
         yield (
             f"At their limits on most frames: {bones}; calibrate on frames on which the person stands, or clear these "
             "limits, bake again and use Limits from Action"
         )
-    markers = _often(report.left_out, _OFTEN_WRONG)
+    markers = named_figures(report.left_out, _OFTEN_WRONG, " %")
     if markers:
         yield (
             f"Left out as wrong on many frames: {markers}; check their bones, and that limits allow the person's poses"
@@ -165,16 +165,13 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
         """(..., 3) between the heads of parts of (..., J, 4, 4) matrices, armature space."""
         return np.asarray(np.subtract(*(bones[..., :3, 3][..., end, :].mean(axis=-2) for end in (high, low))))
 
-    def angle(one: FloatArray, other: FloatArray) -> float:
-        """Median degrees between directions (..., 3)."""
-        cosines = (one * other).sum(axis=-1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
-        return float(np.median(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))))
-
     if not tops or not hips:
         return
     feet = legs[0] or legs[1]
     if shoulders and feet:
-        leans = [angle(line(bones, hips, shoulders), line(bones, feet, hips)) for bones in (skeleton.rest, posed)]
+        leans = [
+            median_angle(line(bones, hips, shoulders), line(bones, feet, hips)) for bones in (skeleton.rest, posed)
+        ]
         if leans[0] > _ON_FOUR >= leans[1]:
             yield (
                 "The rig is an animal with four legs, but is upright on most frames: if the recording shows a person, "
@@ -182,18 +179,24 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
             )
             return
     up = matrices[places, 2, :3]
-    if angle(line(skeleton.rest, hips, tops), up[0]) > _LYING or (
-        (tilted := angle(line(posed, hips, tops), up)) <= _LYING
+    if median_angle(line(skeleton.rest, hips, tops), up[0]) > _LYING or (
+        (tilted := median_angle(line(posed, hips, tops), up)) <= _LYING
     ):
         return
     how = "is upside down" if tilted > 180.0 - _LYING else "lies or crawls"
     yield f"The person {how} on most frames: if the recording shows something else, choose the other up axis"
 
 
-def _often(percents: Mapping[str, float], more_than: float) -> str:
-    """The names with more than this percentage, highest first, in words; "" if there are none."""
-    names = _over(percents, more_than)
-    return listed([f"{name} ({percents[name]:.0f} %)" for name in names]) if names else ""
+def median_angle(one: FloatArray, other: FloatArray) -> float:
+    """Median degrees between directions (..., 3)."""
+    cosines = (one * other).sum(axis=-1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
+    return float(np.median(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))))
+
+
+def named_figures(figures: Mapping[str, float], more_than: float, unit: str) -> str:
+    """The names with more than a figure, and the figures, highest first, in words; "" if there are none."""
+    names = _over(figures, more_than)
+    return listed([f"{name} ({figures[name]:.0f}{unit})" for name in names]) if names else ""
 
 
 def _over(values: Mapping[str, float], more_than: float) -> list[str]:
