@@ -133,12 +133,10 @@ def bend_straight_limbs(
         if not len(straight):
             continue
         local = local.copy() if local is pose.local else local
-        hinges = [body for body in run if (limit := problem.body_limits[body]) and limit.rotation_axis]
-        for body in hinges:
-            limit = problem.body_limits[body]
-            if limit is not None:
-                current = array.quaternion(pose.local[straight, body])
-                local[straight, body] = array.stack([limit.bent_inward(array, current, _BEND)], len(straight))[:, 0]
+        hinges = [(body, hinge) for body in run if (hinge := problem.links[body].hinge)]
+        for body, hinge in hinges:
+            current = array.quaternion(pose.local[straight, body])
+            local[straight, body] = array.stack([hinge.bent_inward(array, current, _BEND)], len(straight))[:, 0]
         if hinges:
             continue
         axis = pose.orientations[straight, run[0], :, 0]

@@ -194,14 +194,17 @@ class _State:
         return np.asarray(unlocked @ np.linalg.inv(unlocked @ mass @ unlocked + locked) @ unlocked)
 
     @cached_property
-    def equations(self) -> tuple[FloatArray, FloatArray]:
-        """(D, D) the Gauss-Newton matrix, and (D,) the gradient, of the terms of posture and of limbs that hang."""
-        solver = self._solver
+    def equations(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The terms of posture and of limbs that hang: (D, D) the Gauss-Newton matrix and (D,) the gradient of both.
+
+        Also, for limbs that hang, (D, D) that matrix minus the Hessian.
+        """
+        solver, curvature = self._solver, np.zeros(())
         mass, gradient = solver.posture.equations(self.away, self.pose, self.motions)
         if solver.hanging is not None:
-            pulled, pull = solver.hanging.equations(self.hanging, self.pose, self.motions)
+            pulled, pull, curvature = solver.hanging.equations(self.hanging, self.pose, self.motions)
             mass, gradient = mass + pulled, gradient + pull
-        return mass, gradient
+        return mass, gradient, curvature
 
     @cached_property
     def constraints(self) -> tuple[ConstraintRows, Contacts]:
@@ -654,7 +657,7 @@ class DragSolver:
 
     def _step(self, state: _State, damping: float) -> tuple[_State, float, float]:
         """The state after one quadratic program, the next damping, and the largest rotation of a joint, radians."""
-        (mass, gradient), (constraints, _) = state.equations, state.constraints
+        (mass, gradient, _), (constraints, _) = state.equations, state.constraints
         rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
@@ -706,13 +709,9 @@ class DragSolver:
         points = np.concatenate([goals.points(state.pose), state.away.centers, pressed])
         on = np.concatenate([goals.on, posture.carrier, on_pressed])
         forces = np.concatenate([goals.forces(self._forces), -posture.pulls(state.away), pressing])
-        if self.hanging is not None:
-            ends, on_ends, pulling = self.hanging.pulls(state.hanging, state.pose)
-            pairs = (points, ends), (on, on_ends), (forces, pulling)
-            points, on, forces = (np.concatenate(pair) for pair in pairs)
         torques = goals.on[goals.oriented], self._forces[goals.count :] * goals.arms[:, None]
         stiffness = self.bodies.stiffness(state.pose, state.motions, points, on, forces, torques)
-        return stiffness - constraints.curvature(multipliers)
+        return stiffness + state.equations[2] - constraints.curvature(multipliers)
 
     def _positive(self, matrix: FloatArray, state: _State) -> FloatArray:
         """(D, D) a matrix that is positive definite by a margin.

@@ -34,7 +34,7 @@ from ...markers.steps import finish, within
 from ...markers.take import FilledSpan, TakeSettings, solve_take_steps
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
 from ..capture.takes import new_record_of, take_name
-from ..control.posed_rig import posed_rig
+from ..control.posed_rig import PosedRig
 from ..control.writer import TakeChannels
 from ..goals.body import collision_of
 from ..goals.effectors import check_followed, followed, follows_markers
@@ -245,6 +245,8 @@ def keyed_steps(context: Context, armature: Object, settings: BakeSettings, find
         check_not_shared(armature)
     seconds: dict[str, float] = {}
     keyed: set[str] = set()
+    by_markers = not take and follows_markers(armature, settings.source)
+    take = take_name(armature) if by_markers else take
     live.pause(armature)
     keeper = PoseKeeper(context.scene, armature)
     try:
@@ -255,13 +257,12 @@ def keyed_steps(context: Context, armature: Object, settings: BakeSettings, find
         with timed(seconds, "write"):
             report = make_report(trees, settings.frames)
             trees = _chosen(context, armature, trees, settings.bones)
-            name = take or (take_name(armature) if follows_markers(armature, settings.source) else "")
-            steps = write_keys(context, armature, settings, trees, matrices, name)
+            steps = write_keys(context, armature, settings, trees, matrices, take)
             keyed, off = yield from within(_SOLVING_ENDS, 1.0, steps)
     finally:
         keeper.restore(keyed)
         live.resume(armature)
-    result = make_result(armature, settings, trees, report, matrices, seconds, take)
+    result = make_result(armature, settings, trees, report, matrices, seconds, take, by_markers=by_markers)
     return replace(result, warnings=(*result.warnings, *off))
 
 
@@ -308,15 +309,16 @@ def chosen_range(scene: Scene, rig: Object, source: str) -> tuple[int, int]:
     return scene.frame_start, scene.frame_end
 
 
-def check_still(armature: Object, bones: Sequence[str], frames: IntArray | FloatArray) -> None:
+def check_still(armature: Object, bones: Sequence[str], frames: IntArray | FloatArray, place: str = "") -> None:
     """Raise RigError, naming the bone, if the location or scale of a bone to rotate changes on frames (F,).
 
-    The solver needs constant bone lengths. The location of a root may change, because it belongs to the pose.
+    The solver needs constant bone lengths. The location of a root, or of the bone `place` that moves the rig, may
+    change, because it belongs to the pose.
     """
     by_path = curves_by_path(curves(armature))
     for bone in bones:
         pose_bone = armature.pose.bones[bone]
-        slides = pose_bone.parent is not None and not pose_bone.bone.use_connect
+        slides = pose_bone.parent is not None and not pose_bone.bone.use_connect and bone != place
         for channel in ("location", "scale") if slides else ("scale",):
             for curve in by_path.get(pose_bone.path_from_id(channel), ()):
                 along = channel == "scale" and curve.array_index == 1
@@ -549,7 +551,7 @@ def write_keys(
     The steps place the IK controls of limbs. Nothing is written before the last step. matrices: (F, 4, 4) world
     matrices of the armature. take: the name of the motion, or "".
     """
-    posed = posed_rig(armature)
+    posed = trees[0].problem.posed
     made: list[_Made] = []
     for place, tree in enumerate(trees):
         heads, of_object = _object_motion(armature, settings, tree, matrices)
@@ -692,38 +694,40 @@ def make_result(
     report: Report,
     matrices: FloatArray,
     seconds: dict[str, float],
-    take: str = "",
+    take: str,
+    *,
+    by_markers: bool,
 ) -> BakeResult:
     """Make the result of a bake, and store the part that the sidebar shows with the rig.
 
-    matrices: (F, 4, 4) world matrices of the armature. take: the name of a motion without markers.
+    matrices: (F, 4, 4) world matrices of the armature. take: the name of the motion. by_markers: whether it is that of
+    markers.
     """
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.problem.left_alone)
-    speed = why_another_speed(bpy.context.scene, armature) if follows_markers(armature, settings.source) else ""
+    speed = why_another_speed(bpy.context.scene, armature) if by_markers else ""
+    posed = trees[0].problem.posed
     warnings = (
-        *([speed] if speed and not take else []),
-        *_warnings(armature, keyed),
+        *([speed] if speed else []),
+        *_warnings(posed, keyed),
         *animated_limits(armature, keyed, settings.frames),
         *left,
     )
     own = (note for tree in trees for note in tree.notes)
     notes = (*own, *take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
-    by_markers = not take and follows_markers(armature, settings.source)
     if by_markers:
         size = max(tree.problem.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)
         # Bones that constraints move, among the bones with markers and their parents.
         bones = armature.pose.bones
         carrying = [bones[marker.bone] for marker in mapped_markers(armature) if marker.bone in bones]
         chains = {each.name for bone in carrying for each in (bone, *bone.parent_recursive)}
-        moved = sorted(chains & posed_rig(armature).owned.keys(), key=bones.find)
+        moved = sorted(chains & posed.owned.keys(), key=bones.find)
         found = result_doubts(report, size, moved)
         unseen = {row.name for row in report.per_marker() if row.coverage == 0.0}
         report = replace(report, doubts=(*matching_doubts_of(armature, unseen), *found))
     if by_markers or take:
         lying = [doubt for tree in trees for doubt in posture_doubts(tree.solution, matrices)]
         report = replace(report, doubts=(*report.doubts, *lying))
-    take = take or (take_name(armature) if by_markers else "")
     result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
     rig_settings(armature).capture.doubts = "\n".join(report.doubts)
@@ -763,11 +767,12 @@ def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
         )
 
 
-def _warnings(armature: Object, bones: Sequence[str]) -> Iterator[str]:
+def _warnings(posed: PosedRig, bones: Sequence[str]) -> Iterator[str]:
     """Sentences about reasons why the rig does not show its new keys."""
+    armature = posed.rig
     if armature.data.pose_position == "REST":
         yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"
-    for bone in bones if posed_rig(armature).by_channels else ():
+    for bone in bones if posed.by_channels else ():
         kinds = armature.pose.bones[bone].constraints
         active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]
         if active:

@@ -28,6 +28,7 @@ from ..rig.armature import (
     Channels,
     Tree,
     as_array,
+    bone_matrices,
     check_bones,
     check_editable,
     nearest_rotations,
@@ -105,9 +106,7 @@ class PlainRig:
 
     def current_matrices(self, tree: Tree) -> FloatArray:
         """(J, 4, 4) current matrices of a tree's bones in armature space, without scale."""
-        posed = np.array([as_array(self.rig.pose.bones[name].matrix) for name in tree.skeleton.names])
-        posed[:, :3, :3] = nearest_rotations(posed[:, :3, :3])
-        return posed
+        return bone_matrices(self.rig, tree.skeleton.names)
 
     @property
     def owned(self) -> dict[str, str]:
@@ -643,8 +642,11 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     rest = np.array([as_array(bone.bone.matrix_local) for bone in bones])
     # Controls above may be scaled. Measure the scale at the root, because IK scales the bones that it stretches.
     size = float(object_scale(as_array(bones[0].matrix)))
-    posed = rest * size if at_rest else np.array([as_array(bone.matrix) for bone in bones])
-    rest[:, :3, :3], posed[:, :3, :3] = nearest_rotations(rest[:, :3, :3]), nearest_rotations(posed[:, :3, :3])
+    rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
+    posed = bone_matrices(rig, names)
+    if at_rest:
+        posed = rest.copy()
+        posed[:, :3, 3] *= size
     turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
     local = np.empty((len(names), 3, 3))
     for place, parent in enumerate(parents):

@@ -330,7 +330,7 @@ def span_over(
     more = np.array([*also, *whole, *ends])
     apart = np.abs(inside[:, None] - more).min(axis=1) > SAME_FRAME
     motion = take.motion(np.unique([*inside[apart], *more]))
-    check_still(armature, turning, motion.frames)
+    check_still(armature, turning, motion.frames, take.place)
     root, free_root = names[0], False
     is_keyed = take.curves(take.place, "location") and posed.may_move_freely(root)
     if root in setup.tops and root not in setup.frozen and is_keyed:

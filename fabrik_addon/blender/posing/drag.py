@@ -590,16 +590,16 @@ class Drag:
         context.view_layer.update()
         self.left_alone += [sentence for writer in self._writers for sentence in writer.settle()]
         changed = {key: values for writer in self._writers for key, values in writer.changed().items()}
-        note_posed(self._armature, changed)
+        switched = {path: value for writer in self._writers for path, value in writer.switched().items()}
+        note_posed(self._armature, changed, switched)
         if changed and is_auto_keying(context):
             keyed, why = list[str](), ""
             try:
                 keyed = key_channels(context, self._armature, changed, automatic=True, before=changed)
-                forget_posed(self._armature, keyed)
+                forget_posed(self._armature, [*keyed, *switched])
             except KeyframeError as error:
                 # Other bones may have got keys, so the pose stays.
                 why = str(error)
-            switched = [path for writer in self._writers for path in writer.switched()]
             if locked := locked_note(self._armature, changed, switched):
                 self.left_alone.append(locked)
             if keyed or why:

@@ -81,9 +81,9 @@ def fits(present: Any, value: Any) -> bool:
 
 
 def number(value: Any) -> float:
-    """Convert a property to a plain number; raises ValueError for other types."""
+    """Convert a property to a plain number; raises LimitError for other types."""
     if type(value) not in (float, int):
-        raise ValueError(f"is {value!r}: a number is needed")
+        raise LimitError(f"it is {value!r}, but must be a number")
     return float(value)
 
 
@@ -111,7 +111,7 @@ class _Property:
 
     Attributes:
         name: the name in Blender's interface.
-        convert: converts the property's value to the value in `LimitSettings`; raises ValueError or LimitError.
+        convert: converts the property's value to the value in `LimitSettings`; raises LimitError.
         bounds: hard and soft min and max of the slider; None for text.
         subtype: Blender's subtype of a number.
     """
@@ -164,7 +164,7 @@ def read_limit(pose_bone: PoseBone) -> Limit | None:
     kept = (_plain(pose_bone.get(NAMES[field])) for field in KINDS[kind].fields)
     try:
         return _limit_of(kind, tuple(kept))
-    except (LimitError, TypeError, ValueError):
+    except (LimitError, TypeError):
         # Read property by property, so that an error names the invalid property.
         settings, limit = LimitSettings(kind), None
         for field in KINDS[kind].fields:
@@ -330,10 +330,7 @@ def read_field(pose_bone: PoseBone, field: str) -> Any:
     own = _PROPERTIES[field]
     if own.name not in held(pose_bone):
         return getattr(_FREE_BONE, field)
-    try:
-        return checked(pose_bone, field, lambda: own.convert(held(pose_bone)[own.name]))
-    except ValueError as error:
-        raise LimitPropertyError(f"Bone {pose_bone.name!r}: property {own.name!r} {error}") from None
+    return checked(pose_bone, field, lambda: own.convert(held(pose_bone)[own.name]))
 
 
 def checked(pose_bone: PoseBone, field: str, make: Callable[[], _Value]) -> _Value:
@@ -347,17 +344,15 @@ def checked(pose_bone: PoseBone, field: str, make: Callable[[], _Value]) -> _Val
 
 def _choice(value: Any, choices: Collection[str]) -> str:
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"is {value!r}: it must be one of {', '.join(choices)}")
+        raise LimitError(f"it is {value!r}, but must be one of {', '.join(choices)}")
     return value
 
 
 def _numbers(value: Any, count: int | None = None) -> tuple[float, ...]:
-    """Plain finite numbers from an array property; raises ValueError with the reason if they are invalid."""
-    if not (isinstance(value, tuple) or hasattr(value, "to_list")):
-        raise ValueError(f"is {value!r}: {count or 'several'} numbers are needed")
-    numbers = tuple(float(number) for number in (value if isinstance(value, tuple) else value.to_list()))
-    if count is not None and len(numbers) != count:
-        raise ValueError(f"has {len(numbers)} numbers: {count} are needed")
-    if not all(isfinite(number) for number in numbers):
-        raise ValueError(f"is {', '.join(map(str, numbers))}: every number must be finite")
-    return numbers
+    """Plain finite numbers from an array property; raises LimitError with the reason if they are invalid."""
+    plain = _plain(value)
+    if not isinstance(plain, tuple) or (count is not None and len(plain) != count):
+        raise LimitError(f"it is {plain!r}, but must be {count or 'several'} numbers")
+    if not all(isfinite(number) for number in plain):
+        raise LimitError(f"it is {plain!r}, but all numbers must be finite")
+    return tuple(map(float, plain))

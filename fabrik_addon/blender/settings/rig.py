@@ -135,7 +135,7 @@ BALANCES = (
 
 @overridable
 class FabrikStoredBone(PropertyGroup):
-    """The pose of a bone when it was stored; its name is the bone's."""
+    """The pose of a bone when it was stored; its name is the bone's. Or the value of a switch, by its path."""
 
     rotation: FloatVectorProperty(
         name="Rotation",
@@ -145,6 +145,7 @@ class FabrikStoredBone(PropertyGroup):
         default=(1.0, 0.0, 0.0, 0.0),
     )
     location: FloatVectorProperty(name="Location", description="Location channels of the bone", subtype="XYZ")
+    value = Stored(0.0)
 
 
 @overridable

@@ -24,8 +24,6 @@ _ANGLES = np.radians([0.0, -3.0, 3.0, -9.0, 9.0, -20.0, 20.0, -45.0, 45.0])
 _TURNED = np.array([[np.cos(_ANGLES), np.sin(_ANGLES)], [-np.sin(_ANGLES), np.cos(_ANGLES)]])
 _TURNED = _TURNED.transpose(0, 2, 1).reshape(2, -1)
 _AXES = np.concatenate([np.eye(2), -np.eye(2)])
-# Radians: below this, differences of sines and cosines are taken from their series.
-_FLAT = 1e-3
 # Each joint has this many keys for its rows.
 _KEYS = 32
 
@@ -207,8 +205,7 @@ class _Hinges:
     def __init__(self, hinges: Sequence[tuple[int, Hinge]]) -> None:
         self._bodies: IntArray = np.array([body for body, _ in hinges], dtype=np.int64)
         self._axes: FloatArray = np.array([limit.rotation_axis for _, limit in hinges]).reshape(-1, 3)
-        ranges = [(*limit.ends, limit.middle) for _, limit in hinges]
-        self._low, self._high, self._middle = np.array(ranges).reshape(-1, 3).T
+        self._low, self._high, self._middle = np.array([limit.between for _, limit in hinges]).reshape(-1, 3).T
 
     def clamp(self, local: FloatArray) -> None:
         half = 0.5 * np.clip(self._angles(local), self._low, self._high)[..., None]
@@ -368,7 +365,7 @@ def _second_derivatives(lean: Swing, twisting: FloatArray) -> tuple[FloatArray, 
     """
     angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
     sine, cosine, none = np.sin(angle), np.cos(angle), np.zeros(len(angle))
-    safe, small = np.maximum(sine, SINGLE), angle < _FLAT
+    safe, small = np.maximum(sine, SINGLE), angle < SINGLE
     own = np.stack([sine * ex, cosine, sine * ez], axis=1)
     out, around = np.stack([ez, none, -ex], axis=1), np.stack([cosine * ex, -sine, cosine * ez], axis=1)
     stretch = np.where(small, 1.0, angle / safe)

@@ -13,7 +13,7 @@ from ..backend.protocol import Backend, Quaternion, Scalar
 from ..errors import LimitError
 from ..readers import numbers, shown
 from .base import Limit, Range, check_range, spread
-from .swing_twist import FULL_TURN, Twist, clamped, compose_arrays, twist_between
+from .swing_twist import FULL_TURN, Between, between, clamped, compose_arrays
 
 # Newton steps to the nearest point of an ellipse; few are needed.
 _STEPS = 12
@@ -49,9 +49,9 @@ class Ball(Limit):
         return tuple(np.repeat(cone, 4).tolist() if len(cone) == 1 else cone.tolist())
 
     @cached_property
-    def between(self) -> Twist:
+    def between(self) -> Between:
         """The ends of the range of twist, and its middle."""
-        return twist_between(self.twist)
+        return between(self.twist)
 
     @cached_property
     def surely_inside(self) -> float:

@@ -164,11 +164,21 @@ def test_a_forearm_hangs_from_a_raised_elbow_of_a_level_arm(clean_scene):
     assert from_vertical(rig, "mixamorig:LeftForeArm") < 30.0
 
 
+@pytest.mark.parametrize("shift", [(-0.2, -0.45, 0.1), (-0.3, -0.45, 0.0), (-0.1, -0.35, 0.3)])
+def test_a_forearm_hangs_from_an_elbow_of_a_level_arm_that_is_led_forward(clean_scene, shift):
+    """An upper arm that swings at the same height has no tilt, so the forearm stayed in line with it."""
+    rig = open_mixamo()
+    drag(rig, "mixamorig:LeftArm", shift, pinned=MIXAMO_FEET)
+    assert from_vertical(rig, "mixamorig:LeftArm") > 75.0
+    assert from_vertical(rig, "mixamorig:LeftForeArm") < 30.0
+
+
 @pytest.mark.parametrize(("kind", "shift"), [("human", 0.05), ("metarig", 0.05), ("mixamo", 0.0)])
 def test_a_forearm_comes_down_gradually_as_the_elbow_is_raised(human, kind, shift):
     """It snapped: by 43 degrees within 4 cm on the sample person, in a T pose by 125 degrees on release.
 
     A twist of the upper arm counted as tilt, so the forearm was pulled down more strongly the more the arm twisted.
+    Later, steps without the whole curvature of the pull swung past and back by 8 and 12 degrees.
     """
     rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
     arm, forearm = ("mixamorig:LeftArm", "mixamorig:LeftForeArm") if kind == "mixamo" else ("upper_arm.L", "forearm.L")
@@ -182,7 +192,7 @@ def test_a_forearm_comes_down_gradually_as_the_elbow_is_raised(human, kind, shif
     session.finish(bpy.context)
     turned.append(before.rotation_difference(rig.pose.bones[forearm].rotation_quaternion).angle)
     assert np.degrees(sum(turned)) > 40.0
-    assert np.degrees(max(turned)) < (13.0 if kind == "mixamo" else 9.0)
+    assert np.degrees(max(turned)) < (10.0 if kind == "mixamo" else 5.5)
 
 
 @pytest.mark.parametrize("up", [0.6, 0.9])

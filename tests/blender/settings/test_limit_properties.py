@@ -182,7 +182,7 @@ class TestSinglePrecision:
 NONSENSE = [
     ("BALL", LIMIT, "BAL", "'BAL'"),
     ("BALL", LIMIT, 3, "3"),
-    ("BALL", CONE, [1.0, 1.0, 1.0], "3 numbers"),
+    ("BALL", CONE, [1.0, 1.0, 1.0], "must be 4 numbers"),
     ("BALL", CONE, [1.0, -0.5, 1.0, 1.0], "0 to 180°"),
     ("BALL", CONE, [1.0, nan, 1.0, 1.0], "finite"),
     ("BALL", CONE, 1.0, "4 numbers"),
@@ -192,7 +192,7 @@ NONSENSE = [
     ("HINGE", HINGE_AXIS, "W", "X, Y, Z"),
     ("HINGE", HINGE_AXIS, 1, "X, Y, Z"),
     ("HINGE", HINGE, [2.0, 1.0], "lower one first"),
-    ("HINGE", HINGE, [0.0, 1.0, 2.0], "3 numbers"),
+    ("HINGE", HINGE, [0.0, 1.0, 2.0], "must be 2 numbers"),
     ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0], "give at least three"),
     ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0, 1.0], "5 numbers"),
     ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0], "simple"),

@@ -11,6 +11,7 @@ from bpy.types import Context, Event, Object, Operator, Timer
 from mathutils import Quaternion, Vector
 
 from ...first_use import OnUse
+from ...posing import live
 from ...settings.control import solved_bone
 from ...settings.markers import POINTS
 from ...settings.rig import ASIDE, FabrikDragSettings, FabrikRig, rig_settings
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ...goals import effectors
     from ...posing import drag as dragging
     from ...posing import key_pose as keying
-    from ...posing import live, mouse
+    from ...posing import mouse
     from ...posing import snap_targets as snapping
     from ...posing import solve as solving
     from ...rig import armature
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 else:
     np, errors, set_up = map(OnUse, ("numpy", "..core.errors", ".control.set_up"))
     spread_drag, effectors = map(OnUse, (".edit.spread_drag", ".goals.effectors"))
-    dragging, keying, live, mouse, snapping, solving = (
-        OnUse(f".posing.{name}") for name in ("drag", "key_pose", "live", "mouse", "snap_targets", "solve")
+    dragging, keying, mouse, snapping, solving = (
+        OnUse(f".posing.{name}") for name in ("drag", "key_pose", "mouse", "snap_targets", "solve")
     )
     armature, selection = map(OnUse, (".rig.armature", ".settings.selection"))
     drawing, trails = map(OnUse, (".ui.overlays.drawing", ".ui.overlays.motion"))
