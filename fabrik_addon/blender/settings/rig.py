@@ -324,7 +324,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         update=update_live_pose,
     )
     stored_pose: CollectionProperty(
-        name="Stored Pose", description="The pose when live was switched on", type=FabrikStoredBone
+        name="Stored Pose", description="The pose when Live was switched on", type=FabrikStoredBone
     )
     # The error of live posing, and the errors of the last bake, in short lines.
     live_trouble = Moment()

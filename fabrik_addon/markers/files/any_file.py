@@ -107,7 +107,7 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
         landmarks = dict(zip(known.values(), np.moveaxis(positions, 1, 0), strict=True))
         if is_mirrored(landmarks):
             yield (
-                f"The front of {name or 'the person'} is at the back: check whether the labels swap left and right, "
+                f"The front of {name or 'the person'} points backward: check whether the labels swap left and right, "
                 "or the axes are mirrored"
             )
         else:

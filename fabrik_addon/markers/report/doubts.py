@@ -137,9 +137,7 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
         )
     markers = named_figures(report.left_out, _OFTEN_WRONG, " %")
     if markers:
-        yield (
-            f"Left out as wrong on many frames: {markers}; check their bones, and that limits allow the person's poses"
-        )
+        yield (f"Often left out as outliers: {markers}; check their bones, and that limits allow the person's poses")
     if rms > _FAR * size:
         yield (
             f"RMS {1000.0 * rms:.0f} mm is high: check that the rig represents this person, that units are "

@@ -181,6 +181,8 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         if isinstance(recording, clips.Clip):
             notes += [f"{path.name}: {ui_message(doubt)}" for doubt in recording.doubts]
             take = importing.import_clip(context, recording, **how)
+            if self.performer:
+                take.name += f" {self.performer}"
             # A static trial only serves to calibrate another take.
             if is_rig and not take[TAKE_STATIC]:
                 follow_take(rig, take)
