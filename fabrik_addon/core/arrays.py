@@ -15,6 +15,8 @@ TINY: Final = 1e-30
 ROUNDING: Final = 1e-12
 # The same in single precision, in which Blender keeps poses: below this, shares and angles in radians count as zero.
 SINGLE: Final = 1e-6
+# What nobody sees: half a hundredth of a degree in radians, or this share of a length.
+CLOSE: Final = 1e-4
 
 
 def squares(vectors: FloatArray) -> FloatArray:

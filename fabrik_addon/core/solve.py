@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import BoolArray, FloatArray, IntArray, lengths
+from .arrays import CLOSE, BoolArray, FloatArray, IntArray, lengths
 from .attempt import attempt, bend_straight_limbs
 from .backend import array
 from .kernel.bodies import Pose
@@ -16,7 +16,7 @@ from .model.options import Options
 from .model.skeleton import Skeleton
 from .model.targets import PosePrior, Start, Targets
 from .model.validation import checked_root_location, checked_start, checked_targets
-from .optimize.least_squares import CLOSE
+from .optimize.least_squares import NEARLY_OPTIMAL
 from .problem import Problem, make_problem, one_pose_backend
 from .rotations import angle_between, quaternion_from_matrix
 from .solution import Solution, Status
@@ -25,8 +25,6 @@ from .strategy.chains import ChainSolver
 from .strategy.restarts import STEPS, restart, take_better
 from .strategy.temporal import repair_pops
 
-# A joint is not at rest if it alone could still remove more than this share of the residual.
-_LEFT_TO_DO = 0.05
 # Weight of a priority relative to the previous one: small enough that the previous one hardly gives way, large enough
 # to be effective.
 _GRADE = 1e-4
@@ -318,5 +316,5 @@ def _why_unmet(problem: Problem, roots: FloatArray, state: State, binding: BoolA
     limited = np.flatnonzero(state.stationary & binds & ~beyond & problem.fits_freedom(state.weights))
     if len(limited):
         left = problem.least_squares.optimality(state.part(limited))
-        status[limited] = np.where(left < _LEFT_TO_DO, Status.LIMITED, Status.STALLED)
+        status[limited] = np.where(left <= NEARLY_OPTIMAL, Status.LIMITED, Status.STALLED)
     return np.where(beyond, Status.UNREACHABLE, status)

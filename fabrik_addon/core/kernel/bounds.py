@@ -11,9 +11,9 @@ from .capsules import Capsules, Contacts, Place, SelfCollision, nearest
 from .joint_limits import ConstraintRows, Holder
 from .posture import Away, PostureTerm
 
-# Points farther from the floor, and capsules farther from each other, than these shares of the body's size do not meet
-# in a step.
-_NEAR_FLOOR, _NEAR_CAPSULES = 0.1, 0.05
+# Points farther from the floor, and capsules farther from each other, than this share of the body's size do not meet in
+# a step.
+_NEAR = 0.05
 # Each body has rows for its lowest points above the floor and above floors with these slopes along two axes: those
 # that are lowest now, and those that would be lowest if the body were tilted. Rows for all points cost 30 to 50 % more.
 _SLOPES = np.array([(0.0, 0.0), (0.4, 0.0), (-0.4, 0.0), (0.0, 0.4), (0.0, -0.4)])
@@ -158,10 +158,10 @@ class Bounds:
 
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
         """The rows that a step could violate, with gaps in units of length, and their contact points."""
-        size = self._posture.size
+        near = _NEAR * self._posture.size
         found = [
-            self._floor_rows(pose, motions, _NEAR_FLOOR * size),
-            (self.capsules.rows(pose, motions, _NEAR_CAPSULES * size), self.capsules.contacts),
+            self._floor_rows(pose, motions, near),
+            (self.capsules.rows(pose, motions, near), self.capsules.contacts),
             self._support_rows(pose, motions, away),
         ]
         starts = np.cumsum([0, *(len(rows.gaps) for rows, _ in found)])

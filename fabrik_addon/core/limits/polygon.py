@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..arrays import ROUNDING, FloatArray
+from ..arrays import CLOSE, ROUNDING, FloatArray
 from ..backend import array
 from ..backend.protocol import Backend, Condition, Quaternion, Scalar
 from ..errors import LimitError
@@ -16,7 +16,6 @@ from ..readers import numbers, shown
 from .base import Limit, Range, check_range, spread
 from .swing_twist import Between, between, clamped, compose_arrays
 
-_CORNER = 1e-4
 Point = tuple[float, float]
 Edge = tuple[Point, Point]
 _Three: TypeAlias = tuple[Scalar, Scalar, Scalar]
@@ -174,8 +173,7 @@ class _Side:
         length = hypot(bx - ax, bz - az)
         normal = (outward * (bz - az) / length, -outward * (bx - ax) / length)
         margins = [
-            _CORNER / length * (1.0 if outward * turn > 0 else -1.0)
-            for turn in (_turn(before, edge), _turn(edge, after))
+            CLOSE / length * (1.0 if outward * turn > 0 else -1.0) for turn in (_turn(before, edge), _turn(edge, after))
         ]
         return cls((ax, az), (bx - ax, bz - az), normal, -margins[0], 1.0 + margins[1])
 

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import SINGLE, BoolArray, FloatArray, IntArray
+from ..arrays import CLOSE, SINGLE, BoolArray, FloatArray, IntArray
 from ..errors import SkeletonError
 from ..readers import LARGEST, flags, numbers, shown
-
-_ORTHONORMAL = 1e-4
 
 
 class Skeleton:
@@ -179,7 +177,7 @@ def _check_bodies(skeleton: Skeleton) -> None:
     # Clipped to the range of rotation matrices, so that nothing overflows.
     lengths, rotations = skeleton.lengths, np.clip(np.nan_to_num(skeleton.rest[:, :3, :3]), -2.0, 2.0)
     squares = np.swapaxes(rotations, 1, 2) @ rotations
-    broken = (np.abs(squares - np.eye(3)) > _ORTHONORMAL).any(axis=(1, 2)) | (np.linalg.det(rotations) < 0)
+    broken = (np.abs(squares - np.eye(3)) > CLOSE).any(axis=(1, 2)) | (np.linalg.det(rotations) < 0)
     checks = [
         (~(np.abs(skeleton.rest) <= LARGEST).all(axis=(1, 2)), "its rest matrix must be finite"),
         (~((lengths >= 0) & (lengths <= LARGEST)), "its length must be zero or more, and finite"),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
+from ..arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..kernel.bodies import Bodies
 from ..kernel.goals import Goals
 from ..kernel.joint_limits import JointLimits, Sides
@@ -32,7 +32,7 @@ _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
 # It is also stationary after a Newton step: one with at most the first damping, which gained at most the first share of
 # the cost, and what was predicted to within the second share. The next step would gain about the square of that. No
 # single joint may gain more than the square of the third number; otherwise limits may still change.
-_NEWTON_GAIN, _AS_PREDICTED, _NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
+_NEWTON_GAIN, _AS_PREDICTED, NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
 # With expected rotations, no goal has to be met exactly. Then a frame is also stationary after a step with at most the
 # first damping, on two conditions. The square of the prediction's error is at most the first share of the gain times
 # the remaining cost; the next step would gain about that, because errors shrink with the steps. And damping kept back
@@ -45,8 +45,6 @@ _NEAR_END = 0.1
 # Radians: the largest rotation of a joint in a step, since the linear model is inaccurate beyond it. Limits farther
 # away do not count.
 _LONGEST_TURN = 0.7
-# Radians: a joint is at its limit, and a limb points at its pole, within half a hundredth of a degree.
-CLOSE = 1e-4
 # Weight of the squared angle between a limb and its pole: comparable to that of the goals.
 _POLE_WEIGHT = 1e-2
 _MAX_ROUNDS = 6
@@ -131,7 +129,7 @@ class LeastSquares:
             gain = np.maximum(gained, step.predicted)
             at_rest = (gain <= _SMALL_GAIN * cost) & (step.optimality <= _OPTIMAL)
             newton = (damping <= _FIRST) & (np.abs(gained - step.predicted) <= _AS_PREDICTED * gained)
-            at_rest |= newton & (gain <= _NEWTON_GAIN * cost) & (step.optimality <= _NEARLY_OPTIMAL)
+            at_rest |= newton & (gain <= _NEWTON_GAIN * cost) & (step.optimality <= NEARLY_OPTIMAL)
             if part.prior is not None:
                 left_over = cost - gained
                 settled = (gained - step.predicted) ** 2 <= _PREDICTABLE * gained * left_over

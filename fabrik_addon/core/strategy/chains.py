@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import TINY, FloatArray
+from ..arrays import CLOSE, TINY, FloatArray
 from ..attempt import bend_straight_limbs
 from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
 from ..fabrik import chain as chains
@@ -20,7 +20,6 @@ from ..fabrik.passes import sum_vectors
 from ..model.bodies import build_bodies, place_bodies
 from ..model.targets import Start, Targets
 from ..model.validation import checked_root_location, checked_start
-from ..optimize.least_squares import CLOSE
 from ..optimize.poles import CLEAR
 from ..problem import Problem
 from ..readers import LARGEST, numbers
