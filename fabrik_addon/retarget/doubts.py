@@ -149,7 +149,7 @@ def _angles(off: dict[str, float], more_than: float) -> str:
 
 
 def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
-    """A reason if arms or trunk of the rig have other sizes relative to its legs than the source's."""
+    """A reason if, relative to the legs, the arms or the trunk of the rig differ in size from those of the source."""
     legs, other = leg_length(bodies[1]) / leg_length(bodies[0]), []
     for words, side, parts in (
         ("the arms", "L", ("upper_arm", "forearm", "hand")),

@@ -330,7 +330,7 @@ def span_over(
     more = np.array([*also, *whole, *ends])
     apart = np.abs(inside[:, None] - more).min(axis=1) > SAME_FRAME
     motion = take.motion(np.unique([*inside[apart], *more]))
-    check_still(armature, turning, motion.frames)
+    check_still(armature, turning, motion.frames, take.place)
     root, free_root = names[0], False
     is_keyed = take.curves(take.place, "location") and posed.may_move_freely(root)
     if root in setup.tops and root not in setup.frozen and is_keyed:
@@ -473,8 +473,8 @@ class SpreadDrag:
         why = ""
         if self._alone and error > SHOWN and turn is None:
             shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
-            poses = [part.solve(shift, Quaternion(), settled=True) for part in self._alone]
-            worst = self._alone[int(np.argmax([pose.error for pose in poses]))]
+            misses = [part.solve(shift, Quaternion(), settled=True)[1].error for part in self._alone]
+            worst = self._alone[int(np.argmax(misses))]
             why = worst.problem.why_short(worst.session)
         return StepResult(error, errors[self._is_held].max(initial=0.0), why=why)
 

@@ -13,13 +13,13 @@ from ..model.bodies import Body, SweepPose, carried_turn, effector_points
 from ..model.options import Options
 
 _OPENING_SWEEPS = 2
-_ROUNDS = 12
+# The largest number of rounds of sweeps and exact finish, and of Newton steps in a finish; two or three are usual.
+_ROUNDS = 8
 # A frame is at rest if its tip, or all effectors, move by less than this share of the tolerance in a sweep.
 NO_CHANGE = 0.01
 
 # Accuracy of a span, as a share of the chain's length: that of single precision.
 _EXACT = 1e-7
-_MAX_STEPS = 8
 # |u - c|² is 4 for a bone that points back along the chord; halfway to the chord, its vector would be zero.
 _MAX_BENT = 4.0 - ROUNDING
 
@@ -301,7 +301,7 @@ def scale_to_chord(
     low, steps = wanted * 0.0, wanted * 0.0
     found, high, frames = low + 1.0, low + math.inf, backend.frames_where(wanted >= 0.0)
     square, axis, asides, bents, count = found, chord, bends, squares, len(frames)
-    for _ in range(_MAX_STEPS):
+    for _ in range(_ROUNDS):
         # The vector from root to tip and its derivative with respect to s². Since u and c have length 1,
         # |c + s (u − c)|² is 1 + (s² − s) |u − c|²: one factor for each bone is enough.
         s = backend.sqrt(square)

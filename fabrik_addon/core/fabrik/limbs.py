@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..backend import array
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
-from ..limits.base import Limit
+from ..limits.hinge import Hinge
 from ..model.bodies import Attachment, Body, attached_effectors, only_child
 
 _STEPS = 129
@@ -26,7 +26,7 @@ class HingeLimb:
     hinges: tuple[int, ...]
     lengths: FloatArray
     shares: FloatArray
-    limits: tuple[Limit, ...]
+    limits: tuple[Hinge, ...]
 
     @property
     def shortest(self) -> float:

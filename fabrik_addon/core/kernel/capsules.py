@@ -26,8 +26,6 @@ _KINDS = 5
 _SAME = 0.15
 # An end counts if its gap exceeds the pair's by at most this share of the distance at which capsules are near.
 _BESIDE = 0.2
-# Segments are parallel if their angle has a smaller squared sine.
-_PARALLEL = 1e-8
 
 
 Place: TypeAlias = tuple[float, float, float]
@@ -200,7 +198,7 @@ class Capsules:
     def _rows(
         self, pose: Pose, motions: Motions, at: FloatArray, on: FloatArray, segments: FloatArray, pairs: IntArray
     ) -> FloatArray:
-        """(..., n, D) how much columns bring points (..., n, 3) on both capsules of pairs (n,) together."""
+        """(..., n, D) by how much columns bring the points (..., n, 3) on the two capsules of pairs (n,) together."""
         across = at - on
         distances = lengths(across)[..., None]
         if distances.min(initial=1.0) <= ROUNDING:
@@ -245,7 +243,7 @@ def closest(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArr
     own, its = np.maximum(own, TINY), np.maximum(its, TINY)
     least = own * its - both**2
     one = np.clip((both * beyond - its * ahead) / np.maximum(least, TINY), 0.0, 1.0)
-    one = np.where(least > _PARALLEL * own * its, one, 0.5)
+    one = np.where(least > ROUNDING * own * its, one, 0.5)
     two = np.clip((both * one + beyond) / its, 0.0, 1.0)
     one = np.clip((both * two - ahead) / own, 0.0, 1.0)
     squared = apart + one * (one * own + 2.0 * ahead) + two * (two * its - 2.0 * beyond - 2.0 * one * both)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..backend import array as many
-from ..limits.ball import Ball, nearest_on_ellipse
+from ..limits.ball import Ball, ellipse_root, nearest_on_ellipse
 from ..limits.base import Limit
 from ..limits.hinge import Hinge
 from ..limits.polygon import Polygon
@@ -24,8 +24,6 @@ _ANGLES = np.radians([0.0, -3.0, 3.0, -9.0, 9.0, -20.0, 20.0, -45.0, 45.0])
 _TURNED = np.array([[np.cos(_ANGLES), np.sin(_ANGLES)], [-np.sin(_ANGLES), np.cos(_ANGLES)]])
 _TURNED = _TURNED.transpose(0, 2, 1).reshape(2, -1)
 _AXES = np.concatenate([np.eye(2), -np.eye(2)])
-# Radians: below this, differences of sines and cosines are taken from their series.
-_FLAT = 1e-3
 # Each joint has this many keys for its rows.
 _KEYS = 32
 
@@ -126,7 +124,7 @@ class Sides(NamedTuple):
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def places(self) -> IntArray:
-        """(K,) the place of each side among those of its frame."""
+        """(K,) the index of each side among those of its frame."""
         order = np.argsort(self.frames, kind="stable")
         frames, places = self.frames[order], np.empty(len(order), dtype=np.int64)
         places[order] = np.arange(len(order)) - np.searchsorted(frames, frames)
@@ -207,8 +205,7 @@ class _Hinges:
     def __init__(self, hinges: Sequence[tuple[int, Hinge]]) -> None:
         self._bodies: IntArray = np.array([body for body, _ in hinges], dtype=np.int64)
         self._axes: FloatArray = np.array([limit.rotation_axis for _, limit in hinges]).reshape(-1, 3)
-        ranges = [(*limit.ends, limit.middle) for _, limit in hinges]
-        self._low, self._high, self._middle = np.array(ranges).reshape(-1, 3).T
+        self._low, self._high, self._middle = np.array([limit.between for _, limit in hinges]).reshape(-1, 3).T
 
     def clamp(self, local: FloatArray) -> None:
         half = 0.5 * np.clip(self._angles(local), self._low, self._high)[..., None]
@@ -319,7 +316,8 @@ class _Balls:
         lean = swing_of(many, many.quaternion(own[frames, joints]))
         swings = np.stack([lean.x, lean.z], axis=1)[:, None]
         half_axes = self._half_axes(swings, joints)
-        slope = np.where(half_axes > 0.0, swings / np.maximum(half_axes, ROUNDING) ** 2, 0.0)
+        root = np.reshape(ellipse_root(many, *swings[:, 0].T, *half_axes[:, 0].T), (-1, 1, 1))
+        slope = np.where(half_axes > 0.0, swings / np.maximum(half_axes**2 + root, ROUNDING), 0.0)
         size = lengths(slope)[..., None]
         nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
         turned = (nearest @ _TURNED[:, : 2 * count]).reshape(len(swings), count, 2)
@@ -343,9 +341,9 @@ class _Balls:
 def _gradients(lean: Swing) -> tuple[FloatArray, FloatArray]:
     """(N, 2, 3) gradients of N swings' x and z by a rotation vector, and (N, 1, 3) those of the twists.
 
-    With u the bone's direction, du = w × u. A larger swing is a rotation about (ez, 0, -ex), movement around the
-    azimuth one about (cos θ ex, -sin θ, cos θ ez), which the chart stretches by θ / sin θ. A twist changes by
-    (u + Y) · w / (1 + u · Y).
+    With u the bone's direction, du = w × u. A rotation about (ez, 0, -ex) increases the swing. A rotation about
+    (cos θ ex, -sin θ, cos θ ez) moves u around the azimuth, which the chart stretches by θ / sin θ. A twist changes
+    by (u + Y) · w / (1 + u · Y).
     """
     angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
     sine, cosine = np.sin(angle), np.cos(angle)
@@ -367,7 +365,7 @@ def _second_derivatives(lean: Swing, twisting: FloatArray) -> tuple[FloatArray, 
     """
     angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
     sine, cosine, none = np.sin(angle), np.cos(angle), np.zeros(len(angle))
-    safe, small = np.maximum(sine, SINGLE), angle < _FLAT
+    safe, small = np.maximum(sine, SINGLE), angle < SINGLE
     own = np.stack([sine * ex, cosine, sine * ez], axis=1)
     out, around = np.stack([ez, none, -ex], axis=1), np.stack([cosine * ex, -sine, cosine * ez], axis=1)
     stretch = np.where(small, 1.0, angle / safe)

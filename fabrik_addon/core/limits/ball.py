@@ -13,7 +13,7 @@ from ..backend.protocol import Backend, Quaternion, Scalar
 from ..errors import LimitError
 from ..readers import numbers, shown
 from .base import Limit, Range, check_range, spread
-from .swing_twist import FULL_TURN, Twist, clamped, compose_arrays, twist_between
+from .swing_twist import FULL_TURN, Between, between, clamped, compose_arrays
 
 # Newton steps to the nearest point of an ellipse; few are needed.
 _STEPS = 12
@@ -49,9 +49,9 @@ class Ball(Limit):
         return tuple(np.repeat(cone, 4).tolist() if len(cone) == 1 else cone.tolist())
 
     @cached_property
-    def between(self) -> Twist:
+    def between(self) -> Between:
         """The ends of the range of twist, and its middle."""
-        return twist_between(self.twist)
+        return between(self.twist)
 
     @cached_property
     def surely_inside(self) -> float:
@@ -98,28 +98,31 @@ def nearest_on_ellipse(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Sca
     if not backend.any_of(outside):
         return x, z
     frames, count = backend.frames_where(outside), np.size(outside)
-    nearest_x, nearest_z = _nearest_from_outside(backend, *[backend.take(value, frames) for value in (x, z, a, b)])
+    far_x, far_z, a, b = (backend.take(value, frames) for value in (x, z, a, b))
+    t = ellipse_root(backend, far_x, far_z, a, b)
+    near_x, near_z = (
+        axis * axis * far / backend.maximum(t + axis * axis, ROUNDING) for far, axis in ((far_x, a), (far_z, b))
+    )
     # Adding zero makes new arrays, which can be written to.
-    return backend.put(x + 0.0, frames, nearest_x, count), backend.put(z + 0.0, frames, nearest_z, count)
+    return backend.put(x + 0.0, frames, near_x, count), backend.put(z + 0.0, frames, near_z, count)
 
 
-def _nearest_from_outside(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
-    """The point of the ellipse nearest to one outside.
+def ellipse_root(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    """The t for which (a² x / (t + a²), b² z / (t + b²)) is the point of an ellipse nearest to (x, z).
 
-    The paper's Newton iteration (section 4.3) for the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1. The point is
-    (a² x / (t + a²), b² z / (t + b²)). Newton's method is applied to one over the square root of the left side, which
-    increases nearly linearly and is concave (Conn, Gould and Toint, *Trust-Region Methods*, 2000, lemma 7.3.1). So few
-    steps are needed, and steps that start below the root stay below it. This also works on the axes, and if a half-axis
-    is zero.
+    The paper's Newton iteration (section 4.3) for the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1, which is
+    below zero inside. Newton's method is applied to one over the square root of the left side, which increases nearly
+    linearly and is concave (Conn, Gould and Toint, *Trust-Region Methods*, 2000, lemma 7.3.1). So few steps are needed,
+    and steps that start below the root stay below it. This also works on the axes, and if a half-axis is zero.
     """
     aa, bb, ax, bz = a * a, b * b, a * backend.absolute(x), b * backend.absolute(z)
-    t = backend.maximum(backend.maximum(ax - aa, bz - bb), 0.0)
+    t = backend.maximum(ax - aa, bz - bb)
     for _ in range(_STEPS):
         across, along = backend.maximum(t + aa, ROUNDING), backend.maximum(t + bb, ROUNDING)
         pp, qq = (ax / across) ** 2, (bz / along) ** 2
         excess = backend.sqrt(pp + qq) - 1.0
-        if not backend.any_of(excess > ROUNDING):
-            break
         t = t + backend.maximum(excess, 0.0) * (pp + qq) / backend.maximum(pp / across + qq / along, ROUNDING)
-    across, along = backend.maximum(t + aa, ROUNDING), backend.maximum(t + bb, ROUNDING)
-    return aa * x / across, bb * z / along
+        # The step after a small error leaves about its square.
+        if not backend.any_of(excess > SINGLE):
+            break
+    return t

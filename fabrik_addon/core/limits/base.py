@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from ..arrays import FloatArray
-from ..backend.protocol import Backend, Quaternion, Scalar
+from ..backend.protocol import Backend, Quaternion
 from ..errors import LimitError
 from ..readers import numbers, shown
 from ..rotations import IDENTITY
@@ -40,14 +40,6 @@ class Limit(ABC):
     @abstractmethod
     def sample(self, unit_points: FloatArray) -> FloatArray:
         """(..., 4) valid rotations spread over the limit, from `unit_points` (..., 3) of the unit cube."""
-
-    def at_range_share(self, backend: Backend, share: Scalar) -> Quaternion:
-        """The rotation at a share of the range of a limit with one axis; if the range is free, from -π to π."""
-        raise NotImplementedError
-
-    def bent_inward(self, backend: Backend, rotation: Quaternion, max_angle: Scalar) -> Quaternion:
-        """A rotation bent by at most `max_angle` radians toward the middle of the range."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

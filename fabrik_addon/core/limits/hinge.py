@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, pi
+from math import pi
 from typing import Literal
 
 import numpy as np
@@ -11,8 +11,8 @@ from ..arrays import FloatArray
 from ..backend.protocol import Backend, Quaternion, Scalar
 from ..errors import LimitError
 from ..readers import shown
-from .base import Limit, Range, check_range, spread
-from .swing_twist import FULL_TURN, nearest_angle
+from .base import Limit, check_range, spread
+from .swing_twist import FULL_TURN, Between, between, nearest_angle
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class Hinge(Limit):
         return self.high - self.low < FULL_TURN
 
     @cached_property
-    def ends(self) -> Range:
-        """The ends of the range; infinite if it is free."""
-        return (self.low, self.high) if self.bounded else (-inf, inf)
+    def between(self) -> Between:
+        """The ends of the range, and its middle."""
+        return between((self.low, self.high))
 
     @property
     def middle(self) -> float:
         """The middle of the range."""
-        return 0.5 * (self.low + self.high)
+        return self.between[2]
 
     def angle(self, backend: Backend, rotation: Quaternion) -> Scalar:
         """The angle of a rotation about the axis, in radians, plus full turns to bring it nearest to the middle."""
@@ -70,8 +70,8 @@ class Hinge(Limit):
         return backend.exp_map(backend.Vector((angle * x, angle * y, angle * z)))
 
     def at_range_share(self, backend: Backend, share: Scalar) -> Quaternion:
-        """The rotation at a share of the range."""
-        low, high = self.ends if self.bounded else (-pi, pi)
+        """The rotation at a share of the range; if the range is free, from -π to π."""
+        low, high = (self.low, self.high) if self.bounded else (-pi, pi)
         return self.turned(backend, low + (high - low) * share)
 
     def bent_inward(self, backend: Backend, rotation: Quaternion, max_angle: Scalar) -> Quaternion:
@@ -81,7 +81,7 @@ class Hinge(Limit):
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """The component about the axis, clamped to the range."""
-        return self.turned(backend, backend.clamp(self.angle(backend, rotation), *self.ends))
+        return self.turned(backend, backend.clamp(self.angle(backend, rotation), *self.between[:2]))
 
     def sample(self, unit_points: FloatArray) -> FloatArray:
         """(..., 4) rotations spread over the range, from the first of the coordinates of `unit_points` (..., 3)."""

@@ -14,7 +14,7 @@ from ..backend.protocol import Backend, Condition, Quaternion, Scalar
 from ..errors import LimitError
 from ..readers import numbers, shown
 from .base import Limit, Range, check_range, spread
-from .swing_twist import Twist, clamped, compose_arrays, twist_between
+from .swing_twist import Between, between, clamped, compose_arrays
 
 _CORNER = 1e-4
 Point = tuple[float, float]
@@ -48,9 +48,9 @@ class Polygon(Limit):
         return Window(self.window)
 
     @cached_property
-    def between(self) -> Twist:
+    def between(self) -> Between:
         """The ends of the range of twist, and its middle."""
-        return twist_between(self.twist)
+        return between(self.twist)
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """Move the swing to the nearest point inside the outline, and the twist to the nearer end of its range."""
@@ -112,7 +112,7 @@ class Window:
         inside = self.contains(backend, x, z)
         best: _Three = (x * 0.0 + np.inf, x, z)
         for edge in self._sides:
-            found = edge.nearest(backend, x, z)
+            found = edge.nearest(backend, x, z, 0.0, 1.0)
             best = _chosen(backend, found[0] < best[0], found, best)
         return backend.select(inside, x, best[1]), backend.select(inside, z, best[2])
 
@@ -126,7 +126,10 @@ class Window:
         first: _Three = (nothing + np.inf, nothing, nothing)
         second, counts = first, nothing > 1.0
         for edge in self._sides:
-            found: _Three = (edge.faced(backend, x, z)[0], nothing + edge.normal[0], nothing + edge.normal[1])
+            # Points face an edge up to a little beyond a convex corner. There the distance from its line changes along
+            # the normal, while that from the corner does not.
+            square = edge.nearest(backend, x, z, min(edge.low, 0.0), max(edge.high, 1.0))[0]
+            found: _Three = (square, nothing + edge.normal[0], nothing + edge.normal[1])
             faces = edge.faces(x, z)
             nearer = found[0] < first[0]
             other = _chosen(backend, nearer, first, found)
@@ -186,20 +189,7 @@ class _Side:
         share = self.share(x, z)
         return (share >= self.low) & (share <= self.high)
 
-    def nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-        """The squared distance to the edge's nearest point, and that point."""
-        return self._nearest(backend, x, z, 0.0, 1.0)
-
-    def faced(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-        """The same for the edge as points face it: up to a little beyond convex corners.
-
-        There the distance changes along the normal, while that from the corner does not.
-        """
-        return self._nearest(backend, x, z, min(self.low, 0.0), max(self.high, 1.0))
-
-    def _nearest(
-        self, backend: Backend, x: Scalar, z: Scalar, low: float, high: float
-    ) -> tuple[Scalar, Scalar, Scalar]:
+    def nearest(self, backend: Backend, x: Scalar, z: Scalar, low: float, high: float) -> _Three:
         """The squared distance to the nearest point between two shares of the edge, and that point."""
         share = backend.clamp(self.share(x, z), low, high)
         px, pz = self.start[0] + share * self.along[0], self.start[1] + share * self.along[1]

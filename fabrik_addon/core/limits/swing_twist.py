@@ -19,8 +19,8 @@ FULL_TURN = 2.0 * pi
 # At 180° the twist of a bone is only rounding error. Clamped swings are slightly smaller, so that the twist is right to
 # 1e-9.
 MAX_SWING = pi - SINGLE
-# The ends of a range of twist, infinite for a full turn or more, and the middle between them.
-Twist: TypeAlias = tuple[Scalar, Scalar, Scalar]
+# The ends of a range of angles, infinite for a full turn or more, and the middle between them.
+Between: TypeAlias = tuple[float, float, float]
 
 
 class Swing(NamedTuple):
@@ -84,8 +84,8 @@ def compose_arrays(x: FloatArray, z: FloatArray, twist: FloatArray) -> FloatArra
     return np.stack([w * c, sx * c - sz * s, w * s, sz * c + sx * s], axis=-1)
 
 
-def twist_between(ends: Range) -> Twist:
-    """The range of twist of one joint."""
+def between(ends: Range) -> Between:
+    """A range of angles, with its middle."""
     low, high = ends if ends[1] - ends[0] < FULL_TURN else (-inf, inf)
     return low, high, 0.5 * (ends[0] + ends[1])
 
@@ -94,7 +94,7 @@ def clamped(
     backend: Backend,
     rotation: Quaternion,
     nearest: Callable[[Backend, Scalar, Scalar], tuple[Scalar, Scalar]],
-    twist: Twist,
+    twist: Between,
     surely_inside: Scalar = -1.0,
 ) -> Quaternion:
     """The rotation if swing and twist are inside, else the one with the nearest swing and the nearest twist.

@@ -9,6 +9,7 @@ import numpy as np
 from ..arrays import SINGLE, BoolArray, FloatArray
 from ..backend.protocol import Backend, Quaternion, Vector
 from ..limits.base import Limit
+from ..limits.hinge import Hinge
 from ..rotations import quaternion_from_matrix
 from .effector import Effector
 from .skeleton import Skeleton
@@ -37,9 +38,9 @@ class Body:
     limit: Limit | None = None
 
     @property
-    def hinge(self) -> Limit | None:
+    def hinge(self) -> Hinge | None:
         """The limit if it allows only one axis."""
-        return self.limit if self.limit is not None and self.limit.rotation_axis is not None else None
+        return self.limit if isinstance(self.limit, Hinge) else None
 
 
 @dataclass(frozen=True)

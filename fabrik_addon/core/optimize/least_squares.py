@@ -18,11 +18,10 @@ from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
 from .poles import Poles
 
-# The first, the smallest and the largest damping. Columns have a length of about one, so damping is a pure number: with
-# the first one, a step is almost undamped. With a tenth of it a fallen marker displaced a joint by 12 mm. With a third
-# of it, 0.6 % of poses differ in single precision, instead of 0.1 %. At the largest damping a step is a millionth of
-# the gradient.
-_FIRST, _MIN_DAMPING, _MAX_DAMPING = 1e-3, SINGLE, 1.0 / SINGLE
+# The first damping. Columns have a length of about one, so damping is a pure number: with this one, a step is almost
+# undamped. With a tenth of it a fallen marker displaced a joint by 12 mm. With a third of it, 0.6 % of poses differ in
+# single precision, instead of 0.1 %.
+_FIRST = 1e-3
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after bad ones, which itself
 # doubles.
 _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
@@ -30,8 +29,8 @@ _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 # more than the square of the second number. A smaller share lets noisy fits wander in flat valleys (with 1e-4 bones
 # rotate 5° more between two frames, for 0.02 % of the cost).
 _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
-# It is also stationary after a step with at most the first damping that gained at most the first share of the cost, and
-# what was predicted to within the second share: such steps are Newton's, and the next would gain about the square. No
+# It is also stationary after a Newton step: one with at most the first damping, which gained at most the first share of
+# the cost, and what was predicted to within the second share. The next step would gain about the square of that. No
 # single joint may gain more than the square of the third number; otherwise limits may still change.
 _NEWTON_GAIN, _AS_PREDICTED, _NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
 # With expected rotations, no goal has to be met exactly. Then a frame is also stationary after a step with at most the
@@ -137,10 +136,10 @@ class LeastSquares:
                 left_over = cost - gained
                 settled = (gained - step.predicted) ** 2 <= _PREDICTABLE * gained * left_over
                 at_rest |= settled & (damping <= _FIRST) & (step.kept_back <= _KEPT_BACK * left_over)
-            part.stationary |= (better & at_rest) | (step.optimality <= SINGLE) | (damping > _MAX_DAMPING)
+            part.stationary |= (better & at_rest) | (step.optimality <= SINGLE) | (SINGLE * damping > 1.0)
             part.iterations += 1
             ratio = gained / np.maximum(step.predicted, TINY)
-            eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), _MIN_DAMPING)
+            eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), SINGLE)
             damping = np.where(better, eased, damping * growth)
             curved = better & (gained <= _NEAR_END * cost)
             growth = np.where(better, _TIGHTEN, 2.0 * growth)

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...core.arrays import lengths
+from ...core.arrays import ROUNDING, IntArray, lengths
 from ...core.errors import first_few
 from ..clip import Clip, ClipError, FloatArray, MarkerFileError, true_spans
 from ..mapping.labels import body_labels, landmarks_of
-from ..mapping.landmarks import is_mirrored, limbs_on_other_sides
+from ..mapping.landmarks import LANDMARKS, is_mirrored, limbs_on_other_sides, middle_of
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED
 from .c3d import MAGIC, parse_c3d
 from .keypoints import parse_csv, parse_npy
@@ -41,6 +41,10 @@ _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
 # The number of frames that are examined of a long recording, or examined at a time.
 _LOOKED_AT: Final = 2000
+# A person's size changes by less than this factor, between crouching and raised arms by 3. It is the median distance of
+# markers from their middle, on frames on which this share of the most is seen.
+_MANY_SEEN: Final = 0.8
+_GROWN: Final = 6.0
 # Two markers of one landmark that are farther apart than this share of the person's extent are not in one cluster.
 _APART: Final = 0.25
 # Acceleration is measured over this many seconds before and after a frame. A body falls too fast if this share of its
@@ -50,6 +54,19 @@ _LAG: Final = 0.05
 _MOST: Final = 0.75
 _FASTER: Final = 1.5
 _GRAVITY: Final = 9.81
+# Steps: at least this many in a row, whose durations differ by at most this factor (its logarithm). The feet are first
+# closer, then farther apart than these shares of the largest distance (this percentile); at least this share of a leg.
+_FEWEST_STEPS: Final = 3
+_EVEN: Final = 0.3
+_CLOSE, _WIDE = 0.45, 0.7
+_OFTEN: Final = 95.0
+_LONG_STEP: Final = 0.55
+# Both feet of people who run are this share of a leg above the floor, on a fifth of the frames or more.
+_IN_THE_AIR: Final = 0.05
+_RUNNING: Final = 0.1
+# Steps per √(leg / gravity), in which children and adults walk alike (Alexander, Principles of Animal Locomotion, 2003,
+# section 7.4): 0.46 to 0.58 in three walks. Below the first and above the last the rate is more likely wrong by 2.
+_SLOWEST, _QUICKEST = 0.33, 0.8
 
 
 def read_markers(
@@ -90,6 +107,15 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
                 f"The markers of {name or 'the person'} extend over {length} m: choose units other than {clip.units} "
                 "if that is wrong"
             )
+        seen = np.isfinite(positions).all(axis=2).sum(axis=1)
+        whole = positions[seen > _MANY_SEEN * seen.max(initial=0)]
+        spread = np.nanmedian(lengths(whole - np.nanmedian(whole, axis=1, keepdims=True)), axis=1)
+        least, most = np.percentile(spread, [100.0 - _OFTEN, _OFTEN]) if len(spread) else (0.0, 0.0)
+        if most > _GROWN * least:
+            yield (
+                f"The size of {name or 'the person'} changes {most / max(least, ROUNDING):.0f}-fold during the "
+                "recording: export it with the same units on all frames"
+            )
         landmarks = dict(zip(known.values(), np.moveaxis(positions, 1, 0), strict=True))
         if is_mirrored(landmarks):
             yield (
@@ -116,6 +142,11 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
                 f"The body of {name or 'the person'} falls at {times:.1f} times the acceleration of gravity: choose "
                 "another frame rate, or other units"
             )
+        elif (cadence := _odd_cadence(person, known)) > 0.0:
+            yield (
+                f"The walk of {name or 'the person'} has {cadence:.1f} steps per second, which is unusual for steps of "
+                "this length: choose another frame rate if that is wrong"
+            )
         # A foot stays in place while the body moves by less than its height.
         moved = (np.fmax.reduce(positions) - np.fmin.reduce(positions)).max(axis=1)
         still = [label for label, distance in zip(known, moved, strict=True) if distance == 0.0]
@@ -141,6 +172,43 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
             if end - start > lag + 1:
                 fastest = max(fastest, float(np.nanmedian(falling[start:end])))
     return fastest
+
+
+def _odd_cadence(person: Clip, known: Mapping[str, tuple[str, str]]) -> float:
+    """Steps a second of a person who walks much faster or slower than people do; 0 if there are no such steps.
+
+    known: side and landmark of labels. In a walk feet are farthest apart once in each step, also on treadmills. Runners
+    do not count, since both of their feet are in the air between steps.
+    """
+    up = "XYZ".index(person.up_axis)
+    parts: dict[str, list[FloatArray]] = {}
+    for label, (side, name) in known.items():
+        is_foot = LANDMARKS[name].part in ("foot", "toe") or name.endswith("ankle")
+        part = side if is_foot else "hips" if LANDMARKS[name].part == "hips" else ""
+        parts.setdefault(part, []).append(person.positions[:, person.names.index(label)])
+    if not {"L", "R", "hips"} <= parts.keys():
+        return 0.0
+    lowest = np.fmin.reduce([place[:, up] for side in "LR" for place in parts[side]])
+    heights = middle_of(parts["hips"])[:, up] - lowest
+    apart = lengths(np.delete(middle_of(parts["L"]) - middle_of(parts["R"]), up, axis=1))
+    if not (np.isfinite(apart).any() and np.isfinite(heights).any()):
+        return 0.0
+    leg, longest = max(float(np.nanmedian(heights)), ROUNDING), np.nanpercentile(apart, _OFTEN)
+    sides: IntArray = (apart > _WIDE * longest).astype(int) - (apart < _CLOSE * longest)
+    frames = np.flatnonzero(sides)
+    begins = frames[1:][np.diff(sides[frames]) > 0]
+    steps = np.diff(begins)
+    even = true_spans(np.abs(np.diff(np.log(np.maximum(steps, 1)))) < _EVEN)
+    first, last = max(even, key=lambda span: span[1] - span[0], default=(0, 0))
+    walk = slice(begins[first], begins[last + 1]) if last - first >= _FEWEST_STEPS - 1 else slice(0)
+    low, wide = lowest[walk], apart[walk]
+    if not np.isfinite(low).any() or np.nanpercentile(wide, _OFTEN) < _LONG_STEP * leg:
+        return 0.0
+    if (low > np.nanpercentile(lowest, 100.0 - _OFTEN) + _IN_THE_AIR * leg).mean() > _RUNNING:
+        return 0.0
+    cadence = (last + 1 - first) * person.rate / float(begins[last + 1] - begins[first])
+    usual = cadence * np.sqrt(leg / _GRAVITY)
+    return 0.0 if _SLOWEST < usual < _QUICKEST else cadence
 
 
 def _parser(content: bytes, suffix: str) -> Parser:
@@ -171,9 +239,9 @@ def performers(clip: Clip) -> tuple[str, ...]:
     """The prefixes of performers, in the clip's order: the part before the colon in labels such as Anna:LASI.
 
     A name between colon and underscore, as in Session:Anna_LASI, belongs to the prefix if several such names share
-    labels. If no label has a colon, the prefix is the part before the first underscore, under the same
-    condition. Props do not count: a performer has body labels, at least a quarter as many as any other, or any labels
-    if no label is known.
+    labels. If no label has a colon, the prefix is the part before the first underscore, under the same condition.
+    Props do not count: a performer has body labels, at least a quarter as many as any other, or any labels if no
+    label is known.
     """
     labels: dict[str, list[str]] = {}
     prefixed = _prefixed(clip.names)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..clip import MarkerFileError
-from .reading import plausible_rate
+from .reading import number_in, plausible_rate
 
 # The first bytes of a .npy file, a zip file (.npz) and a pickle.
 NPY_START: Final = b"\x93NUMPY"
@@ -80,6 +80,10 @@ def rate_in(found: Mapping[str, npt.NDArray[Any]]) -> float | None:
     """Frames a second from the arrays `found` in a file, of any shape; None if none of them is the rate."""
     for key in RATES:
         value = found.get(key)
-        if value is not None and value.size == 1 and value.dtype.kind in "fiu" and plausible_rate(float(value.item())):
-            return float(value.item())
+        # Some writers store the rate as text.
+        if value is not None and value.size == 1 and value.dtype.kind in "fiuSU":
+            text = value.item()
+            rate = number_in(text.decode("latin-1") if isinstance(text, bytes) else str(text))
+            if rate is not None and plausible_rate(rate):
+                return rate
     return None

@@ -290,8 +290,12 @@ def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:
 def guessed_up(positions: FloatArray, default: UpAxis) -> tuple[UpAxis, tuple[str, ...]]:
     """The up axis of (F, M, 3) positions from a file without one; a note if the markers do not show it."""
     stated = up_axis_by_markers(positions)
-    note = f"the up axis is unknown; assumed {default}: choose the other one if the person is not upright"
-    return stated or default, () if stated or positions.shape[1] < FEWEST_MARKERS else (note,)
+    return stated or default, () if stated or positions.shape[1] < FEWEST_MARKERS else (unknown_up(default),)
+
+
+def unknown_up(assumed: UpAxis) -> str:
+    """The note for an up axis that neither the file nor the poses show."""
+    return f"the up axis is unknown; assumed {assumed}: choose the other one if the person is not upright"
 
 
 # The separator is found from this many lines.

@@ -250,13 +250,13 @@ def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
     ]
     if not wide or not all(ends):
         return False
-    ahead = np.cross(_middle(wide), _middle(ends[1]) - _middle(ends[0]))
+    ahead = np.cross(middle_of(wide), middle_of(ends[1]) - middle_of(ends[0]))
     votes = []
     for part in ("hips", "chest", "head", "foot"):
         fronts = sorted(parts.get(part, {}))
         if not fronts or fronts[-1] - fronts[0] < _DEEP:
             continue
-        agrees = ((_middle(parts[part][fronts[-1]]) - _middle(parts[part][fronts[0]])) * ahead).sum(axis=1)
+        agrees = ((middle_of(parts[part][fronts[-1]]) - middle_of(parts[part][fronts[0]])) * ahead).sum(axis=1)
         agrees = agrees[np.isfinite(agrees)]
         votes.append(float(np.sign(np.median(agrees))) if len(agrees) else 0.0)
     return sum(votes) < 0.0
@@ -270,7 +270,7 @@ def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Ite
     hips, shoulders = (_across(landmarks, {part}) for part in ("hips", "shoulder"))
 
     def is_opposite(own: Sequence[FloatArray], trunk: Sequence[FloatArray]) -> bool:
-        one, other = _middle(own), _middle(trunk)
+        one, other = middle_of(own), middle_of(trunk)
         cosines = (one * other).sum(axis=1) / np.maximum(lengths(one) * lengths(other), _SHORT)
         return bool(np.isfinite(cosines).any() and np.nanmedian(cosines) < -_OPPOSITE)
 
@@ -293,7 +293,7 @@ def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[s
     ]
 
 
-def _middle(places: Sequence[FloatArray]) -> FloatArray:
+def middle_of(places: Sequence[FloatArray]) -> FloatArray:
     """(F, 3) the mean of (F, 3) positions that are seen; NaN if none is."""
     counts = np.isfinite(places).sum(axis=0)
     return np.asarray(np.nansum(places, axis=0) / np.where(counts, counts, np.nan))

@@ -31,7 +31,7 @@ _FEW: Final = 0.5
 _MOSTLY: Final = 50.0
 # A marker that was left out on more than this percentage of the frames is wrong throughout.
 _OFTEN_WRONG: Final = 10.0
-# People who walk are 95 to 101 % as tall as at rest, those of a sports take 88 %; below this share a person crouches.
+# People who walk are 95 to 101 % as tall as at rest, people in a sports take 88 %. Below this share a person crouches.
 _CROUCHING: Final = 0.82
 # RMS, as a share of a rig's size from end to end (2.4 m for a person 1.75 m tall). On this scale surface markers of the
 # right person are within 10 mm, keypoints within 15, people of other sizes within 25; more than 30 is far off.
@@ -197,7 +197,7 @@ def _often(percents: Mapping[str, float], more_than: float) -> str:
 
 
 def _over(values: Mapping[str, float], more_than: float) -> list[str]:
-    """The names with more than this value, highest first."""
+    """The names whose values are above `more_than`, highest value first."""
     return sorted((name for name, value in values.items() if value > more_than), key=lambda name: -values[name])
 
 
