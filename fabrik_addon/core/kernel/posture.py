@@ -39,7 +39,8 @@ class Masses:
         factors: (J,) factor on a bone's part of the term, from its stiffness.
         bending: (J,) further factor on the rotation of its joint; all 1 when None.
         hanging: (J,) the share of a trunk's tilt that a bone of a limb without goals does not follow; none when None.
-        eased: (J,) the smallest bend of a hinge in a relaxed limb, radians; none when None.
+        eased: (J,) radians; for a hinge, the smallest bend in a relaxed limb, for any other joint, how far its bone is
+            lowered from level; none when None.
     """
 
     shares: FloatArray

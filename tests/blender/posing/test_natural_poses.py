@@ -341,6 +341,21 @@ def test_hands_at_a_wall_hold_the_body(human):
         assert world(human, f"forearm.{side}", "head")[2] < world(human, f"upper_arm.{side}", "head")[2] + 0.02
 
 
+@pytest.mark.parametrize(("hips", "below"), [(-0.2, 0.08), (0.3, -0.06)])
+def test_elbows_of_a_t_pose_come_down_with_hands_at_a_wall(clean_scene, hips, below):
+    """They stayed 4 cm above the shoulders as the hips came nearer, 10 and 13 cm as they went back."""
+    rig = open_mixamo()
+    arms = ("mixamorig:LeftArm", "mixamorig:RightArm")
+    for arm in arms:
+        hand = arm.replace("Arm", "Hand")
+        shift = np.add(world(rig, arm, "head"), (0.0, -0.5, 0.05)) - world(rig, hand, "tail")
+        drag(rig, hand, shift, pinned=MIXAMO_FEET)
+        bpy.ops.fabrik.pin(bones=hand)
+    drag(rig, MIXAMO["hips"], (0.0, hips, 0.0), "HEAD", pinned=())
+    for arm in arms:
+        assert world(rig, arm, "tail")[2] < world(rig, arm, "head")[2] - below
+
+
 def test_free_legs_stay_above_the_floor(human):
     human.fabrik.use_floor = True
     _, result = drag(human, "hips", (0.0, 0.0, -0.3), "HEAD", pinned=())
