@@ -87,7 +87,7 @@ _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
 # tilts by 13 degrees; if free to rotate, by 46. With 0.03 instead of 0.002 the heel stays down even with the ankle at
 # its limit, and the pelvis tilts. A head dragged 50 cm forward and 70 down tilts by 40 degrees, with 0.01 by 89.
 # Hips only tilt to keep the balance. Hands are free: with a share of 0.0002 or more, wrists jerk when released.
-KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 2.2}
+KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 1.9}
 # The force at which hips that are dragged or have a target, and all that is led with them, are released, as a share of
 # that of other bones. Ankles at their limits stop hips that are lowered straight down by 40 cm. With 1 the trunk folds
 # by 45, 58 and 55 degrees on the sample person, Rigify's meta-rig and Mixamo's; with a seventh by 30, 3 and 36. Hips
