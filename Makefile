@@ -160,8 +160,8 @@ test-gui: $(call ready,plain) zip real-blender
 
 listing: $(call ready,$(BLENDER)) zip real-blender
 	mkdir -p build/listing
-	$(tools)/screenshot.sh --out $(CURDIR)/build/listing --addon build/fabrik.zip --blend sample_rigs/human.blend \
-		--size 1920x1080 --limit 1800 --drive release/listing.py
+	$(tools)/screenshot.sh --out $(CURDIR)/build/listing --bind $(CURDIR)/tests --addon build/fabrik.zip \
+		--blend sample_rigs/human.blend --size 1920x1080 --limit 1800 --drive release/listing.py
 	$(call python,$(BLENDER)) -m pip install --quiet --group figures
 	$(call python,$(BLENDER)) release/pictures.py build/listing docs
 endif

@@ -14,7 +14,7 @@ from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.human.naming_schemes import match as match_bones
-from fabrik_addon.markers.calibrate.calibrate import calibrate
+from fabrik_addon.markers.calibrate.calibrate import calibrate, refined
 from fabrik_addon.markers.clip import to_z_up
 from fabrik_addon.markers.feet import lift_off_floor
 from fabrik_addon.markers.files.any_file import read_markers
@@ -53,7 +53,7 @@ class Person:
         """A clip's calibration, and the seconds of the processor that it took."""
         mapping = self.matched(clip.names)
         began = time.process_time()
-        found = calibrate(self.skeleton, mapping, clip, limits=self.limits, refine=True)
+        found = refined(calibrate(self.skeleton, mapping, clip, limits=self.limits), clip, limits=self.limits)
         return found, time.process_time() - began
 
 

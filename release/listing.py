@@ -6,6 +6,7 @@ film_000.png and so on for the film. `pictures.py` makes the film and cuts the p
 """
 
 import shutil
+import sys
 from contextlib import contextmanager
 from itertools import count
 from math import cos, pi, radians, sin
@@ -14,6 +15,9 @@ from pathlib import Path
 import bpy
 import gui_drive as g
 from mathutils import Euler, Vector
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from support.sidebar import all_panels, show_panels
 
 SAMPLES = Path(bpy.data.filepath).parent
 SIDE_BY_SIDE = 1.1  # meters between the two persons
@@ -64,26 +68,12 @@ def show_tab(name):
 @contextmanager
 def unfolded(panel):
     """Show a panel open. It gets another name, because Blender remembers that the panel of this name was closed."""
-    kinds = [
-        kind
-        for kind in bpy.types.Panel.__subclasses__()
-        if kind.__name__.startswith("FABRIK_PT_") and kind.is_registered
-    ]
-    kind = getattr(bpy.types, panel)
+    kinds, kind = all_panels(), getattr(bpy.types, panel)
     own = {name: value for name, value in vars(kind).items() if name != "bl_rna"}
     opened = type(f"{panel}_open", kind.__bases__, own | {"bl_options": set()})
-    swapped = [opened if each is kind else each for each in kinds]
-    _register_instead(kinds, swapped)
+    show_panels(*(opened if each is kind else each for each in kinds))
     yield
-    _register_instead(swapped, kinds)
-
-
-def _register_instead(before, after):
-    """Register panels instead of others. Blender draws them in the order in which they are registered."""
-    for kind in before:
-        bpy.utils.unregister_class(kind)
-    for kind in after:
-        bpy.utils.register_class(kind)
+    show_panels(*kinds)
 
 
 def drag(bone, path, picture=""):

@@ -2,7 +2,7 @@
 
     python -m sample_rigs.build [FOLDER]
 
-Runs in a Python with `bpy`. The files in the repository were written by Blender 4.2. The person and
+Runs in a Python with `bpy`. The files in the repository were written by Blender 4.5. The person and
 the hand get their joint limits from the add-on's preset.
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 import bpy
 
 import fabrik_addon
+from fabrik_addon.blender.bake.batch import leave
 from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
 from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.posing.solve import solve_frame
@@ -36,8 +37,7 @@ FABRIK: your first pose
 2. The target of the left hand is selected. Press G and move the mouse. The person follows, and the pinned feet stay. \
 Click to finish. If the hand can't reach the target, an orange line shows the distance.
 
-3. Click the armature and press Ctrl Tab for Pose mode. Click the bone of the head, press F and move the mouse. \
-Click to finish.
+3. Click Enter Pose Mode in the tab. Click the bone of the head, press F and move the mouse. Click to finish.
 
 4. Drag the hips down in the same way: a squat. Esc while you drag restores the old pose.
 
@@ -105,3 +105,5 @@ def write_recording(folder: Path) -> None:
 
 if __name__ == "__main__":
     build(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)
+    # Blender 4.5 as a module may wait for one of its own threads when Python ends.
+    leave(0)

@@ -13,8 +13,9 @@ from bpy.props import PointerProperty
 from .posing import live
 from .settings import rig as settings
 from .settings.in_use import keep_overrides
-from .ui import entries, operators, panels, stiffness_slider, translations
+from .ui import entries, operators, panels, translations
 from .ui.overlays import handlers as drawing_handlers
+from .ui.panels import limits
 
 CLASSES = (
     *settings.CLASSES,
@@ -22,8 +23,23 @@ CLASSES = (
     *panels.CLASSES,
     *entries.CLASSES,
 )
-# Modules with their own start and stop functions.
-PARTS: Final[tuple[Any, ...]] = (translations, stiffness_slider, entries)
+# The properties that are added to Blender's types: type, name, declaration.
+PROPERTIES: Final[tuple[tuple[Any, str, Any], ...]] = (
+    (
+        bpy.types.Object,
+        "fabrik",
+        PointerProperty(
+            name="FABRIK",
+            description="FABRIK settings of this object",
+            type=settings.FabrikRig,
+            override={"LIBRARY_OVERRIDABLE"},
+        ),
+    ),
+    (bpy.types.Object, limits.STIFFNESS_SLIDER, limits.STIFFNESS),
+    *((bpy.types.Scene, name, switch) for name, switch in drawing_handlers.SWITCHES.items()),
+)
+# Modules with their own start and stop functions, in the order of their start.
+PARTS: Final[tuple[Any, ...]] = (translations, entries, drawing_handlers, live)
 # The commands of `blender --command fabrik_…`, and their handles, which are needed to unregister them.
 COMMANDS: Final = ("bake", "retarget", "worker")
 _COMMANDS: list[object] = []
@@ -34,19 +50,11 @@ def register() -> None:
     for cls in CLASSES:
         translations.use_context(cls)
         bpy.utils.register_class(cls)
-    bpy.types.Object.fabrik = PointerProperty(  # type: ignore[attr-defined]
-        name="FABRIK",
-        description="FABRIK settings of this object",
-        type=settings.FabrikRig,
-        override={"LIBRARY_OVERRIDABLE"},
-    )
-    for name, switch in drawing_handlers.SWITCHES.items():
-        setattr(bpy.types.Scene, name, switch)
+    for owner, name, declared in PROPERTIES:
+        setattr(owner, name, declared)
     for part in PARTS:
         part.start()
     bpy.app.handlers.save_pre.append(keep_overrides)
-    drawing_handlers.start()
-    live.start()
     _COMMANDS.extend(bpy.utils.register_cli_command(f"fabrik_{name}", partial(_run, name)) for name in COMMANDS)
 
 
@@ -54,14 +62,11 @@ def unregister() -> None:
     """Unregister everything, in reverse order."""
     while _COMMANDS:
         bpy.utils.unregister_cli_command(_COMMANDS.pop())
-    live.stop()
-    drawing_handlers.stop()
     bpy.app.handlers.save_pre.remove(keep_overrides)
     for part in reversed(PARTS):
         part.stop()
-    for name in drawing_handlers.SWITCHES:
-        delattr(bpy.types.Scene, name)
-    del bpy.types.Object.fabrik  # type: ignore[attr-defined]
+    for owner, name, _declared in reversed(PROPERTIES):
+        delattr(owner, name)
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)
 

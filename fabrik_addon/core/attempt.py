@@ -72,22 +72,19 @@ def attempt(
             state.pose = problem.bodies.pose(local, state.pose.root, state.pose.factors)
     if state.pose is not begun:
         state.residual = goals.residual(state.pose, state.wanted)
-    if by_passes:
-        sweep_frames(problem.passes, problem.bodies, problem.goals, state, options.max_sweeps)
-    else:
-        where = np.flatnonzero(far)
-        if len(where) and options.max_sweeps:
-            sweeps = min(_OPENING_SWEEPS, options.max_sweeps)
-            alone = len(where) <= _FEW and problem.passes_of_one is not problem.passes
-            for some in where[:, None] if alone else [where]:
-                part = state if len(some) == len(far) else state.part(some)
-                passes = problem.passes_of_one if alone else problem.passes
-                sweep_frames(passes, problem.bodies, goals, part, sweeps, sweeps)
-                if part is not state:
-                    state.put(some, part)
-        most = options.most_steps if most_steps is None else most_steps
+    where = np.arange(len(far)) if by_passes else np.flatnonzero(far)
+    sweeps = options.max_sweeps if by_passes else min(_OPENING_SWEEPS, options.max_sweeps)
+    if len(where) and sweeps:
+        alone = len(where) <= _FEW and problem.passes_of_one is not problem.passes
+        passes = problem.passes_of_one if alone else problem.passes
+        for some in where[:, None] if alone else [where]:
+            part = state if len(some) == len(far) else state.part(some)
+            sweep_frames(passes, problem.bodies, goals, part, sweeps, 1 if by_passes else sweeps)
+            if part is not state:
+                state.put(some, part)
+    if not by_passes:
         state.stationary[:] = False
-        problem.least_squares.run(state, most, bending=bending)
+        problem.least_squares.run(state, options.most_steps if most_steps is None else most_steps, bending=bending)
 
 
 def _align(problem: Problem, state: State) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths
-from .kernel.bodies import Bodies, Motions, Pose, joint_axes
+from .kernel.bodies import Bodies, Motions, Pose, cross, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
 from .kernel.goals import Goals, Wanted
@@ -194,14 +194,17 @@ class _State:
         return np.asarray(unlocked @ np.linalg.inv(unlocked @ mass @ unlocked + locked) @ unlocked)
 
     @cached_property
-    def equations(self) -> tuple[FloatArray, FloatArray]:
-        """(D, D) the Gauss-Newton matrix, and (D,) the gradient, of the terms of posture and of limbs that hang."""
-        solver = self._solver
+    def equations(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The terms of posture and of limbs that hang: (D, D) the Gauss-Newton matrix and (D,) the gradient of both.
+
+        Also, for limbs that hang, (D, D) that matrix minus the Hessian.
+        """
+        solver, curvature = self._solver, np.zeros(())
         mass, gradient = solver.posture.equations(self.away, self.pose, self.motions)
         if solver.hanging is not None:
-            pulled, pull = solver.hanging.equations(self.hanging, self.pose, self.motions)
+            pulled, pull, curvature = solver.hanging.equations(self.hanging, self.pose, self.motions)
             mass, gradient = mass + pulled, gradient + pull
-        return mass, gradient
+        return mass, gradient, curvature
 
     @cached_property
     def constraints(self) -> tuple[ConstraintRows, Contacts]:
@@ -287,6 +290,7 @@ class DragSolver:
         )
         self._free: BoolArray = ~np.isin(bones, with_goals)
         self.hanging = None if hang_from is None else self._hang(hang_from)
+        self._up = hang_from.up if hang_from and hang_from.hangs else None
         self._coupled = self._find_coupled()
         self.prefer(np.tile(IDENTITY, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
@@ -325,8 +329,8 @@ class DragSolver:
         self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free, self._coupled)
         self.bounds.prefer(self.posture, *self.preferred)
         self._preferred_pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
-        self._eased_hinges = self._find_eased_hinges()
-        self._eased_shares = np.zeros(len(self._eased_hinges))
+        self._eased = self._find_eased()
+        self._eased_shares = np.zeros(len(self._eased))
 
     def lock(self, locks: Mapping[int, Lock]) -> None:
         """Use these locks from now on, by index of a bone."""
@@ -377,15 +381,17 @@ class DragSolver:
             holder = self.limits.holder(key) or self.bounds.holder(key)
             lever = _RADIAN * self.size if holder.kind == "LIMIT" else 1.0
             found[holder] = found.get(holder, 0.0) + multiplier / lever
-        # The floor's force is the sum over its points; on a bone that also has a goal, the floor only presses against
-        # that goal.
+        # The floor's force is the sum over its points, and a foot that also touches it is named instead of its toes. On
+        # a bone that also has a goal, the floor only presses against that goal.
         floor = {holder: force for holder, force in found.items() if holder.kind == "FLOOR"}
         for holder in [each for each in floor if Holder("GOAL", each.bone) in found]:
             goal, pressing = Holder("GOAL", holder.bone), floor.pop(holder)
             found[goal] = abs(found[goal] - pressing)
             del found[holder]
         if floor:
-            found[max(floor, key=floor.__getitem__)] = sum(floor.values())
+            path = self.skeleton.path(self.skeleton.index(max(floor, key=floor.__getitem__).bone))
+            above = (Holder("FLOOR", self.skeleton.names[bone]) for bone in path)
+            found[next(each for each in above if each in floor)] = sum(floor.values())
         strongest = max(found, key=found.__getitem__, default=OUT_OF_REACH)
         return strongest if found.get(strongest, 0.0) > _BLOCKING_SHARE * forces[let_go].max() else OUT_OF_REACH
 
@@ -433,7 +439,6 @@ class DragSolver:
         )
         self._adapt_posture(wanted)
         first = self._state(self.rotations[self.bodies.bones], self.location, wanted)
-        self.bounds.hang(first.away)
         before, moved_distance = self._wanted or wanted, self._moved_distance(first)
         # While targets move, an orientation that has been missed so far may be met later: that of hips above ankles at
         # their limits, for example.
@@ -578,29 +583,30 @@ class DragSolver:
         return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
 
     def _adapt_posture(self, wanted: Wanted) -> None:
-        """Shift the body over its support, and bend straight limbs, in proportion to the movement of targets.
+        """Shift the body over its support, and relax limbs, in proportion to the movement of targets.
 
-        This movement is the distance of targets from the effectors in the preferred pose. A limb bends its hinge, and
-        the joint above in the opposite direction by FOLLOWS as much, like a person's leg as it leaves the ground.
+        This movement is the distance of targets from the effectors in the preferred pose. A straight leg bends its
+        knee, and its hip in the opposite direction by FOLLOWS as much, like a person's leg as it leaves the ground. A
+        level arm, as in a T pose, is lowered, so that its elbow comes to be below the line from shoulder to hand.
         """
         shares = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         shares = np.minimum(1.0, shares / (_FULL_SHIFT * self.size))
-        eased = np.array([shares[ends].max() for _, _, ends in self._eased_hinges])
+        eased = np.array([shares[ends].max() for *_, ends in self._eased])
         if not np.array_equal(eased, self._eased_shares):
             self._ease(eased)
         self.posture.shift = self.bounds.shift(float(shares.max(initial=0.0)))
 
     def _ease(self, eased: FloatArray) -> None:
-        """Prefer a pose whose hinges are bent by shares (K,) of what is missing."""
+        """Prefer a pose that is relaxed by shares (K,) of what is missing."""
         self._eased_shares = eased
         rotations, coupled = self.preferred[0].copy(), {each.hinge: each for each in self._coupled}
-        for share, (each, missing_bend, _) in zip(eased, self._eased_hinges, strict=True):
-            bone, above = self.bodies.bones[[each.hinge, each.above]].tolist()
-            bend = share * missing_bend * each.axis
-            back = -FOLLOWS * self.skeleton.rest_turn(bone) @ bend
-            coupled[each.hinge] = each._replace(slack=FOLLOWS * share * missing_bend)
-            rotations[bone] = product(rotations[bone], quaternion_from_rotation_vector(bend))
-            rotations[above] = product(rotations[above], quaternion_from_rotation_vector(back))
+        for share, (turns, hinge, _) in zip(eased, self._eased, strict=True):
+            for body, turn in turns.items():
+                bone = self.bodies.bones[body]
+                rotations[bone] = product(rotations[bone], quaternion_from_rotation_vector(share * turn))
+            if hinge in coupled:
+                slack = FOLLOWS * share * float(np.linalg.norm(turns[hinge]))
+                coupled[hinge] = coupled[hinge]._replace(slack=slack)
         self.posture = PostureTerm(
             self.bodies, self.masses, rotations, self.preferred[1], self._free, [*coupled.values()]
         )
@@ -622,20 +628,29 @@ class DragSolver:
                 found.append(Coupled(body, above, axis, float(self.masses.eased[bone]), stiffer))
         return found
 
-    def _find_eased_hinges(self) -> list[tuple[Coupled, float, IntArray]]:
-        """The hinges that are less bent in the preferred pose, by how many radians, and the effectors on their limb.
+    def _find_eased(self) -> list[tuple[dict[int, FloatArray], int, IntArray]]:
+        """The limbs that are less relaxed in the preferred pose: straight knees and, if up is known, level arms.
 
-        The effectors of a thigh also ease its shin: otherwise a straight leg could not begin to hang from a raised
-        thigh.
+        Returns the rotation vectors (3,) that relax bodies, in their own frames; the body of the knee or upper arm; and
+        the effectors on the limb. Those of a thigh also ease its shin: otherwise a straight leg could not begin to hang
+        from a raised thigh.
         """
-        found: list[tuple[Coupled, float, IntArray]] = []
+        found, bodies, on = [], self.bodies, self.goals.on[: self.goals.count]
         for each in self._coupled:
-            bent = rotation_vector_from_quaternion(self.preferred[0][self.bodies.bones[each.hinge]]) @ each.axis
-            limb = each.above if self._free[each.hinge] else each.hinge
-            ends = np.flatnonzero(self.bodies.above[limb, self.goals.on[: self.goals.count]])
-            if bent < each.eased and len(ends):
-                found.append((each, each.eased - float(bent), ends))
-        return found
+            bone, limb = int(bodies.bones[each.hinge]), each.above if self._free[each.hinge] else each.hinge
+            bent = float(rotation_vector_from_quaternion(self.preferred[0][bone]) @ each.axis)
+            bend = max(0.0, each.eased - bent) * each.axis
+            turns = {each.hinge: bend, each.above: -FOLLOWS * self.skeleton.rest_turn(bone) @ bend}
+            found.append((turns, each.hinge, np.flatnonzero(bodies.above[limb, on])))
+        if self._up is not None and self.masses.eased is not None:
+            relaxed = self.masses.eased[bodies.bones]
+            for arm in sorted(set(np.flatnonzero(relaxed).tolist()) - {each.hinge for each in self._coupled}):
+                frame = self._preferred_pose.orientations[arm]
+                axis = cross(self._up, frame[:, 1])
+                from_level = np.arctan2(abs(self._up @ frame[:, 1]), np.linalg.norm(axis))
+                axis *= max(0.0, relaxed[arm] - from_level) / max(float(np.linalg.norm(axis)), ROUNDING)
+                found.append(({arm: axis @ frame}, arm, np.flatnonzero(bodies.above[arm, on] & (on != arm))))
+        return [each for each in found if len(each[2]) and any(turn.any() for turn in each[0].values())]
 
     def _moved_distance(self, state: _State) -> float:
         """The largest distance that a target has moved since the last call.
@@ -654,7 +669,7 @@ class DragSolver:
 
     def _step(self, state: _State, damping: float) -> tuple[_State, float, float]:
         """The state after one quadratic program, the next damping, and the largest rotation of a joint, radians."""
-        (mass, gradient), (constraints, _) = state.equations, state.constraints
+        (mass, gradient, _), (constraints, _) = state.equations, state.constraints
         rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
@@ -706,13 +721,9 @@ class DragSolver:
         points = np.concatenate([goals.points(state.pose), state.away.centers, pressed])
         on = np.concatenate([goals.on, posture.carrier, on_pressed])
         forces = np.concatenate([goals.forces(self._forces), -posture.pulls(state.away), pressing])
-        if self.hanging is not None:
-            ends, on_ends, pulling = self.hanging.pulls(state.hanging, state.pose)
-            pairs = (points, ends), (on, on_ends), (forces, pulling)
-            points, on, forces = (np.concatenate(pair) for pair in pairs)
         torques = goals.on[goals.oriented], self._forces[goals.count :] * goals.arms[:, None]
         stiffness = self.bodies.stiffness(state.pose, state.motions, points, on, forces, torques)
-        return stiffness - constraints.curvature(multipliers)
+        return stiffness + state.equations[2] - constraints.curvature(multipliers)
 
     def _positive(self, matrix: FloatArray, state: _State) -> FloatArray:
         """(D, D) a matrix that is positive definite by a margin.

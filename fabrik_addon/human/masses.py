@@ -19,7 +19,8 @@ class BoneMass(NamedTuple):
 
     share: of the body's mass. center: its center of mass, as a share of the distance from head to tail. keeps: factor
     on its mass in the posture term. bends: factor on its joint's inertia. hangs: the share of a trunk's tilt that it
-    does not follow if its limb has no goal. eased: the smallest bend of its joint in a relaxed limb, in radians.
+    does not follow if its limb has no goal. eased: the smallest bend of its joint in a relaxed limb, in radians; for an
+    upper arm, below level.
     """
 
     share: float
@@ -78,18 +79,20 @@ _BENDS: Final = {
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
 # Degrees by which a knee bends once its foot is dragged away. A foot dragged 20 cm along the floor back, forward and to
 # the side bends it by 36, 25 and 26 with 90, by 33, 23 and 24 with 80, and by 3, 4 and 0 if the straight leg of the
-# rest pose is preferred.
-_EASED: Final = {"shin": 90.0}
+# rest pose is preferred. Degrees by which a level upper arm is lowered once its hand is dragged away, less for an arm
+# above or below level: with hands at a wall 30 cm ahead, the elbows of a Mixamo rig in a T pose are 4 cm above the
+# shoulders with 0, 11 below with 40.
+_EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
 # How strongly a dragged bone keeps its orientation, as a share of the force on its position. A foot lifted by 30 cm
 # tilts by 13 degrees; if free to rotate, by 46. With 0.03 instead of 0.002 the heel stays down even with the ankle at
 # its limit, and the pelvis tilts. A head dragged 50 cm forward and 70 down tilts by 40 degrees, with 0.01 by 89.
 # Hips only tilt to keep the balance. Hands are free: with a share of 0.0002 or more, wrists jerk when released.
-KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 1.2}
+KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 2.2}
 # The force at which hips that are dragged or have a target, and all that is led with them, are released, as a share of
 # that of other bones. Ankles at their limits stop hips that are lowered straight down by 40 cm. With 1 the trunk folds
-# by 34, 87 and 50 degrees on the sample person, Rigify's meta-rig and Mixamo's; with 0.1 by 30, 11 and 36, and the hips
-# stay 0.5, 1.2 and 1.2 cm farther from the mouse.
-LEADS_WITH: Final = {"hips": 0.1}
+# by 45, 58 and 55 degrees on the sample person, Rigify's meta-rig and Mixamo's; with a seventh by 30, 3 and 36. Hips
+# that are dragged far aside stop 4 mm farther from the mouse than without balance; with a tenth, 11 mm.
+LEADS_WITH: Final = {"hips": 1.0 / 7.0}
 # A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")
 # No bone weighs less than this share of the heaviest, since a bone without mass would flap.

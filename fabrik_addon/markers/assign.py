@@ -5,31 +5,33 @@ to the bone that it moves with. It then helps to find better poses, until the ne
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from ..core import Options, Skeleton, Solution, Solver, forward_kinematics
+from ..core import Skeleton
 from ..core.limits.base import Limit
-from ..core.model.targets import PosePrior
 from ..core.rotations import IDENTITY
 from ..human.body_parts import Role
+from ..human.rest_body import RestBone
 from .calibrate.calibrate import evenly_spread, positions_of
-from .calibrate.offsets import bones_of, guessed_offsets, make_effectors, measured_offsets
+from .calibrate.expected_pose import ExpectedPose
+from .calibrate.fit import Fit, at_best_scale
+from .calibrate.offsets import guessed_offsets, measured_offsets
+from .calibrate.size import first_scale
 from .clip import Clip, FloatArray
 from .mapping.by_motion import ByMotion, bones_by_motion, landmarks_on
-from .mapping.landmarks import BoneAtRest
 from .mapping.marker_map import MappedMarker
+from .steps import finish
 
 # Number of frames, evenly spread over a take, that show how its markers move. 40 did as well as 150 on five recordings.
 _FRAMES: Final = 40
 # With fewer known markers, or on fewer bones, the poses are not determined.
 _FEWEST_KNOWN, _FEWEST_BONES = 6, 4
-# Weight of a squared radian away from rest relative to a squared meter: markers 2 cm off their guesses count as much as
-# half a radian.
-_PRIOR: Final = 0.02**2 / 0.5**2
-_SCALES: Final = np.geomspace(0.75, 1.33, 9)
+# Radians: expected deviation from rest. Relative to the error of markers on skin it is so small that markers 2 cm off
+# their guesses count as much as half a radian.
+_BENDS: Final = 0.06
 _SCALED_FRAMES: Final = 5
 # For each round: how much worse the second-best bone must be before a marker is used in the next round, and how far
 # (meters) markers may move on their bone. The distance is large at first, while a limb without a known marker hangs as
@@ -55,7 +57,7 @@ def assign_by_motion(
     known: Sequence[MappedMarker],
     clip: Clip,
     parts: Mapping[Role, str],
-    rest: Mapping[str, BoneAtRest],
+    rest: Mapping[str, RestBone],
     *,
     limits: Mapping[str, Limit] | None = None,
     meter: float = 1.0,
@@ -76,7 +78,9 @@ def assign_by_motion(
         or not landmarks
     ):
         return ()
-    poses = _RoughPoses(skeleton, dict(limits or {}), meter)
+    offsets, ones = guessed_offsets(skeleton, known), np.ones(len(skeleton))
+    near_rest = ExpectedPose("MOVING", np.tile(IDENTITY, (len(skeleton), 1)), _BENDS * ones)
+    fit = Fit(skeleton, known, offsets, dict(limits or {}), ones, near_rest)
     positions = positions_of(clip, known)
     # Evenly spread frames, from those on which the most markers are seen.
     counts = (~np.isnan(positions).any(axis=2)).sum(axis=1)
@@ -84,8 +88,9 @@ def assign_by_motion(
     frames = good[evenly_spread(len(good), _FRAMES)]
     targets = positions[frames]
     points = clip.positions[frames][:, [clip.names.index(name) for name in unknown]]
-    scale = poses.scale(known, targets)
-    found = _rounds(poses, known, targets * scale, points * scale, unknown, landmarks)
+    few = targets[evenly_spread(len(targets), _SCALED_FRAMES)]
+    fit, _ = finish(at_best_scale(fit, few, first_scale(skeleton, known, offsets, positions)))
+    found = _rounds(fit, targets, points, unknown, landmarks, meter)
     names = list(landmarks)
     return tuple(
         Guess(_entry(unknown[row], names[found.bones[row]], found, row), float(found.residuals[row]))
@@ -93,59 +98,27 @@ def assign_by_motion(
     )
 
 
-class _RoughPoses:
-    """Poses that fit a few markers and are otherwise as near to rest as possible."""
-
-    def __init__(self, skeleton: Skeleton, limits: dict[str, Limit], meter: float) -> None:
-        self.skeleton, self.meter = skeleton, meter
-        self._limits = limits
-        self._options = Options(restarts=0)
-
-    def solve(
-        self, entries: Sequence[MappedMarker], offsets: FloatArray, targets: FloatArray, start: Solution | None = None
-    ) -> Solution:
-        """F poses that fit targets (F, M, 3). offsets: (M, 3) of the markers in their bones' frames."""
-        effectors = make_effectors(entries, offsets)
-        solver = Solver(self.skeleton, effectors, limits=self._limits, root="FREE", options=self._options)
-        rest = np.tile(IDENTITY, (len(self.skeleton), 1))
-        prior = PosePrior(rest, np.full(len(self.skeleton), _PRIOR * self.meter**2))
-        if start is None:
-            return solver.solve(targets, prior=prior)
-        return solver.solve(targets, prior=prior, start=start.rotations, start_location=start.root_location)
-
-    def scale(self, known: Sequence[MappedMarker], positions: FloatArray) -> float:
-        """The factor that scales positions (F, M, 3) so that they fit the rig best, with rotations kept near rest."""
-        few = positions[evenly_spread(len(positions), _SCALED_FRAMES)]
-        tried = (_SCALES[:, None, None, None] * few).reshape(-1, *few.shape[1:])
-        found = self.solve(known, guessed_offsets(self.skeleton, known), tried)
-        angles = 2.0 * np.arccos(np.clip(np.abs(found.rotations[:, 1:, 0]), 0.0, 1.0))
-        squares = (np.nan_to_num(found.errors) ** 2).sum(axis=1) + _PRIOR * self.meter**2 * (angles**2).sum(axis=1)
-        return float(_SCALES[np.argmin(squares.reshape(len(_SCALES), -1).sum(axis=1) / _SCALES**2)])
-
-
 def _rounds(
-    poses: _RoughPoses,
-    known: Sequence[MappedMarker],
+    fit: Fit,
     targets: FloatArray,
     points: FloatArray,
     unknown: Sequence[str],
     landmarks: Mapping[str, FloatArray],
+    meter: float,
 ) -> ByMotion:
     """Assign unknown markers at points (F, N, 3), in rounds, by their motion relative to known ones (F, M, 3)."""
-    skeleton, names = poses.skeleton, list(landmarks)
-    places = [skeleton.index(name) for name in names]
-    own = guessed_offsets(skeleton, known)
-    entries, offsets, wanted = list(known), own, targets
-    solution = None
+    known, names, own = fit.mapping, list(landmarks), fit.offsets
+    bones, places = fit.bones, [fit.skeleton.index(name) for name in names]
+    wanted, solution = targets, None
     for clear, loosest in _ROUNDS:
-        solution = poses.solve(entries, offsets, wanted, solution)
-        matrices = forward_kinematics(skeleton, solution.rotations, solution.root_location)
-        measured, _ = measured_offsets(matrices, bones_of(skeleton, known), targets, own)
+        solution = fit.solve(wanted, start=solution)
+        measured, _ = measured_offsets(solution.matrices, bones, targets * fit.scale, own)
         own = own + _BELIEVED * (measured - own)
-        found = bones_by_motion(points, matrices[:, places], list(landmarks.values()), loosest, poses.meter)
+        at_bones = solution.matrices[:, places]
+        found = bones_by_motion(points * fit.scale, at_bones, list(landmarks.values()), loosest, meter)
         sure = np.flatnonzero((found.bones >= 0) & (found.margins > clear))
-        entries = [*known, *(_entry(unknown[row], names[found.bones[row]], found, row) for row in sure)]
-        offsets = np.concatenate([own, found.offsets[sure]])
+        entries = [_entry(unknown[row], names[found.bones[row]], found, row) for row in sure]
+        fit = replace(fit, mapping=[*known, *entries], offsets=np.concatenate([own, found.offsets[sure]]))
         wanted = np.concatenate([targets, points[:, sure]], axis=1)
     return found
 

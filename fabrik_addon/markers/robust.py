@@ -1,5 +1,6 @@
-"""Weights that exclude outliers: swapped, fallen or badly reconstructed markers."""
+"""Means of positions, and weights that exclude outliers: swapped, fallen or badly reconstructed markers."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -53,3 +54,9 @@ def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray,
         center = np.where(total > ROUNDING, mean, center)
     middle[some] = center
     return middle, some
+
+
+def middle_of(places: Sequence[FloatArray]) -> FloatArray:
+    """(F, 3) the mean of (F, 3) positions that are seen; NaN if none is."""
+    counts = np.isfinite(places).sum(axis=0)
+    return np.asarray(np.nansum(places, axis=0) / np.where(counts, counts, np.nan))

@@ -49,7 +49,7 @@ def resample(clip: Clip, rate: float) -> Clip:
     near = np.rint(where)
     where = np.where(np.abs(where - near) < _SAME_SAMPLE, near, where)
     before = np.floor(where).astype(np.intp)
-    return replace(clip, rate=rate, positions=_between(clip.positions, before, where - before))
+    return replace(clip, rate=rate, positions=between(clip.positions, before, where - before))
 
 
 def slopes(positions: FloatArray) -> FloatArray:
@@ -65,15 +65,17 @@ def slopes(positions: FloatArray) -> FloatArray:
     return np.where(both, 0.5 * (back + ahead), one_sided)
 
 
-def _between(positions: FloatArray, before: npt.NDArray[np.intp], share: FloatArray) -> FloatArray:
-    """(N, M, 3) positions at the fraction `share` between the samples ``before`` and the next ones."""
+def between(positions: FloatArray, before: npt.NDArray[np.intp], share: FloatArray) -> FloatArray:
+    """(N, M, C) positions (F, M, C) at the fraction `share` (N,) between the samples `before` (N,) and the next ones.
+
+    On the Catmull-Rom cubic.
+    """
     last = len(positions) - 1
     after, s = np.minimum(before + 1, last), share[:, None, None]
     slope = slopes(positions)
     start, end = positions[before], positions[after]
     curve = hermite(start, end, slope[before], slope[after], s)
-    on_sample: BoolArray = s == 0.0
-    return np.where(on_sample, start, curve)
+    return np.where(s == 0.0, start, curve)
 
 
 def hermite(

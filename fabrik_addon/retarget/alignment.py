@@ -51,6 +51,8 @@ _POSED: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "palm", "th
 _SAME_FLOOR: Final = 0.1
 # Ankles are on the floor below this percentile of their heights in the take.
 _STANDING_PERCENT: Final = 5.0
+# Meters: an adult's leg from hip to ankle, for which the settings of foot contacts hold.
+USUAL_LEG: Final = 0.85
 # Joints of the same body may differ by this share of a rig's size.
 _ALIKE: Final = 1e-4
 

@@ -51,7 +51,7 @@ def _known_without_root(bones: Mapping[str, RestBone]) -> TreeBody:
     parts: dict[str, list[str]] = {}
     for name, role in named.items():
         parts.setdefault(role.part, []).append(name)
-    # The same names may mean other parts: Rigify's wolf has hips, by its names, that a neck carries.
+    # The same names may mean other parts: on Rigify's wolf, the bone recognized as hips is a descendant of the neck.
     necks = set(parts.get("neck", ()))
     if "thigh" in parts and any(necks.isdisjoint(above(bones, hips)) for hips in parts.get("hips", ())):
         # Bones named hips without legs are ignored if others have legs.

@@ -6,11 +6,12 @@ from typing import Final
 import numpy as np
 
 from ..core import Effector, Skeleton, Solution, forward_kinematics
-from ..core.arrays import ROUNDING, FloatArray, IntArray, lengths
+from ..core.arrays import FloatArray, IntArray
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
-from ..markers.report.doubts import limbs_without_markers, listed
-from .alignment import MAX_TILT, Reference, facing, leg_length, path_length
+from ..markers.cadence import odd_cadence
+from ..markers.report.doubts import limbs_without_markers, listed, median_angle, named_figures
+from .alignment import MAX_TILT, USUAL_LEG, Reference, facing, leg_length, path_length
 from .motion import Motion
 from .pairs import Pair
 
@@ -74,6 +75,22 @@ def retarget_doubts(
             "set Rest Frame to a frame on which it is upright"
         )
     yield from _size_doubts(bodies)
+    names = list(motion.names)
+    left, right, hips = (
+        [motion.heads[:, names.index(name)] for part in parts for name in bodies[0].named(part, side)]
+        for side, parts in (("L", ("foot", "toe")), ("R", ("foot", "toe")), (None, ("thigh",)))
+    )
+    # Leg lengths are those of an adult, since the units of motion files are often unknown.
+    if (
+        left
+        and right
+        and hips
+        and (cadence := odd_cadence(left, right, hips, reference.axes.up, motion.rate, USUAL_LEG))
+    ):
+        yield (
+            f"The walk of {motion.name} has {cadence:.1f} steps per second, which is unusual for steps of this length: "
+            "choose another frame rate if that is wrong"
+        )
     places = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).round().astype(np.int64))
     far = np.degrees(np.median(turned_off, axis=0)) > _FAR_TRUNK
     held = [
@@ -115,16 +132,15 @@ def _direction_doubts(
             if not all(ends):
                 return 0.0
             lines.append(np.subtract(*(np.mean([place[name] for name in names], axis=0) for names in ends[::-1])))
-        cosines = (lines[0] * lines[1]).sum(axis=1) / np.maximum(lengths(lines[0]) * lengths(lines[1]), ROUNDING)
-        return float(np.median(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))))
+        return median_angle(*lines)
 
     top = "neck" if all(body.named("neck") for body in bodies) else "head"
     trunk = {"the trunk": off(("thigh", ""), (top, ""))}
     trunk |= {words: off((part, "R"), (part, "L")) for words, part in _ACROSS}
     if any(angle > _OPPOSITE for angle in trunk.values()):
         yield (
-            f"The rig faces another direction than the source: {_angles(trunk, _FAR_TRUNK)} off; check that left "
-            "and right are not swapped in bone names or in the map, and that both bodies face forward at rest"
+            f"The rig faces another direction than the source: {named_figures(trunk, _FAR_TRUNK, '°')} off; check that "
+            "left and right are not swapped in bone names or in the map, and that both bodies face forward at rest"
         )
         return
     limbs = {words: off((upper, side), (lower, side)) for words, side, (upper, lower) in _LIMBS}
@@ -132,24 +148,18 @@ def _direction_doubts(
     far |= {name: angle for name, angle in limbs.items() if angle > _FAR_LIMB}
     if far and held:
         yield (
-            f"Far from the source's directions: {_angles(far, 0.0)}; check that the limits of {listed(held)} allow "
-            "these rotations"
+            f"Far from the source's directions: {named_figures(far, 0.0, '°')}; check that the limits of "
+            f"{listed(held)} allow these rotations"
         )
     elif far:
         yield (
-            f"Far from the source's directions: {_angles(far, 0.0)}; check the bone mapping, "
+            f"Far from the source's directions: {named_figures(far, 0.0, '°')}; check the bone mapping, "
             "or set Rest Frame to a frame on which the source's pose is like the rig's rest pose"
         )
 
 
-def _angles(off: dict[str, float], more_than: float) -> str:
-    """The names of angles larger than `more_than`, in words, the largest first."""
-    names = sorted((name for name, angle in off.items() if angle > more_than), key=lambda name: -off[name])
-    return listed([f"{name} ({off[name]:.0f}°)" for name in names])
-
-
 def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
-    """A reason if arms or trunk of the rig have other sizes relative to its legs than the source's."""
+    """A reason if, relative to the legs, the arms or the trunk of the rig differ in size from those of the source."""
     legs, other = leg_length(bodies[1]) / leg_length(bodies[0]), []
     for words, side, parts in (
         ("the arms", "L", ("upper_arm", "forearm", "hand")),

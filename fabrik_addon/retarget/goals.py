@@ -13,14 +13,12 @@ from ..core.model.targets import PosePrior
 from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ..human.rest_body import RestBody
 from ..markers.feet import Stance, StandingSettings
-from .alignment import leg_length, path_length
+from .alignment import USUAL_LEG, leg_length, path_length
 from .feet import FootPlan, RigFloor, Sole, find_soles
 from .motion import Motion
 from .transfer import Transfer
 
 _LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))
-# The leg length, in meters, for which the settings of foot contacts hold.
-_USUAL_LEG: Final = 0.85
 # The parts that hands touch besides each other.
 _TOUCHED: Final = ("head", "thigh")
 # Shares of the leg's length: closer than the first is a full touch, farther than the second is none. Wrists of a person
@@ -117,7 +115,7 @@ class LimbGoals:
         self.stances: list[Stance] = []
         if not settings.plant_feet or settings.places <= 0.0:
             return
-        size, usual = self._leg / _USUAL_LEG, StandingSettings()
+        size, usual = self._leg / USUAL_LEG, StandingSettings()
         standing = replace(usual, speed=usual.speed * size, height=usual.height * size)
         for end in ends:
             if end.sole is not None:

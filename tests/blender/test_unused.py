@@ -11,10 +11,9 @@ from support.layouts import drawn
 import fabrik_addon
 from fabrik_addon.blender.settings.in_use import keep_overrides, seen
 from fabrik_addon.blender.settings.limit_properties import read_settings, write_settings
-from fabrik_addon.blender.settings.why_not import rig_at_hand, why_no_bake, why_no_mapped, why_no_solve
+from fabrik_addon.blender.settings.why_not import rig_at_hand, shown_motion, why_no_bake, why_no_mapped, why_no_solve
 from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.overlays import handlers as drawing
-from fabrik_addon.blender.ui.overlays.later import shown_motion
 from fabrik_addon.blender.ui.panels.base import next_in_motion, next_in_pose
 from fabrik_addon.core import Hinge
 
@@ -35,10 +34,6 @@ def handlers():
         for function in getattr(bpy.app.handlers, name)
         if getattr(function, "__module__", "").startswith(own)
     }
-
-
-def drawn_overlays():
-    return {use for use, overlay in drawing.OVERLAYS.items() if overlay.is_on}
 
 
 def look(rig):
@@ -66,7 +61,7 @@ def test_drawing_the_interface_adds_no_handlers_and_no_data():
     look(rigs[0])
     bpy.context.view_layer.update()
     assert handlers() <= ALLOWED
-    assert not drawn_overlays()
+    assert not drawing.OVERLAYS.is_on
     assert not [rig.name for rig in rigs if rig.is_property_set("fabrik")]
     assert not [(rig.name, bone.name) for rig in rigs for bone in rig.pose.bones if bone.keys()]
 
@@ -101,6 +96,7 @@ def used(use):
         bpy.ops.object.mode_set(mode="POSE")
         bpy.ops.fabrik.pin(bones="hips")
     elif use == "errors":
+        rig.fabrik.capture.markers.add()
         rig.fabrik.capture.show_errors = True
     elif use == "motion":
         rig.fabrik.show_trails = True
@@ -110,16 +106,16 @@ def used(use):
 
 
 @pytest.mark.parametrize("use", ["effectors", "errors", "motion", "limits"])
-def test_an_overlay_is_drawn_from_its_first_use_on_and_in_the_file_that_has_it(use, tmp_path):
-    assert not drawn_overlays()
+def test_overlays_are_drawn_from_the_first_use_on_and_in_the_file_that_has_it(use, tmp_path):
+    assert not drawing.OVERLAYS.is_on
     used(use)
-    assert drawn_overlays() == {use}
+    assert drawing.OVERLAYS.is_on
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "used.blend"))
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-    assert not drawn_overlays()
+    assert not drawing.OVERLAYS.is_on
     assert handlers() <= ALLOWED
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "used.blend"))
-    assert drawn_overlays() == {use}
+    assert drawing.OVERLAYS.is_on
 
 
 def test_a_rig_that_was_live_leaves_nothing_in_the_next_file():

@@ -85,14 +85,14 @@ def choose_one_of_two():
     g.key("RET")
     yield 1.5
     g.shot("markers_performers.png")
-    assert "two" not in bpy.data.collections, "nobody was asked for"
+    assert "two Anna" not in bpy.data.collections, "nobody was asked for"
     g.key("RET")
     yield 1.5
-    assert len(bpy.data.collections["two"].objects) == 12, "these are not Anna's markers"
+    assert len(bpy.data.collections["two Anna"].objects) == 12, "these are not Anna's markers"
     with g.override():
-        for marker in list(bpy.data.collections["two"].objects):
+        for marker in list(bpy.data.collections["two Anna"].objects):
             bpy.data.objects.remove(marker)
-        bpy.data.collections.remove(bpy.data.collections["two"])
+        bpy.data.collections.remove(bpy.data.collections["two Anna"])
     yield 0.5
 
 

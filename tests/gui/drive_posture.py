@@ -13,7 +13,7 @@ import gui_drive as g
 from mathutils import Euler, Vector
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from support.sidebar import open_folds
+from support.sidebar import open_folds, open_panels
 
 EXTENSION = "bl_ext.user_default.fabrik"
 FEET = ("foot.L", "foot.R")
@@ -38,21 +38,6 @@ def select(*names):
     rig().data.bones.active = rig().data.bones[names[0]]
 
 
-def open_all_panels():
-    """Open the tested panels, and close the others."""
-    open_folds()
-    for name in [each for each in dir(bpy.types) if each.startswith("FABRIK_PT_")]:
-        kind = getattr(bpy.types, name)
-        bpy.utils.unregister_class(kind)
-    # Blender draws panels in the order in which they are registered.
-    for name in ("FABRIK_PT_drag", "FABRIK_PT_posture", "FABRIK_PT_limits"):
-        KINDS[name].bl_options = set()
-        bpy.utils.register_class(KINDS[name])
-
-
-KINDS = {name: getattr(bpy.types, name) for name in dir(bpy.types) if name.startswith("FABRIK_PT_")}
-
-
 def steps():
     with g.override():
         bpy.context.view_layer.objects.active = rig()
@@ -68,7 +53,8 @@ def steps():
     space.region_3d.view_perspective = "ORTHO"
     space.region_3d.view_rotation = Euler((radians(80.0), 0.0, radians(50.0))).to_quaternion()
     space.region_3d.view_location, space.region_3d.view_distance = (0.0, -0.2, 0.9), 3.2
-    open_all_panels()
+    open_folds()
+    open_panels("FABRIK_PT_drag", "FABRIK_PT_posture", "FABRIK_PT_limits", only=True)
     space.show_region_ui = True
     yield 1.0
     g.region(rtype="UI").active_panel_category = "FABRIK Pose"

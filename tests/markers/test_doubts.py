@@ -122,7 +122,7 @@ class TestResult:
         errors[outliers] = 1.0
         often = Report(errors, ["RKNE", "RTHI", "RTIB"], range(20), ["FITTED"] * 20, outliers=outliers)
         (doubt,) = result_doubts(often)
-        assert doubt.startswith("Left out as wrong on many frames: RTIB (30 %) and RKNE (15 %); ")
+        assert doubt.startswith("Often left out as outliers: RTIB (30 %) and RKNE (15 %); ")
         assert often.total().rms == pytest.approx(0.005)
 
     def test_another_person_gives_a_warning(self) -> None:

@@ -210,6 +210,10 @@ class TestTable:
         last = table_text(report_of(errors)).splitlines()[-1]
         assert last.endswith("M4 10 to 48, and 4 more.")
 
+    def test_a_retarget_lists_bones(self) -> None:
+        report = Report(np.zeros((1, 1)), ["foot"], [7], ["SOLVED"], rotations={"foot": np.zeros(1)})
+        assert table_text(report).split()[:2] == ["bone", "mean"]
+
     @given(tables)
     def test_columns_line_up(self, errors: np.ndarray) -> None:
         report = report_of(errors)

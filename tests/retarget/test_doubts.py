@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support import humans, motions
+from support import humans, motions, walker
 
 from fabrik_addon.core import Ball, Fixed
 from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector
@@ -53,6 +53,19 @@ def doubts(motion, target=PERSON, **how):
 @pytest.mark.parametrize("rest", [True, False])
 def test_a_walk_on_other_people_gives_no_warning(rows, rest):
     assert doubts(source(walked(), rest=rest), motions.skeleton_of(rows, 100.0, motions.about_z(90.0))) == ()
+
+
+@pytest.mark.parametrize("size", [1.0, 100.0])
+@pytest.mark.parametrize(("factor", "doubted"), [(0.5, True), (0.7, False), (1.0, False), (1.3, False), (2.0, True)])
+def test_a_walk_at_another_rate_gives_a_warning(size, factor, doubted):
+    """The sample person, in meters or centimeters."""
+    skeleton, local = walker.skeleton(), walker.true_rotations()
+    motion = motions.motion_of(skeleton, local, walker.true_matrices()[:, 0, :3, 3])
+    motion = replace(motion, rate=factor * walker.RATE, heads=size * motion.heads, lengths=size * motion.lengths)
+    rest = np.array(motion.rest)
+    rest[:, :3, 3] *= size
+    found = [doubt for doubt in doubts(replace(motion, rest=rest), skeleton) if "steps per second" in doubt]
+    assert [doubt.startswith(f"The walk of {motion.name} has ") for doubt in found] == [True] * doubted
 
 
 def test_limits_that_hold_the_trunk_give_a_warning():

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from mathutils import Quaternion
 
-from fabrik_addon.blender.settings.limit_properties import PROPERTIES, clear_limit, read_settings, write_settings
+from fabrik_addon.blender.settings.limit_properties import NAMES, clear_limit, read_settings, write_settings
 from fabrik_addon.blender.settings.limit_values import settings_of
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
@@ -86,9 +86,9 @@ def select(rig, names, active=None):
 def kept(rig):
     """All stored values of the limits of a rig's bones, as plain values."""
     return {
-        bone.name: {name: plain(bone[name]) for name in PROPERTIES if name in bone}
+        bone.name: {name: plain(bone[name]) for name in NAMES.values() if name in bone}
         for bone in rig.pose.bones
-        if any(name in bone for name in PROPERTIES)
+        if any(name in bone for name in NAMES.values())
     }
 
 

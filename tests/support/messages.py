@@ -22,11 +22,12 @@ TELLING = (
     "markers/files/*.py",
     "markers/report/[dt]*.py",
     "retarget/[ad]*.py",
+    "retarget/files/*.py",
 )
-# Names, headings of tables, and types.
+# Names, headings of tables, types, patterns, and the text of files.
 NAMES = re.compile(
     r"FABRIK|LMB|^\{\} (target|pin|edit)$|^Object Transforms$|^(mean|rms|max) mm$|^(worst frame|seen %)$|Long unseen"
-    r"|^[{}a-z0-9 ]+_[a-z0-9_ ]+$|^\{\} \{\} to \{\}$|^(\{\} )?frames$| \| "
+    r"|^[{}a-z0-9 ]+_[a-z0-9_ ]+$|^\{\} \{\} to \{\}$|^(\{\} )?frames$| \| |^\^|\nFrames: "
 )
 _LOGGING = {"warning", "info", "debug"}
 

@@ -1,20 +1,31 @@
-"""Opens folded panels of the sidebar, for drivers of a Blender with windows."""
+"""Chooses and opens panels of the sidebar, for drivers of a Blender with windows."""
 
 import sys
 
 import bpy
 
 
-def open_panels(*names):
-    """Open panels that are closed at first; all of the add-on's if none is named."""
-    # Blender draws panels in the order in which they are registered, so all are registered again.
-    kinds = [kind for kind in bpy.types.Panel.__subclasses__() if kind.__name__.startswith("FABRIK_PT_")]
+def all_panels():
+    """The add-on's panels, in the order in which it registers them."""
+    (module,) = (module for name, module in sys.modules.items() if name.endswith(".fabrik_addon.blender.ui.panels"))
+    return [kind for kind in module.CLASSES if issubclass(kind, bpy.types.Panel)]
+
+
+def show_panels(*kinds):
+    """Show these panels instead of the add-on's. Blender draws them in the order in which they are registered."""
+    for kind in bpy.types.Panel.__subclasses__():
+        if kind.__name__.startswith("FABRIK_PT_") and kind.is_registered:
+            bpy.utils.unregister_class(kind)
     for kind in kinds:
-        bpy.utils.unregister_class(kind)
-    for kind in kinds:
-        if not names or kind.__name__ in names:
-            kind.bl_options = set()
         bpy.utils.register_class(kind)
+
+
+def open_panels(*names, only=False):
+    """Open panels that are closed at first; all of the add-on's if none is named. only: don't show the others."""
+    opened = [kind for kind in all_panels() if not names or kind.__name__ in names]
+    for kind in opened:
+        kind.bl_options = set()
+    show_panels(*(opened if only else all_panels()))
 
 
 def open_folds(*panels):

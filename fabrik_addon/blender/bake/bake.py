@@ -34,8 +34,7 @@ from ...markers.steps import finish, within
 from ...markers.take import FilledSpan, TakeSettings, solve_take_steps
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
 from ..capture.takes import new_record_of, take_name
-from ..control.posed_rig import posed_rig
-from ..control.switches import bone_in_path
+from ..control.posed_rig import PosedRig
 from ..control.writer import TakeChannels
 from ..goals.body import collision_of
 from ..goals.effectors import check_followed, followed, follows_markers
@@ -54,8 +53,7 @@ from ..rig.armature import (
 )
 from ..rig.keyframes import (
     add_strip,
-    bone_path,
-    bone_property_path,
+    bone_in_path,
     channel_values,
     channels_of,
     check_action,
@@ -247,6 +245,8 @@ def keyed_steps(context: Context, armature: Object, settings: BakeSettings, find
         check_not_shared(armature)
     seconds: dict[str, float] = {}
     keyed: set[str] = set()
+    by_markers = not take and follows_markers(armature, settings.source)
+    take = take_name(armature) if by_markers else take
     live.pause(armature)
     keeper = PoseKeeper(context.scene, armature)
     try:
@@ -257,13 +257,12 @@ def keyed_steps(context: Context, armature: Object, settings: BakeSettings, find
         with timed(seconds, "write"):
             report = make_report(trees, settings.frames)
             trees = _chosen(context, armature, trees, settings.bones)
-            name = take or (take_name(armature) if follows_markers(armature, settings.source) else "")
-            steps = write_keys(context, armature, settings, trees, matrices, name)
+            steps = write_keys(context, armature, settings, trees, matrices, take)
             keyed, off = yield from within(_SOLVING_ENDS, 1.0, steps)
     finally:
         keeper.restore(keyed)
         live.resume(armature)
-    result = make_result(armature, settings, trees, report, matrices, seconds, take)
+    result = make_result(armature, settings, trees, report, matrices, seconds, take, by_markers=by_markers)
     return replace(result, warnings=(*result.warnings, *off))
 
 
@@ -310,17 +309,18 @@ def chosen_range(scene: Scene, rig: Object, source: str) -> tuple[int, int]:
     return scene.frame_start, scene.frame_end
 
 
-def check_still(armature: Object, bones: Sequence[str], frames: IntArray | FloatArray) -> None:
+def check_still(armature: Object, bones: Sequence[str], frames: IntArray | FloatArray, place: str = "") -> None:
     """Raise RigError, naming the bone, if the location or scale of a bone to rotate changes on frames (F,).
 
-    The solver needs constant bone lengths. The location of a root may change, because it belongs to the pose.
+    The solver needs constant bone lengths. The location of a root, or of the bone `place` that moves the rig, may
+    change, because it belongs to the pose.
     """
     by_path = curves_by_path(curves(armature))
     for bone in bones:
         pose_bone = armature.pose.bones[bone]
-        slides = pose_bone.parent is not None and not pose_bone.bone.use_connect
+        slides = pose_bone.parent is not None and not pose_bone.bone.use_connect and bone != place
         for channel in ("location", "scale") if slides else ("scale",):
-            for curve in by_path.get(bone_path(bone, channel), ()):
+            for curve in by_path.get(pose_bone.path_from_id(channel), ()):
                 along = channel == "scale" and curve.array_index == 1
                 stretches = along and read_extra_field(pose_bone, "slide") != NO_SLIDE
                 if not stretches and np.ptp(values_at(curve, frames)) > _STILL:
@@ -330,51 +330,28 @@ def check_still(armature: Object, bones: Sequence[str], frames: IntArray | Float
                     )
 
 
-@dataclass(frozen=True)
-class Job:
-    """One tree to solve.
-
-    problem: effectors and their targets. places: the positions of the targets on F frames, NaN if not visible. bones:
-    indices of the bones that move the visible targets' points. root_heads: (F, 3) the head of a pinned root; None if it
-    is free. scale: as in `BakedTree`. factors: (J,) the person's bone lengths relative to the rig's; None if they are
-    not used. take: settings for markers; None for effectors.
-    """
-
-    problem: RigProblem
-    places: SampledTargets
-    bones: list[int]
-    root_heads: FloatArray | None
-    scale: FloatArray
-    factors: FloatArray | None
-    take: TakeSettings | None
-
-
 def _found_steps(context: Context, armature: Object, settings: BakeSettings, seconds: dict[str, float]) -> FindSteps:
     """Solve the poses that follow markers or the targets of effectors, in small steps."""
-    with timed(seconds, "sample"):
-        jobs, matrices = yield from within(0.0, _SAMPLING_ENDS, sample(context, armature, settings))
-    check_root_motion(armature, settings.root_motion, [job.problem for job in jobs])
-    trees, stages = [], np.linspace(_SAMPLING_ENDS, 1.0, len(jobs) + 1).tolist()
-    with timed(seconds, "solve"):
-        for job, begins, ends in zip(jobs, stages[:-1], stages[1:], strict=True):
-            trees.append((yield from within(begins, ends, solve(job))))
-    return tuple(trees), matrices
-
-
-def sample(
-    context: Context, armature: Object, settings: BakeSettings
-) -> Generator[float, None, tuple[list[Job], FloatArray]]:
-    """The trees to solve, and (F, 4, 4) world matrices of the armature; yields the share done."""
     scene, frames, by_markers = context.scene, settings.frames, follows_markers(armature, settings.source)
-    # Bones that are not solved have their pose on the first frame.
-    if armature.animation_data is not None and scene.frame_current_final != settings.frame_start:
-        scene.frame_set(settings.frame_start)
-    else:
-        context.view_layer.update()
-    problems = find_problems(armature, followed(armature, settings.source), baked=True)
     rate = scene_rate(scene) / settings.step
-    smooth = partial(low_pass, rate=rate, cutoff=settings.low_pass) if by_markers else None
-    sampled, matrices = yield from sampled_steps(scene, armature, problems, frames, smooth, recorded=by_markers)
+    with timed(seconds, "sample"):
+        # Bones that are not solved have their pose on the first frame.
+        if armature.animation_data is not None and scene.frame_current_final != settings.frame_start:
+            scene.frame_set(settings.frame_start)
+        else:
+            context.view_layer.update()
+        problems = find_problems(armature, followed(armature, settings.source), baked=True)
+        smooth = partial(low_pass, rate=rate, cutoff=settings.low_pass) if by_markers else None
+        steps = sampled_steps(scene, armature, problems, frames, smooth, recorded=by_markers)
+        sampled, matrices = yield from within(0.0, _SAMPLING_ENDS, steps)
+    pairs = [
+        (problem, places, space)
+        for problem, (places, space) in zip(problems, sampled, strict=True)
+        if not np.isnan(places.points).any(axis=-1).all()
+    ]
+    if not pairs:
+        raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}: choose others")
+    check_root_motion(armature, settings.root_motion, [problem for problem, *_ in pairs])
     take = None
     if by_markers:
         take = TakeSettings(
@@ -386,74 +363,77 @@ def sample(
             up=int(np.argmax(np.abs(matrices[0, 2, :3]))),
             meter=1.0 / float(object_scale(matrices[0])),
         )
-    jobs = []
-    for problem, (places, space) in zip(problems, sampled, strict=True):
-        tree = problem.tree
-        seen = ~np.isnan(places.points).any(axis=-1).all(axis=0)
-        if not seen.any():
-            continue
-        bones = np.flatnonzero(problem.turned_by[seen].any(axis=0)).tolist()
-        heads = None if problem.free_root else np.tile(tree.root_location, (len(frames), 1))
-        if posed_rig(armature).by_channels:
-            check_still(armature, [tree.skeleton.names[bone] for bone in bones], frames)
-            # A root with a parent stays at the same position in its parent's space.
-            if heads is not None and not problem.carrier:
-                root = armature.pose.bones[tree.skeleton.names[0]]
-                present = root_location_channel(root, tree.root_location)
-                own = curves_by_path(curves(armature)).get(bone_path(root.name, "location"), ())
-                heads = root_place(root, channel_values(present, own, frames))
-        lengths_of = rig_settings(armature).capture.factors if by_markers else ()
-        factors = None
-        if len(lengths_of):
-            factors = np.array([getattr(lengths_of.get(name), "factor", 1.0) for name in tree.skeleton.names])
-        jobs.append(Job(problem, places, bones, heads, object_scale(space), factors, take))
-    if not jobs:
-        raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}: choose others")
-    return jobs, matrices
+    trees, stages = [], np.linspace(_SAMPLING_ENDS, 1.0, len(pairs) + 1).tolist()
+    with timed(seconds, "solve"):
+        for (problem, places, space), begins, ends in zip(pairs, stages[:-1], stages[1:], strict=True):
+            solving = _solve(problem, places, frames, take, object_scale(space))
+            trees.append((yield from within(begins, ends, solving)))
+    return tuple(trees), matrices
 
 
-def solve(job: Job) -> Generator[float, None, BakedTree]:
-    """Solve a tree; yields the share done."""
-    solver, problem, more = job.problem.solver(), job.problem, dict[str, Any]()
-    if job.take is None:
-        solution = yield from _solve_effectors(job, solver)
+def _solve(
+    problem: RigProblem, places: SampledTargets, frames: IntArray, take: TakeSettings | None, scale: FloatArray
+) -> Generator[float, None, BakedTree]:
+    """Solve a tree on F frames; yields the share done.
+
+    places: the positions of the targets, NaN if not visible. take: settings for markers; None for effectors. scale: as
+    in `BakedTree`.
+    """
+    tree, armature, names = problem.tree, problem.rig, problem.tree.skeleton.names
+    seen = ~np.isnan(places.points).any(axis=-1)
+    # The bones that move the points of visible targets.
+    turned = problem.turned_by[seen.any(axis=0)].any(axis=0)
+    keyed = tuple(names[bone] for bone in np.flatnonzero(turned))
+    heads = None if problem.free_root else np.tile(tree.root_location, (len(frames), 1))
+    if problem.posed.by_channels:
+        check_still(armature, keyed, frames)
+        # A root with a parent stays at the same position in its parent's space.
+        if heads is not None and not problem.carrier:
+            root = armature.pose.bones[names[0]]
+            present = root_location_channel(root, tree.root_location)
+            own = curves_by_path(curves(armature)).get(root.path_from_id("location"), ())
+            heads = root_place(root, channel_values(present, own, frames))
+    solver, more = problem.solver(), dict[str, Any]()
+    if take is None:
+        solution = yield from _solve_effectors(problem, places, solver, heads, turned)
     else:
-        points = job.places.points
-        found = yield from solve_take_steps(solver, points, job.take, root_heads=job.root_heads, factors=job.factors)
+        # The person's bone lengths relative to the rig's.
+        lengths_of, factors = rig_settings(armature).capture.factors, None
+        if len(lengths_of):
+            factors = np.array([getattr(lengths_of.get(name), "factor", 1.0) for name in names])
+        found = yield from solve_take_steps(solver, places.points, take, root_heads=heads, factors=factors)
         solution = found.solution
         more = {"filled": found.filled, "outliers": found.outliers}
-        more["keyed"] = found.keyed if job.take.gaps == "UNKEYED" else None
+        more["keyed"] = found.keyed if take.gaps == "UNKEYED" else None
         more["stances"] = () if found.planted is None else found.planted.stances
-    names = solution.skeleton.names
-    others = np.setdiff1d(np.arange(len(names)), job.bones)
-    rotations = np.array(solution.rotations)
     # The solver may have bent a straight limb that gets no keys.
-    rotations[:, others] = problem.tree.rotations[others]
+    rotations = np.where(turned[:, None], solution.rotations, tree.rotations)
     # Interpolated poses may be outside their limits.
     legal = legal_pose(solution.skeleton, problem.limits, rotations)
-    keyed = tuple(names[bone] for bone in job.bones)
-    return BakedTree(problem, keyed, replace(solution, rotations=legal), job.scale, **more)
+    return BakedTree(problem, keyed, replace(solution, rotations=legal), scale, **more)
 
 
-def _solve_effectors(job: Job, solver: Solver) -> Generator[float, None, Solution]:
+def _solve_effectors(
+    problem: RigProblem, places: SampledTargets, solver: Solver, heads: FloatArray | None, turned: BoolArray
+) -> Generator[float, None, Solution]:
     """Solve a tree for the targets of effectors, each frame from rest, in large parts; yields the share done.
 
     Bones are interpolated over the frames on which no target moves them. Otherwise they would jump to their start pose.
     Targets that are seen are still met, because none of them depends on these bones.
+
+    heads: (F, 3) the head of a pinned root; None if it is free. turned: (J,) whether targets move a bone.
     """
-    count, parts, turned_by = len(job.places.points), [], job.problem.turned_by
-    start = job.problem.tree.rotations.copy()
-    start[job.bones] = (1.0, 0.0, 0.0, 0.0)
+    count, parts, turned_by = len(places.points), [], problem.turned_by
+    start = np.where(turned[:, None], (1.0, 0.0, 0.0, 0.0), problem.tree.rotations)
     for first in range(0, count, solver.frames_at_once):
         part = slice(first, first + solver.frames_at_once)
-        heads = None if job.root_heads is None else job.root_heads[part]
-        parts.append(job.places.part(part).solve(solver, start, heads))
+        parts.append(places.part(part).solve(solver, start, None if heads is None else heads[part]))
         yield min(1.0, part.stop / count)
     names = [each.name for each in fields(Solution) if each.name != "skeleton"]
     joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    seen = ~np.isnan(job.places.points).any(axis=-1)
+    seen = ~np.isnan(places.points).any(axis=-1)
     known = (seen.astype(np.int64) @ turned_by.astype(np.int64)) > 0
-    for bone in np.flatnonzero(turned_by.any(axis=0)):
+    for bone in np.flatnonzero(turned_by.any(axis=0) & ~known.all(axis=0)):
         for name, fill in (("rotations", fill_rotations), ("lengths", fill_points)):
             joined[name][:, [bone]] = fill(joined[name][:, [bone]], known[:, bone], _RATE)
     joined["root_location"] = fill_points(joined["root_location"], seen.any(axis=1), _RATE)
@@ -571,7 +551,7 @@ def write_keys(
     The steps place the IK controls of limbs. Nothing is written before the last step. matrices: (F, 4, 4) world
     matrices of the armature. take: the name of the motion, or "".
     """
-    posed = posed_rig(armature)
+    posed = trees[0].problem.posed
     made: list[_Made] = []
     for place, tree in enumerate(trees):
         heads, of_object = _object_motion(armature, settings, tree, matrices)
@@ -579,24 +559,21 @@ def write_keys(
         steps = posed.channels(context, tree.problem.tree.skeleton, poses, tree.bones, moves_root=tree.moves_root)
         channels = yield from within(place / len(trees), (place + 1) / len(trees), steps)
         made.append((tree, of_object, channels))
-    written = [posed.written(tree.problem.tree.skeleton, tree.bones, moves_root=tree.moves_root) for tree in trees]
     name = settings.action_name or take or f"{armature.name} FABRIK"
     if settings.action == "NLA":
         action = new_strip_action(armature, name)
     elif settings.action == "NEW":
         # Curves that the bake replaces are not copied from the current action.
-        paths = {path for _, own in written for path in own}
-        paths |= {bone_path(bone, "scale") for tree in trees for bone in tree.bones if bone in tree.problem.slides}
+        slides = {bone for tree in trees for bone in tree.bones if bone in tree.problem.slides}
+        paths = {armature.pose.bones[bone].path_from_id("scale") for bone in slides}
         paths |= {"location" for _, of_object, _ in made if of_object is not None}
+        for tree in trees:
+            paths |= posed.written(tree.problem.tree.skeleton, tree.bones, moves_root=tree.moves_root)
         action = new_action_like(armature, name, without=paths)
     else:
         action = current_or_new_action(armature, name)
-    locked = _write_curves(armature, settings, action, made, matrices)
-    switches = {path for *_, channels in made for path in channels.switches}
-    for curve in channels_of(action, armature).fcurves if switches else ():
-        if curve.data_path in switches:
-            # Switches must not be interpolated between two keys.
-            make_steps(curve)
+    keyed = _write_curves(armature, settings, action, made, matrices)
+    locked = [group for group, is_locked in keyed.items() if is_locked]
     if settings.action == "NLA":
         add_strip(armature, action)
     notes = [f"Locked curves of action {action.name!r} were not changed: {', '.join(locked)}"] if locked else []
@@ -604,21 +581,22 @@ def write_keys(
     # Bones differ from the solved pose if keys are reduced, or if only some bones get keys.
     if settings.key_angle == 0.0 and settings.bones == "SOLVED" and settings.root_motion == "BONE":
         notes += [sentence for tree in trees for sentence in posed.off(context, tree.solution, settings.frames)]
-    return {bone for own, _ in written for bone in own}, notes
+    return {*keyed}, notes
 
 
 def _write_curves(
     armature: Object, settings: BakeSettings, action: Action, made: Sequence[_Made], matrices: FloatArray
-) -> list[str]:
+) -> dict[str, bool]:
     """Write the keys of trees: of bones or controls, the root or the object, and IK/FK switches.
 
-    Returns the bones whose curves are locked. matrices: (F, 4, 4) world matrices of the armature.
+    Returns the bones with keys, and whether their curves are locked. matrices: (F, 4, 4) world matrices of the
+    armature.
     """
-    frames, tolerance, locked = settings.frames, settings.key_angle, dict[str, None]()
+    frames, tolerance, keyed = settings.frames, settings.key_angle, dict[str, bool]()
 
     def write(path: str, group: str, values: FloatArray, rows: IntArray, only: Sequence[int] | None = None) -> None:
-        if write_curves(action, armature, path, frames[rows], values[rows], group, components=only):
-            locked[group] = None
+        is_locked = write_curves(action, armature, path, frames[rows], values[rows], group, components=only)
+        keyed[group] = is_locked or keyed.get(group, False)
 
     def kept(values: FloatArray, distance: float) -> IntArray:
         return location_keys(values, distance) if tolerance > 0.0 else np.arange(len(values))
@@ -638,21 +616,23 @@ def _write_curves(
                 if tolerance > 0.0 and len(rows):
                     rows = rows[rotation_keys(mode, values[rows], tolerance)]
                 if len(rows) and unlocked:
-                    write(bone_path(holder, channel), holder, values, rows, unlocked)
+                    write(bones[holder].path_from_id(channel), holder, values, rows, unlocked)
             if holder in tree.problem.slides:
                 row = skeleton.index(holder)
                 factors = np.ones((len(frames), 3))
                 factors[:, 1] = tree.solution.lengths[:, row] / skeleton.lengths[row]
-                write(bone_path(holder, "scale"), holder, factors, kept(factors, tolerance), (1,))
+                write(bones[holder].path_from_id("scale"), holder, factors, kept(factors, tolerance), (1,))
         for holder, locations in channels.locations.items():
             if unlocked := unlocked_location(bones[holder]):
                 rows = kept(locations, tolerance * float(bones[holder].bone.length))
-                write(bone_path(holder, "location"), holder, locations, rows, unlocked)
+                write(bones[holder].path_from_id("location"), holder, locations, rows, unlocked)
         for path, value in channels.switches.items():
             # Keys on both ends replace all keys between them.
             ends = np.unique([0, len(frames) - 1])
             write(path, bone_in_path(path), np.full((len(frames), 1), value), ends)
-    return list(locked)
+            # Switches must not be interpolated between two keys.
+            make_steps(channels_of(action, armature).fcurves.find(path))
+    return keyed
 
 
 def _object_motion(
@@ -714,38 +694,40 @@ def make_result(
     report: Report,
     matrices: FloatArray,
     seconds: dict[str, float],
-    take: str = "",
+    take: str,
+    *,
+    by_markers: bool,
 ) -> BakeResult:
     """Make the result of a bake, and store the part that the sidebar shows with the rig.
 
-    matrices: (F, 4, 4) world matrices of the armature. take: the name of a motion without markers.
+    matrices: (F, 4, 4) world matrices of the armature. take: the name of the motion. by_markers: whether it is that of
+    markers.
     """
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.problem.left_alone)
-    speed = why_another_speed(bpy.context.scene, armature) if follows_markers(armature, settings.source) else ""
+    speed = why_another_speed(bpy.context.scene, armature) if by_markers else ""
+    posed = trees[0].problem.posed
     warnings = (
-        *([speed] if speed and not take else []),
-        *_warnings(armature, keyed),
+        *([speed] if speed else []),
+        *_warnings(posed, keyed),
         *animated_limits(armature, keyed, settings.frames),
         *left,
     )
     own = (note for tree in trees for note in tree.notes)
     notes = (*own, *take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
-    by_markers = not take and follows_markers(armature, settings.source)
     if by_markers:
         size = max(tree.problem.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)
         # Bones that constraints move, among the bones with markers and their parents.
         bones = armature.pose.bones
         carrying = [bones[marker.bone] for marker in mapped_markers(armature) if marker.bone in bones]
         chains = {each.name for bone in carrying for each in (bone, *bone.parent_recursive)}
-        moved = sorted(chains & posed_rig(armature).owned.keys(), key=bones.find)
+        moved = sorted(chains & posed.owned.keys(), key=bones.find)
         found = result_doubts(report, size, moved)
         unseen = {row.name for row in report.per_marker() if row.coverage == 0.0}
         report = replace(report, doubts=(*matching_doubts_of(armature, unseen), *found))
     if by_markers or take:
         lying = [doubt for tree in trees for doubt in posture_doubts(tree.solution, matrices)]
         report = replace(report, doubts=(*report.doubts, *lying))
-    take = take or (take_name(armature) if by_markers else "")
     result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
     rig_settings(armature).capture.doubts = "\n".join(report.doubts)
@@ -785,11 +767,12 @@ def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
         )
 
 
-def _warnings(armature: Object, bones: Sequence[str]) -> Iterator[str]:
+def _warnings(posed: PosedRig, bones: Sequence[str]) -> Iterator[str]:
     """Sentences about reasons why the rig does not show its new keys."""
+    armature = posed.rig
     if armature.data.pose_position == "REST":
         yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"
-    for bone in bones if posed_rig(armature).by_channels else ():
+    for bone in bones if posed.by_channels else ():
         kinds = armature.pose.bones[bone].constraints
         active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]
         if active:
@@ -798,14 +781,16 @@ def _warnings(armature: Object, bones: Sequence[str]) -> Iterator[str]:
 
 def animated_limits(armature: Object, bones: Sequence[str], frames: IntArray) -> Iterator[str]:
     """A warning for each bone whose limit is driven, or animated on frames (F,)."""
-    paths = {bone_property_path(bone, name): (bone, name) for bone in bones for name in NUMBERS}
-    keyed = [curve for curve in curves(armature) if curve.data_path in paths and not curve.mute]
-    changing = [curve.data_path for curve in keyed if np.ptp(values_at(curve, frames)) > _STILL]
-    if armature.animation_data is not None:
-        changing += [curve.data_path for curve in armature.animation_data.drivers if curve.data_path in paths]
-    for path in dict.fromkeys(changing):
-        bone, name = paths[path]
-        yield f"Bone {bone!r} has an animated limit ({name}): its values on frame {frames[0]} were used"
+    drivers = getattr(armature.animation_data, "drivers", ())
+    named = [(curve, curve.data_path.rpartition('["')[2][:-2]) for curve in (*curves(armature), *drivers)]
+    for path, name in dict.fromkeys(
+        (curve.data_path, name)
+        for curve, name in named
+        if name in NUMBERS
+        and (curve.driver is not None or (not curve.mute and np.ptp(values_at(curve, frames)) > _STILL))
+    ):
+        if (bone := bone_in_path(path)) in bones:
+            yield f"Bone {bone!r} has an animated limit ({name}): its values on frame {frames[0]} were used"
 
 
 def export_report(rig: Object, path: str | os.PathLike[str]) -> None:

@@ -1,6 +1,6 @@
 """Bakes marker files onto a rig without a window, and saves .blend files: `python -m fabrik_addon bake …`.
 
-The same is `blender --command fabrik_bake …`. Other commands share its arguments, its takes and what it prints.
+`blender --command fabrik_bake …` does the same. Other commands share its arguments, its takes and what it prints.
 """
 
 import argparse
@@ -29,8 +29,9 @@ from ...markers.calibrate.size import rigid_pairs, uniform_scale
 from ...markers.clip import Clip, to_z_up
 from ...markers.files.any_file import read_markers
 from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
-from ...markers.mapping.labels import PRESETS, Matched
+from ...markers.mapping.labels import Matched
 from ...markers.mapping.marker_map import MappedMarker, check_map, read_map
+from ...markers.mapping.marker_sets import PRESETS
 from ...markers.report.text import csv_text, table_text
 from ...markers.signals import retimed
 from ...markers.steps import finish
@@ -101,47 +102,6 @@ class BakeFileError(FabrikError):
 
 
 @dataclass(frozen=True)
-class BakeFileRequest:
-    """The recording, the rig and the options of a bake.
-
-    rig, markers: files to read. mapping: the map to read, None to match the markers by their labels. output: the
-    .blend to write. report: the CSV to write, or None. previous: as in `BatchTake`. armature: name of the armature
-    object, "" for the only one. performer: the person whose markers are baked, if there are several. samples: first
-    and last frame of the recording to import, counted from 1, None for all. frame_range: first and last scene frame
-    to bake, None for all imported frames. up_axis, units, keypoints, rate: as for `read_markers` (keypoints: its
-    layout). scale: factor for marker positions, None to measure it on the rig. preset: the marker set, as in
-    `match_markers`. calibrate: measure the positions of the markers on the rig; None: if there is no map. static: a
-    recording to calibrate from, or None. calibration: keywords of `calibrate_markers`. options: those of
-    `BakeSettings`. The rest is as in `import_clip` and `bake`.
-    """
-
-    rig: Path
-    markers: Path
-    output: Path
-    mapping: Path | None = None
-    report: Path | None = None
-    previous: int | None = None
-    armature: str = ""
-    performer: str = ""
-    samples: tuple[int, int] | None = None
-    start_frame: int = 1
-    frame_range: tuple[int, int] | None = None
-    timing: Timing = "SET_SCENE_RATE"
-    up_axis: str | None = None
-    units: str | None = None
-    keypoints: str | None = None
-    rate: float | None = None
-    scale: float | None = 1.0
-    root: str = "FREE"
-    action_name: str = ""
-    preset: str = "AUTO"
-    calibrate: bool | None = None
-    static: Path | None = None
-    calibration: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class BakeFileResult:
     """The baked recording, the scale factor of its positions, and the result of the bake.
 
@@ -157,31 +117,33 @@ class BakeFileResult:
     guessed: Mapping[str, str] = field(default_factory=dict)
 
 
-def bake_file(request: BakeFileRequest) -> BakeFileResult:
+def bake_file(chosen: argparse.Namespace, take: BatchTake) -> BakeFileResult:
     """Open the rig, import the markers, assign them to bones, calibrate, bake and save.
 
-    Replaces the markers of the rig, so that the saved file can be baked again by hand. Raises a FabrikError, with no
-    file written, if anything is wrong.
+    chosen: the arguments of the command. Replaces the markers of the rig, so that the saved file can be baked again by
+    hand. Raises a FabrikError, with no file written, if anything is wrong.
     """
-    clip = _read(request, request.markers, request.samples)
-    static = None if request.static is None else _read(request, request.static, None)
-    entries = None if request.mapping is None else read_map(request.mapping)
-    (rig, notes), context = open_rig(request.rig, request.armature), bpy.context
-    scale = request.scale
+    clip = _read(chosen, take.recording)
+    if chosen.samples is not None:
+        clip = part_of(clip, *chosen.samples)
+    static = None if chosen.static is None else _read(chosen, chosen.static)
+    entries = None if chosen.mapping is None else read_map(chosen.mapping)
+    (rig, notes), context = open_rig(chosen.rig, chosen.armature), bpy.context
+    scale, timing, start = chosen.scale, _TIMINGS[chosen.timing], chosen.start_frame
     if entries is not None:
         check_map(entries, clip.names, rig.data.bones.keys())
     if scale is None:
         scale = 1.0 if entries is None else _measured_scale(rig, entries, clip)
-    take = import_clip(context, clip, timing=request.timing, start_frame=request.start_frame, scale=scale)
+    recorded = import_clip(context, clip, timing=timing, start_frame=start, scale=scale)
     capture, matched = rig_settings(rig).capture, None
     if entries is None:
-        matched = match_markers(context, rig, preset=request.preset, take=take)
+        matched = match_markers(context, rig, preset=chosen.preset, take=recorded)
         if not matched.markers:
-            raise BakeFileError(f"{request.markers}: no label is known: map the markers to bones with --map")
+            raise BakeFileError(f"{take.recording}: no label is known: map the markers to bones with --map")
         guess_markers(context, rig)
     else:
         # The map's markers replace those of the rig. Its offsets are in meters.
-        targets, meter = {empty[MARKER_NAME]: empty for empty in take.objects}, 1.0 / meters_per_unit(rig)
+        targets, meter = {empty[MARKER_NAME]: empty for empty in recorded.objects}, 1.0 / meters_per_unit(rig)
         capture.markers.clear()
         capture.factors.clear()
         capture.calibrated = ""
@@ -191,39 +153,39 @@ def bake_file(request: BakeFileRequest) -> BakeFileResult:
             marker.name, marker.target = entry.marker, targets[entry.marker]
             set_entry(marker, scaled_entry(entry, meter))
     calibration, began = None, time.perf_counter()
-    if request.calibrate or (request.calibrate is None and entries is None):
+    if chosen.calibrate or (chosen.calibrate is None and entries is None):
         # A static recording is removed from the file afterwards.
         other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES")
         try:
-            calibration = calibrate_markers(context, rig, static=other, **request.calibration)
+            how = chosen_options(chosen, CALIBRATION_OPTIONS)
+            calibration = calibrate_markers(context, rig, static=other, **how)
         finally:
             if other is not None:
                 remove_take(other)
         scale *= calibration.scale
     calibrating = {} if calibration is None else {"calibrate": time.perf_counter() - began}
-    rig_settings(rig).root = request.root
-    count = retimed(clip, scene_rate(context.scene), request.timing).frame_count
-    first, last = request.frame_range or (request.start_frame, request.start_frame + count - 1)
-    settings = BakeSettings(first, last, action_name=request.action_name, source="MARKERS", **request.options)
+    rig_settings(rig).root = chosen.root.upper()
+    last = start + retimed(clip, scene_rate(context.scene), timing).frame_count - 1
+    frames, options = chosen.frame_range or (start, last), chosen_options(chosen, _BAKED)
+    settings = BakeSettings(*frames, action_name=chosen.action_name, source="MARKERS", **options)
     result = finish(bake_steps(context, rig, settings))
     result = replace(result, timings=calibrating | result.timings, warnings=(*notes, *result.warnings))
-    show_range(context.scene, first, last)
-    write_files(result, BatchTake(request.markers, request.output, request.report, request.previous))
+    show_range(context.scene, *frames)
+    write_files(result, take)
     guessed = {entry.name: entry.bone for entry in capture.markers if entry.is_guess}
     return BakeFileResult(clip, scale, result, matched, calibration, guessed)
 
 
-def _read(request: BakeFileRequest, path: Path, samples: tuple[int, int] | None) -> Clip:
+def _read(chosen: argparse.Namespace, path: Path) -> Clip:
     """Read one recording, of one performer."""
     suffix = path.suffix.lower()
     if suffix in ARMATURE_SUFFIXES:
         raise BakeFileError(f"{path.name}: has an armature but no markers: use the command retarget")
     if suffix in ADVICE and suffix not in SUFFIXES:
         raise BakeFileError(f"{path.name}: {ADVICE[suffix]}")
-    clip = choose_performer(
-        read_markers(path, request.units, request.up_axis, request.keypoints, request.rate), request.performer
-    )
-    return clip if samples is None else part_of(clip, *samples)
+    how = chosen_options(chosen, IMPORT_OPTIONS)
+    units, up_axis, layout = (None if (value := how[name]) == "AUTO" else value for name in _ASKED)
+    return choose_performer(read_markers(path, units, up_axis, layout, chosen.rate), chosen.performer)
 
 
 def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
@@ -383,6 +345,8 @@ _TIMINGS: Final[dict[str, Timing]] = {
 }
 # Without `source`: on the command line a bake always follows markers.
 _BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
+# The options of imports that the file determines unless they are given.
+_ASKED: Final = ("units", "up_axis", "keypoints")
 # A switch that is neither turned on nor off is automatic.
 _SWITCHED: Final = {None: "AUTO", True: "ON", False: "OFF"}
 _UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METERS"}
@@ -684,17 +648,6 @@ def _scale(text: str) -> float | None:
     return None if text == "auto" else _rate(text, "auto or a number above zero")
 
 
-def _bake(chosen: argparse.Namespace, take: BatchTake) -> tuple[BakeResult, list[str]]:
-    request = {name: value for name, value in vars(chosen).items() if name in BakeFileRequest.__dataclass_fields__}
-    request |= {"markers": take.recording, "output": take.output, "report": take.report, "previous": take.previous}
-    request |= {"options": chosen_options(chosen, _BAKED), "calibration": chosen_options(chosen, CALIBRATION_OPTIONS)}
-    request |= {"root": chosen.root.upper(), "timing": _TIMINGS[chosen.timing]}
-    read = chosen_options(chosen, IMPORT_OPTIONS)
-    request |= {name: None if value == "AUTO" else value for name, value in read.items()}
-    result = bake_file(BakeFileRequest(**request))
-    return result.bake, _found(result)
-
-
 def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that `add_options` has added, as values of Blender properties."""
     options = {name: getattr(chosen, name) for name in declared}
@@ -707,8 +660,9 @@ def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> d
     return options
 
 
-def _found(result: BakeFileResult) -> list[str]:
-    """The lines to print about the recording, its markers and the calibration."""
+def _bake(chosen: argparse.Namespace, take: BatchTake) -> tuple[BakeResult, list[str]]:
+    """Bake one take; returns also lines about the recording, its markers and the calibration."""
+    result = bake_file(chosen, take)
     clip = result.clip
     what = f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames at {clip.rate:g} Hz, {clip.units}"
     lines = [f"{what}, {clip.up_axis} up, scaled by {result.scale:.4g}"]
@@ -721,7 +675,8 @@ def _found(result: BakeFileResult) -> list[str]:
         )
         lines += [f"Guessed by motion: {', '.join(guessed)}"] if guessed else []
         lines += [f"Without a bone: {free}"] if free else []
-    return lines if result.calibration is None else [*lines, result.calibration.line]
+    lines += [] if result.calibration is None else [result.calibration.line]
+    return result.bake, lines
 
 
 BAKE: Final = Command("bake", _DESCRIPTION, _add_arguments, "markers", _bake)

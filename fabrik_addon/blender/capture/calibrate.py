@@ -14,7 +14,7 @@ from ...core import Options
 from ...core.errors import FabrikError
 from ...core.limits.base import Limit
 from ...human.naming_schemes import match as match_bones
-from ...markers.calibrate.calibrate import MEASURED, Calibration, Scale, calibrate_steps, evenly_spread, refined_steps
+from ...markers.calibrate.calibrate import Calibration, Scale, calibrate_steps, evenly_spread, refined_steps
 from ...markers.calibrate.expected_pose import Kind
 from ...markers.calibrate.offsets import guessed_offsets
 from ...markers.clip import Clip
@@ -70,6 +70,8 @@ _FAR_OFF: Final = 0.005
 _WORSE: Final = 2.0
 # The number of frames of the take that are compared.
 _TRIED: Final = 20
+# The share of the work in measuring the reference, if the positions are then refined with the take.
+_MEASURED: Final = 0.3
 
 
 class CalibrateError(FabrikError):
@@ -145,22 +147,8 @@ def calibrate_markers_steps(
         SceneMarker(each.name, each.target, each.target_bone) for each in capture.markers if each.target is not None
     ]
     other = in_collection(static) if static is not None else []
-    if proportions not in _SCALES:
-        raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
     check_followed(scene, rig, "MARKERS")
-    check_rig(rig)
-    check_editable(rig)
-    if proportions == "REST":
-        data = rig.data
-        if rig.override_library is not None or data.library is not None or data.override_library is not None:
-            raise RigError(
-                f"The bones of {rig.name!r} are linked from another file: set Proportions to an option other than "
-                "Fit Rig"
-            )
-        if data.users > 1:
-            raise RigError(f"The armature of {rig.name!r} is used by {data.users} objects: make it single-user first")
-    elif proportions != "NONE":
-        check_scalable([*take, *other])
+    _check_proportions(rig, proportions, [*take, *other])
     keeper = PoseKeeper(scene, rig)
     try:
         context.view_layer.update()
@@ -170,41 +158,67 @@ def calibrate_markers_steps(
     finally:
         keeper.restore()
     _keep(rig, found, proportions)
-    doubts = tuple(calibration_doubts(found[0].stature, left_out))
-    rig_settings(rig).capture.calibration_doubts = "\n".join(doubts)
     # World displacement that moves the scaled markers so that the feet are on the rig's floor.
-    lift = np.zeros(3)
+    lift, factor = np.zeros(3), found[0].scale
     if on_floor and proportions != "NONE":
         lifts = (each for each in map(lift_off_floor, (each.poses for each in found)) if each.any())
-        size = 1.0 / found[0].scale if proportions == "REST" else 1.0
-        lift = size * np.array(rig.matrix_world)[:3, :3] @ next(lifts, np.zeros(3))
-    factor = found[0].scale
+        lift = np.array(rig.matrix_world)[:3, :3] @ next(lifts, lift)
     if proportions == "REST":
-        # The rig is fitted to the person, so the markers don't change.
-        with in_object_mode(context):
-            context.view_layer.objects.active = rig
-            bpy.ops.object.mode_set(mode="EDIT")
-            for each in found:
-                skeleton, heads = each.skeleton, each.skeleton.rest[:, :3, 3] / each.scale
-                tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / each.scale)[:, None]
-                for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
-                    bone = rig.data.edit_bones[name]
-                    bone.head, bone.tail = Vector(head), Vector(tail)
-        factor = 1.0
+        # The rig is fitted to the person, so the markers are not scaled.
+        _fit_rest_pose(context, rig, found)
+        lift, factor = lift / factor, 1.0
     scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
-    meter = meters_per_unit(rig)
-    residuals = meter * np.concatenate([calibration.residuals for calibration in found])
+    residuals = meters_per_unit(rig) * np.concatenate([calibration.residuals for calibration in found])
     names = [marker.marker for calibration in found for marker in calibration.markers]
     worst = int(np.argmax(np.nan_to_num(residuals)))
-    rms = float(np.sqrt(np.nanmean(residuals**2)))
-    worst_of = names[worst], float(residuals[worst])
-    pose, height = found[0].pose, float(lift[2])
-    result = CalibrationResult(take_name(rig), len(names), factor, rms, worst_of, pose, height, doubts)
-    capture.calibrated = "\n".join(result.lines)
+    doubts = tuple(calibration_doubts(found[0].stature, left_out))
+    result = CalibrationResult(
+        take_name(rig),
+        len(names),
+        factor,
+        float(np.sqrt(np.nanmean(residuals**2))),
+        (names[worst], float(residuals[worst])),
+        found[0].pose,
+        float(lift[2]),
+        doubts,
+    )
+    capture.calibrated, capture.calibration_doubts = "\n".join(result.lines), "\n".join(doubts)
     return result
 
 
 calibrate_markers = at_once(calibrate_markers_steps)
+
+
+def _check_proportions(rig: Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
+    """Raise a FabrikError if the rig, or else the markers, can't be scaled as chosen."""
+    if proportions not in _SCALES:
+        raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
+    check_rig(rig)
+    check_editable(rig)
+    data = rig.data
+    if proportions == "REST":
+        if rig.override_library is not None or data.library is not None or data.override_library is not None:
+            raise RigError(
+                f"The bones of {rig.name!r} are linked from another file: set Proportions to an option other than "
+                "Fit Rig"
+            )
+        if data.users > 1:
+            raise RigError(f"The armature of {rig.name!r} is used by {data.users} objects: make it single-user first")
+    elif proportions != "NONE":
+        check_scalable(markers)
+
+
+def _fit_rest_pose(context: Context, rig: Object, found: Sequence[Calibration]) -> None:
+    """Change the rig's rest pose to the person's proportions."""
+    with in_object_mode(context):
+        context.view_layer.objects.active = rig
+        bpy.ops.object.mode_set(mode="EDIT")
+        for each in found:
+            skeleton, heads = each.skeleton, each.skeleton.rest[:, :3, 3] / each.scale
+            tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / each.scale)[:, None]
+            for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
+                bone = rig.data.edit_bones[name]
+                bone.head, bone.tail = Vector(head), Vector(tail)
 
 
 def _calibrations(
@@ -277,7 +291,7 @@ def _calibrated(
     left_out = None
     if measured is take:
         measuring = calibrate_steps(tree.skeleton, mapping, take, frames, limits=limits, scale=scale)
-        found = _with_markers((yield from within(0.0, MEASURED, measuring)), mapping)
+        found = _with_markers((yield from within(0.0, _MEASURED, measuring)), mapping)
     else:
         # Guesses from motion are not valid for another recording.
         listed = rig_settings(rig).capture.markers
@@ -289,17 +303,17 @@ def _calibrated(
         others = match(labels, parts_of(match_bones(rest)), rest, preset).markers
         there += [entry for entry in others if entry.bone in tree.skeleton.names]
         measuring = calibrate_steps(tree.skeleton, there, measured, frames, limits=limits, scale=scale)
-        found = _with_markers((yield from within(0.0, 0.5 * MEASURED, measuring)), mapping)
+        found = _with_markers((yield from within(0.0, 0.5 * _MEASURED, measuring)), mapping)
         off = _usually_off(found, take, limits)
         if off > _FAR_OFF * tree.skeleton.size:
             alone = calibrate_steps(tree.skeleton, mapping, take, limits=limits, scale=scale)
-            without = _with_markers((yield from within(0.5 * MEASURED, MEASURED, alone)), mapping)
+            without = _with_markers((yield from within(0.5 * _MEASURED, _MEASURED, alone)), mapping)
             off_without = _usually_off(without, take, limits)
             if off > _WORSE * off_without:
                 found, left_out = without, (off, off_without)
     if refine:
         refining = refined_steps(found, take, limits=limits, resize=isinstance(scale, str))
-        found = yield from within(MEASURED, 1.0, refining)
+        found = yield from within(_MEASURED, 1.0, refining)
     return found, left_out
 
 
@@ -332,7 +346,9 @@ def _keep(rig: Object, found: Sequence[Calibration], proportions: str) -> None:
     settings.root = "FREE"
     capture = settings.capture
     capture.factors.clear()
-    new_record_of(rig).calibrated = True
+    record = new_record_of(rig)
+    # An earlier bake used the former calibration.
+    record.calibrated, record.action = True, None
     for calibration in found:
         size = 1.0 / calibration.scale if proportions == "REST" else 1.0
         for marker in calibration.markers:

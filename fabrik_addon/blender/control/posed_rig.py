@@ -28,18 +28,19 @@ from ..rig.armature import (
     Channels,
     Tree,
     as_array,
+    bone_matrices,
     check_bones,
     check_editable,
     nearest_rotations,
     object_scale,
     root_location_channel,
 )
-from ..rig.keyframes import ROTATION_CHANNELS, bone_path
+from ..rig.keyframes import ROTATION_CHANNELS
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
-from ..rig.pose_writer import HeldChannels, PoseWriter, has_switch, read_switch
-from ..rig.rotation_modes import local_rotation, property_name, to_channels
+from ..rig.pose_writer import PoseWriter, has_switch, read_switch
+from ..rig.rotation_modes import local_rotation, property_name
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
-from .switches import bone_in_path, keyed_switches, with_linked_values
+from .switches import keyed_switches, with_linked_values
 from .writer import (
     ControlModel,
     ControlWriter,
@@ -105,9 +106,7 @@ class PlainRig:
 
     def current_matrices(self, tree: Tree) -> FloatArray:
         """(J, 4, 4) current matrices of a tree's bones in armature space, without scale."""
-        posed = np.array([as_array(self.rig.pose.bones[name].matrix) for name in tree.skeleton.names])
-        posed[:, :3, :3] = nearest_rotations(posed[:, :3, :3])
-        return posed
+        return bone_matrices(self.rig, tree.skeleton.names)
 
     @property
     def owned(self) -> dict[str, str]:
@@ -226,14 +225,18 @@ class PlainRig:
 
     def turn(self, context: Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
         """Set local rotations (4,) of bones, by name; returns warnings like `write`, and the former channel values."""
-        held = HeldChannels(self.rig, rotations)
-        for name, rotation in rotations.items():
-            bone = self.rig.pose.bones[name]
-            # Angles continue from the channels' current values.
-            present = getattr(bone, property_name(bone.rotation_mode))
-            channel, values = to_channels(bone.rotation_mode, rotation[None], previous=present)
-            setattr(bone, channel, values[0])
-        return [], held.changed()
+        left, changed = list[str](), Changed()
+        for tree in self.trees():
+            names = tree.skeleton.names
+            rows = [row for row, name in enumerate(names) if name in rotations]
+            if rows:
+                wanted = tree.rotations.copy()
+                wanted[rows] = [rotations[names[row]] for row in rows]
+                writer = self.writer(context.view_layer.update, tree.skeleton, rows, moves_root=False)
+                writer.write(wanted, tree.root_location)
+                left += writer.settle()
+                changed |= writer.changed()
+        return left, changed
 
     def channels(
         self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
@@ -246,10 +249,16 @@ class PlainRig:
         turned = {bone: rotations[:, skeleton.index(bone)] for bone in bones}
         return TakeChannels(turned, {bone: bone for bone in bones}, locations, {})
 
-    def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> tuple[set[str], set[str]]:
-        """The bones that may get keys from `channels`, and the data paths of those keys."""
-        moved = skeleton.names[:1] if moves_root else ()
-        return {*bones}, _paths(bones, moved)
+    def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> set[str]:
+        """The data paths that may get keys from `channels`."""
+        return self._paths(bones, skeleton.names[:1] if moves_root else ())
+
+    def _paths(self, turned: Iterable[str], moved: Iterable[str]) -> set[str]:
+        """The data paths of the rotations and locations of bones."""
+        channels = [(name, channel) for name in turned for channel in ROTATION_CHANNELS]
+        channels += [(name, "location") for name in moved]
+        bones = self.rig.pose.bones
+        return {bones[name].path_from_id(channel) for name, channel in channels if name in bones}
 
     def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
         """Check on some of the frames (F,) whether bones match the solution; returns a warning on each that does not.
@@ -465,21 +474,6 @@ class ControlRig(PlainRig):
     ) -> PoseWriter | ControlWriter:
         return ControlWriter(update, self.rig, self._setup, skeleton, bones, known=known)
 
-    def turn(self, context: Context, rotations: Mapping[str, FloatArray]) -> tuple[list[str], Changed]:
-        """As in `PlainRig`, with the controls; rotations: (4,) each, w x y z."""
-        left, changed = list[str](), Changed()
-        for tree in self.trees():
-            names = tree.skeleton.names
-            rows = [row for row, name in enumerate(names) if name in rotations]
-            if rows:
-                wanted = tree.rotations.copy()
-                wanted[rows] = [rotations[names[row]] for row in rows]
-                writer = self.writer(context.view_layer.update, tree.skeleton, rows, moves_root=False)
-                writer.write(wanted, tree.root_location)
-                left += writer.settle()
-                changed |= writer.changed()
-        return left, changed
-
     def channels(
         self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
     ) -> Generator[float, None, TakeChannels]:
@@ -527,13 +521,11 @@ class ControlRig(PlainRig):
             moved, bodies, locations, keyed_switches(setup, with_linked_values(setup, values)), tuple(left)
         )
 
-    def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> tuple[set[str], set[str]]:
+    def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> set[str]:
         setup = self._setup
         moved = {setup.place, *(row.name for row in setup.controls if row.limb)}
         turned = {row.control for row in setup.carriers if row.name in skeleton.names}
-        switches = {row.name for row in (*setup.switches, *setup.along)}
-        held = {bone_in_path(row.name) for row in setup.switches}
-        return moved | held | {row.control for row in setup.carriers}, _paths(turned | moved, moved) | switches
+        return self._paths(turned | moved, moved) | {row.name for row in (*setup.switches, *setup.along)}
 
     def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
         """As in `PlainRig`; frames: (F,)."""
@@ -641,12 +633,6 @@ def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: Float
     return locked
 
 
-def _paths(turned: Iterable[str], moved: Iterable[str]) -> set[str]:
-    """The data paths of the rotations and locations of bones."""
-    rotations = {bone_path(bone, channel) for bone in turned for channel in ROTATION_CHANNELS}
-    return rotations | {bone_path(bone, "location") for bone in moved}
-
-
 def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_rest: bool) -> Tree:
     """One tree of a body in its current pose."""
     names = [row.name for row in rows]
@@ -656,8 +642,11 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     rest = np.array([as_array(bone.bone.matrix_local) for bone in bones])
     # Controls above may be scaled. Measure the scale at the root, because IK scales the bones that it stretches.
     size = float(object_scale(as_array(bones[0].matrix)))
-    posed = rest * size if at_rest else np.array([as_array(bone.matrix) for bone in bones])
-    rest[:, :3, :3], posed[:, :3, :3] = nearest_rotations(rest[:, :3, :3]), nearest_rotations(posed[:, :3, :3])
+    rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
+    posed = bone_matrices(rig, names)
+    if at_rest:
+        posed = rest.copy()
+        posed[:, :3, 3] *= size
     turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
     local = np.empty((len(names), 3, 3))
     for place, parent in enumerate(parents):

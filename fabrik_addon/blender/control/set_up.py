@@ -82,6 +82,19 @@ class _TriedLimb(LimbOnIk):
         self.columns = [(place, int(axis)) for place, each in enumerate(free) for axis in np.flatnonzero(each)]
         self.jacobian = np.zeros((6 * len(self.bones), len(self.columns)))
 
+    def effects(self, control: str) -> FloatArray:
+        """(6 B, N) the effects of a control's N channels on the bones."""
+        own = [column for column, (place, _) in enumerate(self.columns) if self.controls[place] == control]
+        return self.jacobian[:, own]
+
+    def moves(self, control: str) -> bool:
+        """Whether a control has an effect on the bones."""
+        return bool(np.abs(self.effects(control)).max(initial=0.0) > _NOTHING * self.units[0])
+
+    def ignore_detached(self) -> None:
+        """Drop the effects of channels that move the limb's root, which detach the limb from its control."""
+        self.jacobian[:, np.abs(self.jacobian[:3]).max(axis=0) > _SAME * self.units[0]] = 0.0
+
     @property
     def carried(self) -> BoolArray:
         """(N, B) whether bones move as far as each translating control along all axes, like the limb's end."""
@@ -115,8 +128,6 @@ def _try_channels(update: Update, limbs: Sequence[_TriedLimb]) -> None:
             limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].current_matrices(), here[row])
             held[row].restore()
     update()
-    for limb in limbs:
-        limb.jacobian[:, np.abs(limb.jacobian[:3]).max(axis=0) > _SAME * limb.units[0]] = 0.0
 
 
 def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float, float]:
@@ -141,13 +152,12 @@ def _chosen(limb: _TriedLimb) -> list[str]:
     """
     chosen, known = [], np.zeros((len(limb.jacobian), 0))
     for name in (limb.leader, *(name for name in reversed(limb.controls) if name != limb.leader)):
-        own = [column for column, (place, _) in enumerate(limb.columns) if limb.controls[place] == name]
-        does = limb.jacobian[:, own]
+        does = limb.effects(name)
         # A control adds an effect if one of its columns is not a linear combination of the known columns.
         rest = does - known @ (np.linalg.pinv(known, rcond=_NOTHING) @ does) if known.size else does
         sizes = np.linalg.norm(does, axis=0)
         adds = (np.linalg.norm(rest, axis=0) > _NEW * np.maximum(sizes, _NEW * sizes.max())).any()
-        if np.abs(does).max() < _NOTHING * limb.units[0] or adds:
+        if not limb.moves(name) or adds:
             chosen.append(name)
             known = np.concatenate([known, does], axis=1)
     return chosen
@@ -454,12 +464,15 @@ class _Search:
         free = sorted({*candidates} - carrying, key=lambda name: (-self.after[name].bit_count(), name))
         mine = {path: self._exclusive_controls(limb, free) for path, limb in limbs.items()}
         write_switches(self.rig, {row.name: row.fk for row in self.setup.switches})
-        moving = self._effective_controls(limbs, mine)
-        mine = {path: [name for name in mine[path] if name not in moving] for path in limbs}
+        # Controls that move a limb on FK do not place it on IK.
+        on_fk = {path: _TriedLimb(self.rig, bones, mine[path]) for path, bones in limbs.items()}
+        _try_channels(self.update, list(on_fk.values()))
+        mine = {path: [name for name in mine[path] if not limb.moves(name)] for path, limb in on_fk.items()}
         write_switches(self.rig, {row.name: row.ik for row in self.setup.switches})
         tried = {path: _TriedLimb(self.rig, bones, mine[path]) for path, bones in limbs.items() if mine[path]}
         _try_channels(self.update, list(tried.values()))
         for path, limb in tried.items():
+            limb.ignore_detached()
             for name in _chosen(limb):
                 self._note(limb, name, path)
             end = limb.carried[limb.controls.index(limb.leader)]
@@ -487,26 +500,6 @@ class _Search:
         """A bit for each named bone, at its index in the rig."""
         return sum(1 << self.rig.pose.bones.find(name) for name in names)
 
-    def _effective_controls(self, limbs: Mapping[str, list[str]], mine: Mapping[str, list[str]]) -> set[str]:
-        """The controls that currently move their limb; in each trial one control of every limb is moved."""
-        self.update()
-        tried = {path: _TriedLimb(self.rig, bones, mine[path]) for path, bones in limbs.items()}
-        here = {path: limb.current_matrices() for path, limb in tried.items()}
-        found: set[str] = set()
-        for turn in range(max((len(names) for names in mine.values()), default=0)):
-            names = {path: names[turn] for path, names in mine.items() if turn < len(names)}
-            held = HeldChannels(self.rig, list(names.values()))
-            for path, name in names.items():
-                bone = self.rig.pose.bones[name]
-                add_to_channels(bone, free_channels(bone) * tried[path].units)
-            self.update()
-            for path, name in names.items():
-                limb = tried[path]
-                if np.abs(limb.differences(limb.current_matrices(), here[path])).max() > _NOTHING * limb.units[0]:
-                    found.add(name)
-            held.restore()
-        return found
-
     def _note(self, limb: _TriedLimb, control: str, path: str) -> None:
         """Store that a control moves a limb.
 
@@ -519,8 +512,7 @@ class _Search:
         row.limb = path
         if row.stands_for:
             return
-        own = [column for column, (place, _) in enumerate(limb.columns) if limb.controls[place] == control]
-        turned = np.abs(limb.jacobian[:, own]).reshape(len(limb.bones), -1).max(axis=1) > _NOTHING * limb.units[0]
+        turned = np.abs(limb.effects(control)).reshape(len(limb.bones), -1).max(axis=1) > _NOTHING * limb.units[0]
         row.stands_for = limb.bones[int(np.argmax(turned))] if turned.any() else limb.bones[0]
 
     def _note_heel(self, limb: _TriedLimb, end: int) -> None:
@@ -558,6 +550,7 @@ class _Search:
         tried = {path: _TriedLimb(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
         _try_channels(self.update, list(tried.values()))
         for path, limb in tried.items():
+            limb.ignore_detached()
             self._look_at_joints(limb, path)
 
     def _look_at_joints(self, limb: _TriedLimb, path: str) -> None:

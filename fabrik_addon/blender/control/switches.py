@@ -1,20 +1,17 @@
 """Finds and sets IK/FK switches. Drivers give the custom properties that may be switches; trials show which are."""
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-import bpy
 from bpy.types import Context, Object, PoseBone
 
-from ..rig.keyframes import bone_path
+from ..rig.keyframes import bone_in_path, bone_path
 from ..rig.locks import moved_by
 from ..rig.pose_writer import read_switch, write_switches
 from ..settings.control import FabrikControlRig, moves
 
-_BONE: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 # A constraint of at least this influence overrides those before it.
 _ON: Final = 0.9
 _COPIES: Final = ("COPY_TRANSFORMS", "COPY_ROTATION")
@@ -64,12 +61,6 @@ def batches(controls: Sequence[str], after: dict[str, int]) -> list[list[str]]:
         made[place].append(control)
         taken[place] |= after[control]
     return made
-
-
-def bone_in_path(path: str) -> str:
-    """The bone in a data path; "" if there is none."""
-    found = _BONE.match(path)
-    return bpy.utils.unescape_identifier(found[1]) if found else ""
 
 
 def targets_of(constraint: Any, rig: Object) -> list[str]:

@@ -27,7 +27,7 @@ from ...core.rotations import (
     rotation_vector_from_quaternion,
     slerp,
 )
-from ..rig.armature import as_array, meters_per_unit, nearest_rotations, object_scale
+from ..rig.armature import as_array, bone_matrices, meters_per_unit, nearest_rotations, object_scale
 from ..rig.keying import key_in_steps
 from ..rig.locks import locked_channels, moved_by, with_locks
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch
@@ -265,9 +265,7 @@ class LimbOnIk:
 
     def current_matrices(self) -> FloatArray:
         """(B, 4, 4) current matrices of the bones in armature space, without scale."""
-        matrices = np.array([as_array(self.rig.pose.bones[name].matrix) for name in self.bones])
-        matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
-        return matrices
+        return bone_matrices(self.rig, self.bones)
 
     def differences(self, there: FloatArray, here: FloatArray) -> FloatArray:
         """(6 B,) differences between matrices (B, 4, 4) as lengths: positions, and rotations times bone lengths."""
@@ -418,7 +416,7 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
     update()
     pairs = list(zip(limbs, wanted, strict=True))
     for _ in range(_MOST_TURNS):
-        # The heels of paws follow the turn of their limb.
+        # The heels of paws follow the rotation of their limb.
         _move_ends(update, pairs)
         for limb, each in pairs:
             if not limb.pole:
@@ -636,17 +634,18 @@ class ControlWriter:
         return {key: values for held in self._held for key, values in held.changed().items()}
 
     def switched(self) -> dict[str, float]:
-        """Current values of the switches that have changed since the start, by path."""
-        present = {path: read_switch(self._rig, path) for path in self._before_switches}
-        return {path: value for path, value in present.items() if value != self._before_switches[path]}
+        """Former values of the switches that have changed since the start, by path."""
+        before = self._before_switches.items()
+        return {path: value for path, value in before if value != read_switch(self._rig, path)}
 
     def key_switches(self, frame: float) -> None:
         """Insert keys for the changed switches on a frame."""
-        for path in keyed_switches(self._setup, self.switched()):
-            key_in_steps(self._rig, path, frame, self._before_switches[path])
+        switched = self.switched()
+        for path in keyed_switches(self._setup, {path: read_switch(self._rig, path) for path in switched}):
+            key_in_steps(self._rig, path, frame, switched[path])
 
     def ready_model(self) -> ControlModel:
-        """The model of the controls, with the written limbs on FK."""
+        """The model of the controls, once the limbs that will be written are on FK."""
         if self._model is None:
             # Values set along with a switch stay as they are for limbs that are on FK already.
             leaving = {path: fk for path, fk in self.on_fk.items() if fk != self._before_switches[path]}
@@ -678,9 +677,9 @@ class ControlWriter:
 
 def deviations(rig: Object, setup: FabrikControlRig, names: Sequence[str], wanted: FloatArray) -> list[Deviation]:
     """The bones of a body that miss their wanted matrices (J, 4, 4) in armature space."""
-    posed = np.array([as_array(rig.pose.bones[name].matrix) for name in names])
+    posed = bone_matrices(rig, names)
     distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)
-    turns = np.swapaxes(nearest_rotations(posed[:, :3, :3]), 1, 2) @ wanted[:, :3, :3]
+    turns = np.swapaxes(posed[:, :3, :3], 1, 2) @ wanted[:, :3, :3]
     angles = np.linalg.norm(rotation_vector_from_matrix(turns), axis=1)
     swings = np.arctan2(np.hypot(turns[:, 0, 1], turns[:, 2, 1]), turns[:, 1, 1])
     meters = meters_per_unit(rig)

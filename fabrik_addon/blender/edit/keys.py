@@ -19,13 +19,13 @@ from bpy.types import Action, FCurve, Object, PoseBone
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import angle_between, conjugate, product
 from ..control.posed_rig import posed_rig
-from ..control.switches import bone_in_path
 from ..control.writer import RigMotion
 from ..rig import keyframes
 from ..rig.armature import RigError
 from ..rig.keyframes import (
     SAME_FRAME,
     add_strip,
+    bone_in_path,
     bone_path,
     channels_of,
     cycle_of,
@@ -381,17 +381,37 @@ def write_layer(armature: Object, frames: FloatArray, changed: Sequence[Changed]
             values = np.where(values[:, :1] < 0.0, -values, values)
         layers[bone_path(each.bone.name, each.channel)] = each.bone.name, values, each.free
     strip = _own_layer(armature)
-    if strip is not None:
-        _add_to_layer(armature, strip, frames, layers)
-    else:
-        action = new_strip_action(armature, f"{armature.name}{_LAYER}")
-        for path, (bone, values, free) in layers.items():
-            write_curves(action, armature, path, frames, values, bone, components=free)
+    action = new_strip_action(armature, f"{armature.name}{_LAYER}") if strip is None else strip.action
+    curves: dict[str, dict[int, FCurve]] = {}
+    for curve in channels_of(action, armature).fcurves:
+        curves.setdefault(curve.data_path, {})[curve.array_index] = curve
+    own = np.array([key.co[0] for each in curves.values() for curve in each.values() for key in curve.keyframe_points])
+    first, last = (frames[0], frames[-1]) if strip is None else (strip.frame_start, strip.frame_end)
+    ends = min(first, frames[0]), max(last, frames[-1])
+    both = np.concatenate([own, frames, [] if strip is None else [first - 1.0, last + 1.0]])
+    times = np.unique(both[(both >= ends[0]) & (both <= ends[1])])
+    # Neither layer changes anything outside its own frames.
+    old, new = ((times >= start) & (times <= end) for start, end in ((first, last), (frames[0], frames[-1])))
+    for path in dict.fromkeys([*curves, *layers]):
+        present, turned = curves.get(path, {}), path.endswith("rotation_quaternion")
+        values = np.tile([1.0, 0.0, 0.0, 0.0] if turned else [0.0, 0.0, 0.0], (len(times), 1))
+        added = values.copy()
+        for index, curve in present.items():
+            values[old, index] = [curve.evaluate(time) for time in times[old].tolist()]
+        bone, more, free = layers.get(path, (bone_in_path(path), None, ()))
+        if more is not None:
+            added[new] = np.stack([np.interp(times[new], frames, column) for column in more.T], axis=1)
+        values = product(values, added) if turned else values + added
+        components = tuple(sorted({*present, *free}))
+        write_curves(action, armature, path, times, values, bone, components=components)
+    if strip is None:
         strip = add_strip(armature, action)
         strip.blend_type, strip.extrapolation = _BLEND, "NOTHING"
         # A strip uses its own influence only if the influence is animated. A single key is enough.
         strip.influence = 1.0
         strip.use_animated_influence = True
+    strip.action_frame_start, strip.action_frame_end = ends
+    strip.frame_start_raw, strip.frame_end_raw = ends
 
 
 def _own_layer(armature: Object) -> bpy.types.NlaStrip | None:
@@ -411,36 +431,3 @@ def _own_layer(armature: Object) -> bpy.types.NlaStrip | None:
     full = all(key.co[1] == 1.0 for curve in strip.fcurves for key in curve.keyframe_points)
     locked = any(curve.lock for curve in channels_of(action, armature).fcurves)
     return strip if plays and stays and full and not locked else None
-
-
-def _add_to_layer(
-    armature: Object, strip: bpy.types.NlaStrip, frames: FloatArray, layers: Mapping[str, Sequence[Any]]
-) -> None:
-    """Combine a layer's values with further changes.
-
-    layers: by data path, the bone, (F, n) values, and the indices of the unlocked components.
-    """
-    curves: dict[str, dict[int, FCurve]] = {}
-    for curve in channels_of(strip.action, armature).fcurves:
-        curves.setdefault(curve.data_path, {})[curve.array_index] = curve
-    own = np.array([key.co[0] for each in curves.values() for curve in each.values() for key in curve.keyframe_points])
-    first, last = strip.frame_start, strip.frame_end
-    both = np.concatenate([own, frames, [first - 1.0, last + 1.0]])
-    ends = min(first, frames[0]), max(last, frames[-1])
-    times = np.unique(both[(both >= ends[0]) & (both <= ends[1])])
-    # Neither layer changes anything outside its own frames.
-    old, new = ((times >= start) & (times <= end) for start, end in ((first, last), (frames[0], frames[-1])))
-    for path in dict.fromkeys([*curves, *layers]):
-        present, turned = curves.get(path, {}), path.endswith("rotation_quaternion")
-        values = np.tile([1.0, 0.0, 0.0, 0.0] if turned else [0.0, 0.0, 0.0], (len(times), 1))
-        added = values.copy()
-        for index, curve in present.items():
-            values[old, index] = [curve.evaluate(time) for time in times[old].tolist()]
-        bone, more, free = layers.get(path, (bone_in_path(path), None, ()))
-        if more is not None:
-            added[new] = np.stack([np.interp(times[new], frames, column) for column in more.T], axis=1)
-        values = product(values, added) if turned else values + added
-        components = tuple(sorted({*present, *free}))
-        write_curves(strip.action, armature, path, times, values, bone, components=components)
-    strip.action_frame_start, strip.action_frame_end = ends
-    strip.frame_start_raw, strip.frame_end_raw = ends

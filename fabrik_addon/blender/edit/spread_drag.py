@@ -8,7 +8,7 @@ release, all frames with keys are solved and written.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -330,7 +330,7 @@ def span_over(
     more = np.array([*also, *whole, *ends])
     apart = np.abs(inside[:, None] - more).min(axis=1) > SAME_FRAME
     motion = take.motion(np.unique([*inside[apart], *more]))
-    check_still(armature, turning, motion.frames)
+    check_still(armature, turning, motion.frames, take.place)
     root, free_root = names[0], False
     is_keyed = take.curves(take.place, "location") and posed.may_move_freely(root)
     if root in setup.tops and root not in setup.frozen and is_keyed:
@@ -391,9 +391,11 @@ def _turning(armature: Object, setup: DragSetup, effectors: list[Effector], take
 
 
 def check_on_fk(armature: Object, bone: str) -> None:
-    """Raise RigError if a bone of a control rig is on IK, because then the keys of other controls move it."""
-    if bone in posed_rig(armature).on_ik:
-        setup: Any = control_rig(armature)
+    """Raise RigError if a bone of a control rig, or one above it, is on IK, where keys of other controls move it."""
+    on_ik, setup = posed_rig(armature).on_ik, control_rig(armature)
+    while setup is not None and bone and bone not in on_ik:
+        bone = setup.carriers[bone].parent
+    if setup is not None and bone:
         # People know the IK control, not the deform bone that it represents.
         control = next((row.name for row in setup.controls if row.stands_for == bone and row.limb), bone)
         raise RigError(f"Bone {control!r} is on IK here: switch its limb to FK and key it to edit its motion")
@@ -473,8 +475,8 @@ class SpreadDrag:
         why = ""
         if self._alone and error > SHOWN and turn is None:
             shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
-            poses = [part.solve(shift, Quaternion(), settled=True) for part in self._alone]
-            worst = self._alone[int(np.argmax([pose.error for pose in poses]))]
+            misses = [part.solve(shift, Quaternion(), settled=True)[1].error for part in self._alone]
+            worst = self._alone[int(np.argmax(misses))]
             why = worst.problem.why_short(worst.session)
         return StepResult(error, errors[self._is_held].max(initial=0.0), why=why)
 

@@ -8,7 +8,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 from bpy.types import Depsgraph, FCurve, Object, Scene
-from mathutils import Matrix, Quaternion, Vector
+from mathutils import Matrix, Quaternion
 
 from ...core import Solution, Solver
 from ...core.arrays import BoolArray, FloatArray, times
@@ -73,7 +73,8 @@ def sample_steps(
     for place in np.flatnonzero(still):
         matrices[:, place] = _evaluated_matrix(_depsgraph(scene), turning[place])
     columns: list[_Column] = [
-        (positions[:, place], _world_place, targets[place]) for place in np.flatnonzero(np.logical_not(plain))
+        (positions[:, place], lambda *found: _evaluated_matrix(*found).translation, targets[place])
+        for place in np.flatnonzero(np.logical_not(plain))
     ]
     columns += [
         (matrices[:, place], _evaluated_matrix, turning[place]) for place in np.flatnonzero(np.logical_not(still))
@@ -175,10 +176,6 @@ def _evaluated_matrix(graph: Depsgraph, target: Target) -> Matrix:
     if not evaluated.is_evaluated:
         raise TargetError(f"Object {holder.name!r} is not in the view layer or is disabled: enable it first")
     return evaluated.matrix_world @ evaluated.pose.bones[bone].matrix if bone else evaluated.matrix_world
-
-
-def _world_place(graph: Depsgraph, target: Target) -> Vector:
-    return _evaluated_matrix(graph, target).translation
 
 
 def _depsgraph(scene: Scene) -> Depsgraph:

@@ -451,5 +451,5 @@ def described(preset: LimitPreset) -> tuple[str, list[str]]:
     sentences = [f"{first_few(names)}: {reason}" for reason, names in alike.items()]
     if preset.turned:
         bones = first_few([f"{name} by {angle:.0f}°" for name, angle in preset.turned.items()])
-        sentences.append(f"Rolled relative to their joints, so their limits are rotated too: {bones}")
+        sentences.append(f"These bones are rolled relative to their joints, so their limits are rotated too: {bones}")
     return line, sentences

@@ -16,6 +16,7 @@ from mathutils import Quaternion, Vector
 
 from ...core import Effector, forward_kinematics
 from ...core.arrays import FloatArray
+from ...core.drag import DragPose
 from ...core.errors import first_few
 from ...core.kernel.hanging import HangFrom
 from ...core.model.effector import with_factors_applied
@@ -46,12 +47,12 @@ from ..rig.armature import (
     check_unscaled,
     current_factors,
     length_text,
+    meters_per_unit,
     nearest_rotations,
-    object_scale,
     stretched,
     tree_below,
 )
-from ..rig.keyframes import check_action
+from ..rig.keyframes import KeyframeError, check_action
 from ..rig.keying import is_auto_keying, key_channels, locked_note, why_no_key
 from ..rig.locks import OTHERWISE
 from ..rig.pose_writer import PoseKeeper
@@ -93,21 +94,35 @@ class Grip:
         return bool(self.shift_factors.any())
 
 
-@dataclass(frozen=True)
-class PartPose:
-    """The pose of a part.
+# World meters. Smaller distances are not reported.
+SHOWN: Final = 5e-4
 
-    local_rotations: (J, 4). armature_head: (3,) the head of the top bone. error, pin_error: distances of dragged and
-    held points from their targets, in armature units. is_catching_up: whether solving again moves joints on. deeper:
-    distance along the depth by which the first grip is beyond its target.
+
+@dataclass(frozen=True)
+class StepResult:
+    """The result of a step, in world meters.
+
+    error: distance of the dragged point from its target. pin_error: distance of a pin from its location.
+    is_catching_up: whether repeating the step moves the joints on, because they ease in. deeper: distance along the
+    step's `depth` by which the dragged point is beyond its target. why: why the dragged point misses its target, such
+    as "foot.L is at its limit"; "" without a reason.
     """
 
-    local_rotations: FloatArray
-    armature_head: FloatArray
-    error: float
-    pin_error: float
-    is_catching_up: bool
+    error: float = 0.0
+    pin_error: float = 0.0
+    is_catching_up: bool = False
     deeper: float = 0.0
+    why: str = ""
+
+    @property
+    def line(self) -> str:
+        """The errors of the dragged point and of pins, in the scene's units and in one line; "" if there are none."""
+        parts = []
+        if self.error > SHOWN:
+            parts.append(f"{length_text(self.error)} short" + (f": {self.why}" if self.why else ""))
+        if self.pin_error > SHOWN:
+            parts.append(f"a pin is {length_text(self.pin_error)} off")
+        return ", ".join(parts)
 
 
 class DragPart:
@@ -126,7 +141,7 @@ class DragPart:
         turning: whether the dragged bones get a target rotation. With pins the root mode "FOLLOW" acts like "FREE",
         because a root pulled by a rope would leave its pins.
         """
-        armature, posed = setup.armature, setup.posed
+        armature, posed, self._scale = setup.armature, setup.posed, meters_per_unit(setup.armature)
         whole = setup.trees[top]
         self.tree = tree = tree_below(whole, posed.current_matrices(whole), top, setup.owned, setup.frozen)
         skeleton = tree.skeleton
@@ -191,10 +206,11 @@ class DragPart:
         *,
         depth: FloatArray | None = None,
         settled: bool = False,
-    ) -> PartPose:
+    ) -> tuple[DragPose, StepResult]:
         """The pose after the dragged points are translated by `armature_shift` (3,) and their bones rotated.
 
-        Both are in armature space. depth: (3,) the unit direction along which the translation is free.
+        Both are in armature space. depth: (3,) the unit direction along which the translation is free. The result does
+        not say why a point misses its target.
         """
         targets = self._positions + self._shift_factors * armature_shift
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
@@ -209,12 +225,12 @@ class DragPart:
         found = self.session.solve(
             targets, target_rotations, free_directions=free_directions, eased=not settled, settled=settled
         )
-        error, pin_error = (found.errors[chosen].max(initial=0.0) for chosen in (self._dragged, self._pins))
-        deeper = 0.0
+        errors, deeper = self._scale * found.errors, 0.0
         if depth is not None:
             reached = self.session.points(found.rotations, found.root_location)[0]
-            deeper = float((reached - targets[0]) @ depth)
-        return PartPose(found.rotations, found.root_location, error, pin_error, found.is_held_back, deeper)
+            deeper = self._scale * float((reached - targets[0]) @ depth)
+        error, pin_error = (errors[chosen].max(initial=0.0) for chosen in (self._dragged, self._pins))
+        return found, StepResult(error, pin_error, found.is_held_back, deeper)
 
 
 def pull_chain(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatArray:
@@ -381,7 +397,9 @@ class DragSetup:
             if pin.bone in names
         ]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
-        by_ik = self.posed.held_by_ik([grip.effector.bone for grip in grips])
+        by_ik = self.posed.held_by_ik(
+            {names[bone] for grip in grips for bone in tree.skeleton.path(tree.skeleton.index(grip.effector.bone))}
+        )
         for end in by_ik:
             if end in names:
                 # The limb's end stays at its IK control if the drag allows it.
@@ -435,35 +453,6 @@ class DragSetup:
 # exactly the one at the start.
 _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
-# World meters. Smaller distances are not reported.
-SHOWN: Final = 5e-4
-
-
-@dataclass(frozen=True)
-class StepResult:
-    """The result of a step, in world meters.
-
-    error: distance of the dragged point from its target. pin_error: distance of a pin from its location.
-    is_catching_up: whether repeating the step moves the joints on, because they ease in. deeper: distance along the
-    step's `depth` by which the dragged point is beyond its target. why: why the dragged point misses its target, such
-    as "foot.L is at its limit"; "" without a reason.
-    """
-
-    error: float = 0.0
-    pin_error: float = 0.0
-    is_catching_up: bool = False
-    deeper: float = 0.0
-    why: str = ""
-
-    @property
-    def line(self) -> str:
-        """The errors of the dragged point and of pins, in the scene's units and in one line; "" if there are none."""
-        parts = []
-        if self.error > SHOWN:
-            parts.append(f"{length_text(self.error)} short" + (f": {self.why}" if self.why else ""))
-        if self.pin_error > SHOWN:
-            parts.append(f"a pin is {length_text(self.pin_error)} off")
-        return ", ".join(parts)
 
 
 class Drag:
@@ -504,7 +493,6 @@ class Drag:
         self._bones = armature.pose.bones.keys()
         world = as_array(armature.matrix_world)
         self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
-        self._scale = float(object_scale(world))
         self._has_soft_depth = part_of(armature, bone) == "hips"
         self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
         axes = nearest_rotations(as_array(armature.pose.bones[bone].matrix)[None, :3, :3])[0]
@@ -562,21 +550,21 @@ class Drag:
         if depth is not None and self._has_soft_depth:
             armature_depth = np.linalg.solve(self._to_world, np.asarray(depth, dtype=np.float64))
             armature_depth /= np.linalg.norm(armature_depth)
-        poses = []
+        results = list[StepResult]()
         parts = self._parts if turn is None else self._turning_parts
         for part, last in zip(parts, self._last_parts, strict=True):
             part.session.continue_from(last.session.rotations, last.session.location)
         self._last_parts = parts
         for part, writer in zip(parts, self._writers, strict=True):
-            pose = part.solve(armature_shift, armature_turn, depth=armature_depth, settled=settled)
-            writer.write(pose.local_rotations, pose.armature_head)
-            poses.append(pose)
-        worst = int(np.argmax([pose.error for pose in poses]))
+            pose, result = part.solve(armature_shift, armature_turn, depth=armature_depth, settled=settled)
+            writer.write(pose.rotations, pose.root_location)
+            results.append(result)
+        worst = int(np.argmax([result.error for result in results]))
         return StepResult(
-            self._scale * poses[worst].error,
-            self._scale * max(pose.pin_error for pose in poses),
-            any(pose.is_catching_up for pose in poses),
-            0.0 if armature_depth is None else self._scale * poses[0].deeper,
+            results[worst].error,
+            max(result.pin_error for result in results),
+            any(result.is_catching_up for result in results),
+            results[0].deeper,
             parts[worst].problem.why_short(parts[worst].session),
         )
 
@@ -602,17 +590,24 @@ class Drag:
         context.view_layer.update()
         self.left_alone += [sentence for writer in self._writers for sentence in writer.settle()]
         changed = {key: values for writer in self._writers for key, values in writer.changed().items()}
-        note_posed(self._armature, changed)
+        switched = {path: value for writer in self._writers for path, value in writer.switched().items()}
+        note_posed(self._armature, changed, switched)
         if changed and is_auto_keying(context):
-            keyed = key_channels(context, self._armature, changed, automatic=True, before=changed)
-            forget_posed(self._armature, keyed)
-            if locked := locked_note(self._armature, changed):
+            keyed, why = list[str](), ""
+            try:
+                keyed = key_channels(context, self._armature, changed, automatic=True, before=changed)
+                forget_posed(self._armature, [*keyed, *switched])
+            except KeyframeError as error:
+                # Other bones may have got keys, so the pose stays.
+                why = str(error)
+            if locked := locked_note(self._armature, changed, switched):
                 self.left_alone.append(locked)
-            if keyed:
+            if keyed or why:
                 for writer in self._writers:
                     writer.key_switches(context.scene.frame_current_final)
             elif not locked:
-                self.left_alone.append(why_no_key(context, automatic=True))
+                why = why_no_key(context, automatic=True)
+            self.left_alone += [why] if why else []
         move_pins_with(self._armature, self._dragged)
         if rig_settings(self._armature).live:
             try:

@@ -1,6 +1,7 @@
 """Keys a pose: the bones posed since their last key, the whole body, or the selected bones."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -26,10 +27,13 @@ _ROUNDING: Final = 1e-6
 _Channel: TypeAlias = tuple[str, str]
 
 
-def note_posed(rig: Object, changed: Mapping[_Channel, Sequence[float]]) -> None:
+def note_posed(
+    rig: Object, changed: Mapping[_Channel, Sequence[float]], switched: Mapping[str, float] = MappingProxyType({})
+) -> None:
     """Record that bones have been posed, and that their poses have no keys yet.
 
-    changed: former values by bone and property. They are ignored for bones that are already recorded.
+    changed: former values by bone and property. switched: former values of switches, by path. They are ignored for
+    bones and switches that are already recorded.
     """
     unkeyed = rig_settings(rig).unkeyed
     for name in dict.fromkeys(bone for bone, _ in changed):
@@ -41,10 +45,14 @@ def note_posed(rig: Object, changed: Mapping[_Channel, Sequence[float]]) -> None
                 bone.rotation_mode, np.array(changed.get((name, channel), getattr(bone, channel)))
             )
             kept.location = changed.get((name, "location"), bone.location)
+    for path, value in switched.items():
+        if path not in unkeyed:
+            kept = unkeyed.add()
+            kept.name, kept.value = path, value
 
 
 def forget_posed(rig: Object, bones: Iterable[str]) -> None:
-    """Remove bones that have been keyed from the record."""
+    """Remove bones and switches that have been keyed from the record."""
     unkeyed = rig_settings(rig).unkeyed
     for name in bones:
         if name in unkeyed:
@@ -99,9 +107,10 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
     keyed = key_channels(context, rig, chosen, automatic=False, before=_before(rig))
     if not keyed:
         raise RigError(locked_note(rig, chosen) or why_no_key(context, automatic=False))
-    forget_posed(rig, keyed)
+    before = {kept.name: kept.value for kept in rig_settings(rig).unkeyed if kept.name not in rig.pose.bones}
     for path in posed.switches:
-        key_in_steps(rig, path, frame)
+        key_in_steps(rig, path, frame, before.get(path))
+    forget_posed(rig, [*keyed, *before])
     return keyed
 
 

@@ -1,6 +1,5 @@
 """Retargets the motion of an armature or a file: the list of bone pairs, reading the source, and the poses."""
 
-import logging
 import os
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -17,8 +16,10 @@ from bpy.types import Context, Object, PoseBone
 
 from ...core import Effector
 from ...core.arrays import FloatArray, IntArray
+from ...core.errors import FabrikError
 from ...core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ...human.naming_schemes import match
+from ...markers.files.reading import file_bytes
 from ...markers.files.suffixes import POSE_SUFFIXES
 from ...markers.steps import finish, within
 from ...retarget.bodies import find_pairs, two_bodies_error
@@ -42,7 +43,6 @@ from ..rig.pose_writer import in_object_mode
 from ..rig.rotation_modes import from_channels, property_name
 from ..settings.rig import rig_settings
 
-_log = logging.getLogger(__name__)
 # How files are read: the add-on ("" for Blender itself), the operator, and its arguments.
 _USD: Final = ("", "wm.usd_import", {"set_frame_range": False})
 _IMPORTERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
@@ -373,7 +373,8 @@ def retarget_from(
     `read_recorded`; the rate for .bvh too. Objects that are imported from a file are removed afterwards.
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
-    with nullcontext(check_source(source, rig)) if path is None else imported(context, path, up_axis, rate) as armature:
+    brought = nullcontext((check_source(source, rig), ())) if path is None else imported(context, path, up_axis, rate)
+    with brought as (armature, notes):
         animated = armature.animation_data is not None or armature.parent is not None or len(armature.constraints)
         if not animated and not any(len(bone.constraints) for bone in armature.pose.bones):
             raise RetargetError(f"{armature.name!r} has no animation: choose an animated armature")
@@ -392,28 +393,31 @@ def retarget_from(
                 )
             reference = int(np.abs(baked.frames - how["reference"]).argmin())
         settings = RetargetSettings(how["places"], how["hands_in_world"], baked.plant_feet != "OFF", reference)
-        return (yield from retarget_object_steps(context, rig, armature, baked, settings, pairs or None))
+        result = yield from retarget_object_steps(context, rig, armature, baked, settings, pairs or None)
+        return replace(result, warnings=(*notes, *result.warnings))
 
 
 @contextmanager
-def imported(context: Context, path: Path, up_axis: str | None = None, rate: float | None = None) -> Iterator[Object]:
-    """Import a file and yield its armature; remove it after the block.
+def imported(
+    context: Context, path: Path, up_axis: str | None = None, rate: float | None = None
+) -> Iterator[tuple[Object, tuple[str, ...]]]:
+    """Import a file and yield its armature, and notes on how it was read; remove the armature after the block.
 
     On success the scene keeps the file's rate. Raises RetargetError if there is no armature.
     """
     scene, render, before = context.scene, context.scene.render, set(bpy.data.user_map())
     scene_rate, span = (render.fps, render.fps_base), (scene.frame_start, scene.frame_end)
     brought: set[bpy.types.ID] = set()
+    notes: tuple[str, ...] = ()
     try:
         try:
             with in_object_mode(context):
                 if is_recorded(path):
                     body = read_recorded(path, up_axis, rate)
-                    for note in body.notes:
-                        _log.warning("%s: %s", path.name, note)
+                    notes = body.notes
                     add_recorded(context, body, path.stem)
                 elif path.suffix.lower() == ".bvh" and path.is_file():
-                    _import_bvh(path, rate)
+                    notes = _import_bvh(path, rate)
                 else:
                     _import(path)
         finally:
@@ -426,7 +430,7 @@ def imported(context: Context, path: Path, up_axis: str | None = None, rate: flo
         # Preferably an animated one.
         armature = min(things, key=lambda thing: (not curves(thing), thing.name))
         armature.name = path.stem
-        yield armature
+        yield armature, tuple(f"{path.name}: {note}" for note in notes)
     except BaseException:
         render.fps, render.fps_base = scene_rate
         raise
@@ -434,20 +438,18 @@ def imported(context: Context, path: Path, up_axis: str | None = None, rate: flo
         bpy.data.batch_remove(brought)
 
 
-def _import_bvh(path: Path, rate: float | None) -> None:
-    """Import a BVH file, or a corrected copy of it; raises RetargetError if it can't be read."""
+def _import_bvh(path: Path, rate: float | None) -> tuple[str, ...]:
+    """Import a BVH file, or a corrected copy of it; returns notes. Raises RetargetError if it can't be read."""
     try:
-        content = path.read_bytes()
-        checked = checked_bvh(content, rate).encode()
-    except OSError as trouble:
-        raise RetargetError(f"{path.name}: cannot be read ({trouble.strerror}): choose another") from None
-    except RetargetError as trouble:
+        checked, notes = checked_bvh(file_bytes(path), rate)
+    except FabrikError as trouble:
         raise RetargetError(f"{path.name}: {trouble}") from None
     # Blender's importer leaves its file open, so that Windows can't remove it yet.
     with tempfile.TemporaryDirectory(dir=bpy.app.tempdir, ignore_cleanup_errors=True) as folder:
         copy = Path(folder) / path.name
-        copy.write_bytes(checked)
+        copy.write_bytes(checked.encode())
         _import(copy)
+    return notes
 
 
 def _import(path: Path) -> None:

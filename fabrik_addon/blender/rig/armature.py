@@ -32,6 +32,13 @@ def as_array(matrix: Matrix) -> FloatArray:
     return np.array([row[:] for row in matrix.row])
 
 
+def bone_matrices(rig: Object, names: Iterable[str]) -> FloatArray:
+    """(B, 4, 4) current matrices of bones in armature space, without scale."""
+    matrices = np.array([as_array(rig.pose.bones[name].matrix) for name in names]).reshape(-1, 4, 4)
+    matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
+    return matrices
+
+
 def bone_offset(bone: PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Offset:
     """(3,) the "TAIL", the "HEAD" or the given "OFFSET" in the bone's frame, relative to its head."""
     if point == "OFFSET":

@@ -4,6 +4,7 @@ No other module knows how Blender stores curves in an action. Each animated data
 the slot's channel bag, on the only strip of the only layer.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from math import inf
@@ -203,6 +204,7 @@ _FEW_FRAMES: Final = 20
 _KEY_KINDS: Final = {"interpolation": "LINEAR", "handle_left_type": "AUTO_CLAMPED", "handle_right_type": "AUTO_CLAMPED"}
 # The properties of a key besides its frame, value and handles.
 KEY_KINDS: Final = ("interpolation", "easing", "handle_left_type", "handle_right_type", "amplitude", "back", "period")
+_BONE: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 ROTATION_CHANNELS: Final = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
 
 
@@ -211,9 +213,10 @@ def bone_path(bone: str, channel: str) -> str:
     return f'pose.bones["{bpy.utils.escape_identifier(bone)}"].{channel}'
 
 
-def bone_property_path(bone: str, name: str) -> str:
-    """The data path of a custom property of a pose bone, relative to its armature object."""
-    return f'pose.bones["{bpy.utils.escape_identifier(bone)}"]["{name}"]'
+def bone_in_path(path: str) -> str:
+    """The bone in a data path; "" if there is none."""
+    found = _BONE.match(path)
+    return bpy.utils.unescape_identifier(found[1]) if found else ""
 
 
 def write_curves(

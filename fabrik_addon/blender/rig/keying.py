@@ -10,6 +10,7 @@ from bpy.types import Context, Object
 from ...core.errors import first_few
 from .keyframes import (
     KeyframeError,
+    bone_in_path,
     bone_path,
     curves,
     curves_by_key,
@@ -46,9 +47,9 @@ def key_channels(
 
     before: former values of properties without curves, by bone and property.
 
-    Raises KeyframeError, naming the bone, if Blender refuses.
+    Raises KeyframeError, naming the bone, if Blender refuses a property; the others get their keys.
     """
-    channels = list(channels)
+    channels, refused = list(channels), ""
     options, kind = _options(context, automatic=automatic), context.scene.tool_settings.keyframe_type
     keying_set = _keying_set(context, automatic=automatic)
     found = list(
@@ -76,7 +77,7 @@ def key_channels(
             if armature.keyframe_insert(path, index=index, frame=frame, group=bone, options=options, keytype=kind):
                 keyed[bone] = None
         except (RuntimeError, TypeError) as error:
-            raise KeyframeError(f"Bone {bone!r} can't be keyed: {error}") from None
+            refused = refused or f"Bone {bone!r} can't be keyed: {error}"
     by_path = curves_by_key(curves(armature))
     for key, values in held.items():
         for each, value in zip(beside, values, strict=True):
@@ -86,15 +87,19 @@ def key_channels(
     if keyed and first:
         # Over NLA strips, Blender would not play the action that it has just made.
         armature.update_tag(refresh={"TIME"})
+    if refused:
+        raise KeyframeError(refused)
     return list(keyed)
 
 
 def key_in_steps(armature: Object, path: str, frame: float, before: float | None = None) -> None:
-    """Key a number with constant interpolation, by its path.
+    """Key a number with constant interpolation, by its path; a locked curve does not change.
 
     The nearest keyed frames of the armature keep their value. before: this value, if the number has no curve.
     """
     beside, curve = frames_beside(armature, frame), curves_by_key(curves(armature)).get((path, 0))
+    if curve is not None and is_locked(curve):
+        return
     held = [before if curve is None else curve.evaluate(each) for each in beside]
     armature.keyframe_insert(path, frame=frame)
     curve = curves_by_key(curves(armature))[path, 0]
@@ -105,10 +110,14 @@ def key_in_steps(armature: Object, path: str, frame: float, before: float | None
     make_steps(curve)
 
 
-def locked_note(armature: Object, channels: Iterable[tuple[str, str]]) -> str:
-    """A sentence about the bones whose curves are locked, so that they get no keys; "" if there are none."""
+def locked_note(armature: Object, channels: Iterable[tuple[str, str]], switches: Iterable[str] = ()) -> str:
+    """A sentence about the bones whose curves are locked, so that they get no keys; "" if there are none.
+
+    switches: the paths of properties that are keyed as well.
+    """
     locked = {curve.data_path for curve in curves(armature) if is_locked(curve)}
-    bones = list(dict.fromkeys(bone for bone, channel in channels if bone_path(bone, channel) in locked))
+    bones = [bone for bone, channel in channels if bone_path(bone, channel) in locked]
+    bones = list(dict.fromkeys([*bones, *(bone_in_path(path) or path for path in switches if path in locked)]))
     return f"No keys inserted for {first_few(bones)}: unlock their curves in the Graph Editor" if bones else ""
 
 

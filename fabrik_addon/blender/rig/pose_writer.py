@@ -252,6 +252,10 @@ class PoseWriter:
         """Former values of all changed channels, by (bone, channel)."""
         return self._held.changed()
 
+    def switched(self) -> dict[str, float]:
+        """Return nothing, because plain rigs have no switches."""
+        return {}
+
     def settle(self) -> list[str]:
         """Return no sentences, because plain rigs need no correction at the end."""
         return []

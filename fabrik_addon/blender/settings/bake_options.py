@@ -167,10 +167,6 @@ class FabrikBakeSettings(KeyOptions, BakeOptions, PropertyGroup):
     """The settings of bakes and of retargeting, besides those stored with the markers and the source."""
 
 
-def _may_be_source(settings: PropertyGroup, thing: Object) -> bool:
-    return bool(thing.type == "ARMATURE" and thing != settings.id_data)
-
-
 @overridable
 class FabrikBonePair(PropertyGroup):
     """A bone of the rig, by its name, and the source bone that it follows."""
@@ -200,7 +196,7 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
         name="Source",
         description="The armature whose motion is retargeted",
         type=Object,
-        poll=_may_be_source,
+        poll=lambda settings, thing: thing.type == "ARMATURE" and thing != settings.id_data,
     )
     pairs: CollectionProperty(
         name="Bones",

@@ -7,7 +7,7 @@ kept when the file is saved.
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import bpy
 from bpy.app.handlers import persistent
@@ -43,9 +43,8 @@ def seen(rig: Any) -> Any:
     return Unset(group.fixed_type)
 
 
-Use = Literal["effectors", "markers", "errors", "motion", "limits"]
-# Functions that are called, perhaps repeatedly, with a feature in use. Modules add theirs here.
-LISTENERS: Final[list[Callable[[Use], None]]] = []
+# Functions that are called, perhaps repeatedly, when the file uses a feature that needs handlers. Modules add theirs.
+LISTENERS: Final[list[Callable[[], None]]] = []
 
 
 def listen(handler: Callable[..., None], *names: str, on: bool) -> None:
@@ -55,39 +54,47 @@ def listen(handler: Callable[..., None], *names: str, on: bool) -> None:
             (handlers.append if on else handlers.remove)(handler)
 
 
-def note(use: Use) -> None:
-    """Report that a feature is used."""
+def note_use(_group: Any = None, _context: Context | None = None) -> None:
+    """Report that a feature is used; the update function of properties that turn one on."""
     for listener in LISTENERS:
-        listener(use)
-
-
-def noting(use: Use) -> Callable[[PropertyGroup, Context], None]:
-    """An update function for properties that turn on a feature."""
-    return lambda _group, _context: note(use)
+        listener()
 
 
 def update_live_pose(group: PropertyGroup, _context: Context) -> None:
     """Handle a change of a setting that a live rig's pose depends on."""
     rig: Any = group.id_data
-    if type(group).__name__ == "FabrikEffector":
-        note("effectors")
+    note_use()
     if rig.fabrik.live:
         rig.update_tag(refresh={"OBJECT"})
 
 
-def note_all(limits_switch: str) -> None:
-    """Report all features that the file uses. limits_switch: the name of the scenes' property that shows limits."""
-    every = [seen(rig) for rig in bpy.data.objects if rig.type == "ARMATURE"]
-    uses: dict[Use, bool] = {
-        "effectors": any(len(each.effectors) > 0 or each.show_capsules for each in every),
-        "markers": any(len(each.capture.markers) > 0 for each in every),
-        "errors": any(each.capture.show_errors for each in every),
-        "motion": any(each.show_trails for each in every),
-        "limits": any(getattr(scene, limits_switch) for scene in bpy.data.scenes),
-    }
-    for use, is_used in uses.items():
-        if is_used:
-            note(use)
+def note_file(limits_switch: str) -> None:
+    """Report whether the file uses a feature. limits_switch: the name of the scenes' property that shows limits."""
+    every = (seen(rig) for rig in bpy.data.objects if rig.type == "ARMATURE")
+    if any(getattr(scene, limits_switch) for scene in bpy.data.scenes) or any(
+        len(each.effectors) or each.show_capsules or each.show_trails or len(each.capture.markers) for each in every
+    ):
+        note_use()
+
+
+# Timers for work that must not be done while drawing. They end when the add-on is disabled.
+_TIMERS: Final[list[Callable[[], float | None]]] = []
+
+
+def call_later(timer: Callable[[], float | None], seconds: float) -> None:
+    """Start a timer."""
+    if timer not in _TIMERS:
+        _TIMERS.append(timer)
+    if not bpy.app.timers.is_registered(timer):
+        bpy.app.timers.register(timer, first_interval=seconds)
+
+
+def stop_timers() -> None:
+    """Stop all timers."""
+    while _TIMERS:
+        timer = _TIMERS.pop()
+        if bpy.app.timers.is_registered(timer):
+            bpy.app.timers.unregister(timer)
 
 
 _MOMENTS: Final[dict[tuple[object, ...], Any]] = {}
@@ -165,6 +172,14 @@ def overridable(group: _Group) -> _Group:
     for declared in group.__annotations__.values():
         more = {"USE_INSERTION"} if declared.function is CollectionProperty else set()
         declared.keywords["override"] = {"LIBRARY_OVERRIDABLE"} | more
+    return group
+
+
+def poses_live_rigs(group: _Group) -> _Group:
+    """Make every change of a property group update a live rig, except changes of lists; returns the class."""
+    for declared in group.__annotations__.values():
+        if declared.function is not CollectionProperty:
+            declared.keywords.setdefault("update", update_live_pose)
     return group
 
 

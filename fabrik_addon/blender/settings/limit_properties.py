@@ -81,9 +81,9 @@ def fits(present: Any, value: Any) -> bool:
 
 
 def number(value: Any) -> float:
-    """Convert a property to a plain number; raises ValueError for other types."""
+    """Convert a property to a plain number; raises LimitError for other types."""
     if type(value) not in (float, int):
-        raise ValueError(f"is {value!r}: a number is needed")
+        raise LimitError(f"it is {value!r}, but must be a number")
     return float(value)
 
 
@@ -111,7 +111,7 @@ class _Property:
 
     Attributes:
         name: the name in Blender's interface.
-        convert: converts the property's value to the value in `LimitSettings`; raises ValueError or LimitError.
+        convert: converts the property's value to the value in `LimitSettings`; raises LimitError.
         bounds: hard and soft min and max of the slider; None for text.
         subtype: Blender's subtype of a number.
     """
@@ -134,7 +134,8 @@ _PROPERTIES: Final = {
     "stiffness": _Property(STIFFNESS, number, (0.0, 1.0, 0.0, 1.0), "FACTOR"),
     "mass": _Property(MASS, number, (-1.0, 1.0, -1.0, 0.5), "NONE"),
 }
-PROPERTIES: Final = tuple(each.name for each in _PROPERTIES.values())
+# The names of the properties by field.
+NAMES: Final = {field: each.name for field, each in _PROPERTIES.items()}
 # The properties that a bake uses and that may be animated; text cannot be.
 NUMBERS: Final = (CONE, TWIST, HINGE, WINDOW, SLIDE)
 
@@ -160,10 +161,10 @@ def read_limit(pose_bone: PoseBone) -> Limit | None:
     Raises LimitPropertyError naming the bone and the invalid property.
     """
     kind = read_field(pose_bone, "type")
-    kept = (_plain(pose_bone.get(_PROPERTIES[field].name)) for field in KINDS[kind].fields)
+    kept = (_plain(pose_bone.get(NAMES[field])) for field in KINDS[kind].fields)
     try:
         return _limit_of(kind, tuple(kept))
-    except (LimitError, TypeError, ValueError):
+    except (LimitError, TypeError):
         # Read property by property, so that an error names the invalid property.
         settings, limit = LimitSettings(kind), None
         for field in KINDS[kind].fields:
@@ -200,7 +201,7 @@ def read_extra_field(pose_bone: PoseBone, field: str) -> Any:
     Raises LimitPropertyError naming the bone and the invalid property.
     """
     free = getattr(_FREE_BONE, field)
-    if _plain(held(pose_bone).get(_PROPERTIES[field].name, free)) == free:
+    if _plain(held(pose_bone).get(NAMES[field], free)) == free:
         # This is by far the most frequent case, and needs no check.
         return free
     value = read_field(pose_bone, field)
@@ -254,7 +255,7 @@ def clear_limit(pose_bone: PoseBone) -> None:
 
     Raises LimitPropertyError if the bone can't be changed.
     """
-    present = [name for name in PROPERTIES if name in held(pose_bone)]
+    present = [name for name in NAMES.values() if name in held(pose_bone)]
     if not present:
         return
     reason = why_not_writable(pose_bone)
@@ -279,7 +280,7 @@ def why_not_writable(pose_bone: PoseBone) -> str:
         return ""
     if rig.override_library.is_system_override:
         return f"The library override of {rig.name!r} is not editable: make it editable first"
-    if not any(is_overridable(pose_bone, name) for name in PROPERTIES):
+    if not any(is_overridable(pose_bone, name) for name in NAMES.values()):
         library = library_name(pose_bone)
         return (
             f"Bone {pose_bone.name!r} has no limit in {library!r}, so the override can't store one: set it there first"
@@ -293,7 +294,7 @@ def _why_not_kept(pose_bone: PoseBone, settings: LimitSettings) -> str:
         return ""
     library = library_name(pose_bone)
     for field in ("type", *KINDS[settings.type].fields, *EXTRA_FIELDS):
-        name, value = _PROPERTIES[field].name, getattr(settings, field)
+        name, value = NAMES[field], getattr(settings, field)
         if not is_overridable(pose_bone, name):
             if value != getattr(_FREE_BONE, field):
                 return f"The override can't store {name!r} of bone {pose_bone.name!r}: set it in {library!r} first"
@@ -329,10 +330,7 @@ def read_field(pose_bone: PoseBone, field: str) -> Any:
     own = _PROPERTIES[field]
     if own.name not in held(pose_bone):
         return getattr(_FREE_BONE, field)
-    try:
-        return checked(pose_bone, field, lambda: own.convert(held(pose_bone)[own.name]))
-    except ValueError as error:
-        raise LimitPropertyError(f"Bone {pose_bone.name!r}: property {own.name!r} {error}") from None
+    return checked(pose_bone, field, lambda: own.convert(held(pose_bone)[own.name]))
 
 
 def checked(pose_bone: PoseBone, field: str, make: Callable[[], _Value]) -> _Value:
@@ -340,23 +338,21 @@ def checked(pose_bone: PoseBone, field: str, make: Callable[[], _Value]) -> _Val
     try:
         return make()
     except LimitError as error:
-        name = _PROPERTIES[field].name
+        name = NAMES[field]
         raise LimitPropertyError(f"Bone {pose_bone.name!r}, property {name!r}: {error}") from error
 
 
 def _choice(value: Any, choices: Collection[str]) -> str:
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"is {value!r}: it must be one of {', '.join(choices)}")
+        raise LimitError(f"it is {value!r}, but must be one of {', '.join(choices)}")
     return value
 
 
 def _numbers(value: Any, count: int | None = None) -> tuple[float, ...]:
-    """Plain finite numbers from an array property; raises ValueError with the reason if they are invalid."""
-    if not (isinstance(value, tuple) or hasattr(value, "to_list")):
-        raise ValueError(f"is {value!r}: {count or 'several'} numbers are needed")
-    numbers = tuple(float(number) for number in (value if isinstance(value, tuple) else value.to_list()))
-    if count is not None and len(numbers) != count:
-        raise ValueError(f"has {len(numbers)} numbers: {count} are needed")
-    if not all(isfinite(number) for number in numbers):
-        raise ValueError(f"is {', '.join(map(str, numbers))}: every number must be finite")
-    return numbers
+    """Plain finite numbers from an array property; raises LimitError with the reason if they are invalid."""
+    plain = _plain(value)
+    if not isinstance(plain, tuple) or (count is not None and len(plain) != count):
+        raise LimitError(f"it is {plain!r}, but must be {count or 'several'} numbers")
+    if not all(isfinite(number) for number in plain):
+        raise LimitError(f"it is {plain!r}, but all numbers must be finite")
+    return tuple(map(float, plain))

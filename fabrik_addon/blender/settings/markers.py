@@ -22,7 +22,7 @@ from bpy.types import Action, Collection, Object, PropertyGroup, Text
 
 from ...markers.files.suffixes import LAYOUTS
 from .bake_options import MarkerOptions
-from .in_use import Moment, Stored, noting, overridable
+from .in_use import Moment, Stored, note_use, overridable, poses_live_rigs
 
 # The ID property of a take on a rig that stores the values of `OfATake` while the rig follows another take.
 KEPT: Final = "kept"
@@ -43,9 +43,9 @@ TAKE_SEEN: Final = "fabrik_seen"
 FAIR: Final = 0.02
 BAD: Final = 0.05
 POINTS: Final = (
-    ("TAIL", "Tail", "The marker is at the bone's tail"),
-    ("HEAD", "Head", "The marker is at the bone's head"),
-    ("OFFSET", "Offset", "The marker is at a fixed point on the bone"),
+    ("TAIL", "Tail", "Use the bone's tail"),
+    ("HEAD", "Head", "Use the bone's head"),
+    ("OFFSET", "Offset", "Use a fixed point on the bone"),
 )
 PROPORTIONS: Final = (
     ("LIMBS", "Per Limb", "Solve the motion with the recorded length of each limb"),
@@ -82,42 +82,49 @@ class CalibrationOptions:
 CALIBRATION_OPTIONS: Final[dict[str, Any]] = get_annotations(CalibrationOptions)
 
 
-def _figure(index: int, kind: type = float) -> Any:
-    """One of a marker's figures."""
-    return property(lambda marker: kind(marker.figures[index]))
-
-
 @overridable
-class FabrikMarker(PropertyGroup):
-    """A marker, and its point on a bone."""
+@poses_live_rigs
+class PointOnBone:
+    """A point on a bone of the rig, and how much it counts. A mixin for markers, and for targets and pins."""
 
-    target: PointerProperty(
-        name="Marker",
-        description="The object that follows the recorded marker",
-        type=Object,
-        update=noting("markers"),
-    )
-    target_bone: StringProperty(
-        name="Marker Bone",
-        description="If the markers are bones of another armature, the bone whose head is the marker",
-    )
-    bone: StringProperty(name="Bone", description="The bone that the marker is attached to")
-    point: EnumProperty(name="Point", description="Position of the marker on its bone", items=POINTS)
+    bone: StringProperty(name="Bone", description="The bone that the point is on")
+    point: EnumProperty(name="Point", description="Position of the point on its bone", items=POINTS)
     offset: FloatVectorProperty(
         name="Offset",
-        description="Marker position relative to the bone's head, in the bone's local axes",
+        description="Position of the point relative to the bone's head, in the bone's local axes",
         subtype="XYZ",
         unit="LENGTH",
         precision=4,
     )
     weight: FloatProperty(
         name="Weight",
-        description="Influence of this marker relative to the others",
+        description="Influence relative to the others, if not all can be met",
         default=1.0,
         min=0.0,
         soft_max=10.0,
     )
-    enabled: BoolProperty(name="Enabled", description="Use this marker for calibration and baking", default=True)
+    enabled: BoolProperty(name="Enabled", description="Use this item for solving, calibration and baking", default=True)
+
+
+def _figure(index: int, kind: type = float) -> Any:
+    """One of a marker's figures."""
+    return property(lambda marker: kind(marker.figures[index]))
+
+
+@overridable
+class FabrikMarker(PointOnBone, PropertyGroup):
+    """A marker, and its point on a bone."""
+
+    target: PointerProperty(
+        name="Marker",
+        description="The object that follows the recorded marker",
+        type=Object,
+        update=note_use,
+    )
+    target_bone: StringProperty(
+        name="Marker Bone",
+        description="If the markers are bones of another armature, the bone whose head is the marker",
+    )
     guess: FloatProperty(
         name="Guess",
         description="How far the marker moves on its bone if the bone was guessed from motion; negative if "
@@ -231,7 +238,7 @@ class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
     show_errors: BoolProperty(
         name="Show Errors",
         description="Draw a line from each marker to its point on the bone",
-        update=noting("errors"),
+        update=note_use,
     )
 
 

@@ -1,7 +1,7 @@
 """The settings of a rig: effectors, holds, live posing and posture, and the groups of all other settings."""
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from bpy.props import (
     BoolProperty,
@@ -18,11 +18,9 @@ from bpy.types import Action, Context, Object, PropertyGroup
 from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
-from .in_use import Moment, Stored, noting, overridable, update_live_pose
+from .in_use import Moment, Stored, note_use, overridable, poses_live_rigs, update_live_pose
 from .markers import CLASSES as MARKER_CLASSES
-from .markers import FabrikCapture
-
-_Group = TypeVar("_Group", bound=type)
+from .markers import FabrikCapture, PointOnBone
 
 # Functions that are called with an armature whose Live setting changes. The module for live posing adds its own.
 LIVE_LISTENERS: Final[list[Callable[[Object], None]]] = []
@@ -35,36 +33,12 @@ def live_switched(settings: PropertyGroup, _context: Context) -> None:
         listener(rig)
 
 
-def poses_live_rigs(group: _Group) -> _Group:
-    """Make every change of a property group update a live rig, except changes of lists; returns the class."""
-    for declared in group.__annotations__.values():
-        if declared.function is not CollectionProperty:
-            declared.keywords.setdefault("update", update_live_pose)
-    return group
-
-
-POINTS = (
-    ("TAIL", "Tail", "Use the bone's tail"),
-    ("HEAD", "Head", "Use the bone's head"),
-    ("OFFSET", "Offset", "Use a fixed point on the bone"),
-)
-
-
 @overridable
 @poses_live_rigs
-class FabrikEffector(PropertyGroup):
+class FabrikEffector(PointOnBone, PropertyGroup):
     """A point on a bone, and its target object or the location at which it is pinned."""
 
-    bone: StringProperty(name="Bone", description="The bone that reaches for the target")
     control: StringProperty(name="Control", description="On a control rig, the control chosen for the bone")
-    point: EnumProperty(name="Point", description="The point on the bone that reaches for the target", items=POINTS)
-    offset: FloatVectorProperty(
-        name="Offset",
-        description="Position of the point relative to the bone's head, in the bone's local axes",
-        subtype="XYZ",
-        unit="LENGTH",
-        precision=4,
-    )
     target: PointerProperty(name="Target", description="The object to reach", type=Object)
     target_bone: StringProperty(
         name="Target Bone",
@@ -88,14 +62,6 @@ class FabrikEffector(PropertyGroup):
     hold_rotation: BoolProperty(
         name="Rotation", description="Match the rotation of the target or pin as well as its position"
     )
-    weight: FloatProperty(
-        name="Weight",
-        description="Influence of this target if not all targets can be reached",
-        default=1.0,
-        min=0.0,
-        soft_max=10.0,
-    )
-    enabled: BoolProperty(name="Enabled", description="Use this target or pin for solving and baking", default=True)
     priority: IntProperty(
         name="Priority",
         description="Targets with lower numbers are met first. Higher numbers give way if not all can be met",
@@ -169,7 +135,7 @@ BALANCES = (
 
 @overridable
 class FabrikStoredBone(PropertyGroup):
-    """The pose of a bone when it was stored; its name is the bone's."""
+    """The pose of a bone when it was stored; its name is the bone's. Or the value of a switch, by its path."""
 
     rotation: FloatVectorProperty(
         name="Rotation",
@@ -179,6 +145,7 @@ class FabrikStoredBone(PropertyGroup):
         default=(1.0, 0.0, 0.0, 0.0),
     )
     location: FloatVectorProperty(name="Location", description="Location channels of the bone", subtype="XYZ")
+    value = Stored(0.0)
 
 
 @overridable
@@ -214,7 +181,7 @@ class PostureSettings:
     show_capsules: BoolProperty(
         name="Show Capsules",
         description="Draw the capsules used by Self-Collision",
-        update=noting("effectors"),
+        update=note_use,
     )
     floor_height: FloatProperty(
         name="Floor Height",
@@ -332,7 +299,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         name="Trails",
         description="Show the paths of the selected bones' tails, with keys as dots. Drag a point to edit "
         "the bone on that frame",
-        update=noting("motion"),
+        update=note_use,
     )
     trail_frames: IntProperty(
         name="Trail Frames",
@@ -357,7 +324,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         update=update_live_pose,
     )
     stored_pose: CollectionProperty(
-        name="Stored Pose", description="The pose when live was switched on", type=FabrikStoredBone
+        name="Stored Pose", description="The pose when Live was switched on", type=FabrikStoredBone
     )
     # The error of live posing, and the errors of the last bake, in short lines.
     live_trouble = Moment()

@@ -10,7 +10,7 @@ import bpy
 from bpy.types import ID, Context, Depsgraph, Object, Scene
 
 from ..first_use import OnUse
-from .in_use import Use, listen, seen
+from .in_use import listen, seen
 from .markers import FabrikMarker
 from .rig import FabrikEffector
 
@@ -26,7 +26,7 @@ class Armatures:
     """The file's armatures, cached between redraws, because searching 10,000 objects takes about 2 ms.
 
     They are searched at the first request, and again after handlers report that objects may have been added or removed.
-    Until a rig has effectors or markers, there are no handlers, and the list is empty.
+    Until the file uses the add-on, there are no handlers, and the list is empty.
 
     Attributes:
         searches: the number of searches of the file; if it is unchanged, no objects were added or removed.
@@ -39,7 +39,7 @@ class Armatures:
         self.searches = 0
 
     def in_file(self) -> list[Object]:
-        """All armatures in the file; empty until a rig has effectors or markers."""
+        """All armatures in the file; empty until it uses the add-on."""
         if not self._is_needed:
             return []
         # A script may have added or removed armatures since the scene was last evaluated.
@@ -55,12 +55,12 @@ class Armatures:
         """The armatures visible in the context's view layer."""
         return [rig for rig in self.in_file() if rig.visible_get()]
 
-    def note(self, use: Use) -> None:
-        """Add the handlers if a feature in use needs them; see `in_use`."""
-        self._is_needed |= use in {"effectors", "markers"}
+    def note_use(self) -> None:
+        """Search the file from now on, because it uses a feature of the add-on; see `in_use`."""
+        self._is_needed = True
 
     def forget(self) -> None:
-        """Remove the handlers and clear the cache, until a rig has effectors or markers again."""
+        """Remove the handlers and clear the cache, until the file uses the add-on again."""
         self._is_needed, self._found = False, None
         self._watch(on=False)
 
@@ -157,6 +157,13 @@ def has_motion(rig: Object) -> bool:
     """Whether a rig has an action, or NLA strips such as those of layered edits."""
     animation = rig.animation_data
     return animation is not None and (animation.action is not None or len(animation.nla_tracks) > 0)
+
+
+def shown_motion(context: Context) -> Object | None:
+    """The rig whose trails are drawn: the active one in Pose mode; None if they are off."""
+    rig = context.active_object
+    shows = rig is not None and rig.type == "ARMATURE" and context.mode == "POSE" and seen(rig).show_trails
+    return rig if shows else None
 
 
 def enabled_effectors(rig: Object) -> list[FabrikEffector]:

@@ -87,21 +87,6 @@ def keys_for(keymap: str) -> tuple[tuple[str, Any], ...]:
     return () if keymap in WITHOUT_KEYS else KEYS
 
 
-def draw_keys(layout: UILayout, context: Context) -> None:
-    """Draw the keys like Blender's keymap preferences, so that they can be changed."""
-    import rna_keymap_ui  # noqa: PLC0415  Blender's own, which only its preferences need
-
-    config: Any = context.window_manager.keyconfigs.user
-    own = {operator for operator, _key in KEYS}
-    keymap = config.keymaps.get(KEYMAP)
-    items = [item for item in keymap.keymap_items if item.idname in own] if keymap is not None else []
-    for item in items:
-        layout.context_pointer_set("keymap", keymap)
-        rna_keymap_ui.draw_kmi([], config, keymap, item, layout, 0)
-    if not items:
-        layout.label(text="This keymap already uses F and P: use the FABRIK Drag tool", icon="INFO")
-
-
 class FABRIK_WT_drag(WorkSpaceTool):
     """Press on a bone and drag it."""
 
@@ -141,14 +126,24 @@ class FabrikPreferences(AddonPreferences):
     bl_idname = PACKAGE
 
     def draw(self, context: Context) -> None:
-        layout = self.layout
-        layout.operator("fabrik.guide", icon="HELP")
-        layout.label(text="Keys in Pose Mode", icon="KEYINGSET")
-        draw_keys(layout.box(), context)
+        """Draw the keys like Blender's keymap preferences, so that they can be changed."""
+        import rna_keymap_ui  # noqa: PLC0415  Blender's own, which only its preferences need
+
+        self.layout.operator("fabrik.guide", icon="HELP")
+        self.layout.label(text="Keys in Pose Mode", icon="KEYINGSET")
+        config: Any = context.window_manager.keyconfigs.user
+        box = self.layout.box()
+        keymap = config.keymaps.get(KEYMAP)
+        items = [] if keymap is None else [item for item in keymap.keymap_items if item.idname in dict(KEYS)]
+        for item in items:
+            box.context_pointer_set("keymap", keymap)
+            rna_keymap_ui.draw_kmi([], config, keymap, item, box, 0)
+        if not items:
+            box.label(text="This keymap already uses F and P: use the FABRIK Drag tool", icon="INFO")
 
 
 def start() -> None:
-    """Add the entries to Blender's menus, the keys if Blender has a keymap for add-ons, and the tool in windows."""
+    """Add the menu entries; with windows, also the keys and the tool of the toolbar."""
     for menu, draw in ENTRIES:
         getattr(bpy.types, menu).append(draw)
     keys = bpy.context.window_manager.keyconfigs.addon

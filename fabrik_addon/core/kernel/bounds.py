@@ -29,8 +29,7 @@ _NO_ROOM = 1e-9
 # A body that starts off its support moves into this share of it, about its middle. With a foot lifted by 30 cm, the
 # center of mass is inside by 3 mm with 0.85, by 12 with 0.6; the hips move by 7 and 8 cm, and by 11 with a foot aside.
 _STANDS_IN = 0.85
-# Compliance of the support, and of the region below, per force of 1, the unit of the posture term: balance is kept
-# within 1.5 cm.
+# Compliance of the support per force of 1, the unit of the posture term: balance is kept within 1.5 cm.
 _YIELDS = 0.015
 # The center of mass moves freely within the first number, as a share of the distance to the support's edge. Beyond it,
 # the hips move back, as people's do. The second number is by how many meters this region becomes narrower for each
@@ -38,10 +37,9 @@ _YIELDS = 0.015
 # 0.1 hips move 2.3 cm for a hand 70 cm forward and the center of mass 5.8 cm for a hand on the floor; with these
 # numbers 1.8 and 5.6 cm.
 _AT_EASE, _LOWERED = 0.42, 0.15
-# The largest force of each side of the support: balance gives way before goals do, whose caps are 57 for a person. With
-# 0.5, 0.7, 1 and no cap, hips dragged out of reach stay up to 8, 12, 18 and 41 mm farther from their target than
-# without balance, and a squat of 45 cm tilts the trunk by 12, 18, 18 and 18 degrees.
-_MOST_FORCE = 0.7
+# The largest force of the support: balance gives way before goals do, whose caps are 57 for a person, and 8 for hips.
+# With 1, a person in a T pose on one foot who reaches far aside ends 48 mm out of balance; with 1.4, 5 mm.
+_MOST_FORCE = 1.4
 
 
 @dataclass(frozen=True)
@@ -104,13 +102,11 @@ class Bounds:
         along = np.linalg.svd(self._normal[None])[2][1:]
         self._upward: FloatArray = self._normal + _SLOPES @ along
         self._normals: FloatArray = np.zeros((0, 3))
-        self._hung = np.zeros(3)
 
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
         """Prefer a pose: (J, 4) local rotations and the root's head at (3,), armature space.
 
-        Sets the outline of the support, and a smaller one that bounds the region of free movement. What starts below
-        the floor may stay that low.
+        Sets the region in which the center of mass moves freely. What starts below the floor may stay that low.
         """
         self._posture = posture
         self.capsules.carry(rotations, location)
@@ -125,10 +121,14 @@ class Bounds:
             self._reaches_down = (lengths(self._points) + self._heights).max(axis=1)
         if self._support is None or len(self._support.corners) < _LEAST_CORNERS:
             return
-        normals, self._edges = _outline(self._support)
+        self._sides, self._edges = _outline(self._support)
         start, corners, up = posture.preferred_center_of_mass, self._support.corners, np.array(self._support.up)
-        self._normals, self._way = np.concatenate([normals, normals - _LOWERED * up]), np.zeros(3)
-        if (normals @ start > self._edges).any():
+        self._normals, self._way = self._sides - _LOWERED * up, np.zeros(3)
+        # Beyond a corner several sides push: the cap of each is the share of a right angle that its normal stands for.
+        # So the force hardly depends on how many sides the outline has.
+        turns = np.arccos(np.clip((self._sides * np.roll(self._sides, -1, axis=0)).sum(axis=1), -1.0, 1.0))
+        self._most = _MOST_FORCE / np.pi * (turns + np.roll(turns, 1))
+        if (self._sides @ start > self._edges).any():
             inner = corners.mean(axis=0) + _STANDS_IN * (corners - corners.mean(axis=0))
             along = np.roll(inner, -1, axis=0) - inner
             shares = nearest(np.stack([inner, inner + along]), np.broadcast_to(start, inner.shape))
@@ -140,21 +140,14 @@ class Bounds:
     def shift(self, share: float) -> FloatArray:
         """(3,) a share of the way on which a body that starts off its support moves over it.
 
-        The outline contains the place reached on that way, and the region of free movement is around that place.
+        The region of free movement is around the place reached on that way.
         """
         if not len(self._normals):
             return np.zeros(3)
-        along = self._normals @ (self._posture.preferred_center_of_mass + share * self._way)
-        gaps = np.maximum(self._edges - along[: len(self._edges)], 0.0)
-        self._reaches = along + np.concatenate([gaps, _AT_EASE * gaps**2 / max(float(gaps.max()), _NO_ROOM)])
+        middle = self._posture.preferred_center_of_mass + share * self._way
+        gaps = np.maximum(self._edges - self._sides @ middle, 0.0)
+        self._reaches = self._normals @ middle + _AT_EASE * gaps**2 / max(float(gaps.max()), _NO_ROOM)
         return np.asarray(share * self._way)
-
-    def hang(self, away: Away) -> None:
-        """Count the masses of limbs without goals where they are in a pose, until the next call.
-
-        They move with the bodies that carry them. So limbs do not swing out to keep balance.
-        """
-        self._hung = self._posture.shares @ (away.balanced - away.centers)
 
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
         """The rows that a step could violate, with gaps in units of length, and their contact points."""
@@ -197,29 +190,28 @@ class Bounds:
         return near, self._points[near] @ upward + (heads[near, None] - self._heights[near])[..., None]
 
     def _support_rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
-        posture, count = self._posture, len(self._normals)
+        posture, count, carrier = self._posture, len(self._normals), self._bodies.carrier
         if not count:
             return ConstraintRows.none(self._bodies.columns), Contacts.none()
-        shifts = self._bodies.shifts(pose, motions, away.centers, posture.carrier)
+        shifts = self._bodies.shifts(pose, motions, away.balanced, carrier)
         shift = (posture.shares @ shifts.reshape(len(shifts), -1)).reshape(3, -1)
         out = self._out(away)
         # Beyond its largest value a force stays almost constant: it grows by at most a tenth more.
-        beyond = out - _MOST_FORCE * _YIELDS
-        yielding = np.maximum(_YIELDS, 10.0 / _MOST_FORCE * beyond)
-        gaps = -np.where(beyond > 0.0, _MOST_FORCE * yielding, out)
+        beyond = out - self._most * _YIELDS
+        yielding = np.maximum(_YIELDS, 10.0 / self._most * beyond)
+        gaps = -np.where(beyond > 0.0, self._most * yielding, out)
         rows = ConstraintRows.straight(self._normals @ shift, gaps, _SUPPORT_KEYS + np.arange(count), yielding)
         masses = len(posture.shares)
         return rows, Contacts(
-            np.tile(away.centers, (count, 1)),
-            np.tile(posture.carrier, count),
+            np.tile(away.balanced, (count, 1)),
+            np.tile(carrier, count),
             (-posture.shares[:, None] * self._normals[:, None]).reshape(-1, 3),
             np.repeat(np.arange(count), masses),
         )
 
     def _out(self, away: Away) -> FloatArray:
         """(N,) how far the center of mass is beyond each side of the support, units of length."""
-        ahead = self._normals @ (self._posture.shares @ away.centers + self._hung)
-        return np.asarray(ahead - self._reaches)
+        return np.asarray(self._normals @ self._posture.center_of_mass(away) - self._reaches)
 
     def holder(self, key: int) -> Holder:
         """The constraint of the row with a key."""
@@ -236,7 +228,7 @@ class Bounds:
         cost = price * float(self.capsules.depths(pose).sum() + self._below(pose).sum())
         if len(self._normals):
             out = np.maximum(self._out(away), 0.0)
-            forces = np.minimum(out / _YIELDS, _MOST_FORCE)
+            forces = np.minimum(out / _YIELDS, self._most)
             cost += float(forces @ (out - 0.5 * forces * _YIELDS))
         return cost
 

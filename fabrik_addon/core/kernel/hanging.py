@@ -1,10 +1,10 @@
 """Limbs without goals hang: a weak pull on their bones besides the posture term, within the same limits and floor.
 
 A limb keeps its tilt from the vertical while its carrier (the bone it hangs from) tilts, and rotates about the vertical
-with it. A carrier that is itself a bone of a limb tilts as its direction does, however it twists. The farther the
-carrier tilts, the more the limb is pulled straight down: arms held away from the body, a shin below a raised knee.
-Limbs raised above level are pulled less. Nothing is pulled in the start pose. Animation rigs have a similar option for
-FK limbs (Rigify: "FK limb follow", off by default).
+with it. The farther the carrier tilts, the more the limb is pulled straight down: arms held away from the body, a shin
+below a raised knee. If the carrier is itself a bone of a limb, its whole swing counts, also at the same height, but no
+twist about its own axis. Limbs raised above level are pulled less. Nothing is pulled in the start pose. Animation rigs
+have a similar option for FK limbs (Rigify: "FK limb follow", off by default).
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import ROUNDING, FloatArray, IntArray, lengths, times
-from ..rotations import matrix_from_quaternion, rotation_between
+from ..rotations import matrix_from_quaternion, quaternion_from_rotation_vector, rotation_between
 from .bodies import Bodies, Motions, Pose, cross
 
 # The pull on a limb, as a share of the body's size squared (the unit of the posture term). It is about ten times the
@@ -21,10 +21,14 @@ from .bodies import Bodies, Motions, Pose, cross
 _PULL = 0.008
 # The pull on a bone, as a share of that on its limb. With 0 elbows bend instead of arms swinging.
 _OF_BONES = 0.5
-# Radians: step of finite differences of rotation vectors.
-_DIFFERENCE = 1e-6
-# (3, 3, 3) rotations about X, Y and Z by that step, to first order.
-_SMALL_TURNS = np.eye(3) + _DIFFERENCE * np.cross(np.eye(3)[:, None], np.eye(3)).swapaxes(1, 2)
+# With a carrier at an angle a, the pull is straight down by the share 1 - cos(a)^n, with the first n on the trunk and
+# the second on a limb. On the trunk, a free hand moves up to 4, 7 and 8 times as far as the mouse with 2, 3 and 4. On
+# limbs, a forearm of a T pose with its elbow raised by 35 cm ends 42 and 28 degrees from the vertical with 2 and 3.
+_ON_TRUNK, _ON_LIMB = 2, 3
+# Radians: the step of finite differences of rotation vectors. (4, 3, 3, 3) rotations by it about each axis, and by two
+# steps, about two axes.
+_DIFFERENCE = 1e-4
+_TURNS = matrix_from_quaternion(quaternion_from_rotation_vector(_DIFFERENCE * (np.eye(4, 3, -1)[:, None] + np.eye(3))))
 
 
 class HangFrom(NamedTuple):
@@ -64,9 +68,8 @@ class HangingTerm:
             carriers: for each limb, the body that carries it.
             shares: for each limb, the share of the carrier's tilt that it does not follow.
             start: the pose whose tilts are kept.
-            on_limbs: the carriers that are bones of limbs. How far they twist about their own axes does not count as
-                tilt: an upper arm that twists would otherwise pull the forearm down, which twists it further, and the
-                forearm would snap.
+            on_limbs: the carriers that are bones of limbs. Their twists don't count: an upper arm that twists would
+                otherwise pull the forearm down, which twists it further, and the forearm would snap.
         """
         skeleton = bodies.skeleton
         self._bodies, self._up = bodies, start.up
@@ -84,7 +87,9 @@ class HangingTerm:
         pose = bodies.pose(start.rotations[bodies.bones], start.location)
         self._back = np.swapaxes(pose.orientations[self._carriers], -1, -2)
         # (S,) the rows whose carriers are themselves bones of limbs, and (S, 3) the directions of these carriers.
-        self._swings: IntArray = np.flatnonzero(np.isin(self._carriers, on_limbs))
+        is_on_limb = np.isin(self._carriers, on_limbs)
+        self._swings: IntArray = np.flatnonzero(is_on_limb)
+        self._powers: IntArray = np.where(is_on_limb, _ON_LIMB, _ON_TRUNK)
         self._axes: FloatArray = pose.orientations[self._carriers[self._swings], :, 1]
         self._start = self._directions(pose)[0]
         self._falls = np.clip(1.0 - self._start @ start.up, 0.0, 1.0) * start.hangs
@@ -101,8 +106,10 @@ class HangingTerm:
         strength, pulled = self._wanted(pose.orientations[self._carriers])
         return np.asarray(strength[:, None] * self._directions(pose)[0] - pulled)
 
-    def equations(self, residual: FloatArray, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
-        """(D, D) Gauss-Newton matrix and (D,) gradient."""
+    def equations(
+        self, residual: FloatArray, pose: Pose, motions: Motions
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(D, D) Gauss-Newton matrix, (D,) gradient, and (D, D) that matrix minus the Hessian."""
         carrying = pose.orientations[self._carriers]
         strength, pulled = self._wanted(carrying)
         along, sizes = self._directions(pose)
@@ -110,19 +117,21 @@ class HangingTerm:
         shifts = self._bodies.shifts(pose, motions, points, self._ends).reshape(2, len(along), 3, -1)
         rows = (strength / sizes)[:, None, None] * (shifts[0] - shifts[1])
         rows -= along[:, :, None] * (along[:, None] @ rows)
-        other, moved = self._wanted(_SMALL_TURNS[:, None] @ carrying)
-        by_carrier = (other - strength)[..., None] * along - (moved - pulled)
-        rows += by_carrier.transpose(1, 2, 0) / _DIFFERENCE @ self._bodies.turns(motions, self._carriers)
+        other, moved = self._wanted(_TURNS[:, :, None] @ carrying)
+        changes = (other - strength)[..., None] * along - (moved - pulled)
+        by_carrier = (4.0 * changes[0] - np.einsum("iilk->ilk", changes[1:])) / (2.0 * _DIFFERENCE)
+        turns = self._bodies.turns(motions, self._carriers)
+        rows += by_carrier.transpose(1, 2, 0) @ turns
         rows = rows.reshape(-1, self._bodies.columns)
-        return rows.T @ rows, rows.T @ residual.ravel()
-
-    def pulls(self, residual: FloatArray, pose: Pose) -> tuple[FloatArray, IntArray, FloatArray]:
-        """(2 L, 3) the ends of limbs, (2 L,) their bodies, and (2 L, 3) the forces of the pull on them."""
-        points = pose.points(self._ends, self._offsets)
-        sizes = self._directions(pose)[1]
-        strength = self._wanted(pose.orientations[self._carriers])[0]
+        # Without this curvature steps swing past a forearm that begins to hang, and back.
         forces = -(strength / sizes)[:, None] * residual
-        return points, self._ends, np.concatenate([forces, -forces])
+        torques = self._carriers, -(by_carrier * residual).sum(axis=-1).T
+        forces = np.concatenate([forces, -forces])
+        curvature = self._bodies.stiffness(pose, motions, points, self._ends, forces, torques)
+        energies = (changes * residual).sum(axis=-1)
+        bent = (energies[1:] - energies[0, :, None] - energies[0]).transpose(2, 0, 1) / _DIFFERENCE**2
+        curvature -= (np.swapaxes(turns, -1, -2) @ bent @ turns).sum(axis=0)
+        return rows.T @ rows, rows.T @ residual.ravel(), curvature
 
     def _wanted(self, carrying: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(..., L) strengths of the pull for carriers (..., L, 3, 3), and (..., L, 3) wanted directions.
@@ -130,12 +139,11 @@ class HangingTerm:
         The pull vanishes for a carrier upside down, which has no heading.
         """
         turned = carrying @ self._back
-        if len(self._swings):
-            axes = carrying[..., self._swings, :, :][..., 1]
-            swings = rotation_between(np.broadcast_to(self._axes, axes.shape), axes)
-            turned[..., self._swings, :, :] = matrix_from_quaternion(swings)
+        directions = carrying[..., 1][..., self._swings, :]
+        swings = rotation_between(np.broadcast_to(self._axes, directions.shape), directions)
+        turned[..., self._swings, :, :] = matrix_from_quaternion(swings)
         upright = turned @ self._up
-        cosine = np.clip(upright @ self._up, -1.0, 1.0)
+        cosine = upright @ self._up
         axes = cross(np.broadcast_to(self._up, upright.shape), upright)
         sine = lengths(axes)
         axes /= np.maximum(sine, ROUNDING)[..., None]
@@ -143,8 +151,10 @@ class HangingTerm:
         # Follow the carrier's rotation about the vertical, and a share of its tilt.
         ridden = times(turned, self._start)
         kept = _rotated(ridden, axes, -self._shares * tilt)
-        # Faster than the sine squared, so that a forearm ends as low as if twists of the upper arm counted as tilt.
-        drawn = self._falls * np.where(cosine > 0.0, 1.0 - cosine**4, 1.0)
+        # A limb also falls if what carries it swings at the same height.
+        cosine[..., self._swings] = (directions * self._axes).sum(axis=-1)
+        cosine = np.clip(cosine, -1.0, 1.0)
+        drawn = self._falls * np.where(cosine > 0.0, 1.0 - cosine**self._powers, 1.0)
         wanted = (1.0 - drawn)[..., None] * kept - drawn[..., None] * self._up
         wanted /= lengths(wanted)[..., None]
         strength = self._strength * np.sqrt(0.5 * (1.0 + cosine))

@@ -124,7 +124,7 @@ class Sides(NamedTuple):
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def places(self) -> IntArray:
-        """(K,) the place of each side among those of its frame."""
+        """(K,) the index of each side among those of its frame."""
         order = np.argsort(self.frames, kind="stable")
         frames, places = self.frames[order], np.empty(len(order), dtype=np.int64)
         places[order] = np.arange(len(order)) - np.searchsorted(frames, frames)
@@ -341,9 +341,9 @@ class _Balls:
 def _gradients(lean: Swing) -> tuple[FloatArray, FloatArray]:
     """(N, 2, 3) gradients of N swings' x and z by a rotation vector, and (N, 1, 3) those of the twists.
 
-    With u the bone's direction, du = w × u. A larger swing is a rotation about (ez, 0, -ex), movement around the
-    azimuth one about (cos θ ex, -sin θ, cos θ ez), which the chart stretches by θ / sin θ. A twist changes by
-    (u + Y) · w / (1 + u · Y).
+    With u the bone's direction, du = w × u. A rotation about (ez, 0, -ex) increases the swing. A rotation about
+    (cos θ ex, -sin θ, cos θ ez) moves u around the azimuth, which the chart stretches by θ / sin θ. A twist changes
+    by (u + Y) · w / (1 + u · Y).
     """
     angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
     sine, cosine = np.sin(angle), np.cos(angle)

@@ -21,9 +21,9 @@ from .bodies import Bodies, Motions, Pose, cross
 # with 2e-5, 1e-3, 3e-3 and 5e-3 m² for a body of 1.7 m. With much, joints share a movement evenly and the hips follow:
 # by 2.7, 3.2, 3.7 and 4.3 cm for a hand 70 cm forward.
 _LEAST_INERTIA = 3e-3 / 1.7**2
-# How far a hip flexes for each radian of its knee, in a relaxed leg: by half with a foot straight below the hip, by as
-# much in a squat. Without, a body whose head is lowered by 50 cm bends over backward by 67 degrees; with 0.5 and 0.8
-# its pelvis leans back by 6 and 1 degrees on the way.
+# How far a hip flexes for each radian of its knee, in a relaxed leg: 0.5 with a foot straight below the hip, 1 in a
+# squat. With 0, a body whose head is lowered by 50 cm bends over backward by 67 degrees. With 0.5 and 0.8, its pelvis
+# leans back by 6 and 1 degrees on the way.
 FOLLOWS: Final = 0.8
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
@@ -39,7 +39,8 @@ class Masses:
         factors: (J,) factor on a bone's part of the term, from its stiffness.
         bending: (J,) further factor on the rotation of its joint; all 1 when None.
         hanging: (J,) the share of a trunk's tilt that a bone of a limb without goals does not follow; none when None.
-        eased: (J,) the smallest bend of a hinge in a relaxed limb, radians; none when None.
+        eased: (J,) radians; for a hinge, the smallest bend in a relaxed limb, for any other joint, how far its bone is
+            lowered from level; none when None.
     """
 
     shares: FloatArray

@@ -29,8 +29,8 @@ _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 # more than the square of the second number. A smaller share lets noisy fits wander in flat valleys (with 1e-4 bones
 # rotate 5° more between two frames, for 0.02 % of the cost).
 _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
-# It is also stationary after a step with at most the first damping that gained at most the first share of the cost, and
-# what was predicted to within the second share: such steps are Newton's, and the next would gain about the square. No
+# It is also stationary after a Newton step: one with at most the first damping, which gained at most the first share of
+# the cost, and what was predicted to within the second share. The next step would gain about the square of that. No
 # single joint may gain more than the square of the third number; otherwise limits may still change.
 _NEWTON_GAIN, _AS_PREDICTED, NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
 # With expected rotations, no goal has to be met exactly. Then a frame is also stationary after a step with at most the

@@ -38,8 +38,6 @@ _NEARLY_ALL = 0.9
 # That is so on all frames of three walks, on 78 % of a sports take, and never in the crouch before a jump.
 _UPRIGHT_SHARE = 0.92
 _TALLEST_PERCENT = 95.0
-# The share of the work in measuring the reference, if the offsets are then refined over the take.
-MEASURED = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +106,6 @@ def calibrate_steps(
     *,
     limits: Mapping[str, Limit] | None = None,
     scale: Scale = "uniform",
-    refine: bool = False,
 ) -> Generator[float, None, Calibration]:
     """Find scale, offsets and pose from a reference, in small steps; yields the share done.
 
@@ -119,7 +116,6 @@ def calibrate_steps(
         frames: the first and last reference frame, counted from 0; None: the stillest frames with the most markers.
         limits: bone name to limit.
         scale: "uniform" finds one factor for everything, "limbs" also the proportions of the limbs; or a known factor.
-        refine: improve the offsets over the whole clip.
 
     Raises:
         CalibrationError: if a marker or the frames are not in the clip, or no marker is seen on them.
@@ -134,7 +130,7 @@ def calibrate_steps(
         if scale not in {"uniform", "limbs"}:
             raise CalibrationError(f"The scale is {scale!r}: it must be 'uniform', 'limbs' or a number")
         search = at_best_scale(fit, reference, first_scale(skeleton, mapping, guesses, positions))
-        fit, poses = yield from within(0.0, 0.5 * MEASURED, search)
+        fit, poses = yield from within(0.0, 0.5, search)
     else:
         if not (np.isfinite(scale) and scale > 0.0):
             raise CalibrationError(f"The scale is {scale}: it must be more than 0")
@@ -142,11 +138,8 @@ def calibrate_steps(
         poses = fit.solve(reference)
     fit = replace(fit, expected=given_pose(skeleton, poses))
     placing = over_reference(fit, reference, poses, resize=resize, limbs=scale == "limbs")
-    fit, poses = yield from within(0.5 * MEASURED, MEASURED if refine else 1.0, placing)
-    found = _result(fit, poses, reference, guesses)
-    if not refine:
-        return found
-    return (yield from within(MEASURED, 1.0, refined_steps(found, clip, limits=limits, resize=resize)))
+    fit, poses = yield from within(0.5, 1.0, placing)
+    return _result(fit, poses, reference, guesses)
 
 
 calibrate = at_once(calibrate_steps)

@@ -9,11 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...core.arrays import lengths
+from ...core.arrays import ROUNDING, lengths
 from ...core.errors import first_few
+from ..cadence import odd_cadence
 from ..clip import Clip, ClipError, FloatArray, MarkerFileError, true_spans
 from ..mapping.labels import body_labels, landmarks_of
-from ..mapping.landmarks import is_mirrored, limbs_on_other_sides
+from ..mapping.landmarks import LANDMARKS, is_mirrored, limbs_on_other_sides
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED
 from .c3d import MAGIC, parse_c3d
 from .keypoints import parse_csv, parse_npy
@@ -41,6 +42,10 @@ _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
 # The number of frames that are examined of a long recording, or examined at a time.
 _LOOKED_AT: Final = 2000
+# A person's size changes by less than this factor, between crouching and raised arms by 3. It is the median distance of
+# markers from their middle, on frames on which this share of the most is seen.
+_MANY_SEEN: Final = 0.8
+_GROWN: Final = 6.0
 # Two markers of one landmark that are farther apart than this share of the person's extent are not in one cluster.
 _APART: Final = 0.25
 # Acceleration is measured over this many seconds before and after a frame. A body falls too fast if this share of its
@@ -90,10 +95,19 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
                 f"The markers of {name or 'the person'} extend over {length} m: choose units other than {clip.units} "
                 "if that is wrong"
             )
+        seen = np.isfinite(positions).all(axis=2).sum(axis=1)
+        whole = positions[seen > _MANY_SEEN * seen.max(initial=0)]
+        spread = np.nanmedian(lengths(whole - np.nanmedian(whole, axis=1, keepdims=True)), axis=1)
+        least, most = np.percentile(spread, [5.0, 95.0]) if len(spread) else (0.0, 0.0)
+        if most > _GROWN * least:
+            yield (
+                f"The size of {name or 'the person'} changes {most / max(least, ROUNDING):.0f}-fold during the "
+                "recording: export it with the same units on all frames"
+            )
         landmarks = dict(zip(known.values(), np.moveaxis(positions, 1, 0), strict=True))
         if is_mirrored(landmarks):
             yield (
-                f"The front of {name or 'the person'} is at the back: check whether the labels swap left and right, "
+                f"The front of {name or 'the person'} points backward: check whether the labels swap left and right, "
                 "or the axes are mirrored"
             )
         else:
@@ -115,6 +129,11 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
             yield (
                 f"The body of {name or 'the person'} falls at {times:.1f} times the acceleration of gravity: choose "
                 "another frame rate, or other units"
+            )
+        elif (cadence := _cadence(person, known)) > 0.0:
+            yield (
+                f"The walk of {name or 'the person'} has {cadence:.1f} steps per second, which is unusual for steps of "
+                "this length: choose another frame rate if that is wrong"
             )
         # A foot stays in place while the body moves by less than its height.
         moved = (np.fmax.reduce(positions) - np.fmin.reduce(positions)).max(axis=1)
@@ -141,6 +160,18 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
             if end - start > lag + 1:
                 fastest = max(fastest, float(np.nanmedian(falling[start:end])))
     return fastest
+
+
+def _cadence(person: Clip, known: Mapping[str, tuple[str, str]]) -> float:
+    """See `odd_cadence`; 0 if there are no markers on both feet and the hips. known: side and landmark of labels."""
+    parts: dict[str, list[FloatArray]] = {}
+    for label, (side, name) in known.items():
+        is_foot = LANDMARKS[name].part in ("foot", "toe") or name.endswith("ankle")
+        part = side if is_foot else "hips" if LANDMARKS[name].part == "hips" else ""
+        parts.setdefault(part, []).append(person.positions[:, person.names.index(label)])
+    if not {"L", "R", "hips"} <= parts.keys():
+        return 0.0
+    return odd_cadence(parts["L"], parts["R"], parts["hips"], np.eye(3)["XYZ".index(person.up_axis)], person.rate)
 
 
 def _parser(content: bytes, suffix: str) -> Parser:
@@ -171,9 +202,9 @@ def performers(clip: Clip) -> tuple[str, ...]:
     """The prefixes of performers, in the clip's order: the part before the colon in labels such as Anna:LASI.
 
     A name between colon and underscore, as in Session:Anna_LASI, belongs to the prefix if several such names share
-    labels. If no label has a colon, the prefix is the part before the first underscore, under the same
-    condition. Props do not count: a performer has body labels, at least a quarter as many as any other, or any labels
-    if no label is known.
+    labels. If no label has a colon, the prefix is the part before the first underscore, under the same condition.
+    Props do not count: a performer has body labels, at least a quarter as many as any other, or any labels if no
+    label is known.
     """
     labels: dict[str, list[str]] = {}
     prefixed = _prefixed(clip.names)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..clip import MarkerFileError
-from .reading import plausible_rate
+from .reading import number_in, plausible_rate
 
 # The first bytes of a .npy file, a zip file (.npz) and a pickle.
 NPY_START: Final = b"\x93NUMPY"
@@ -21,6 +21,8 @@ PICKLED: Final = (
     "save its arrays with numpy.savez"
 )
 _CUT_OFF: Final = "it is truncated or not a file of arrays: export it again"
+# What NumPy raises for damaged files.
+_BROKEN: Final = (ValueError, EOFError, OSError, KeyError, SyntaxError, MemoryError, zipfile.BadZipFile, zlib.error)
 # Names that files use for frames a second: AMASS, its later releases, SOMA, video tools.
 RATES: Final = ("mocap_framerate", "mocap_frame_rate", "frame_rate", "framerate", "fps")
 
@@ -31,8 +33,8 @@ def array_in(content: bytes) -> npt.NDArray[Any]:
         raise MarkerFileError(PICKLED)
     try:
         array = np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, EOFError, OSError, SyntaxError, MemoryError) as trouble:
-        raise MarkerFileError(PICKLED if "pickle" in str(trouble) else "it is cut off or no array: export it") from None
+    except _BROKEN as trouble:
+        raise MarkerFileError(PICKLED if "pickle" in str(trouble) else _CUT_OFF) from None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
         raise MarkerFileError("it is not an array of numbers: export it again")
     return array
@@ -51,16 +53,7 @@ def arrays_in(content: bytes, wanted: Iterable[str]) -> Mapping[str, npt.NDArray
             for name in wanted:
                 if name in file.files:
                     found[name] = np.asarray(file[name])
-    except (
-        ValueError,
-        EOFError,
-        OSError,
-        KeyError,
-        SyntaxError,
-        MemoryError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as trouble:
+    except _BROKEN as trouble:
         raise MarkerFileError(PICKLED if "pickle" in str(trouble) else _CUT_OFF) from None
     return found
 
@@ -80,6 +73,10 @@ def rate_in(found: Mapping[str, npt.NDArray[Any]]) -> float | None:
     """Frames a second from the arrays `found` in a file, of any shape; None if none of them is the rate."""
     for key in RATES:
         value = found.get(key)
-        if value is not None and value.size == 1 and value.dtype.kind in "fiu" and plausible_rate(float(value.item())):
-            return float(value.item())
+        # Some writers store the rate as text.
+        if value is not None and value.size == 1 and value.dtype.kind in "fiuSU":
+            text = value.item()
+            rate = number_in(text.decode("latin-1") if isinstance(text, bytes) else str(text))
+            if rate is not None and plausible_rate(rate):
+                return rate
     return None

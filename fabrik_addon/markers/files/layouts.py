@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from ...core.arrays import lengths
 from ...human.body_parts import FINGERS
 from ..clip import FloatArray, MarkerFileError
 from .suffixes import LAYOUTS
@@ -149,17 +150,12 @@ def _fits(points: FloatArray, names: Sequence[str]) -> bool:
     for joints in _LIMBS:
         halves = []
         for first, last in pairwise(joints):
-            sides = [
-                np.linalg.norm(
-                    points[:, names.index(f"{side}_{first}")] - points[:, names.index(f"{side}_{last}")], axis=-1
-                )
-                for side in ("left", "right")
-            ]
             middles = []
-            for lengths in sides:
-                seen = lengths[np.isfinite(lengths)]
-                if not len(seen):
-                    # Limbs that are never seen do not count.
+            for side in ("left", "right"):
+                ends = (points[:, names.index(f"{side}_{joint}")] for joint in (first, last))
+                spans = lengths(np.subtract(*ends))
+                # Limbs that are never seen do not count.
+                if not len(seen := spans[np.isfinite(spans)]):
                     continue
                 low, middle, high = np.quantile(seen, (0.25, 0.5, 0.75))
                 if middle <= 0.0 or high - low > _FRAMES_DIFFER * middle:

@@ -71,17 +71,29 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     if bones and not np.isfinite(points).any():
         raise MarkerFileError("it has only the bones of a skeleton: export markers, or export BVH and retarget it")
     left_out = f"left out the bones of a skeleton: {first_few(bones)}; export BVH to retarget them"
-    stated = (rate_in_cell(fields.get(key, "")) for key in ("exportframerate", "captureframerate"))
+    if fields.get("coordinatespace", "").lower() == "local" and {kind for kind, _ in of_owner} - {"marker", "bone"}:
+        raise MarkerFileError("its markers are relative to their rigid bodies: export it with Coordinate Space Global")
+    # A body with only one marker, its pivot, needs its rotation.
+    unread = [
+        name
+        for (kind, name), axes in of_owner.items()
+        if kind == "rigidbody" and ("rotation", "x") in axes and ("rotation", "w") not in axes
+        if _of_body(name, "2") not in markers
+    ]
+    euler = f"left out the rotations of {first_few(unread)}: export them with Rotation Type Quaternion"
+    exported, captured = (rate_in_cell(fields.get(key, "")) for key in ("exportframerate", "captureframerate"))
+    measured = rate_of_times(numbers[:, 0]) if timed else None
     return to_clip(
         chosen,
         list(markers),
         points,
         unit,
         "Y",
-        next((rate for rate in stated if rate), None),
-        timed=rate_of_times(numbers[:, 0]) if timed else None,
+        # Every second frame, or fewer, may have been exported.
+        exported or measured or captured,
+        timed=measured,
         no_rate="the frame rate is in neither the header nor the times: export it again",
-        notes=(*notes, *(left_out,) * bool(bones)),
+        notes=(*notes, *(left_out,) * bool(bones), *(euler,) * bool(unread)),
     )
 
 

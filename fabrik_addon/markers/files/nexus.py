@@ -41,6 +41,9 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
     firsts = [place for place in range(len(axes)) if capitals[place : place + 3] == ["X", "Y", "Z"]]
     if not firsts:
         raise MarkerFileError("it has no markers with columns X, Y and Z under Trajectories: export it again")
+    units = {unit for place in firsts for unit in unit_row[place : place + 3] if unit}
+    if len(units) > 1:
+        raise MarkerFileError(f"its markers have several units ({', '.join(sorted(units))}): export them with one")
     labels = [*names, *[""] * len(axes)]
     numbers = rows.columns([0, 1, *(place + axis for place in firsts for axis in range(3))])
     # Sub frames divide frames.
@@ -54,7 +57,7 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
         chosen,
         [labels[place] or f"*{number}" for number, place in enumerate(firsts, start=1)],
         numbers[:, 1:].reshape(-1, len(firsts), 3),
-        unit_row[firsts[0]] if firsts[0] < len(unit_row) else "",
+        units.pop() if units else "",
         "Z",
         rate and parts * rate,
         no_rate=f"the frame rate under Trajectories is {rate_row[0] if rate_row else ''!r}: export it again",

@@ -69,7 +69,7 @@ def read_file(path: str | os.PathLike[str], parse: Parser, chosen: Chosen) -> Cl
             raise MarkerFileError(f"the up axis must be Y or Z, not {chosen.up_axis!r}")  # noqa: TRY301
         # Blender refuses names with bytes that are no text.
         name = os.fsencode(path.name).decode("utf-8", "replace")
-        clip = replace(parse(_file_bytes(path), chosen._replace(up_axis=axes[axis])), source=name)
+        clip = replace(parse(file_bytes(path), chosen._replace(up_axis=axes[axis])), source=name)
     except MarkerFileError as trouble:
         # The class of the error stays, since it may carry more data.
         trouble.args = (f"{path.name}: {trouble}",)
@@ -79,7 +79,7 @@ def read_file(path: str | os.PathLike[str], parse: Parser, chosen: Chosen) -> Cl
     return clip
 
 
-def _file_bytes(path: Path) -> bytes:
+def file_bytes(path: Path) -> bytes:
     """The bytes of a file; raises MarkerFileError if it is missing or empty."""
     try:
         content = path.read_bytes()
@@ -115,6 +115,23 @@ def number_in(cell: str) -> float | None:
         return float(cell)
     except ValueError:
         return None
+
+
+def numbers_in(cells: Sequence[str], line: int, columns: Sequence[int]) -> list[float]:
+    """The cells as numbers, NaN if not seen; raises MarkerFileError with the line and column of other text.
+
+    line: counted from 1. columns: those of the cells, counted from 0.
+    """
+    try:
+        return [float(cell) if cell else math.nan for cell in cells]
+    except ValueError:
+        numbers = [number_in(cell) for cell in cells]
+    if None in numbers:
+        place = numbers.index(None)
+        raise MarkerFileError(
+            f"line {line}, column {columns[place] + 1}: {cells[place]!r} is not a number: export it again"
+        )
+    return [number for number in numbers if number is not None]
 
 
 def unit_name(text: str) -> str:
@@ -290,8 +307,12 @@ def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:
 def guessed_up(positions: FloatArray, default: UpAxis) -> tuple[UpAxis, tuple[str, ...]]:
     """The up axis of (F, M, 3) positions from a file without one; a note if the markers do not show it."""
     stated = up_axis_by_markers(positions)
-    note = f"the up axis is unknown; assumed {default}: choose the other one if the person is not upright"
-    return stated or default, () if stated or positions.shape[1] < FEWEST_MARKERS else (note,)
+    return stated or default, () if stated or positions.shape[1] < FEWEST_MARKERS else (unknown_up(default),)
+
+
+def unknown_up(assumed: UpAxis) -> str:
+    """The note for an up axis that neither the file nor the poses show."""
+    return f"the up axis is unknown; assumed {assumed}: choose the other one if the person is not upright"
 
 
 # The separator is found from this many lines.
@@ -350,7 +371,9 @@ class CsvRows:
         while (row := self.next()) is not None and (len(row) > 1 or any(row)):
             ended = len(row) <= last
             cells = row[wanted[0] : last + 1] if whole else [row[place] if place < len(row) else "" for place in places]
-            rows.append(self._row(cells, places))
+            values = np.full(len(places), np.nan)
+            values[: len(cells)] = numbers_in(cells, self._reader.line_num, places)
+            rows.append(values)
             if each is not None:
                 each(row)
         if row is None and ended and self.cut:
@@ -362,19 +385,3 @@ class CsvRows:
         if not rows:
             raise MarkerFileError("there are no frames after the header: export it again")
         return np.array(rows)
-
-    def _row(self, cells: Sequence[str], places: Sequence[int]) -> FloatArray:
-        """(n,) the cells of a row as numbers."""
-        values = np.full(len(places), np.nan)
-        try:
-            values[: len(cells)] = [float(cell) if cell else math.nan for cell in cells]
-        except ValueError:
-            for place, cell in enumerate(cells):
-                number = number_in(cell)
-                if number is None:
-                    raise MarkerFileError(
-                        f"line {self._reader.line_num}, column {places[place] + 1}: {cell!r} is not a number: "
-                        "export it again"
-                    ) from None
-                values[place] = number
-        return values

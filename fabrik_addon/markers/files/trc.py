@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from ..clip import Clip, FloatArray, MarkerFileError
-from .reading import Chosen, decoded, in_place, number_in, rate_in_cell, rate_of_times, to_clip
+from .reading import Chosen, decoded, in_place, number_in, numbers_in, rate_in_cell, rate_of_times, to_clip
 
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
@@ -67,16 +67,6 @@ class _Table:
     rows: list[_Line]
 
 
-@dataclass(frozen=True)
-class _Samples:
-    """Times (F,) in the file's units, points (F, M, 3) in the file's units, the number of rows, and notes."""
-
-    times: FloatArray
-    points: FloatArray
-    rows: int
-    notes: tuple[str, ...]
-
-
 def parse_trc(content: bytes, chosen: Chosen) -> Clip:
     """The clip in a file's bytes, in meters and the file's own axes; Y is up if the markers do not show it.
 
@@ -86,21 +76,21 @@ def parse_trc(content: bytes, chosen: Chosen) -> Clip:
     lines, cut = _lines(decoded(content))
     table = _table(lines)
     names = _marker_names(table)
-    samples = _samples(table, len(names), cut=cut)
+    times, points, notes = _samples(table, len(names), cut=cut)
     del lines, table.rows[:]
     stated = table.fields.get("datarate", "")
     return to_clip(
         chosen,
         names,
-        samples.points,
+        points,
         table.fields.get("units", ""),
         "Y",
         rate_in_cell(stated),
-        timed=rate_of_times(samples.times),
+        timed=rate_of_times(times),
         no_rate=f"the frame rate is unknown; DataRate is {stated or 'missing'!r} and the Time column does not "
         "increase: fix one of them",
-        notes=_header_notes(table, samples),
-        start_time=float(samples.times[0]) if math.isfinite(samples.times[0]) else 0.0,
+        notes=notes,
+        start_time=float(times[0]) if math.isfinite(times[0]) else 0.0,
     )
 
 
@@ -152,7 +142,8 @@ def _marker_names(table: _Table) -> list[str]:
 
     Raises MarkerFileError if names and columns do not match one to one.
     """
-    cells = _without_blank_end(table.names)
+    # Up to the last cell that is not blank.
+    cells = table.names[: max((place for place, cell in enumerate(table.names, start=1) if cell), default=0)]
     if not cells:
         raise MarkerFileError("the Frame# line has no marker names after tabs: export it again")
     used = max(row.used for row in table.rows) - _COLUMNS_BEFORE
@@ -173,13 +164,8 @@ def _marker_names(table: _Table) -> list[str]:
     return [name or f"*{place}" for place, name in enumerate(names, start=1)]
 
 
-def _without_blank_end(cells: Sequence[str]) -> Sequence[str]:
-    """The cells up to the last one that is not blank."""
-    return cells[: max((place for place, cell in enumerate(cells, start=1) if cell), default=0)]
-
-
-def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
-    """Every row as numbers. cut: the file's last line has no line end."""
+def _samples(table: _Table, marker_count: int, *, cut: bool) -> tuple[FloatArray, FloatArray, list[str]]:
+    """Times (F,) and points (F, M, 3) in the file's units, and notes. cut: the file's last line has no line end."""
     width = _COLUMNS_BEFORE + 3 * marker_count
     rows = list(table.rows)
     if cut and (len(rows[-1].cells) < width or len(rows) < _count(table, "numframes")):
@@ -198,43 +184,21 @@ def _samples(table: _Table, marker_count: int, *, cut: bool) -> _Samples:
         )
     numbers = np.full((len(rows), width), np.nan)
     for row, line in enumerate(rows):
-        values = _numbers(line)[:width]
+        values = numbers_in(line.cells, line.number, range(len(line.cells)))[:width]
         numbers[row, : len(values)] = values
-    placed, notes = in_place(numbers[:, 0], numbers[:, 1:])
-    return _Samples(placed[:, 0], placed[:, 1:].reshape(-1, marker_count, 3), len(rows), notes)
+    placed, lies = in_place(numbers[:, 0], numbers[:, 1:])
+    notes = list(lies)
+    for what, found in (("frames", len(rows)), ("markers", marker_count)):
+        stated = _count(table, f"num{what}")
+        if stated not in (found, -1.0):
+            notes.append(f"the header gives {stated:g} {what}, but there are {found}")
+    points = placed[:, 1:].reshape(-1, marker_count, 3)
+    if infinite := int(np.isinf(points).any(axis=-1).sum()):
+        notes.append(f"{infinite} samples are infinite; ignored them")
+    return placed[:, 0], points, notes
 
 
 def _count(table: _Table, key: str) -> float:
     """A count in the header; -1 if it is missing."""
     count = number_in(table.fields.get(key, ""))
     return count if count is not None and math.isfinite(count) else -1.0
-
-
-def _numbers(line: _Line) -> list[float]:
-    """The cells of a row as numbers; NaN if not seen."""
-    try:
-        return [float(cell) for cell in line.cells]
-    except ValueError:
-        pass
-    numbers = []
-    for column, cell in enumerate(line.cells, start=1):
-        number = number_in(cell)
-        if number is None:
-            raise MarkerFileError(
-                f"line {line.number}, column {column}: {cell!r} is not a number: fix it or export again"
-            )
-        numbers.append(number)
-    return numbers
-
-
-def _header_notes(table: _Table, samples: _Samples) -> list[str]:
-    """Notes on header fields and frame numbers that do not match the rows."""
-    lies = list(samples.notes)
-    for what, found in (("frames", samples.rows), ("markers", samples.points.shape[1])):
-        stated = _count(table, f"num{what}")
-        if stated not in (found, -1.0):
-            lies.append(f"the header gives {stated:g} {what}, but there are {found}")
-    infinite = int(np.isinf(samples.points).any(axis=-1).sum())
-    if infinite:
-        lies.append(f"{infinite} samples are infinite; ignored them")
-    return lies

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...human.body_parts import Role
+from ...human.rest_body import RestBone
 from ..clip import FloatArray
-from .landmarks import LANDMARKS, BoneAtRest, RigBody, carrier
+from .landmarks import LANDMARKS, RigBody, carrier
 
 # Meters: the motion of a marker relative to its bone, and its distance from the bone's nearest landmark, that are
 # equally unlikely. Skin moves by 5 to 10 mm on thighs and upper arms, and markers are some centimeters off the
@@ -47,7 +48,7 @@ class ByMotion:
     offsets: FloatArray
 
 
-def landmarks_on(parts: Mapping[Role, str], rest: Mapping[str, BoneAtRest]) -> dict[str, FloatArray]:
+def landmarks_on(parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> dict[str, FloatArray]:
     """(K, 3) positions of each bone's landmarks, in its frame, for bones that have some; without fingers.
 
     parts: the bone of each role. rest: the bones at rest.

@@ -9,12 +9,11 @@ from typing import Final, NamedTuple
 
 from ...core.errors import FabrikError
 from ...human.body_parts import Role
-from .landmarks import LANDMARKS, BoneAtRest, RigBody, Spot, carrier, simple_end
+from ...human.rest_body import RestBone
+from .landmarks import LANDMARKS, RigBody, Spot, carrier, simple_end
 from .marker_map import MappedMarker
 from .marker_sets import PRESETS, MarkerSet
 from .words import meaning_of_words
-
-__all__ = ["PRESETS", "Matched", "NamingError", "is_unlabelled", "is_virtual", "match", "parts_of", "recognize"]
 
 _TOKEN: Final = re.compile(r"3[dD]\b|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 # Japanese and Chinese labels; long words before words that they contain.
@@ -132,16 +131,11 @@ def is_named(label: str) -> bool:
     return not is_unlabelled(label) and not is_virtual(label)
 
 
-def recognize(labels: Iterable[str]) -> str | None:
+def _recognized(reader: _Reader, labels: Sequence[str]) -> str | None:
     """The key of the preset that contains most of the labels; None if none contains three.
 
     On a tie, the preset of which a larger share is used.
     """
-    names = list(labels)
-    return _recognized(_Reader(names), names)
-
-
-def _recognized(reader: _Reader, labels: Sequence[str]) -> str | None:
     known = {
         key: len({reader.in_preset(label, preset) for label in labels} - {None}) for key, preset in PRESETS.items()
     }
@@ -181,7 +175,7 @@ def parts_of(roles: Mapping[str, Role]) -> dict[Role, str]:
 def match(
     labels: Sequence[str],
     parts: Mapping[Role, str],
-    rest: Mapping[str, BoneAtRest] | None = None,
+    rest: Mapping[str, RestBone] | None = None,
     preset: str | None = None,
 ) -> Matched:
     """Find the bone of each label, and the marker's position on it.

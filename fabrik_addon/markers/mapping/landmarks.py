@@ -9,13 +9,15 @@ to the pelvis: Bell, Pedersen and Brand 1989.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from ...core.arrays import lengths
 from ...human.body_parts import FINGERS, Role
+from ...human.rest_body import RestBone
 from ..clip import FloatArray
+from ..robust import middle_of
 
 End = Literal["HEAD", "TAIL"]
 
@@ -39,17 +41,6 @@ _ARM_SHARE: Final = 0.332
 _SHORT: Final = 1e-9
 # A point closer to the head or tail than this share of the bone's length counts as the head or tail.
 _AT_END: Final = 1e-3
-
-
-class BoneAtRest(Protocol):
-    """A bone at rest in armature space: head (3,), axes (3, 3) with X, Y and Z as columns (Y to the tail), length."""
-
-    @property
-    def head(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def axes(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def length(self) -> float: ...  # noqa: D102
 
 
 class BoneEnd(NamedTuple):
@@ -250,13 +241,13 @@ def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
     ]
     if not wide or not all(ends):
         return False
-    ahead = np.cross(_middle(wide), _middle(ends[1]) - _middle(ends[0]))
+    ahead = np.cross(middle_of(wide), middle_of(ends[1]) - middle_of(ends[0]))
     votes = []
     for part in ("hips", "chest", "head", "foot"):
         fronts = sorted(parts.get(part, {}))
         if not fronts or fronts[-1] - fronts[0] < _DEEP:
             continue
-        agrees = ((_middle(parts[part][fronts[-1]]) - _middle(parts[part][fronts[0]])) * ahead).sum(axis=1)
+        agrees = ((middle_of(parts[part][fronts[-1]]) - middle_of(parts[part][fronts[0]])) * ahead).sum(axis=1)
         agrees = agrees[np.isfinite(agrees)]
         votes.append(float(np.sign(np.median(agrees))) if len(agrees) else 0.0)
     return sum(votes) < 0.0
@@ -270,7 +261,7 @@ def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Ite
     hips, shoulders = (_across(landmarks, {part}) for part in ("hips", "shoulder"))
 
     def is_opposite(own: Sequence[FloatArray], trunk: Sequence[FloatArray]) -> bool:
-        one, other = _middle(own), _middle(trunk)
+        one, other = middle_of(own), middle_of(trunk)
         cosines = (one * other).sum(axis=1) / np.maximum(lengths(one) * lengths(other), _SHORT)
         return bool(np.isfinite(cosines).any() and np.nanmedian(cosines) < -_OPPOSITE)
 
@@ -293,12 +284,6 @@ def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[s
     ]
 
 
-def _middle(places: Sequence[FloatArray]) -> FloatArray:
-    """(F, 3) the mean of (F, 3) positions that are seen; NaN if none is."""
-    counts = np.isfinite(places).sum(axis=0)
-    return np.asarray(np.nansum(places, axis=0) / np.where(counts, counts, np.nan))
-
-
 def carrier(landmark: Landmark, side: str, parts: Mapping[Role, str]) -> str | None:
     """The bone to which a landmark is fixed; None if the rig has no such bone."""
     for part in (landmark.part, *_STAND_INS.get(landmark.part, ())):
@@ -314,7 +299,7 @@ class RigBody:
     parts: the bone of each role. rest: the bones at rest.
     """
 
-    def __init__(self, parts: Mapping[Role, str], rest: Mapping[str, BoneAtRest]) -> None:
+    def __init__(self, parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> None:
         self._bones = {role: rest[name] for role, name in parts.items() if name in rest}
         self._rest = rest
         self._directions = self._body_directions()
@@ -362,7 +347,7 @@ class RigBody:
         front = _unit(front if np.linalg.norm(front) > 0.5 else up - (up @ along) * along)
         return np.array([front, sign * np.cross(front, along), -along])
 
-    def _along(self, part: str, side: str, bone: BoneAtRest) -> FloatArray:
+    def _along(self, part: str, side: str, bone: RestBone) -> FloatArray:
         """(3,) unit vector from a limb's joint to the next; along the bone if there is none."""
         following = {"upper_arm": "elbow", "forearm": "wrist", "thigh": "knee", "shin": "ankle"}.get(part)
         end = self._joint(following, side) if following else None
@@ -410,7 +395,7 @@ def simple_end(landmark: Landmark) -> End:
     return "HEAD" if own or landmark.joint in {"mid hip", "skull"} else "TAIL"
 
 
-def _end(bone: BoneAtRest, end: End) -> FloatArray:
+def _end(bone: RestBone, end: End) -> FloatArray:
     return bone.head if end == "HEAD" else np.asarray(bone.head + bone.length * bone.axes[:, 1])
 
 

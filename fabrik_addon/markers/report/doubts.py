@@ -31,7 +31,7 @@ _FEW: Final = 0.5
 _MOSTLY: Final = 50.0
 # A marker that was left out on more than this percentage of the frames is wrong throughout.
 _OFTEN_WRONG: Final = 10.0
-# People who walk are 95 to 101 % as tall as at rest, those of a sports take 88 %; below this share a person crouches.
+# People who walk are 95 to 101 % as tall as at rest, people in a sports take 88 %. Below this share a person crouches.
 _CROUCHING: Final = 0.82
 # RMS, as a share of a rig's size from end to end (2.4 m for a person 1.75 m tall). On this scale surface markers of the
 # right person are within 10 mm, keypoints within 15, people of other sizes within 25; more than 30 is far off.
@@ -129,17 +129,15 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
             "or mute these constraints, and bake again"
         )
         return
-    bones = _often(report.limits, _MOSTLY)
+    bones = named_figures(report.limits, _MOSTLY, " %")
     if bones:
         yield (
             f"At their limits on most frames: {bones}; calibrate on frames on which the person stands, or clear these "
             "limits, bake again and use Limits from Action"
         )
-    markers = _often(report.left_out, _OFTEN_WRONG)
+    markers = named_figures(report.left_out, _OFTEN_WRONG, " %")
     if markers:
-        yield (
-            f"Left out as wrong on many frames: {markers}; check their bones, and that limits allow the person's poses"
-        )
+        yield (f"Often left out as outliers: {markers}; check their bones, and that limits allow the person's poses")
     if rms > _FAR * size:
         yield (
             f"RMS {1000.0 * rms:.0f} mm is high: check that the rig represents this person, that units are "
@@ -165,16 +163,13 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
         """(..., 3) between the heads of parts of (..., J, 4, 4) matrices, armature space."""
         return np.asarray(np.subtract(*(bones[..., :3, 3][..., end, :].mean(axis=-2) for end in (high, low))))
 
-    def angle(one: FloatArray, other: FloatArray) -> float:
-        """Median degrees between directions (..., 3)."""
-        cosines = (one * other).sum(axis=-1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
-        return float(np.median(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))))
-
     if not tops or not hips:
         return
     feet = legs[0] or legs[1]
     if shoulders and feet:
-        leans = [angle(line(bones, hips, shoulders), line(bones, feet, hips)) for bones in (skeleton.rest, posed)]
+        leans = [
+            median_angle(line(bones, hips, shoulders), line(bones, feet, hips)) for bones in (skeleton.rest, posed)
+        ]
         if leans[0] > _ON_FOUR >= leans[1]:
             yield (
                 "The rig is an animal with four legs, but is upright on most frames: if the recording shows a person, "
@@ -182,22 +177,28 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
             )
             return
     up = matrices[places, 2, :3]
-    if angle(line(skeleton.rest, hips, tops), up[0]) > _LYING or (
-        (tilted := angle(line(posed, hips, tops), up)) <= _LYING
+    if median_angle(line(skeleton.rest, hips, tops), up[0]) > _LYING or (
+        (tilted := median_angle(line(posed, hips, tops), up)) <= _LYING
     ):
         return
     how = "is upside down" if tilted > 180.0 - _LYING else "lies or crawls"
     yield f"The person {how} on most frames: if the recording shows something else, choose the other up axis"
 
 
-def _often(percents: Mapping[str, float], more_than: float) -> str:
-    """The names with more than this percentage, highest first, in words; "" if there are none."""
-    names = _over(percents, more_than)
-    return listed([f"{name} ({percents[name]:.0f} %)" for name in names]) if names else ""
+def median_angle(one: FloatArray, other: FloatArray) -> float:
+    """Median degrees between directions (..., 3)."""
+    cosines = (one * other).sum(axis=-1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
+    return float(np.median(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))))
+
+
+def named_figures(figures: Mapping[str, float], more_than: float, unit: str) -> str:
+    """The names with more than a figure, and the figures, highest first, in words; "" if there are none."""
+    names = _over(figures, more_than)
+    return listed([f"{name} ({figures[name]:.0f}{unit})" for name in names]) if names else ""
 
 
 def _over(values: Mapping[str, float], more_than: float) -> list[str]:
-    """The names with more than this value, highest first."""
+    """The names whose values are above `more_than`, highest value first."""
     return sorted((name for name, value in values.items() if value > more_than), key=lambda name: -values[name])
 
 

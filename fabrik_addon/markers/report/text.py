@@ -37,7 +37,7 @@ COLUMNS: Final = ("scope", "name", "frame", "mean_m", "rms_m", "max_m", "worst",
 ROTATION_COLUMNS: Final = ("mean_deg", "max_deg")
 # https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t")
-_TABLE_HEAD: Final = ("marker", "mean mm", "rms mm", "max mm", "worst frame", "seen %")
+_TABLE_HEAD: Final = ("mean mm", "rms mm", "max mm", "worst frame", "seen %")
 # The table lists gaps of at least this many frames, and at most this many of them.
 _LONG_SPAN: Final = 10
 _MAX_SPANS: Final = 5
@@ -65,9 +65,10 @@ def _cell(value: object) -> object:
 
 
 def table_text(report: Report) -> str:
-    """Markers in millimeters, a total, and a line on statuses and long gaps; no final newline."""
-    total = report.total()
-    rows = [_TABLE_HEAD, *(_table_row(row.name, row) for row in report.per_marker()), _table_row("all", total)]
+    """Markers or bones in millimeters, a total, and a line on statuses and long gaps; no final newline."""
+    # Only retargets report rotations. Their errors are those of bones.
+    head, total = ("bone" if report.rotations else "marker", *_TABLE_HEAD), report.total()
+    rows = [head, *(_table_row(row.name, row) for row in report.per_marker()), _table_row("all", total)]
     if total.weighted_rms is not None:
         rows.append(("weighted", "", _millimeters(total.weighted_rms), "", "", ""))
     return "\n".join([*_aligned(rows), _closing_line(report)])

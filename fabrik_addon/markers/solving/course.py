@@ -16,7 +16,7 @@ from ..calibrate.offsets import effector_points, joint_columns
 from ..clip import BoolArray, FloatArray, true_spans
 from ..gaps import fill_from_motion, fill_points, hold
 from ..robust import usual_distances
-from ..signals import hermite, slopes
+from ..signals import between
 from ..steps import within
 from .recording import Recording, parts, with_options
 
@@ -241,11 +241,8 @@ def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: boo
     # Only the knots next to the frames count: with all of them, time would grow with the square of a take's length.
     first = max(int(after.min(initial=1)) - 2, 0)
     near = slice(first, int(after.max(initial=1)) + 2)
-    values, knots, after = values[near], knots[near], after - first
-    before = after - 1
-    share = ((frames - knots[before]) / (knots[after] - knots[before]))[:, None, None]
-    slope = slopes(values)
-    found = hermite(values[before], values[after], slope[before], slope[after], share)
+    values, knots, before = values[near], knots[near], after - first - 1
+    found = between(values, before, (frames - knots[before]) / (knots[before + 1] - knots[before]))
     return np.asarray(found / np.linalg.norm(found, axis=-1, keepdims=True)) if unit else found
 
 

@@ -84,7 +84,7 @@ def _frame_rms(recording: Recording, frames: IntArray) -> FloatArray:
 
 
 def near_jumps(jumping: BoolArray, near: int) -> BoolArray:
-    """(F, J) whether a frame is at most `near` frames from a jump; jumping: (F - 1, J) between frames."""
+    """(F, J) whether a frame is at most `near` frames from a jump; jumping: (F - 1, J) from one frame to the next."""
     return near_flagged(np.pad(jumping, ((1, 0), (0, 0))) | np.pad(jumping, ((0, 1), (0, 0))), near)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...core.errors import FabrikError
 from ...markers.files.arrays import NPZ_START
+from ...markers.files.reading import file_bytes
 from ..motion import RetargetError
 from .mvnx import parse_mvnx
 from .recorded import Recorded
@@ -24,12 +25,8 @@ def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate
     if rate is not None and not 0.0 < rate < math.inf:
         raise RetargetError(f"the rate is {rate}: it must be a positive number of frames per second")
     try:
-        content = path.read_bytes()
+        content = file_bytes(path)
         return parse_mvnx(content, rate) if path.suffix.lower() == ".mvnx" else parse_smpl(content, up_axis, rate)
-    except FileNotFoundError:
-        raise RetargetError(f"{path}: there is no such file: choose another") from None
-    except OSError as trouble:
-        raise RetargetError(f"{path.name}: cannot be read ({trouble.strerror}): choose another") from None
     except FabrikError as trouble:
         raise RetargetError(f"{path.name}: {trouble}") from None
 

@@ -5,7 +5,8 @@ meters in its own axes; subject/joints/joint connects two of them ("Pelvis/jL5S1
 have `orientation`, a quaternion w x y z of each segment, and `position`, three numbers of each, in the world: X to the
 front (or north), Y to the left, Z up. With all orientations 1 0 0 0 ("identity") the body is in a T-pose and faces X.
 Fingers (fingerTrackingSegmentsLeft and -Right) and props, which are not connected, are left out. Source: the MVN User
-Manual, section MVNX, and Andres FR's io_anim_mvnx.
+Manual, section MVNX, and Andres FR's io_anim_mvnx. Other programs may write quaternions as x y z w; the positions of
+the segments show which order is right.
 
 Documents with a DOCTYPE are refused, since entities can expand without end; MVN does not write them.
 """
@@ -17,7 +18,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from ...core.arrays import FloatArray, IntArray
+from ...core.arrays import FloatArray, IntArray, lengths, times
 from ...core.errors import first_few
 from ...core.rotations import matrix_from_quaternion
 from ..motion import RetargetError
@@ -31,6 +32,8 @@ _ENDS: Final = ("pTopOfHead", "pRightTopOfHand", "pLeftTopOfHand", "pRightToe", 
 # Meters: the length of a bone without a known end.
 _SHORT: Final = 0.03
 _NO_LENGTH: Final = 1e-4
+# The other order of quaternions is used if its positions are off by less than this share.
+_OTHER_ORDER: Final = 0.5
 _TEXTS: Final = frozenset({"pos_b", "connector1", "connector2", "orientation", "position"})
 _CHANNELS: Final = (("orientation", 4), ("position", 3))
 
@@ -142,7 +145,14 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     length = np.linalg.norm(orientations[frames], axis=2, keepdims=True)
     if (length == 0.0).any():
         raise RetargetError("it has orientations of 0 0 0 0: export it again")
-    world = in_other_axes(orientations[frames] / length, _TO_FRONT)
+    turned, along = orientations[frames] / length, heads[1:] - heads[parents[1:]]
+    between = positions[frames, 1:] - positions[frames][:, parents[1:]]
+    orders = [turned, np.roll(turned, 1, axis=2)]
+    off = [np.nanmedian(lengths(between - times(matrix_from_quaternion(q[:, parents[1:]]), along))) for q in orders]
+    if off[1] < _OTHER_ORDER * off[0]:
+        turned = orders[1]
+        notes += ("its quaternions are x y z w; read them in this order",)
+    world = in_other_axes(turned, _TO_FRONT)
     change = matrix_from_quaternion(_TO_FRONT).T
     root = positions[frames, 0] @ change
     rotations = local_rotations(world, parents)

@@ -43,20 +43,18 @@ class Recorded:
     rate: float
     notes: tuple[str, ...] = ()
 
-    def part(self, first: int = 1, last: int = 0, step: int = 1) -> "Recorded":
-        """The frames from `first` to `last`, counted from 1 (0: to the end), every `step`-th of them.
+    def part(self, first: int = 1, last: int = 0) -> "Recorded":
+        """The frames from `first` to `last`, counted from 1 (0: to the end).
 
         Raises RetargetError if there are none.
         """
-        wanted = (self.frames >= first - 1) & (self.frames < (last or np.inf)) & ((self.frames - first + 1) % step == 0)
+        wanted = (self.frames >= first - 1) & (self.frames < (last or np.inf))
         if not wanted.any():
             raise RetargetError(
                 f"there are no frames {first} to {last or 'the end'}: choose some from 1 to {self.frames[-1] + 1}"
             )
-        frames = (self.frames[wanted] - first + 1) // step
-        return replace(
-            self, frames=frames, rotations=self.rotations[wanted], root=self.root[wanted], rate=self.rate / step
-        )
+        frames = self.frames[wanted] - first + 1
+        return replace(self, frames=frames, rotations=self.rotations[wanted], root=self.root[wanted])
 
     def positions(self) -> FloatArray:
         """(F, N, 3) the bones' heads, meters, Z up."""

@@ -29,7 +29,7 @@ from ...core.rotations import (
 )
 from ...human.body_parts import FINGERS
 from ...markers.files.arrays import RATES, arrays_in, names_in, rate_in
-from ...markers.files.reading import rate_or_usual
+from ...markers.files.reading import rate_or_usual, unknown_up
 from ..motion import RetargetError
 from .recorded import Recorded, in_meters, in_other_axes, whole_frames
 
@@ -118,12 +118,12 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     have to be unpickled. Neither names the file.
     """
     found = arrays_in(content, _KEYS)
-    poses = _poses(found)
+    poses, notes = _poses(found)
     count = poses.shape[1]
     trans = _first(found, _TRANS)
-    notes: tuple[str, ...] = ()
     if trans is None:
-        trans, notes = np.zeros((len(poses), 3)), ("it has no location of the body (trans); the body stays in place",)
+        trans = np.zeros((len(poses), 3))
+        notes += ("it has no location of the body (trans); the body stays in place",)
     trans = trans.reshape(-1, 3) if trans.size % 3 == 0 else trans
     if trans.shape != (len(poses), 3) or trans.dtype.kind not in "fiu":
         raise RetargetError(f"its trans has the shape {trans.shape} and there are {len(poses)} poses: export it again")
@@ -152,11 +152,12 @@ def _first(found: Mapping[str, npt.NDArray[Any]], keys: tuple[str, ...]) -> npt.
     return next((found[key] for key in keys if key in found), None)
 
 
-def _poses(found: Mapping[str, npt.NDArray[Any]]) -> FloatArray:
-    """(F, J, 4) quaternions of a file's joints; NaN for values that are not numbers.
+def _poses(found: Mapping[str, npt.NDArray[Any]]) -> tuple[FloatArray, tuple[str, ...]]:
+    """(F, J, 4) quaternions of a file's joints, NaN for values that are not numbers; and notes.
 
     Raises RetargetError for other shapes.
     """
+    notes: tuple[str, ...] = ()
     if "poses" in found:
         poses = _quaternions("poses", found["poses"])
     else:
@@ -170,6 +171,8 @@ def _poses(found: Mapping[str, npt.NDArray[Any]]) -> FloatArray:
         joints = [_quaternions("pose_hand", hand) for hand in hands if hand is not None and _is_rotations(hand)]
         if sum(part.shape[1] for part in joints) == 2 * _HAND_JOINTS:
             quaternions += joints
+        elif hands:
+            notes = ("left out its hands, which are not rotations of 15 joints each",)
         if len({len(part) for part in quaternions}) > 1:
             raise RetargetError("its parts have different numbers of frames: export it again")
         # SMPL has 23 joints besides the root; the last two are hands.
@@ -180,7 +183,7 @@ def _poses(found: Mapping[str, npt.NDArray[Any]]) -> FloatArray:
             f"it has {len(poses)} poses of {poses.shape[1]} joints: export {counts} joints, as SMPL has"
         )
     hands_from = _BODY_JOINTS + _BETWEEN[poses.shape[1]]
-    return np.concatenate([poses[:, :_BODY_JOINTS], poses[:, hands_from:]], axis=1)
+    return np.concatenate([poses[:, :_BODY_JOINTS], poses[:, hands_from:]], axis=1), notes
 
 
 def _is_rotations(array: npt.NDArray[Any]) -> bool:
@@ -248,17 +251,21 @@ def _upright(rotations: FloatArray, up_axis: str | None) -> tuple[FloatArray, tu
     rotations: (F, J, 4) in the models' own axes.
     """
     trunks = matrix_from_quaternion(rotations[:, 0])[:, :, 1]
+    notes: tuple[str, ...] = ()
     if up_axis is not None:
         up = bool(np.median(trunks[:, "XYZ".index(up_axis)]) >= 0.0)
-        return {("Y", True): _Y_UP, ("Y", False): _Y_DOWN, ("Z", True): _SAME, ("Z", False): _Z_DOWN}[up_axis, up], ()
-    shares = {(axis, sign): float(np.mean(sign * trunks[:, axis] >= _ALONG)) for axis in (1, 2) for sign in (1.0, -1.0)}
-    axis, sign = max(shares, key=lambda key: shares[key])
-    if shares[axis, sign] < _MAX:
-        note = "the up axis is unknown; assumed Z: choose the other one if the person is not upright"
-        return _SAME, (note,)
-    if axis == 2:
-        return (_SAME, ()) if sign > 0.0 else (_Z_DOWN, ("rotated upright: Z pointed down",))
-    return (_Y_UP, ()) if sign > 0.0 else (_Y_DOWN, ("rotated upright: Y pointed down",))
+    else:
+        shares = {
+            (axis, up): float(np.mean((1 if up else -1) * trunks[:, axis] >= _ALONG))
+            for axis in (1, 2)
+            for up in (True, False)
+        }
+        axis, up = max(shares, key=lambda key: shares[key])
+        if shares[axis, up] < _MAX:
+            return _SAME, (unknown_up("Z"),)
+        up_axis = "XYZ"[axis]
+        notes = () if up else (f"rotated upright: {up_axis} pointed down",)
+    return {("Y", True): _Y_UP, ("Y", False): _Y_DOWN, ("Z", True): _SAME, ("Z", False): _Z_DOWN}[up_axis, up], notes
 
 
 def _feet(body: Recorded) -> FloatArray:

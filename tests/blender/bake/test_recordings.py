@@ -7,7 +7,8 @@ import bpy
 import numpy as np
 import pytest
 
-from fabrik_addon.blender.bake.command_line import BakeFileRequest, bake_file
+from fabrik_addon.blender.bake.batch import planned
+from fabrik_addon.blender.bake.command_line import BAKE, Parser, bake_file
 from fabrik_addon.markers.clip import to_z_up
 from fabrik_addon.markers.feet import StandingSettings, find_stances, lift_off_floor
 
@@ -25,15 +26,17 @@ def balancing(tmp_path):
     recording = DATA / "Pose2Sim_markers.trc"
     if not recording.exists():
         pytest.skip("FABRIK_TEST_DATA has no Pose2Sim_markers.trc")
-    request = BakeFileRequest(
-        rig=SAMPLES / "human.blend",
-        markers=recording,
-        mapping=SAMPLES / "pose2sim_map.json",
-        output=tmp_path / "balancing.blend",
-        report=tmp_path / "balancing.csv",
-        scale=None,
-    )
-    return bake_file(request), request
+    output = tmp_path / "balancing.blend"
+    return baked(recording, output, "--map", SAMPLES / "pose2sim_map.json", "--scale", "auto"), output
+
+
+def baked(recording, output, *flags):
+    """The result of the command bake on the sample person."""
+    parser = Parser()
+    BAKE.add_arguments(parser)
+    chosen = parser.parse_args([str(each) for each in (SAMPLES / "human.blend", recording, "--output", output, *flags)])
+    (take,) = planned(chosen, chosen.markers)
+    return bake_file(chosen, take)
 
 
 def test_a_markerless_recording_fits_a_person_of_other_proportions(balancing):
@@ -52,8 +55,8 @@ def test_no_joint_jumps(balancing):
 
 
 def test_the_saved_file_has_the_solved_poses(balancing):
-    result, request = balancing
-    bpy.ops.wm.open_mainfile(filepath=str(request.output))
+    result, output = balancing
+    bpy.ops.wm.open_mainfile(filepath=str(output))
     rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
     for tree in result.bake.trees:
         for row in range(0, len(result.bake.frames), 9):
@@ -68,20 +71,14 @@ def biggest_turn(solution):
     return np.degrees(2.0 * np.arccos(np.clip(cosines, 0.0, 1.0))).max()
 
 
-def presets_only(folder, name, static=None, **options):
+def presets_only(folder, name, static=None, *flags):
     """A recording on the sample person with only its labels, and a static trial if there is one."""
     files = [DATA / each for each in (name, static) if each is not None]
     for file in files:
         if not file.exists():
             pytest.skip(f"FABRIK_TEST_DATA has no {file.name}")
-    request = BakeFileRequest(
-        rig=SAMPLES / "human.blend",
-        markers=files[0],
-        output=folder / "baked.blend",
-        static=files[1] if static else None,
-        options=options,
-    )
-    return bake_file(request)
+    trial = ("--static", files[1]) if static else ()
+    return baked(files[0], folder / "baked.blend", *trial, *flags)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +134,7 @@ class TestPresetsOnly:
 
     def test_planted_feet_neither_slide_nor_pop(self, tmp_path):
         files = ("gait2354_subject01_walk1.trc", "gait2354_subject01_static.trc")
-        (tree,) = presets_only(tmp_path, *files, plant_feet="ON").bake.trees
+        (tree,) = presets_only(tmp_path, *files, "--plant-feet").bake.trees
         assert max(stance.drift_before for stance in tree.stances) > 0.02
         assert max(stance.drift_after for stance in tree.stances) < 0.01
         assert biggest_turn(tree.solution) < 15.0

@@ -333,3 +333,18 @@ def test_switched_off_bones_are_dragged_as_they_are(human):
     led(human, (0.0, -0.1, 0.0)).finish(bpy.context)
     assert human.pose.bones["upper_arm_parent.L"]["IK_FK"] == 0.0
     pause(human)
+
+
+def test_a_locked_switch_is_named_and_its_curve_stays(human):
+    human.fabrik.control.limbs = "FK"
+    human.keyframe_insert('pose.bones["upper_arm_parent.L"]["IK_FK"]', frame=1)
+    (curve,) = human.animation_data.action.layers[0].strips[0].channelbags[0].fcurves
+    curve.lock = True
+    held = {path: keys.tobytes() for path, keys in curves(human).items()}
+    bpy.context.scene.frame_set(20)
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    drag = begin_drag(bpy.context, human, "hand_ik.L")
+    drag.step(drag.start + np.array((0.05, -0.2, 0.1)))
+    drag.finish(bpy.context)
+    assert [note for note in drag.left_alone if "upper_arm_parent.L: unlock" in note]
+    assert held.items() <= {path: keys.tobytes() for path, keys in curves(human).items()}.items()

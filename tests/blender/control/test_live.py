@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from mathutils import Vector
 from support import scenes
+from support.control_rigs import arp_like
 from support.rigify import open_rigify, open_set_up
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -74,3 +75,27 @@ def test_nothing_is_written_while_nothing_changes():
     assert channels() == before
     assert target.name in updated
     assert rig.name not in updated
+
+
+def test_the_pose_of_a_frame_does_not_depend_on_the_frames_before():
+    """Legs and arms without targets are on IK, and follow the body."""
+    rig = arp_like()
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.use_control_rig()
+    rng = np.random.default_rng(0)
+    for bone in ("head", "hand.R", "foot.R"):
+        target = scenes.empty_at(rig.pose.bones[bone].tail, bone)
+        for frame in (1, 10, 20):
+            target.keyframe_insert("location", frame=frame)
+            target.location += Vector(0.06 * rng.normal(size=3))
+        bpy.context.view_layer.objects.active = rig
+        bpy.ops.fabrik.add_effector(bone=bone, target=target.name)
+    bpy.context.scene.frame_set(1)
+    rig.fabrik.live = True
+    seen = {}
+    for frame in (1, 5, 10, 20, 10, 5, 1):
+        bpy.context.scene.frame_set(frame)
+        bpy.context.view_layer.update()
+        body = np.array([rig.pose.bones[row.name].matrix for row in rig.fabrik.control.carriers])
+        assert np.abs(body - seen.setdefault(frame, body))[:, :3, 3].max() < 1e-3, frame
+    rig.fabrik.live = False

@@ -94,6 +94,20 @@ def test_limbs_stay_on_ik_and_the_body_has_the_pose_of_fk(rig, bone):
     assert_same(found["AUTO"], found["FK"])
 
 
+@pytest.mark.parametrize("make", [hand_made, only_ik])
+def test_a_dragged_toe_below_a_leg_on_ik_moves_the_foot(make):
+    """The leg has no control for its toe on IK, so the toe does not belong to it."""
+    rig = make()
+    set_up(rig)
+    toe, shift = rig.pose.bones["toe.L"], np.array((0.05, 0.08, 0.03))
+    dragged = drag(rig, "toe.L", shift)
+    bpy.context.view_layer.update()
+    assert dragged.left_alone == []
+    assert np.array(toe.tail) == pytest.approx(dragged.start + shift, abs=1e-3)
+    assert max(from_controls(rig).values()) < 1e-3
+    assert on_ik(rig) == 4
+
+
 def placing(rig, path):
     """The exact channels of the controls that place a limb on IK, and its switch."""
     names = [row.name for row in rig.fabrik.control.controls if row.limb == path]

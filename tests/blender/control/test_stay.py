@@ -271,3 +271,24 @@ def test_the_control_is_moved_on_by_hand_after_a_drag(control, end, others):
     assert np.array(rig.pose.bones[end].head) - heads[end] == pytest.approx((0.0, -0.03, -0.02), abs=EXACT)
     for name in others:
         assert np.array(rig.pose.bones[name].head) == pytest.approx(heads[name], abs=CLOSE), name
+
+
+def test_key_pose_after_a_drag_that_switched_a_limb_keeps_the_poses_of_other_keys():
+    rig = keyed_human()
+    rig.fabrik.control.limbs = "FK"
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = False
+    before = {}
+    for frame in (FIRST, LAST):
+        go_to(frame)
+        before[frame] = body(rig)
+    go_to(20)
+    drag_in_steps(rig, "hand_ik.L", DRAGS["hand_ik.L"][0])
+    assert rig.pose.bones[LIMBS["upper_arm.L"]]["IK_FK"] == 1.0
+    posed = body(rig)
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.key_pose()
+    for frame in (FIRST, LAST):
+        go_to(frame)
+        assert np.abs(body(rig) - before[frame])[:, :3, 3].max() < EXACT, frame
+    go_to(20)
+    assert np.abs(body(rig) - posed)[:, :3, 3].max() < EXACT

@@ -3,12 +3,14 @@
 import bpy
 import numpy as np
 import pytest
+from support.control_rigs import hand_made
 from support.limited import refusal, select
 from support.rigify import open_set_up
 from support.takes import curves, go_to, poses
 
 from fabrik_addon.blender.edit.spread_drag import Spread, begin_spread
 from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.rig.armature import RigError
 from fabrik_addon.blender.rig.keyframes import bone_path, new_action, write_curves
 from fabrik_addon.blender.rig.pose_writer import write_switches
 from fabrik_addon.blender.rig.rotation_modes import property_name, to_channels
@@ -69,6 +71,42 @@ def test_the_body_follows_and_only_controls_are_keyed(human, control, shift):
     now = curves(human)
     assert now.keys() == keys.keys()
     assert all(np.array_equal(now[path][:, 0], keys[path][:, 0]) for path in keys)
+
+
+def test_the_hips_of_a_rig_without_mechanism_may_travel():
+    """The hips are below a root bone, and are the control that moves the body."""
+    rig = hand_made()
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.use_control_rig()
+    kept = rig.fabrik.control
+    assert kept.place == "hips"
+    write_switches(rig, {row.name: row.fk for row in kept.switches})
+    action = new_action(rig, "Walk")
+    swing = np.sin(2.0 * np.pi * FRAMES / 30.0)[:, None]
+    for bone in ("hips", "chest", "arm.L", "forearm.L", "hand.L"):
+        turns = quaternion_from_rotation_vector(0.1 * swing * np.array((1.0, 0.4, 0.2)))
+        write_curves(action, rig, bone_path(bone, "rotation_quaternion"), FRAMES, turns, bone)
+    write_curves(action, rig, bone_path("hips", "location"), FRAMES, 0.05 * swing * np.ones(3), "hips")
+    go_to(HERE)
+    before, was = poses(rig, FRAMES), tail(rig, "hand.L")
+    drag = begin_spread(bpy.context, rig, "hand.L", Spread(SPREAD, SPREAD))
+    drag.step(drag.start + UP)
+    drag.finish(bpy.context)
+    assert np.linalg.norm(tail(rig, "hand.L") - was - UP) < 1e-4
+    after = poses(rig, FRAMES)
+    assert np.array_equal(after[~INSIDE], before[~INSIDE])
+    hips = rig.pose.bones.find("hips")
+    assert np.abs(after - before)[:, hips, :3, 3].max() < 1e-5
+
+
+def test_a_toe_below_a_leg_on_ik_is_refused():
+    rig = hand_made()
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.use_control_rig()
+    action = new_action(rig, "Still")
+    write_curves(action, rig, bone_path("toe.L", "rotation_quaternion"), FRAMES[[0, -1]], np.eye(4)[[0, 0]], "toe.L")
+    with pytest.raises(RigError, match=r"'foot\.L_ik' is on IK here: switch its limb to FK"):
+        begin_spread(bpy.context, rig, "toe.L", Spread(SPREAD, SPREAD))
 
 
 def test_a_hold_keeps_a_control_in_place(human):

@@ -9,7 +9,7 @@ from mathutils import Vector
 from support import limited, scenes
 
 from fabrik_addon.blender.limits.editing import window_in
-from fabrik_addon.blender.settings.limit_properties import CONE, LIMIT, PROPERTIES, WINDOW, read_limit, read_limits
+from fabrik_addon.blender.settings.limit_properties import CONE, LIMIT, NAMES, WINDOW, read_limit, read_limits
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -216,7 +216,7 @@ class TestClearAndCopy:
     def test_clear(self, rig):
         bpy.ops.fabrik.set_limit(bones="head,spine", type="POLYGON")
         bpy.ops.fabrik.clear_limit(bones="head,hips")
-        assert not any(name in rig.pose.bones["head"] for name in PROPERTIES)
+        assert not any(name in rig.pose.bones["head"] for name in NAMES.values())
         assert read_limits(rig).keys() == {"spine"}
 
     def test_copy_to_selected(self, rig):

@@ -499,9 +499,8 @@ def test_the_result_names_the_bones(clean_scene):
         line == "Human limits set on 20 bones; not changed, because their names are unknown: "
         "tail_0, tail_1, tail_2, tail_3, and 2 more"
     )
-    assert sentences == [
-        "Rolled relative to their joints, so their limits are rotated too: forearm.L by 44°, forearm.R by 44°"
-    ]
+    bones = "forearm.L by 44°, forearm.R by 44°"
+    assert sentences == [f"These bones are rolled relative to their joints, so their limits are rotated too: {bones}"]
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ class TestHuman:
         pin_bones(human, ("foot.R",))
         result = drag_by(human, "foot.L", (0.0, 0.0, -0.3))
         assert result.error > 0.25
-        assert result.line == f"{result.error / meters:.3g}{unit} short: toe.L is on the floor"
+        assert result.line == f"{result.error / meters:.3g}{unit} short: foot.L is on the floor"
 
     @pytest.mark.parametrize("root", ["FIXED", "FREE", "FOLLOW"])
     def test_a_drag_back_to_its_start_restores_the_pose(self, human, root):

@@ -9,7 +9,7 @@ from support.limited import write_limit
 from fabrik_addon.blender.goals.body import floor_of, masses_of
 from fabrik_addon.blender.goals.problem import find_problems
 from fabrik_addon.blender.posing.solve import LiveSession
-from fabrik_addon.blender.settings.limit_properties import PROPERTIES, SLIDE
+from fabrik_addon.blender.settings.limit_properties import NAMES, SLIDE
 from fabrik_addon.core import Ball, FabrikError, Hinge
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -130,7 +130,7 @@ def test_changes_of_every_setting_are_noticed(rig, what):
     assert kept.is_right(rig)
 
 
-@pytest.mark.parametrize("name", PROPERTIES)
+@pytest.mark.parametrize("name", NAMES.values())
 def test_changes_of_custom_properties_are_noticed(rig, name):
     kept, bone = Begun(rig), rig.pose.bones["forearm.L"]
     for value in ("BALL", "X", 0.5, [0.5, 0.9], [0.5, 0.9, 0.1, 0.2, 0.3, 0.4]):

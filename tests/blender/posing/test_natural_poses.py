@@ -136,6 +136,23 @@ def test_the_body_shifts_over_the_planted_foot(human, kind, bone):
     assert tilt(rig, {"human": "hips", "metarig": "spine", "mixamo": MIXAMO["hips"]}[kind]) < 10.0
 
 
+@pytest.mark.parametrize("kind", ["human", "mixamo"])
+def test_a_free_leg_balances_a_far_reach(human, kind):
+    """A hand goes aside and forward, 26 % of its arm's length out of reach of the resting shoulder; one foot is pinned.
+
+    Only what was led kept balance: the pelvis tilted by 54 degrees, the center of mass ended 6 and 43 mm outside.
+    """
+    rig, names = (human, {}) if kind == "human" else (open_mixamo(), MIXAMO)
+    arm, hand = ("upper_arm.L", "hand.L") if kind == "human" else ("mixamorig:LeftArm", "mixamorig:LeftHand")
+    shoulder, start = world(rig, arm, "head"), world(rig, hand)
+    goal = shoulder + np.array((1.1, -0.6, -0.1)) * np.linalg.norm(start - shoulder)
+    pinned = (names.get("foot.R", "foot.R"),)
+    _, result = drag(rig, hand, goal - start, pinned=pinned)
+    assert result.error < 1e-4
+    assert room(rig, pinned) > (-0.005 if kind == "human" else -0.015)
+    assert tilt(rig, names.get("hips", "hips")) < 35.0
+
+
 def test_a_shin_hangs_from_a_raised_knee(human):
     drag(human, "thigh.L", (0.0, -0.35, 0.35), pinned=("foot.R",))
     assert from_vertical(human, "thigh.L") > 60.0
@@ -164,11 +181,21 @@ def test_a_forearm_hangs_from_a_raised_elbow_of_a_level_arm(clean_scene):
     assert from_vertical(rig, "mixamorig:LeftForeArm") < 30.0
 
 
+@pytest.mark.parametrize("shift", [(-0.2, -0.45, 0.1), (-0.3, -0.45, 0.0), (-0.1, -0.35, 0.3)])
+def test_a_forearm_hangs_from_an_elbow_of_a_level_arm_that_is_led_forward(clean_scene, shift):
+    """An upper arm that swings at the same height has no tilt, so the forearm stayed in line with it."""
+    rig = open_mixamo()
+    drag(rig, "mixamorig:LeftArm", shift, pinned=MIXAMO_FEET)
+    assert from_vertical(rig, "mixamorig:LeftArm") > 75.0
+    assert from_vertical(rig, "mixamorig:LeftForeArm") < 30.0
+
+
 @pytest.mark.parametrize(("kind", "shift"), [("human", 0.05), ("metarig", 0.05), ("mixamo", 0.0)])
 def test_a_forearm_comes_down_gradually_as_the_elbow_is_raised(human, kind, shift):
     """It snapped: by 43 degrees within 4 cm on the sample person, in a T pose by 125 degrees on release.
 
     A twist of the upper arm counted as tilt, so the forearm was pulled down more strongly the more the arm twisted.
+    Later, steps without the whole curvature of the pull swung past and back by 8 and 12 degrees.
     """
     rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
     arm, forearm = ("mixamorig:LeftArm", "mixamorig:LeftForeArm") if kind == "mixamo" else ("upper_arm.L", "forearm.L")
@@ -182,7 +209,7 @@ def test_a_forearm_comes_down_gradually_as_the_elbow_is_raised(human, kind, shif
     session.finish(bpy.context)
     turned.append(before.rotation_difference(rig.pose.bones[forearm].rotation_quaternion).angle)
     assert np.degrees(sum(turned)) > 40.0
-    assert np.degrees(max(turned)) < (13.0 if kind == "mixamo" else 9.0)
+    assert np.degrees(max(turned)) < (10.0 if kind == "mixamo" else 5.5)
 
 
 @pytest.mark.parametrize("up", [0.6, 0.9])
@@ -312,6 +339,21 @@ def test_hands_at_a_wall_hold_the_body(human):
     drag(human, "hips", (0.0, 0.3, 0.0), "HEAD", pinned=())
     for side in "LR":
         assert world(human, f"forearm.{side}", "head")[2] < world(human, f"upper_arm.{side}", "head")[2] + 0.02
+
+
+@pytest.mark.parametrize(("hips", "below"), [(-0.2, 0.08), (0.3, -0.06)])
+def test_elbows_of_a_t_pose_come_down_with_hands_at_a_wall(clean_scene, hips, below):
+    """They stayed 4 cm above the shoulders as the hips came nearer, 10 and 13 cm as they went back."""
+    rig = open_mixamo()
+    arms = ("mixamorig:LeftArm", "mixamorig:RightArm")
+    for arm in arms:
+        hand = arm.replace("Arm", "Hand")
+        shift = np.add(world(rig, arm, "head"), (0.0, -0.5, 0.05)) - world(rig, hand, "tail")
+        drag(rig, hand, shift, pinned=MIXAMO_FEET)
+        bpy.ops.fabrik.pin(bones=hand)
+    drag(rig, MIXAMO["hips"], (0.0, hips, 0.0), "HEAD", pinned=())
+    for arm in arms:
+        assert world(rig, arm, "tail")[2] < world(rig, arm, "head")[2] - below
 
 
 def test_free_legs_stay_above_the_floor(human):

@@ -133,6 +133,26 @@ class TestKeyingSets:
         assert keyed(rig) == {(f"{ARM}.rotation_euler", 1)}
         assert len(own.paths) == 2
 
+    def test_a_property_that_is_gone_keeps_the_dragged_pose_and_the_other_keys(self, rig, tools):
+        own = bpy.context.scene.keying_sets.new(idname="own", name="Own")
+        for path in (f"{ARM}.rotation_euler", f'{ARM}["gone"]', f"{FOREARM}.rotation_euler"):
+            own.paths.add(rig, path)
+        bpy.context.scene.keying_sets.active = own
+        tools.use_keyframe_insert_auto = tools.use_keyframe_insert_keyingset = True
+        for frame in (1, 20):
+            rig.pose.bones["forearm.L"].keyframe_insert("rotation_euler", frame=frame)
+        bpy.context.scene.frame_set(9)
+        before = np.array(rig.pose.bones["forearm.L"].matrix)
+        assert bpy.ops.fabrik.drag(bone="forearm.L", translation=(-0.05, -0.1, 0.05)) == {"FINISHED"}
+        bpy.context.view_layer.update()
+        posed = np.array(rig.pose.bones["forearm.L"].matrix)
+        assert np.abs(posed - before).max() > 0.01
+        assert keyed(rig) == {(f"{bone}.rotation_euler", axis) for bone in (ARM, FOREARM) for axis in range(3)}
+        bpy.context.scene.frame_set(9)
+        assert np.array(rig.pose.bones["forearm.L"].matrix) == pytest.approx(posed, abs=1e-6)
+        bpy.context.scene.frame_set(1)
+        assert rig.pose.bones["upper_arm.L"].rotation_euler[:] == pytest.approx((0.0, 0.0, 0.0), abs=1e-6)
+
     def test_a_rig_without_these_bones_is_reported(self, rig):
         own = bpy.context.scene.keying_sets.new(idname="own", name="Own")
         own.paths.add(rig, 'pose.bones["thigh.L"].rotation_euler')

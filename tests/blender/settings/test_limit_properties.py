@@ -14,7 +14,7 @@ from fabrik_addon.blender.settings.limit_properties import (
     HINGE,
     HINGE_AXIS,
     LIMIT,
-    PROPERTIES,
+    NAMES,
     TWIST,
     WINDOW,
     LimitPropertyError,
@@ -91,7 +91,7 @@ class TestRoundTrip:
         write_limit(bone, Polygon([(0, 0), (1, 0), (0, 1)]))
         write_limit(bone, None)
         assert read_limit(bone) is None
-        assert not any(name in bone for name in PROPERTIES)
+        assert not any(name in bone for name in NAMES.values())
 
     def test_clearing_a_free_bone_does_nothing(self, bone):
         clear_limit(bone)
@@ -130,7 +130,7 @@ class TestSliders:
         assert len(shown["default"]) == len(bone[name])
         assert shown["description"]
 
-    @pytest.mark.parametrize("name", PROPERTIES)
+    @pytest.mark.parametrize("name", NAMES.values())
     def test_overridable(self, bone, name):
         write_limit(bone, Polygon([(0, 0), (1, 0), (0, 1)]))
         assert bone.is_property_overridable_library(f'["{name}"]')
@@ -182,7 +182,7 @@ class TestSinglePrecision:
 NONSENSE = [
     ("BALL", LIMIT, "BAL", "'BAL'"),
     ("BALL", LIMIT, 3, "3"),
-    ("BALL", CONE, [1.0, 1.0, 1.0], "3 numbers"),
+    ("BALL", CONE, [1.0, 1.0, 1.0], "must be 4 numbers"),
     ("BALL", CONE, [1.0, -0.5, 1.0, 1.0], "0 to 180°"),
     ("BALL", CONE, [1.0, nan, 1.0, 1.0], "finite"),
     ("BALL", CONE, 1.0, "4 numbers"),
@@ -192,7 +192,7 @@ NONSENSE = [
     ("HINGE", HINGE_AXIS, "W", "X, Y, Z"),
     ("HINGE", HINGE_AXIS, 1, "X, Y, Z"),
     ("HINGE", HINGE, [2.0, 1.0], "lower one first"),
-    ("HINGE", HINGE, [0.0, 1.0, 2.0], "3 numbers"),
+    ("HINGE", HINGE, [0.0, 1.0, 2.0], "must be 2 numbers"),
     ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0], "give at least three"),
     ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0, 1.0], "5 numbers"),
     ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0], "simple"),

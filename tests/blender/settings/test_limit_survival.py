@@ -12,7 +12,7 @@ import fabrik_addon
 from fabrik_addon.blender.settings.limit_properties import (
     CONE,
     LIMIT,
-    PROPERTIES,
+    NAMES,
     LimitPropertyError,
     clear_limit,
     read_limit,
@@ -152,7 +152,7 @@ class TestOverride:
         for again in self.reopened(tmp_path):
             assert again.pose.bones["forearm.L"][LIMIT] == "FREE"
             assert "forearm.L" not in read_limits(again)
-            assert not any(name in again.pose.bones["spine"] for name in PROPERTIES)
+            assert not any(name in again.pose.bones["spine"] for name in NAMES.values())
 
     def test_clearing_removes_stretch_too(self, rig, tmp_path):
         """Whether the library's bone stretches, or the override's own."""

@@ -269,6 +269,15 @@ class TestWalk:
         assert "FABRIK_PT_marker_report" in self.motion()
         assert rig_settings(person).capture.takes[0].action == person.animation_data.nla_tracks[-1].strips[-1].action
 
+    def test_a_new_calibration_asks_for_another_bake(self, person):
+        bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
+        bpy.ops.fabrik.match_markers()
+        bpy.ops.fabrik.bake()
+        bpy.context.object.fabrik.capture.refine = False
+        bpy.ops.fabrik.calibrate_markers()
+        assert self.step(person) == "Bake the take to keyframes"
+        assert state_of_take(person, bpy.data.collections["walk"]) == "CALIBRATED"
+
     def test_a_bake_without_calibration_also_completes_the_step(self, person):
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
         bpy.ops.fabrik.match_markers()

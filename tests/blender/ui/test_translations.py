@@ -72,8 +72,8 @@ def test_translations_keep_the_placeholders_of_values(language):
         ),
         ("walk.trc: the file is empty: choose another", "walk.trc: die Datei ist leer: eine andere wählen"),
         (
-            "'walk.trc': line 12, column 3: 'x' is not a number: fix it or export again",
-            "'walk.trc': Zeile 12, Spalte 3: 'x' ist keine Zahl: korrigieren oder erneut exportieren",
+            "'walk.trc': line 12, column 3: 'x' is not a number: export it again",
+            "'walk.trc': Zeile 12, Spalte 3: 'x' ist keine Zahl: erneut exportieren",
         ),
         (
             "22 bones, 60 frames of 'walk': RMS 2.2 mm, worst 7.7 mm (RTIB, frame 1)",

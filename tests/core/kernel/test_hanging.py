@@ -72,12 +72,13 @@ def rotated(turn, vector):
     return vector + 2.0 * np.cross(axis, np.cross(axis, vector) + w * vector)
 
 
-def term(share=1.0):
-    """The term of the arms on a trunk of two bones, and its bodies."""
+def term(share=1.0, *, led=False):
+    """The term of the arms on a trunk of two bones, or of the forearms on upper arms that are led, and its bodies."""
     bones = skeleton()
     bodies = Bodies(bones, list(range(6)), [np.eye(3)] * 6, True)
+    limbs, carriers = ([(3,), (5,)], [2, 4]) if led else ([(2, 3), (4, 5)], [1, 1])
     start = HangFrom(REST, LOCATION, UP)
-    return HangingTerm(bodies, [(2, 3), (4, 5)], [1, 1], [share] * 2, start), bodies
+    return HangingTerm(bodies, limbs, carriers, [share] * 2, start, carriers if led else ()), bodies
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4])
@@ -90,9 +91,26 @@ def test_gradient_and_matrix_are_those_of_the_residual(share):
         ahead, behind = (bodies.pose(*bodies.moved(pose, sign * change)) for sign in (1.0, -1.0))
         slopes.append((found.residual(ahead) - found.residual(behind)).ravel() / (2.0 * step))
     rows, residual = np.array(slopes).T, found.residual(pose)
-    matrix, gradient = found.equations(residual, pose, bodies.motions(pose))
+    matrix, gradient, _ = found.equations(residual, pose, bodies.motions(pose))
     np.testing.assert_allclose(matrix, rows.T @ rows, atol=1e-6)
     np.testing.assert_allclose(gradient, rows.T @ residual.ravel(), atol=1e-6)
+
+
+@pytest.mark.parametrize("led", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_hessian_is_that_of_the_energy(led, seed):
+    """The Gauss-Newton matrix alone is off by as much as the Hessian is large."""
+    found, bodies = term(led=led)
+    local = quaternion_from_rotation_vector(0.5 * np.random.default_rng(seed).normal(size=(6, 3)))
+    pose, steps = bodies.pose(local, LOCATION), 1e-3 * np.eye(bodies.columns)
+
+    def energy(step):
+        return 0.5 * (found.residual(bodies.pose(*bodies.moved(pose, step))) ** 2).sum()
+
+    exact = [[energy(a + b) - energy(a - b) - energy(b - a) + energy(-a - b) for a in steps] for b in steps]
+    exact = np.array(exact) / (4.0 * 1e-3**2)
+    matrix, _, curvature = found.equations(found.residual(pose), pose, bodies.motions(pose))
+    assert np.linalg.norm(matrix - curvature - exact) < 0.45 * np.linalg.norm(matrix - exact)
 
 
 def test_nothing_is_pulled_at_the_start_or_if_the_trunk_rotates_about_the_vertical():

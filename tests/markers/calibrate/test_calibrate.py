@@ -190,14 +190,15 @@ def test_markers_that_move_on_their_bones_keep_their_guesses():
     names = tuple(clip.names[place] for place in kept)
     keypoints = replace(clip, names=names, positions=clip.positions[:, kept] + 15 * MM / np.sqrt(1.5) * stray)
     mapping = [guesses()[place] for place in kept]
-    found = calibrate(walker.skeleton(), mapping, keypoints, (0, 39), refine=True, scale=1.0)
+    found = calibrate(walker.skeleton(), mapping, keypoints, (0, 39), scale=1.0)
+    found = refined(found, keypoints, resize=False)
     assert found.moved.mean() < 20 * MM
 
 
 @pytest.fixture(scope="module")
 def limbs(other):
     """The calibration to that person."""
-    return calibrate(walker.skeleton(), guesses(), other[1], (0, 39), scale="limbs", refine=True)
+    return refined(calibrate(walker.skeleton(), guesses(), other[1], (0, 39), scale="limbs"), other[1])
 
 
 class TestLimbs:
@@ -212,7 +213,7 @@ class TestLimbs:
     def test_joints_bend_like_the_persons_and_better_than_with_one_scale(self, other, limbs):
         """The default of a bake: of a person of other proportions one scale makes joint angles of the difference."""
         (_, clip), off = other, []
-        for found in (limbs, calibrate(walker.skeleton(), guesses(), clip, (0, 39), refine=True)):
+        for found in (limbs, refined(calibrate(walker.skeleton(), guesses(), clip, (0, 39)), clip)):
             solution = found.solver().solve(found.targets(clip))
             off.append(np.degrees(angle_between(solution.rotations, walker.true_rotations()[SOME]))[:, 1:])
         assert np.median(off[0]) < 0.7 * np.median(off[1])

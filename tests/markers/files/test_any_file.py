@@ -9,6 +9,7 @@ import pytest
 from support import walker
 from support.c3d_files import LABELS, C3d, standing
 from support.keypoints import array, csv_text
+from support.recordings import recording
 
 from fabrik_addon.markers.clip import Clip, ClipError, MarkerFileError, to_z_up
 from fabrik_addon.markers.files.any_file import SUFFIXES, performers, read_markers, select_performer
@@ -135,6 +136,26 @@ class TestSize:
         assert all("choose units other than m if that is wrong" in doubt for doubt in doubts)
         path.write_text(trc_of(names, people))
         assert not read_markers(path).doubts
+
+    @pytest.mark.parametrize("factor", [0.001, 0.1, 10.0, 25.4, 1000.0])
+    @pytest.mark.parametrize("first", [15, 100, 170])
+    def test_units_that_change_in_a_file_are_doubted(self, tmp_path: Path, factor: float, first: int) -> None:
+        points = walker.true_positions()[:200].copy()
+        points[first:] *= factor
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of(walker.marker_names(), points, number="{:.7f}"))
+        doubts = [doubt for doubt in read_markers(path, up_axis="Z").doubts if "-fold during the recording" in doubt]
+        (times,) = (float(doubt.split()[6].removesuffix("-fold")) for doubt in doubts)
+        # The size of a person who walks changes by a few percent.
+        assert times == pytest.approx(max(factor, 1.0 / factor), rel=0.1)
+
+    def test_stray_and_hidden_markers_do_not_change_the_size(self, tmp_path: Path) -> None:
+        points = walker.true_positions()[:200].copy()
+        points[20:120, 5] += 40.0
+        points[100:180, 10:] = np.nan
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of(walker.marker_names(), points))
+        assert not any("-fold during the recording" in doubt for doubt in read_markers(path, up_axis="Z").doubts)
 
     def test_children_and_raised_arms_are_not_doubted(self, tmp_path: Path) -> None:
         for factor in (0.4, 1.3):
@@ -266,6 +287,41 @@ class TestFall:
         points = points + np.random.default_rng(1).normal(scale=noise, size=points.shape)
         (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), points))
         assert not read_markers(tmp_path / "a.trc", up_axis="Z").doubts
+
+
+class TestWalk:
+    """A walk whose rate is wrong by 2 has long steps at a cadence that no legs of this length have."""
+
+    @pytest.mark.parametrize("name", ["walk", "gait2354_subject01_walk1.trc", "PiG_Motion3_FF.c3d"])
+    @pytest.mark.parametrize(
+        ("factor", "doubted"), [(0.25, True), (0.5, True), (0.7, False), (1, False), (1.3, False), (2, True)]
+    )
+    def test_walks_at_other_rates(self, tmp_path: Path, name: str, factor: float, doubted: bool) -> None:
+        path = tmp_path / "a.trc" if name == "walk" else recording(name)
+        if name == "walk":
+            path.write_text(trc_of(walker.marker_names(), walker.true_positions()))
+        doubts = read_markers(path, rate=factor * read_markers(path).rate).doubts
+        assert ["The walk of the person has " in doubt for doubt in doubts] == [True] * doubted
+
+    @pytest.mark.parametrize("pace", [0.45, 1.0, 1.8])
+    def test_short_steps_may_be_slow_or_quick(self, tmp_path: Path, pace: float) -> None:
+        """Half as long steps: feet and hips keep their height, and the body moves half as far in the same time."""
+        points = walker.true_positions().copy()
+        middle = points[:, :, 1:2].mean(axis=1, keepdims=True)
+        points[:, :, 1:2] = 0.5 * (points[:, :, 1:2] - middle) + 0.5 * middle
+        (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), points))
+        assert not read_markers(tmp_path / "a.trc", up_axis="Z", rate=pace * walker.RATE).doubts
+
+    def test_runners_are_in_the_air(self, tmp_path: Path) -> None:
+        """The walk at twice the cadence, with all markers 6 to 8 cm higher while the feet are nearest each other."""
+        points = walker.true_positions().copy()
+        feet = [walker.on_bones(f"foot.{side}", f"toe.{side}") for side in "LR"]
+        apart = np.linalg.norm((points[:, feet[0]].mean(axis=1) - points[:, feet[1]].mean(axis=1))[:, :2], axis=1)
+        flying = np.clip(2.0 - 4.0 * apart / apart.max(), 0.0, 1.0)
+        points[..., 2] += 0.15 * flying[:, None]
+        (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), points))
+        doubts = read_markers(tmp_path / "a.trc", up_axis="Z", rate=1.6 * walker.RATE).doubts
+        assert not any("steps per second" in doubt for doubt in doubts)
 
 
 class TestTwoPeople:

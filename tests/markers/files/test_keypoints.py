@@ -230,7 +230,7 @@ class TestMirrored:
         assert not read_markers(written(tmp_path / "a.csv", text)).doubts
         text = csv_text([f"body_{name}" for name in order], array(order)[..., [0, 2, 1]])
         (doubt,) = read_markers(written(tmp_path / "a.csv", text)).doubts
-        assert doubt.startswith("The front of the person is at the back: ")
+        assert doubt.startswith("The front of the person points backward: ")
 
 
 class TestTables:

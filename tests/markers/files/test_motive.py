@@ -125,6 +125,43 @@ class TestMotive:
         assert (clip.rate, len(clip.doubts)) == (60.0, 1)
         assert clip.doubts[0].startswith("The file has two frame rates, 60 and 120 Hz; used the first")
 
+    def test_the_times_count_if_only_the_rate_of_the_cameras_is_given(self, tmp_path):
+        text = of_markers().text().replace("Export Frame Rate,120.000000,", "")
+        clip = read_markers(written(tmp_path / "take.csv", text))
+        assert (clip.rate, clip.doubts) == (pytest.approx(120.0, abs=0.01), ())
+
+    def test_a_column_of_time_codes_is_skipped(self, tmp_path):
+        """Motive 3 writes it if the cameras have a time code (a file of version 1.24)."""
+        text = of_markers().text()
+        head, _, rest = text.partition("\nFrame,Time (Seconds),")
+        first, *lines = head.splitlines()
+        lines = [line.replace(",", ",,", 1) if line else line for line in lines]
+        rows = [row.split(",", 2) for row in rest.splitlines()[1:]]
+        rows = [f"{frame},{time},15:26:46:12.02,{numbers}" for frame, time, numbers in rows]
+        axes = rest.splitlines()[0]
+        coded = "\n".join([first, *lines, f"Frame,Time (Seconds),TimeCode,{axes}", *rows]) + "\n"
+        clip, plain = (read_markers(written(tmp_path / "take.csv", each)) for each in (coded, text))
+        assert (clip.names, clip.rate, clip.notes, clip.doubts) == (plain.names, 120.0, (), ())
+        np.testing.assert_array_equal(clip.positions, plain.positions)
+
+    # The export's settings Rotation Type and Coordinate Space: docs.optitrack.com, Data Export: CSV.
+    def test_rotations_of_a_rigid_body_that_are_no_quaternions_are_left_out_with_a_note(self, tmp_path):
+        file = of_markers().add("Rigid Body", "Cart", "Rotation", "XYZ", np.full((FRAMES, 3), 45.0))
+        file.add("Rigid Body", "Cart", "Position", "XYZ", np.ones((FRAMES, 3)))
+        clip = read_markers(written(tmp_path / "take.csv", file.text()))
+        assert clip.notes == ("left out the rotations of Cart: export them with Rotation Type Quaternion",)
+        assert clip.names[-1] == "Cart_1"
+
+    def test_markers_relative_to_rigid_bodies_are_refused(self, tmp_path):
+        file = of_markers()
+        local = file.text().replace("Space,Global", "Space,Local")
+        assert len(read_markers(written(tmp_path / "take.csv", local)).names) == len(truth()[1])
+        file.add("Rigid Body Marker", "Cart:Marker1", "Position", "XYZ", np.ones((FRAMES, 3)))
+        with pytest.raises(
+            MarkerFileError, match="relative to their rigid bodies: export it with Coordinate Space Glo"
+        ):
+            read_markers(written(tmp_path / "take.csv", file.text().replace("Space,Global", "Space,Local")))
+
     def test_bones_alone_are_refused(self, tmp_path):
         file = Motive().add("Bone", "Anna:Hip", "Position", "XYZ", np.ones((FRAMES, 3)))
         with pytest.raises(MarkerFileError, match="it has only the bones of a skeleton: export markers, or export BVH"):
@@ -172,6 +209,10 @@ class TestNexus:
         [
             (nexus_text(rate="none"), "the frame rate under Trajectories is 'none'"),
             (nexus_text(unit=""), "the header has no units: choose them"),
+            (
+                nexus_text().replace("mm,mm,mm\n", "m,m,m\n"),
+                r"its markers have several units \(m, mm\): export them with",
+            ),
             ("Trajectories\n100\n", "the header of its trajectories is truncated"),
             ("Trajectories\n100\n,,A\nFrame,Sub Frame,X,Y\n,,mm,mm\n1,0,2,3\n", "it has no markers with columns X, Y"),
             ("Trajectories\n100\n,,A\nFrame,Sub Frame,X,Y,Z\n,,mm,mm,mm\n", "there are no frames after the header"),

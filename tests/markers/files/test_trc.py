@@ -363,7 +363,7 @@ class TestRows:
     def test_text_among_the_numbers_is_named(self, path: Path) -> None:
         content = with_row(1, "2", "0.01", "1", "2", "3", "4", "five", "6")
         with pytest.raises(
-            MarkerFileError, match=r"^take\.trc: line 8, column 7: 'five' is not a number: fix it or export again$"
+            MarkerFileError, match=r"^take\.trc: line 8, column 7: 'five' is not a number: export it again$"
         ):
             read_markers(written(path, content))
 

@@ -20,7 +20,6 @@ from fabrik_addon.markers.mapping.labels import (
     is_unlabelled,
     match,
     parts_of,
-    recognize,
 )
 from fabrik_addon.markers.mapping.landmarks import LANDMARKS
 from fabrik_addon.markers.mapping.marker_map import check_map
@@ -88,7 +87,6 @@ class TestSets:
     @pytest.mark.parametrize("key", SETS)
     def test_a_set_is_recognized_and_completely_known(self, key: str) -> None:
         labels = SETS[key].split()
-        assert recognize(labels) == key
         parts, rest = rig()
         matched = match(labels, parts, rest)
         assert matched.unmatched == ()
@@ -99,7 +97,7 @@ class TestSets:
     @pytest.mark.parametrize("key", SETS)
     def test_half_of_a_set_is_recognized(self, key: str) -> None:
         labels = SETS[key].split()
-        assert recognize([*labels[1::2], "*1", "Prop", "Channel12"]) == key
+        assert match([*labels[1::2], "*1", "Prop", "Channel12"], {}).preset == key
 
     def test_every_landmark_of_a_set_exists(self) -> None:
         named = {name for preset in PRESETS.values() for name in (*preset.sided.values(), *preset.middle.values())}
@@ -108,7 +106,7 @@ class TestSets:
 
     @pytest.mark.parametrize("labels", [[], ["Channel1", "Channel2"], ["*1", "*2", "*3"], ["LASI", "RASI"]])
     def test_nothing_is_recognized(self, labels: list[str]) -> None:
-        assert recognize(labels) is None
+        assert match(labels, {}).preset is None
         assert match(["Channel1", "*2"], rig()[0]) == ((), ("Channel1", "*2"), None)
 
     def test_an_unknown_set(self) -> None:

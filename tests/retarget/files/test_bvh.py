@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fabrik_addon.retarget.files.bvh import checked_bvh
+from fabrik_addon.retarget.files import bvh
 from fabrik_addon.retarget.motion import RetargetError
 
 GOOD = """HIERARCHY
@@ -28,6 +28,13 @@ Frame Time: 0.0333333
 0.5 90.0 1.5 1.0 2.0 3.0 4.0 5.0 6.0
 0.5 90.5 1.5 1.0 2.0 3.0 4.0 -5.5e-3 6.0
 """
+
+
+def checked_bvh(content, rate=None):
+    """The text of a file that needs no notes."""
+    text, notes = bvh.checked_bvh(content, rate)
+    assert notes == ()
+    return text
 
 
 def numbers(text):
@@ -101,3 +108,53 @@ def test_a_chosen_rate_replaces_the_frame_time():
     checked = checked_bvh(GOOD.replace("0.0333333", "0").encode(), 50.0)
     assert "Frame Time: 0.02\n" in checked
     assert numbers(checked) == numbers(GOOD)
+
+
+def one_axis(joint, text=GOOD):
+    """A file whose second joint has only these channels, and their numbers in each row."""
+    names, values = joint
+    text = text.replace("3 Zrotation Xrotation Yrotation\n    End", f"{len(names.split())} {names}\n    End")
+    return text.replace("4.0 5.0 6.0", values).replace("4.0 -5.5e-3 6.0", values).encode()
+
+
+# People write joints with one degree of freedom as one channel: knees in files of the CMU's skeleton (amc2bvh), and
+# robots. The order of the other, missing axes does not matter, since their angles are zero.
+@pytest.mark.parametrize(
+    ("channels", "values", "whole"),
+    [
+        ("Xrotation", "30", {"Xrotation": 30.0}),
+        ("Yrotation Xrotation", "20 30", {"Yrotation": 20.0, "Xrotation": 30.0}),
+        ("Zposition Yrotation", "7 30", {"Zposition": 7.0, "Yrotation": 30.0}),
+    ],
+)
+def test_missing_channels_of_a_joint_are_at_rest(channels, values, whole):
+    checked = checked_bvh(one_axis((channels, values)))
+    names = checked.split("CHANNELS")[2].split("\n")[0].split()
+    assert int(names[0]) == len(names) - 1
+    assert names[1 : 1 + len(channels.split())] == channels.split()
+    rest = {"Xposition": 0.0, "Yposition": 10.5, "Zposition": 0.0} if "position" in channels else {}
+    usual = rest | dict.fromkeys(("Xrotation", "Yrotation", "Zrotation"), 0.0) | whole
+    for row in numbers(checked):
+        assert row[:3] in ([0.5, 90.0, 1.5], [0.5, 90.5, 1.5])
+        assert dict(zip(names[1:], row[6:], strict=True)) == usual
+
+
+def test_positions_below_the_root_that_are_all_zero_mean_the_offset():
+    channels = "Xposition Yposition Zposition Zrotation Xrotation Yrotation"
+    checked = checked_bvh(one_axis((channels, "0 0 0 4 5 6")))
+    assert [row[6:] for row in numbers(checked)] == [[0.0, 10.5, 0.0, 4.0, 5.0, 6.0]] * 2
+    kept = one_axis((channels, "0 10.5 0 4 5 6"))
+    assert checked_bvh(kept).encode() == kept
+
+
+def test_radians_are_read_as_radians_if_the_body_moves_farther_than_such_degrees_allow():
+    walk = GOOD.replace("0.5 90.5 1.5", "0.5 90.5 61.5").replace("6.0\n", "-6.1\n")
+    text, notes = bvh.checked_bvh(walk.encode())
+    assert notes == ("its rotations are in radians; converted them to degrees",)
+    assert [row[:3] for row in numbers(text)] == [[0.5, 90.0, 1.5], [0.5, 90.5, 61.5]]
+    assert numbers(text)[0][3:] == pytest.approx(
+        [57.29578, 114.591559, 171.887339, 229.183118, 286.478898, -349.504255]
+    )
+    # A person who stands still may be within six degrees of the rest pose, and others have larger angles.
+    assert bvh.checked_bvh(GOOD.encode())[1] == ()
+    assert bvh.checked_bvh(walk.replace("-6.1", "-16.1").encode())[1] == ()

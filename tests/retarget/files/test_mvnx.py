@@ -1,5 +1,7 @@
 """MVNX: segments as an armature, against the positions that the file itself has, and documents that are refused."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -59,6 +61,25 @@ def test_bones_are_known_by_their_names(mvnx):
     assert [parts[name] for name in ("Pelvis", "L5", "L3", "T12", "T8")] == ["hips", "spine", "spine", "spine", "chest"]
     assert (roles["LeftUpperArm"].part, roles["LeftUpperArm"].side) == ("upper_arm", "L")
     assert len(roles) == len(MVN)
+
+
+@pytest.mark.parametrize("still", [False, True])
+def test_quaternions_with_the_scalar_last_are_recognized_by_the_positions(mvnx, still):
+    orientations, pelvis = motion()
+    if still:
+        orientations[:] = 1.0, 0.0, 0.0, 0.0
+    text = mvnx_text(orientations, pelvis)
+
+    def scalar_last(found):
+        numbers = found[1].split()
+        turned = [" ".join([*numbers[at + 1 : at + 4], numbers[at]]) for at in range(0, len(numbers), 4)]
+        return f"<orientation>{' '.join(turned)}</orientation>"
+
+    right = read_recorded(written(mvnx, text))
+    body = read_recorded(written(mvnx, re.sub("<orientation>(.*?)</orientation>", scalar_last, text)))
+    assert (right.notes, body.notes) == ((), ("its quaternions are x y z w; read them in this order",))
+    np.testing.assert_allclose(body.positions(), right.positions(), atol=1e-12)
+    np.testing.assert_allclose(body.rotations, right.rotations, atol=1e-12)
 
 
 def test_single_frames_other_rates_and_incomplete_frames_are_read(mvnx):

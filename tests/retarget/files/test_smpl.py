@@ -129,7 +129,9 @@ class TestKeys:
     def test_components_of_hands_are_left_out(self, npz):
         poses, trans = motion()
         parts = {"root_orient": poses[:, 0], "pose_body": poses[:, 1:].reshape(FRAMES, -1), "trans": trans}
-        assert len(read_recorded(saved(npz, **parts, pose_hand=np.zeros((FRAMES, 24)))).names) == 22
+        body = read_recorded(saved(npz, **parts, pose_hand=np.zeros((FRAMES, 24)), fps=30))
+        assert len(body.names) == 22
+        assert body.notes[0] == "left out its hands, which are not rotations of 15 joints each"
 
     def test_parts_without_frames_are_refused(self, npz):
         poses = np.zeros((0, 90))
@@ -245,6 +247,32 @@ class TestCrooked:
         with pytest.raises(RetargetError, match=rf"^walk\.npz: {message}") as caught:
             read_recorded(saved(npz, **arrays))
         assert "\n" not in str(caught.value)
+
+    # The keys of AMASS's SMPL-X files (stage ii) and of smplx with an expression; `gender` is bytes, text or an object.
+    @pytest.mark.parametrize("gender", [b"male", "female", None])
+    @pytest.mark.parametrize("betas", [(10,), (16,), (1, 300), (FRAMES, 10)])
+    def test_files_as_amass_writes_them(self, npz, gender, betas):
+        poses, trans = motion(joints=55)
+        flat = poses.reshape(FRAMES, -1)
+        others = {
+            "gender": np.array(gender), "surface_model_type": np.array("smplx"), "betas": np.zeros(betas),
+            "num_betas": np.array(betas[-1]), "dmpls": np.zeros((FRAMES, 8)), "markers_latent": np.ones((67, 3)),
+            "latent_labels": np.array(["ARIEL"] * 67), "pose_jaw": flat[:, 66:69], "pose_eye": flat[:, 69:75],
+            "expression": np.ones((FRAMES, 10)), "mocap_time_length": np.array(2.5), "trans": trans,
+        }  # fmt: skip
+        parts = {"root_orient": flat[:, :3], "pose_body": flat[:, 3:66], "pose_hand": flat[:, 75:]}
+        bodies = [
+            read_recorded(saved(npz, **others, **each))
+            for each in (
+                {"poses": flat, "mocap_frame_rate": np.array(120.0)} | parts,
+                {"poses": flat, "mocap_framerate": np.array([120])},
+                parts | {"mocap_framerate": np.array("120")},
+                parts | {"mocap_framerate": np.array(b"120.0")},
+            )
+        ]
+        assert [(body.rate, len(body.names), body.notes) for body in bodies] == [(120.0, 52, ())] * 4
+        for body in bodies[1:]:
+            np.testing.assert_allclose(body.positions(), bodies[0].positions(), atol=1e-12)
 
     @pytest.mark.parametrize("rate", [1.0 / 120.0, 120000.0, 0.0, np.nan, -30.0])
     def test_invalid_rates_are_replaced_by_a_default_with_a_note(self, npz, rate):

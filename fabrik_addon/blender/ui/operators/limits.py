@@ -55,7 +55,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
 
     def draw(self, context: Context) -> None:
         self.layout.use_property_split = True
-        # The type is always shown, first.
+        # The type is always shown, and comes first.
         for name in dict.fromkeys(["type", *self.given(*FABRIK_OT_set_limit.__annotations__)]):
             self.layout.prop(self, name)
 

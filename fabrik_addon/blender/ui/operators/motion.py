@@ -13,12 +13,13 @@ from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
+from ...capture.takes import follow_take, take_name
 from ...first_use import OnUse
 from ...settings.bake_options import KEY_OPTIONS, RETARGET_OPTIONS, BakeOptions, MarkerOptions
 from ...settings.control import control_rig
 from ...settings.in_use import seen
-from ...settings.markers import CALIBRATION_OPTIONS, TAKE_STATIC, ImportOptions
-from ...settings.rig import ASIDE, POINTS, rig_settings
+from ...settings.markers import CALIBRATION_OPTIONS, POINTS, TAKE_STATIC, ImportOptions
+from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import named, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..translations import ui_message, ui_text
 from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, report_all, reports_errors, takes
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from ...capture import calibrate as calibrating
     from ...capture import import_markers as importing
     from ...capture import matching
-    from ...capture import takes as scene_takes
     from ...edit import holds as holding
     from ...retarget import retarget as retargeting
     from ...rig import armature
@@ -46,8 +46,8 @@ else:
     errors, clips = map(OnUse, ("..core.errors", "..markers.clip"))
     marker_files, layouts = map(OnUse, ("..markers.files.any_file", "..markers.files.layouts"))
     pose_files, retargeting, baking = map(OnUse, ("..retarget.files.any_file", ".retarget.retarget", ".bake.bake"))
-    calibrating, importing, matching, scene_takes = (
-        OnUse(f".capture.{name}") for name in ("calibrate", "import_markers", "matching", "takes")
+    calibrating, importing, matching = (
+        OnUse(f".capture.{name}") for name in ("calibrate", "import_markers", "matching")
     )
     holding, armature = map(OnUse, (".edit.holds", ".rig.armature"))
     selection, trails = map(OnUse, (".settings.selection", ".ui.overlays.motion"))
@@ -181,9 +181,11 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         if isinstance(recording, clips.Clip):
             notes += [f"{path.name}: {ui_message(doubt)}" for doubt in recording.doubts]
             take = importing.import_clip(context, recording, **how)
+            if self.performer:
+                take.name += f" {self.performer}"
             # A static trial only serves to calibrate another take.
             if is_rig and not take[TAKE_STATIC]:
-                scene_takes.follow_take(rig, take)
+                follow_take(rig, take)
             done = (
                 f"{recording.source}: {len(recording.names)} markers, {recording.frame_count} frames at "
                 f"{recording.rate:g} fps, {recording.units}, {recording.up_axis} up, imported as {take.name!r}"
@@ -288,7 +290,7 @@ class FABRIK_OT_match_markers(OnRig, Operator):
         free = f"; without a bone: {errors.first_few(unmatched, _NAMED)}" if unmatched else ""
         by_motion = f", {len(guessed)} guessed from motion" if guessed else ""
         what = (
-            f"{len(found.markers)} markers{matching.of_take(scene_takes.take_name(rig))} matched to bones "
+            f"{len(found.markers)} markers{matching.of_take(take_name(rig))} matched to bones "
             f"({labels}){by_motion}{free}"
         )
         doubts = matching.matching_doubts_of(rig)
@@ -304,7 +306,7 @@ class FABRIK_OT_follow_take(OnRig, Operator):
     take: StringProperty(name="Take", description="Collection of the take's markers", options=ASIDE)
 
     def run(self, _context: Context, rig: Object) -> Done:
-        scene_takes.follow_take(rig, named(bpy.data.collections, self.take, "collection"))
+        follow_take(rig, named(bpy.data.collections, self.take, "collection"))
         return f"{rig.name!r} now follows {self.take!r}", []
 
 

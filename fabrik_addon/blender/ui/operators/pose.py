@@ -11,11 +11,12 @@ from bpy.types import Context, Event, Object, Operator, Timer
 from mathutils import Quaternion, Vector
 
 from ...first_use import OnUse
+from ...posing import live
 from ...settings.control import solved_bone
-from ...settings.rig import ASIDE, POINTS, FabrikDragSettings, FabrikRig, rig_settings
-from ...settings.why_not import named, rig_at_hand, shared_targets, why_no_solve
+from ...settings.markers import POINTS
+from ...settings.rig import ASIDE, FabrikDragSettings, FabrikRig, rig_settings
+from ...settings.why_not import named, rig_at_hand, shared_targets, shown_motion, why_no_solve
 from ..overlays.handlers import DrawingHandlers
-from ..overlays.later import shown_motion
 from ..translations import ui_message
 from .base import Bones, Done, OnBones, OnRig, Watch, keyword, report_all, reports_errors, takes
 from .motion import has_to_be_played
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ...goals import effectors
     from ...posing import drag as dragging
     from ...posing import key_pose as keying
-    from ...posing import live, mouse
+    from ...posing import mouse
     from ...posing import snap_targets as snapping
     from ...posing import solve as solving
     from ...rig import armature
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 else:
     np, errors, set_up = map(OnUse, ("numpy", "..core.errors", ".control.set_up"))
     spread_drag, effectors = map(OnUse, (".edit.spread_drag", ".goals.effectors"))
-    dragging, keying, live, mouse, snapping, solving = (
-        OnUse(f".posing.{name}") for name in ("drag", "key_pose", "live", "mouse", "snap_targets", "solve")
+    dragging, keying, mouse, snapping, solving = (
+        OnUse(f".posing.{name}") for name in ("drag", "key_pose", "mouse", "snap_targets", "solve")
     )
     armature, selection = map(OnUse, (".rig.armature", ".settings.selection"))
     drawing, trails = map(OnUse, (".ui.overlays.drawing", ".ui.overlays.motion"))
@@ -496,7 +497,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         context.area.tag_redraw()
 
     def _clear(self, context: Context) -> None:
-        """Remove watch, lines and texts."""
+        """Stop watching for changes, and remove the lines and texts of the drag."""
         self._watch.stop()
         self._go_on(context, goes_on=False)
         self._lines.stop()

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from itertools import chain
+from itertools import chain, product
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -34,73 +33,54 @@ _CIRCLE = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
 _STARTS = np.arange(4 * _AROUND).reshape(-1, _AROUND)
 _CAPSULE_EDGES = np.stack([_STARTS, np.roll(_STARTS, -1, axis=1)], axis=-1).reshape(-1, 2)
 
-_DIAMOND: Final = ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1))
-_DIAMOND_LINES: Final = ((0, 2), (2, 1), (1, 3), (3, 0), (0, 4), (4, 1), (1, 5), (5, 0), (2, 4), (4, 3), (3, 5), (5, 2))
-_BOX: Final = tuple((x, y, z) for x in (-0.7, 0.7) for y in (-0.7, 0.7) for z in (-0.7, 0.7))
-_BOX_LINES: Final = ((0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (1, 3), (4, 6), (5, 7), (0, 4), (1, 5), (2, 6), (3, 7))
-_PYRAMID: Final = ((0, 0, 1), (0.9, 0, -0.6), (-0.45, 0.8, -0.6), (-0.45, -0.8, -0.6))
-_PYRAMID_LINES: Final = ((0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (3, 1))
-_CROSS: Final = tuple((x, y, z) for x in (-0.6, 0.6) for y in (-0.6, 0.6) for z in (-0.6, 0.6))
-_CROSS_LINES: Final = ((0, 7), (1, 6), (2, 5), (3, 4))
-
-
-class Goal(Enum):
-    """The kind of a marked goal."""
-
-    TARGET = "target"
-    PIN = "pin"
-    BEND = "bend target"
-
-
-class Look(Enum):
-    """The look of a line; the values are the names of colors."""
-
-    MET = "met"
-    MISSED = "missed"
-    PINNED = "pinned"
-    BEND = "bend"
+# The wireframes that mark positions: corners, and the ends of lines as their indices. A cube has all eight corners.
+_CUBE = np.array(list(product((-1.0, 1.0), repeat=3)))
+_DIAMOND = (
+    np.array([(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1)]),
+    np.array([(0, 2), (2, 1), (1, 3), (3, 0), (0, 4), (4, 1), (1, 5), (5, 0), (2, 4), (4, 3), (3, 5), (5, 2)]),
+)
+_BOX = (
+    0.7 * _CUBE,
+    np.array([(0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (1, 3), (4, 6), (5, 7), (0, 4), (1, 5), (2, 6), (3, 7)]),
+)
+_PYRAMID = (
+    np.array([(0, 0, 1), (0.9, 0, -0.6), (-0.45, 0.8, -0.6), (-0.45, -0.8, -0.6)]),
+    np.array([(0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (3, 1)]),
+)
+_CROSS = 0.6 * _CUBE, np.array([(0, 7), (1, 6), (2, 5), (3, 4)])
 
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Lines of one look: (N, 3) points, and (L, 2) indices of their ends."""
+    """Lines of one look, the name of a color: (N, 3) points, and (L, 2) indices of their ends."""
 
-    look: Look
+    look: str
     points: FloatArray
     ends: IntArray
 
 
-def goal_lines(goal: Goal, effector: FloatArray, place: FloatArray, size: float, *, met: bool) -> list[Lines]:
+def goal_lines(kind: str, effector: FloatArray, place: FloatArray, size: float, *, met: bool) -> list[Lines]:
     """The lines for one goal at `place` (3,), and for the point `effector` (3,) that reaches for it.
 
-    For a pole target, `effector` is the joint from which a line points to it. size: the size of the mark.
+    kind: "TARGET", "PIN" or "POLE". For a pole target, `effector` is the joint from which a line points to it. size:
+    the size of the mark.
     """
-    if goal is Goal.BEND:
-        return [_mark(Look.BEND, _PYRAMID, _PYRAMID_LINES, place, size), dashed(Look.BEND, effector, place)]
-    look = Look.MISSED if not met else Look.PINNED if goal is Goal.PIN else Look.MET
-    box = [_mark(look, _BOX, _BOX_LINES, place, size)] if goal is Goal.PIN else []
+    if kind == "POLE":
+        return [_mark("bend", _PYRAMID, place, size), dashed("bend", effector, place)]
+    look = "missed" if not met else "pinned" if kind == "PIN" else "met"
+    box = [_mark(look, _BOX, place, size)] if kind == "PIN" else []
     if met:
-        return [*(box or [diamond(look, place, size)]), diamond(look, effector, size * _DOT)]
-    return [*box, cross(look, place, size), Lines(look, np.stack([effector, place]), np.array([[0, 1]]))]
+        return [*(box or [_mark(look, _DIAMOND, place, size)]), _mark(look, _DIAMOND, effector, size * _DOT)]
+    return [*box, _mark(look, _CROSS, place, size), Lines(look, np.stack([effector, place]), np.array([[0, 1]]))]
 
 
-def diamond(look: Look, place: FloatArray, size: float) -> Lines:
-    """A diamond around a position (3,)."""
-    return _mark(look, _DIAMOND, _DIAMOND_LINES, place, size)
-
-
-def cross(look: Look, place: FloatArray, size: float) -> Lines:
-    """A cross of four lines at a position (3,)."""
-    return _mark(look, _CROSS, _CROSS_LINES, place, size)
-
-
-def dashed(look: Look, start: FloatArray, end: FloatArray) -> Lines:
+def dashed(look: str, start: FloatArray, end: FloatArray) -> Lines:
     """A dashed line from one position (3,) to another."""
     shares = np.linspace(0.0, 1.0, 2 * _DASHES)[:, None]
     return Lines(look, start + shares * (end - start), np.arange(2 * _DASHES).reshape(-1, 2))
 
 
-def capsule(look: Look, ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
+def capsule(look: str, ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
     """A capsule: rings at its segment's ends (2, 3), and two outlines along it; aside: (3,) not parallel to it."""
     along = ends[1] - ends[0]
     along = along / max(float(np.linalg.norm(along)), TINY)
@@ -116,15 +96,10 @@ def capsule(look: Look, ends: FloatArray, aside: FloatArray, radius: float) -> L
     return Lines(look, points.reshape(-1, 3), _CAPSULE_EDGES)
 
 
-def _mark(
-    look: Look,
-    corners: tuple[tuple[float, ...], ...],
-    edges: tuple[tuple[int, int], ...],
-    place: FloatArray,
-    size: float,
-) -> Lines:
-    """A wireframe with `corners` around a position (3,)."""
-    return Lines(look, place + size * np.array(corners, dtype=np.float64), np.array(edges))
+def _mark(look: str, mark: tuple[FloatArray, IntArray], place: FloatArray, size: float) -> Lines:
+    """A wireframe around a position (3,)."""
+    corners, edges = mark
+    return Lines(look, place + size * corners, edges)
 
 
 # The lines for a body's balance: the outline of the support, the center of mass as a diamond, and a plumb line down to
@@ -140,11 +115,11 @@ def support_lines(corners: FloatArray, up: FloatArray, center: FloatArray, size:
     """
     foot = center - ((center - corners.mean(axis=0)) @ up) * up
     balanced = is_inside(corners, up, foot)
-    look = Look.PINNED if balanced else Look.MISSED
+    look = "pinned" if balanced else "missed"
     around = np.arange(len(corners))
     outline = Lines(look, corners, np.stack([around, np.roll(around, -1)], axis=1))
-    mark = diamond if balanced else cross
-    return [outline, diamond(look, center, size), dashed(look, center, foot), mark(look, foot, size)]
+    below = _mark(look, _DIAMOND if balanced else _CROSS, foot, size)
+    return [outline, _mark(look, _DIAMOND, center, size), dashed(look, center, foot), below]
 
 
 def is_inside(corners: FloatArray, up: FloatArray, point: FloatArray) -> bool:
@@ -156,8 +131,9 @@ def is_inside(corners: FloatArray, up: FloatArray, point: FloatArray) -> bool:
 
 # Drawing in the viewport, called by `handlers.py`.
 
-# The widths of lines in pixels.
-_WIDTHS: Final = {Look.MET: 1.25, Look.MISSED: 2.5, Look.PINNED: 1.25, Look.BEND: 1.25}
+# The widths of lines in pixels: usual ones, and those of what was missed.
+_WIDTH: Final = 1.25
+_MISSED_WIDTH: Final = 2.5
 _FONT_SIZE: Final = 12.0
 _LABEL_AWAY: Final = 12.0
 # The height of a label relative to its letters.
@@ -176,9 +152,12 @@ _Place: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class GoalView:
-    """One goal to draw, in world space: its kind, (3,) points, the size of the mark, and whether it is met."""
+    """One goal to draw, in world space: its kind, (3,) points, the size of the mark, and whether it is met.
 
-    goal: Goal
+    kind: "TARGET", "PIN" or "POLE".
+    """
+
+    kind: str
     effector: FloatArray
     place: FloatArray
     size: float
@@ -203,27 +182,27 @@ def views(rig: Object) -> list[GoalView]:
             continue
         point = np.array(world @ armature_point(bone, effector.point, effector.offset))
         size = _SIZE * bone.length * scale
-        goal, place = Goal.TARGET, None
+        place = None
         if effector.kind == "PIN":
-            goal, place = Goal.PIN, np.array(world @ Vector(effector.pin_location))
+            place = np.array(world @ Vector(effector.pin_location))
         elif effector.target is not None:
             place = _object_place(effector.target, effector.target_bone)
         if place is not None:
             reach = scale * sum(each.length for each in (bone, *bone.parent_recursive))
             met = bool(np.linalg.norm(place - point) <= _MET * reach)
-            found.append(GoalView(goal, point, place, size, met))
+            found.append(GoalView(effector.kind, point, place, size, met))
         if effector.bend_target is not None:
             toward = _object_place(effector.bend_target, effector.bend_bone)
-            found.append(GoalView(Goal.BEND, np.array(world @ bone.head), toward, size))
+            found.append(GoalView("POLE", np.array(world @ bone.head), toward, size))
     return found
 
 
 def label(view: GoalView, scene: Scene) -> str:
     """The label of a missed goal, with the distance of its effector; "" for other goals."""
-    if view.met or view.goal is Goal.BEND:
+    if view.met or view.kind == "POLE":
         return ""
     text = length_text(view.error, scene)
-    return ui_text("pin is {error} off", error=text) if view.goal is Goal.PIN else text
+    return ui_text("pin is {error} off", error=text) if view.kind == "PIN" else text
 
 
 def labels(rig: Object, scene: Scene) -> list[tuple[GoalView, str]]:
@@ -238,7 +217,7 @@ def labels(rig: Object, scene: Scene) -> list[tuple[GoalView, str]]:
 
 def lines_of(rig: Object) -> list[Lines]:
     """All lines for a rig: goals, balance if it is on, and capsules."""
-    goals = (goal_lines(view.goal, view.effector, view.place, view.size, met=view.met) for view in views(rig))
+    goals = (goal_lines(view.kind, view.effector, view.place, view.size, met=view.met) for view in views(rig))
     return [*chain.from_iterable(goals), *balance_lines(rig), *capsule_lines(rig)]
 
 
@@ -250,7 +229,7 @@ def capsule_lines(rig: Object) -> list[Lines]:
     for each in () if found is None else found.capsules:
         matrix = world @ np.array(rig.pose.bones[each.bone].matrix)
         ends = np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3]
-        lines.append(capsule(Look.PINNED, ends, matrix[:3, 0], each.radius * meters_per_unit(rig)))
+        lines.append(capsule("pinned", ends, matrix[:3, 0], each.radius * meters_per_unit(rig)))
     return lines
 
 
@@ -271,8 +250,8 @@ def balance_lines(rig: Object) -> list[Lines]:
 
 def drawing(lines: Sequence[Lines]) -> Drawing:
     """Convert lines to arrays for the graphics card."""
-    parts = ((each, colored([(each.points, each.ends, COLORS[each.look.value])])) for each in lines)
-    return Drawing(joined((_WIDTHS[each.look], *arrays) for each, arrays in parts))
+    parts = ((each, colored([(each.points, each.ends, COLORS[each.look])])) for each in lines)
+    return Drawing(joined((_MISSED_WIDTH if each.look == "missed" else _WIDTH, *arrays) for each, arrays in parts))
 
 
 def _object_place(holder: Object, bone: str) -> FloatArray:
@@ -309,7 +288,7 @@ def draw_labels(rigs: Sequence[Object], context: Context) -> None:
 
     ui_scale = context.preferences.system.ui_scale
     blf.size(0, _FONT_SIZE * ui_scale)
-    blf.color(0, *COLORS[Look.MISSED.value])
+    blf.color(0, *COLORS["missed"])
     blf.enable(0, blf.SHADOW)
     blf.shadow(0, 3, 0.0, 0.0, 0.0, 1.0)
     away = _LABEL_AWAY * ui_scale

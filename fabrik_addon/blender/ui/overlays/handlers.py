@@ -1,7 +1,7 @@
 """The overlays in the 3D viewport: their switches, and their draw handlers.
 
-A handler is added when a rig uses its overlay, and is called at every redraw. It first checks whether there is anything
-to draw, and only then imports the drawing code.
+The handlers are added when the file first uses the add-on, and are called at every redraw. Each first checks whether
+there is anything to draw, and only then imports the drawing code.
 """
 
 from collections.abc import Callable
@@ -14,10 +14,9 @@ from bpy.types import Context, Object, Panel
 
 from ...first_use import OnUse
 from ...settings import in_use
-from ...settings.in_use import Use, seen
-from ...settings.why_not import ARMATURES
+from ...settings.in_use import call_later, seen, stop_timers
+from ...settings.why_not import ARMATURES, shown_motion
 from ..translations import CONTEXT
-from .later import call_later, shown_motion, stop_timers
 
 if TYPE_CHECKING:
     from . import goals, limits, motion
@@ -32,7 +31,7 @@ SWITCHES: Final = {
         name="Joint Limits",
         description="Show the limits of the active and selected bones in Pose mode",
         default=False,
-        update=in_use.noting("limits"),
+        update=in_use.note_use,
         translation_context=CONTEXT,
     ),
     GOALS_SWITCH: BoolProperty(
@@ -109,33 +108,31 @@ def _handler(shown: Callable[[Any], Any], draw: Callable[[Any, Any], None]) -> C
     return handler
 
 
-_LIMITS = _handler(
-    lambda context: context.space_data.overlay.show_bones and shows_limits(context),
-    lambda context, _shown: limits.draw_limits(context),
+# A type annotation would keep a reference to the class in `typing`, and Blender's module would hang at exit.
+OVERLAYS: Final = DrawingHandlers(
+    (
+        _handler(
+            lambda context: context.space_data.overlay.show_bones and shows_limits(context),
+            lambda context, _shown: limits.draw_limits(context),
+        ),
+        "POST_VIEW",
+    ),
+    (_handler(_error_rig, lambda context, rig: goals.draw_errors(rig, context)), "POST_VIEW"),
+    (_handler(shown_motion, lambda context, rig: motion.draw_motion(rig, context)), "POST_VIEW"),
+    (_handler(shown_rigs, lambda context, rigs: goals.draw_goals(rigs, context)), "POST_VIEW"),
+    (_handler(shown_rigs, lambda context, rigs: goals.draw_labels(rigs, context)), "POST_PIXEL"),
 )
-_ERRORS = _handler(_error_rig, lambda context, rig: goals.draw_errors(rig, context))
-_MOTION = _handler(shown_motion, lambda context, rig: motion.draw_motion(rig, context))
-_GOALS = _handler(shown_rigs, lambda context, rigs: goals.draw_goals(rigs, context))
-_GOAL_LABELS = _handler(shown_rigs, lambda context, rigs: goals.draw_labels(rigs, context))
-# The draw handlers by feature in use. A type annotation would keep a reference to the class in `typing`, and Blender's
-# module would hang at exit.
-OVERLAYS: Final = {
-    "limits": DrawingHandlers((_LIMITS, "POST_VIEW")),
-    "errors": DrawingHandlers((_ERRORS, "POST_VIEW")),
-    "motion": DrawingHandlers((_MOTION, "POST_VIEW")),
-    "effectors": DrawingHandlers((_GOALS, "POST_VIEW"), (_GOAL_LABELS, "POST_PIXEL")),
-}
 
 
 def start() -> None:
-    """Add handlers for the features that the file uses, now and later."""
-    in_use.LISTENERS.extend((_used, ARMATURES.note))
+    """Add the handlers if the file uses the add-on, now or later."""
+    in_use.LISTENERS.extend((OVERLAYS.start, ARMATURES.note_use))
     in_use.listen(_after_load, "load_post", on=True)
     if hasattr(bpy.data, "objects"):
-        in_use.note_all(LIMITS_SWITCH)
+        _note_file()
     elif not bpy.app.background:
         # Wait, because Blender's data can't be accessed while it enables an extension.
-        call_later(_note_all, 0.0)
+        call_later(_note_file, 0.0)
 
 
 def stop() -> None:
@@ -148,27 +145,21 @@ def stop() -> None:
 
 def add_missing_handlers(rig: Object) -> None:
     """Add the handlers for an appended rig, because Blender does not report this. Call it while Blender draws."""
-    if len(seen(rig).effectors) and not OVERLAYS["effectors"].is_on:
-        call_later(_note_all, 0.0)
+    if len(seen(rig).effectors) and not OVERLAYS.is_on:
+        call_later(_note_file, 0.0)
 
 
-def _note_all() -> None:
-    in_use.note_all(LIMITS_SWITCH)
-
-
-def _used(use: Use) -> None:
-    if use in OVERLAYS:
-        OVERLAYS[use].start()
+def _note_file() -> None:
+    in_use.note_file(LIMITS_SWITCH)
 
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
     """Handle the opening of a file."""
     _forget()
-    in_use.note_all(LIMITS_SWITCH)
+    _note_file()
 
 
 def _forget() -> None:
-    for overlay in OVERLAYS.values():
-        overlay.stop()
+    OVERLAYS.stop()
     ARMATURES.forget()

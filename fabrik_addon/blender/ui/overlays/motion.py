@@ -11,11 +11,11 @@ from ....core.arrays import FloatArray
 from ...edit.take import PathKeeper, Paths
 from ...posing.mouse import DragView
 from ...settings.control import solved_bone
-from ...settings.in_use import seen
+from ...settings.in_use import call_later, seen
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
+from ...settings.why_not import shown_motion
 from .drawing import Drawing, Single, draw_over, joined
-from .later import call_later, shown_motion
 
 # Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
 TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0

@@ -14,7 +14,7 @@ from ...settings.rig import rig_settings
 from ...settings.why_not import has_motion, mapped_markers, rig_at_hand, why_no_bake, why_no_rig, why_no_solve
 from ..operators.base import folded
 from ..operators.motion import has_to_be_played
-from ..translations import ui_text
+from ..translations import CONTEXT, ui_text
 from .base import (
     AboutRig,
     MotionTab,
@@ -211,7 +211,7 @@ def draw_output(layout: UILayout, scene: Scene, rig: Object, of: str) -> None:
     """Draw the settings of the keys to write, and of their action, in a sub-panel of panel `of`."""
     if (output := folded(layout, "Output", of)) is not None:
         settings = rig_settings(rig)
-        output.prop(scene, "use_preview_range", text="Preview Range")
+        output.prop(scene, "use_preview_range", text="Preview Range", text_ctxt=CONTEXT)
         if scene.use_preview_range:
             ends = output.column(align=True)
             ends.prop(scene, "frame_preview_start", text="Start")
@@ -330,7 +330,8 @@ class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
         if settings.drag.spread:
             column.prop(settings.drag, "spread_to", expand=True)
             # A drag over time changes keys. Without auto-keying it changes only one frame.
-            column.prop(context.scene.tool_settings, "use_keyframe_insert_auto", text="Auto Keying", icon="REC")
+            tools = context.scene.tool_settings
+            column.prop(tools, "use_keyframe_insert_auto", text="Auto Keying", text_ctxt=CONTEXT, icon="REC")
         # The layers of edits, each with its switch and its influence.
         layers = layout.column(align=True)
         strips = [(track, strip) for track in rig.animation_data.nla_tracks for strip in track.strips]

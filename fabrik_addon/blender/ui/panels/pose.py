@@ -9,7 +9,7 @@ from ...settings.in_use import seen
 from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import has_motion, rig_at_hand, shared_targets, why_no_rig, why_no_solve
 from ..operators.base import folded
-from ..overlays.handlers import GOALS_SWITCH, LIMITS_SWITCH, add_missing_handlers
+from ..overlays.handlers import GOALS_SWITCH, add_missing_handlers
 from ..translations import CONTEXT, ui_text
 from .base import (
     AboutRig,
@@ -198,29 +198,6 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
                 advanced.prop(setup, "uncarried", emboss=False)
 
 
-class FABRIK_PT_limits(AboutRig, PoseTab, Panel):
-    """The limit of the active bone's rotation."""
-
-    bl_label = "Joint Limits"
-    switch = LIMITS_SWITCH
-
-    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
-        from .limit_sliders import draw_active_limit
-
-        draw_active_limit(context, layout, rig)
-        layout.operator("fabrik.limit_preset", icon="OUTLINER_OB_ARMATURE")
-        if (more := folded(layout, "Limit Tools", "limits")) is not None:
-            column = more.column(align=True)
-            column.operator("fabrik.limits_from_ik", text="From IK and Constraints", icon="CON_KINEMATIC")
-            column.operator("fabrik.limits_from_action", text="From Action", icon="ACTION")
-            column.operator("fabrik.limits_to_constraints", text="To Constraints", icon="CONSTRAINT_BONE")
-            column = more.column(align=True)
-            column.operator("fabrik.clamp_pose", text="Clamp Pose", icon="ARMATURE_DATA")
-            row = column.row(align=True)
-            row.operator("fabrik.check_action", text="Check Action", icon="VIEWZOOM").mend = False
-            row.operator("fabrik.check_action", text="Fix Violations").mend = True
-
-
 CLASSES = (
     FABRIK_PT_drag,
     FABRIK_UL_effectors,
@@ -228,5 +205,4 @@ CLASSES = (
     FABRIK_PT_posture,
     FABRIK_UL_carriers,
     FABRIK_PT_control_rig,
-    FABRIK_PT_limits,
 )

@@ -1,0 +1,63 @@
+"""Recognizes walks whose frame rate is wrong: their steps are too quick, or too slow, for their length."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from ..core.arrays import ROUNDING, IntArray, lengths
+from .clip import FloatArray, true_spans
+from .robust import middle_of
+
+# Steps: at least this many in a row, whose durations differ by at most this factor (its logarithm). The feet are first
+# closer, then farther apart than these shares of the largest distance (this percentile); at least this share of a leg.
+_FEWEST: Final = 3
+_EVEN: Final = 0.3
+_CLOSE, _WIDE = 0.45, 0.7
+_OFTEN: Final = 95.0
+_LONG: Final = 0.55
+# Both feet of people who run are this share of a leg above the floor on more than this share of the frames.
+_IN_THE_AIR: Final = 0.05
+_RUNNING: Final = 0.1
+# Steps per √(leg / gravity), in which children and adults walk alike (Alexander, Principles of Animal Locomotion, 2003,
+# section 7.4): 0.46 to 0.58 in three walks. Beyond these numbers the rate is more likely wrong by 2.
+_SLOWEST, _QUICKEST = 0.33, 0.8
+_GRAVITY: Final = 9.81
+
+
+def odd_cadence(
+    left: Sequence[FloatArray],
+    right: Sequence[FloatArray],
+    hips: Sequence[FloatArray],
+    up: FloatArray,
+    rate: float,
+    meters: float = 0.0,
+) -> float:
+    """Steps a second of a person who walks much faster or slower than people do; 0 if there are no such steps.
+
+    In a walk feet are farthest apart once in each step, also on treadmills. Runners do not count, since both of their
+    feet are in the air between steps.
+
+    left, right, hips: (F, 3) positions of points on the feet and hips, NaN where not seen. up: (3,). rate: frames a
+    second. meters: the length of a leg; 0: positions are in meters.
+    """
+    lowest = np.fmin.reduce([place @ up for place in (*left, *right)])
+    heights, between = middle_of(hips) @ up - lowest, middle_of(left) - middle_of(right)
+    apart = lengths(between - (between @ up)[:, None] * up)
+    if not (np.isfinite(apart).any() and np.isfinite(heights).any()):
+        return 0.0
+    leg, longest = max(float(np.nanmedian(heights)), ROUNDING), np.nanpercentile(apart, _OFTEN)
+    sides: IntArray = (apart > _WIDE * longest).astype(int) - (apart < _CLOSE * longest)
+    frames = np.flatnonzero(sides)
+    begins = frames[1:][np.diff(sides[frames]) > 0]
+    even = true_spans(np.abs(np.diff(np.log(np.maximum(np.diff(begins), 1)))) < _EVEN)
+    first, last = max(even, key=lambda span: span[1] - span[0], default=(0, 0))
+    if last + 1 - first < _FEWEST:
+        return 0.0
+    walk = slice(begins[first], begins[last + 1])
+    if np.nanpercentile(apart[walk], _OFTEN) < _LONG * leg:
+        return 0.0
+    if (lowest[walk] > np.nanpercentile(lowest, 100.0 - _OFTEN) + _IN_THE_AIR * leg).mean() > _RUNNING:
+        return 0.0
+    cadence = (last + 1 - first) * rate / float(begins[last + 1] - begins[first])
+    return 0.0 if _SLOWEST < cadence * np.sqrt((meters or leg) / _GRAVITY) < _QUICKEST else cadence
