@@ -13,12 +13,10 @@ from ..core.arrays import FloatArray
 from . import ranges as table
 from .body_parts import Role
 from .ranges import BallRange, HingeRange
-from .rest_body import BodyAxes, Palm, RestBody, length, signed_angle, square, unit
+from .rest_body import ALONG, BodyAxes, Palm, RestBody, length, signed_angle, square, unit
 
 # If a hinge is bent by fewer degrees at rest, the bend does not show its axis.
 _VISIBLE_BEND: Final = 3.0
-# The smallest cosine (45 degrees) between a bone's Y axis and its limb.
-ALONG: Final = 0.7
 # The smallest sine (12 degrees) between a bone and the direction of its bend; below it, that direction is undefined.
 _SQUARE: Final = 0.2
 # Degrees: the forearm's largest pronation (AAOS); more at rest means that the palm was not recognized.

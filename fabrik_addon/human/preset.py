@@ -21,14 +21,12 @@ from ..core import Ball, Fixed, Hinge
 from ..core.arrays import FloatArray
 from ..core.limits.base import Limit
 from .body_parts import Role
-from .joints import ALONG, JOINTS, BallJoint, HingeJoint, UnplacedError, perpendicular_unit
-from .rest_body import RestBody, RestBone, signed_angle
+from .joints import JOINTS, BallJoint, HingeJoint, UnplacedError, perpendicular_unit
+from .rest_body import ALONG, RestBody, RestBone, signed_angle
 
 # A bone's axes may differ from its joint's by this many degrees without a report. Thumbs are excluded, since their rest
 # rotation differs from hand to hand.
 _TURNED: Final = 20.0
-# The smallest cosine between a human's trunk and legs: 0.995 in Rigify's humans, 0.2 to 0.35 in its animals.
-_UPRIGHT: Final = 0.7
 _TRUNK: Final = frozenset({"hips", "spine", "chest"})
 # A rig with this many trunk bones, but without arms and legs, is an animal's, such as a shark's. A hand's has no trunk.
 _LONG_TRUNK: Final = 3
@@ -73,7 +71,8 @@ def why_not_human(bones: Mapping[str, RestBone]) -> str:
     if not trunk or not ends:
         return ""
     up, leg = np.mean(ends, axis=0) - np.mean(trunk, axis=0), np.mean(legs, axis=0)
-    upright = up @ leg >= _UPRIGHT * np.linalg.norm(up) * np.linalg.norm(leg)
+    # The cosine is 0.995 in Rigify's humans, 0.2 to 0.35 in its animals.
+    upright = up @ leg >= ALONG * np.linalg.norm(up) * np.linalg.norm(leg)
     return "" if upright else "its trunk lies across its legs"
 
 

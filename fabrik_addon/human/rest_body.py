@@ -11,16 +11,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..core.arrays import FloatArray, IntArray
+from ..core.arrays import SINGLE, FloatArray, IntArray
 from .body_parts import FINGERS, Role
 from .naming_schemes import match
 
 # The fields of a role besides its part.
 _TOLD: Final = ("side", "finger", "number")
-# Meters: the direction of a shorter vector is unknown.
-_SHORT: Final = 1e-6
-# The smallest cosine between bones and their limbs.
-_ALONG: Final = 0.7
+# The smallest cosine (45 degrees) between directions that count as alike: a bone's Y axis and its limb, trunk and legs.
+ALONG: Final = 0.7
 # The smallest cosine between a hand, or a finger's bone without children, and the bone before it. Below it, an importer
 # made up the tail: Blender lets bones point along Y if a file does not contain their ends.
 _ON: Final = 0.5
@@ -137,14 +135,14 @@ class RestBody:
             goes_on = role.part == "hand" or (role.part == "finger" and role.number > 1)
             if not self._lie_along or (goes_on and before @ bone.axes[:, 1] < _ON * length(before)):
                 span = before
-        return bone.axes[:, 1] if span is None or length(span) < _SHORT else unit(span)
+        return bone.axes[:, 1] if span is None or length(span) < SINGLE else unit(span)
 
     @cached_property
     def _lie_along(self) -> bool:
         """Whether the bones point along their limbs, as most do; with some importers they point across."""
-        spans = {name: span for name in self.roles if (span := self._span(name)) is not None and length(span) > _SHORT}
+        spans = {name: span for name in self.roles if (span := self._span(name)) is not None and length(span) > SINGLE}
         shares = [unit(span) @ self.bones[name].axes[:, 1] for name, span in spans.items()]
-        return not shares or float(np.median(shares)) > _ALONG
+        return not shares or float(np.median(shares)) > ALONG
 
     def _span(self, name: str) -> FloatArray | None:
         """(3,) from a bone's head to the joint at its end; None if there is none."""
@@ -165,7 +163,7 @@ class RestBody:
     def axes(self) -> BodyAxes | None:
         """Up, forward and left; None if there are too few joints."""
         low, high = self._first_of("hips", "thigh"), self._first_of("head", "neck", "upper_arm", "shoulder", "chest")
-        if low is None or high is None or np.linalg.norm(high - low) < _SHORT:
+        if low is None or high is None or np.linalg.norm(high - low) < SINGLE:
             return None
         up = _snapped(high - low)
         forward = self._forward(up)
@@ -182,7 +180,7 @@ class RestBody:
             return _snapped(square(span, up))
         across = np.sum([self._across(part) for part in ("thigh", "upper_arm", "shoulder", "hand")], axis=0)
         forward = np.cross(across, up)
-        return _snapped(forward) if length(forward) > _SHORT else None
+        return _snapped(forward) if length(forward) > SINGLE else None
 
     def _foot(self, side: str) -> FloatArray | None:
         """(3,) from the ankle to the toes, or along the foot."""
