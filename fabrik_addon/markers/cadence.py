@@ -19,8 +19,8 @@ _LONG: Final = 0.55
 # Both feet of people who run are this share of a leg above the floor on more than this share of the frames.
 _IN_THE_AIR: Final = 0.05
 _RUNNING: Final = 0.1
-# Steps per √(leg / gravity), in which children and adults walk alike (Alexander, Principles of Animal Locomotion, 2003,
-# section 7.4): 0.46 to 0.58 in three walks. Beyond these numbers the rate is more likely wrong by 2.
+# Steps per √(leg / gravity), in which children and adults walk alike (dynamic similarity: Alexander, Principles of
+# Animal Locomotion, 2003): 0.46 to 0.58 in three walks. Beyond these numbers the rate is more likely wrong by 2.
 _SLOWEST, _QUICKEST = 0.33, 0.8
 _GRAVITY: Final = 9.81
 

@@ -42,8 +42,8 @@ _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
 # The number of frames that are examined of a long recording, or examined at a time.
 _LOOKED_AT: Final = 2000
-# A person's size changes by less than this factor, between crouching and raised arms by 3. It is the median distance of
-# markers from their middle, on frames on which this share of the most is seen.
+# A person's size changes by less than this factor; between crouching and raised arms it is about 3 (an estimate). Size
+# is the median distance of markers from their middle, on frames on which this share of the most is seen.
 _MANY_SEEN: Final = 0.8
 _GROWN: Final = 6.0
 # Two markers of one landmark that are farther apart than this share of the person's extent are not in one cluster.

@@ -117,8 +117,8 @@ def one_axis(joint, text=GOOD):
     return text.replace("4.0 5.0 6.0", values).replace("4.0 -5.5e-3 6.0", values).encode()
 
 
-# People write joints with one degree of freedom as one channel: knees in files of the CMU's skeleton (amc2bvh), and
-# robots. The order of the other, missing axes does not matter, since their angles are zero.
+# A joint with one degree of freedom, such as a knee, may have one channel. The order of the missing axes does not
+# matter, since their angles are zero.
 @pytest.mark.parametrize(
     ("channels", "values", "whole"),
     [
