@@ -140,8 +140,9 @@ class HangingTerm:
         """
         turned = carrying @ self._back
         directions = carrying[..., 1][..., self._swings, :]
-        swings = rotation_between(np.broadcast_to(self._axes, directions.shape), directions)
-        turned[..., self._swings, :, :] = matrix_from_quaternion(swings)
+        if len(self._swings):
+            swings = rotation_between(np.broadcast_to(self._axes, directions.shape), directions)
+            turned[..., self._swings, :, :] = matrix_from_quaternion(swings)
         upright = turned @ self._up
         cosine = upright @ self._up
         axes = cross(np.broadcast_to(self._up, upright.shape), upright)
