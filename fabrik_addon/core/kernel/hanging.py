@@ -25,10 +25,11 @@ _OF_BONES = 0.5
 # the second on a limb. On the trunk, a free hand moves up to 4, 7 and 8 times as far as the mouse with 2, 3 and 4. On
 # limbs, a forearm of a T pose with its elbow raised by 35 cm ends 42 and 28 degrees from the vertical with 2 and 3.
 _ON_TRUNK, _ON_LIMB = 2, 3
-# Radians: the step of finite differences of rotation vectors. (4, 3, 3, 3) rotations by it about each axis, and by two
-# steps, about two axes.
+# Radians: the step of finite differences of rotation vectors. (4, 4, 3, 3) rotations by none and by a step about each
+# axis, in both indices.
 _DIFFERENCE = 1e-4
-_TURNS = matrix_from_quaternion(quaternion_from_rotation_vector(_DIFFERENCE * (np.eye(4, 3, -1)[:, None] + np.eye(3))))
+_STEPS = _DIFFERENCE * np.eye(4, 3, -1)
+_TURNS = matrix_from_quaternion(quaternion_from_rotation_vector(_STEPS[:, None] + _STEPS))
 
 
 class HangFrom(NamedTuple):
@@ -110,16 +111,15 @@ class HangingTerm:
         self, residual: FloatArray, pose: Pose, motions: Motions
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(D, D) Gauss-Newton matrix, (D,) gradient, and (D, D) that matrix minus the Hessian."""
-        carrying = pose.orientations[self._carriers]
-        strength, pulled = self._wanted(carrying)
+        strengths, pulls = self._wanted(_TURNS[:, :, None] @ pose.orientations[self._carriers])
+        strength = strengths[0, 0]
         along, sizes = self._directions(pose)
         points = pose.points(self._ends, self._offsets)
         shifts = self._bodies.shifts(pose, motions, points, self._ends).reshape(2, len(along), 3, -1)
         rows = (strength / sizes)[:, None, None] * (shifts[0] - shifts[1])
         rows -= along[:, :, None] * (along[:, None] @ rows)
-        other, moved = self._wanted(_TURNS[:, :, None] @ carrying)
-        changes = (other - strength)[..., None] * along - (moved - pulled)
-        by_carrier = (4.0 * changes[0] - np.einsum("iilk->ilk", changes[1:])) / (2.0 * _DIFFERENCE)
+        changes = (strengths - strength)[..., None] * along - (pulls - pulls[0, 0])
+        by_carrier = (4.0 * changes[0, 1:] - np.einsum("iilk->ilk", changes[1:, 1:])) / (2.0 * _DIFFERENCE)
         turns = self._bodies.turns(motions, self._carriers)
         rows += by_carrier.transpose(1, 2, 0) @ turns
         rows = rows.reshape(-1, self._bodies.columns)
@@ -129,7 +129,7 @@ class HangingTerm:
         forces = np.concatenate([forces, -forces])
         curvature = self._bodies.stiffness(pose, motions, points, self._ends, forces, torques)
         energies = (changes * residual).sum(axis=-1)
-        bent = (energies[1:] - energies[0, :, None] - energies[0]).transpose(2, 0, 1) / _DIFFERENCE**2
+        bent = (energies[1:, 1:] - energies[0, 1:, None] - energies[0, 1:]).transpose(2, 0, 1) / _DIFFERENCE**2
         curvature -= (np.swapaxes(turns, -1, -2) @ bent @ turns).sum(axis=0)
         return rows.T @ rows, rows.T @ residual.ravel(), curvature
 
