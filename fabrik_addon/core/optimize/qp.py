@@ -12,7 +12,7 @@ The conditions of Karush, Kuhn and Tucker are
 Eliminating x leaves a linear complementarity problem in f and p with a matrix of R + K rows. Lawson and Hanson's method
 (*Solving Least Squares Problems*, 1974, chapter 23) solves it: it begins with a guess of the active set (Bro, de Jong,
 J. Chemometrics 11, 1997) and adds several inequalities at once: those violated most among nearly parallel ones. The
-energy falls with each active set, so none comes twice. Block principal pivoting (Júdice and Pires 1994; Kim and Park
+energy falls with each active set, so none is tried twice. Block principal pivoting (Júdice and Pires 1994; Kim and Park
 2011) takes 95 rounds in the median and often 200 if cones of limits give nine nearly parallel inequalities each; this
 method takes 14, and 29 at most.
 
@@ -40,8 +40,8 @@ _PARALLEL: Final = 0.5
 # take 5 to 12, others 3.
 _CAP_ACCURACY: Final = 1e-4
 _MAX_CAP_STEPS: Final = 20
-# A step is at most this many times as long as a cautious one. A tree out of reach takes 10 rounds in the mean, and 21
-# with cautious steps alone, 16 and 22 with 10 and 100 times.
+# A step is at most this many times as long as a cautious one. A tree out of reach takes 10 rounds on average. It takes
+# 21 with cautious steps only, 16 if this number is 10, and 22 if it is 100.
 _MOST_FASTER: Final = 3.0
 
 

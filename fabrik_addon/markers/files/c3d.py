@@ -57,7 +57,7 @@ class Parameters:
         if len(content) < 2 or content[1] != MAGIC:
             raise MarkerFileError("this is not a C3D file: choose another")
         if len(content) < BLOCK:
-            raise MarkerFileError("the header is truncated: a C3D file has at least 512 bytes: export it again")
+            raise MarkerFileError("the header is truncated; a C3D file has at least 512 bytes: export it again")
         # The parameters follow the header if it does not give their position.
         first = (max(content[0], 2) - 1) * BLOCK
         section = content[first:]
