@@ -34,7 +34,7 @@ def odd_cadence(
     rate: float,
     meters: float = 0.0,
 ) -> float:
-    """Steps a second of a person who walks much faster or slower than people do; 0 if there are no such steps.
+    """Steps per second of a person who walks much faster or slower than people do; 0 if there are no such steps.
 
     In a walk feet are farthest apart once in each step, also on treadmills. Runners do not count, since both of their
     feet are in the air between steps.

@@ -67,7 +67,7 @@ def read_markers(
     """Read a file of markers or keypoints, in meters. The format is detected from the content, or else the suffix.
 
     units: overrides the file's ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None: the file's, or a guess.
-    layout: the order of keypoints without names, a key of `layouts.LAYOUTS`; None: detected. rate: frames a second,
+    layout: the order of keypoints without names, a key of `layouts.LAYOUTS`; None: detected. rate: frames per second,
     overrides the file's. Raises MarkerFileError, one sentence that names the file, if the file cannot be read or its
     format is unknown; LayoutError if a layout has to be chosen.
     """

@@ -70,7 +70,7 @@ def names_in(content: bytes) -> tuple[str, ...]:
 
 
 def rate_in(found: Mapping[str, npt.NDArray[Any]]) -> float | None:
-    """Frames a second from the arrays `found` in a file, of any shape; None if none of them is the rate."""
+    """Frames per second from the arrays `found` in a file, of any shape; None if none of them is the rate."""
     for key in RATES:
         value = found.get(key)
         # Some writers store the rate as text.

@@ -252,7 +252,7 @@ def rate_in_cell(cell: str) -> float | None:
 
 
 def rate_of_times(times: FloatArray) -> float | None:
-    """Rows a second from times (F,) in s, ms, µs or ns, NaN if unknown; None if no unit gives a plausible rate.
+    """Rows per second from times (F,) in s, ms, µs or ns, NaN if unknown; None if no unit gives a plausible rate.
 
     The rate is measured from the first time to the last, since times are often rounded to a millisecond.
     """

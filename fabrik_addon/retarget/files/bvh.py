@@ -38,7 +38,7 @@ def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[s
     of positions or rotations. Missing positions, and those of a joint below the root that are all 0, are the joint's
     offset.
 
-    rate: frames a second, overrides the file's. Raises RetargetError, one sentence without the file's name, for words
+    rate: frames per second, overrides the file's. Raises RetargetError, one sentence without the file's name, for words
     that are not numbers, unknown or repeated channels, lines that are too short, and an implausible rate.
     """
     text = decoded(content).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").strip()

@@ -131,7 +131,7 @@ def is_inside(corners: FloatArray, up: FloatArray, point: FloatArray) -> bool:
 
 # Drawing in the viewport, called by `handlers.py`.
 
-# The widths of lines in pixels: usual ones, and those of what was missed.
+# The widths of lines in pixels: the usual one, and that for missed goals.
 _WIDTH: Final = 1.25
 _MISSED_WIDTH: Final = 2.5
 _FONT_SIZE: Final = 12.0
