@@ -66,8 +66,8 @@ _LOOSE: Final = 1e10
 _STRETCH, _MOST_STRETCHES = 0.06, 12
 # Radians: the largest rotation of a joint in one step, since the linear model is inaccurate beyond it.
 _MAX_ROTATION: Final = 0.5
-# Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite along the
-# rest.
+# Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite in the
+# other directions.
 _MET_STIFFNESS: Final = 10.0
 # The margin of positive definiteness, as a share of the mass matrix, and the value to which less curvature is raised.
 # With a margin of 0.2, each step near a flat optimum only gains a fifth; with this one steps converge quadratically.
@@ -110,7 +110,8 @@ _FOLLOWS, _MIN_DISTANCE, _CATCH_UP = 4.0, 5e-4, 1e-2
 _DETOUR: Final = 1.1
 # A body that starts off its support is shifted over it while a target moves this share of the body's size.
 _FULL_SHIFT: Final = 0.1
-# A rotation by a radian counts as this share of the body's size: a person's bone rotates by 8 degrees per centimeter.
+# A rotation by a radian counts as a movement by this share of the body's size. So a person's bone rotates by at most 8
+# degrees while the target moves by 1 cm.
 _RADIAN: Final = 0.17
 # A constraint with less than this share of the force on unreachable targets does not hold the body back.
 _BLOCKING_SHARE: Final = 0.05

@@ -12,7 +12,7 @@ The conditions of Karush, Kuhn and Tucker are
 Eliminating x leaves a linear complementarity problem in f and p with a matrix of R + K rows. Lawson and Hanson's method
 (*Solving Least Squares Problems*, 1974, chapter 23) solves it: it begins with a guess of the active set (Bro, de Jong,
 J. Chemometrics 11, 1997) and adds several inequalities at once: those violated most among nearly parallel ones. The
-energy falls with each active set, so none comes twice. Block principal pivoting (Júdice and Pires 1994; Kim and Park
+energy falls with each active set, so none is tried twice. Block principal pivoting (Júdice and Pires 1994; Kim and Park
 2011) takes 95 rounds in the median and often 200 if cones of limits give nine nearly parallel inequalities each; this
 method takes 14, and 29 at most.
 
