@@ -89,8 +89,8 @@ _STEPS_OF_A_FRAME: Final = 15
 # Radians per step below which joints are at rest, on release and during a move. A step below this share of the distance
 # from the preferred pose is not visible.
 _AT_REST, _NEARLY_AT_REST, _REST_SHARE = 1e-5, 2e-3, 0.05
-# The trust radius of the next step, as a multiple of the length of the last one: after it was rejected, and at least
-# after it was accepted. Damping changes if a step is this many times longer or shorter than the radius.
+# The trust radius of the next step, as a multiple of the length of the last one: the first if that was rejected, at
+# least the second if it was accepted. Damping changes if a step is longer or shorter than the radius by the second.
 _SHRINK, _GROW = 0.25, 2.0
 # As a share of the mass matrix: less is no damping.
 _LEAST_DAMPING: Final = 0.1
@@ -110,7 +110,8 @@ _TRY, _OPEN_SHARE = 1e-4, 0.5
 _FOLLOWS, _MIN_DISTANCE, _CATCH_UP = 4.0, 5e-4, 1e-2
 # To keep goals met, joints may move this many times as far as otherwise allowed.
 _DETOUR: Final = 1.1
-# A body that starts off its support is shifted over it while a target moves this share of the body's size.
+# A body that starts off its support is shifted over it, and limbs are relaxed, while a target moves this share of the
+# body's size.
 _FULL_SHIFT: Final = 0.1
 # A rotation by a radian counts as this share of the body's size: a person's bone rotates by 8 degrees per centimeter.
 _RADIAN: Final = 0.17
@@ -362,7 +363,10 @@ class DragSolver:
         self._bends_straight = True
 
     def continue_from(self, rotations: FloatArray, location: FloatArray) -> None:
-        """Continue from another pose, (J, 4) local rotations and root (3,), and keep the last forces and active set."""
+        """Continue from another pose, (J, 4) local rotations and root (3,).
+
+        The last forces, active set and trust radius are kept.
+        """
         self.rotations, self.location = rotations, location
 
     def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
@@ -451,6 +455,7 @@ class DragSolver:
             | (moved_distance == 0.0)
         )
         self._wanted = wanted
+        # A step that was rejected in an earlier move does not hold the pose back from targets that move on.
         self._radius = max(self._radius, moved_distance or _CATCH_UP * self.size)
         state, distance = first, moved_distance
         if moved_distance > _STRETCH * self.size:
@@ -601,7 +606,7 @@ class DragSolver:
         self.posture.shift = self.bounds.shift(float(shares.max(initial=0.0)))
 
     def _ease(self, eased: FloatArray) -> None:
-        """Prefer a pose that is relaxed by shares (K,) of what is missing."""
+        """Prefer a pose in which limbs are relaxed by shares (K,) of the rotations found by `_find_eased`."""
         self._eased_shares = eased
         rotations, coupled = self.preferred[0].copy(), {each.hinge: each for each in self._coupled}
         for share, (turns, hinge, _) in zip(eased, self._eased, strict=True):
@@ -616,7 +621,7 @@ class DragSolver:
         )
 
     def _find_coupled(self) -> list[Coupled]:
-        """The hinges that are bent in a relaxed limb."""
+        """The hinges that are bent in a relaxed limb, and how much stiffer the joints above are in extension."""
         found: list[Coupled] = []
         for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
             bone = int(self.bodies.bones[body])
@@ -741,8 +746,8 @@ class DragSolver:
         """
         ratio = length / self._radius
         if ratio > _GROW:
-            # A force moves a damped mass in inverse proportion to the damping. This one is at least what moving the
-            # goals' points gains, per length.
+            # A force moves a damped mass by its size over the damping. The force is estimated from below: by how much
+            # the step would reduce the cost of the goals, per unit of its length.
             nearer = lengths(state.residual) - lengths(state.residual - moved.reshape(-1, 3))
             gain = float(self.caps @ np.maximum(nearer, 0.0))
             return max(self._damping, gain / length**2) * ratio
