@@ -608,17 +608,14 @@ class DragSolver:
     def _ease(self, eased: FloatArray) -> None:
         """Prefer a pose in which limbs are relaxed by shares (K,) of the rotations found by `_find_eased`."""
         self._eased_shares = eased
-        rotations, coupled = self.preferred[0].copy(), {each.hinge: each for each in self._coupled}
+        local, coupled = self._preferred_pose.local.copy(), {each.hinge: each for each in self._coupled}
         for share, (turns, hinge, _) in zip(eased, self._eased, strict=True):
             for body, turn in turns.items():
-                bone = self.bodies.bones[body]
-                rotations[bone] = product(rotations[bone], quaternion_from_rotation_vector(share * turn))
+                local[body] = product(local[body], quaternion_from_rotation_vector(share * turn))
             if hinge in coupled:
                 slack = FOLLOWS * share * float(np.linalg.norm(turns[hinge]))
                 coupled[hinge] = coupled[hinge]._replace(slack=slack)
-        self.posture = PostureTerm(
-            self.bodies, self.masses, rotations, self.preferred[1], self._free, [*coupled.values()]
-        )
+        self.posture = self.posture.relaxed(self.bodies.pose(local, self.preferred[1]), [*coupled.values()])
 
     def _find_coupled(self) -> list[Coupled]:
         """The hinges that are bent in a relaxed limb, and how much stiffer the joints above are in extension."""
