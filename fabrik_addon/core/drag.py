@@ -108,7 +108,8 @@ _TRY, _OPEN_SHARE = 1e-4, 0.5
 _FOLLOWS, _MIN_DISTANCE, _CATCH_UP = 4.0, 5e-4, 1e-2
 # To keep goals met, joints may move this many times as far as otherwise allowed.
 _DETOUR: Final = 1.1
-# A body that starts off its support is shifted over it while a target moves this share of the body's size.
+# A body that starts off its support is shifted over it, and limbs are relaxed, while a target moves this share of the
+# body's size.
 _FULL_SHIFT: Final = 0.1
 # A rotation by a radian counts as a movement by this share of the body's size. So a person's bone rotates by at most 8
 # degrees while the target moves by 1 cm.
@@ -361,7 +362,10 @@ class DragSolver:
         self._bends_straight = True
 
     def continue_from(self, rotations: FloatArray, location: FloatArray) -> None:
-        """Continue from another pose, (J, 4) local rotations and root (3,), and keep the last forces and active set."""
+        """Continue from another pose, (J, 4) local rotations and root (3,).
+
+        The last forces and active set are kept.
+        """
         self.rotations, self.location = rotations, location
 
     def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
@@ -599,22 +603,19 @@ class DragSolver:
         self.posture.shift = self.bounds.shift(float(shares.max(initial=0.0)))
 
     def _ease(self, eased: FloatArray) -> None:
-        """Prefer a pose that is relaxed by shares (K,) of what is missing."""
+        """Prefer a pose in which limbs are relaxed by shares (K,) of the rotations found by `_find_eased`."""
         self._eased_shares = eased
-        rotations, coupled = self.preferred[0].copy(), {each.hinge: each for each in self._coupled}
+        local, coupled = self._preferred_pose.local.copy(), {each.hinge: each for each in self._coupled}
         for share, (turns, hinge, _) in zip(eased, self._eased, strict=True):
             for body, turn in turns.items():
-                bone = self.bodies.bones[body]
-                rotations[bone] = product(rotations[bone], quaternion_from_rotation_vector(share * turn))
+                local[body] = product(local[body], quaternion_from_rotation_vector(share * turn))
             if hinge in coupled:
                 slack = FOLLOWS * share * float(np.linalg.norm(turns[hinge]))
                 coupled[hinge] = coupled[hinge]._replace(slack=slack)
-        self.posture = PostureTerm(
-            self.bodies, self.masses, rotations, self.preferred[1], self._free, [*coupled.values()]
-        )
+        self.posture = self.posture.relaxed(self.bodies.pose(local, self.preferred[1]), [*coupled.values()])
 
     def _find_coupled(self) -> list[Coupled]:
-        """The hinges that are bent in a relaxed limb."""
+        """The hinges that are bent in a relaxed limb, and how much stiffer the joints above are in extension."""
         found: list[Coupled] = []
         for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
             bone = int(self.bodies.bones[body])
