@@ -25,8 +25,8 @@ _OF_BONES = 0.5
 # the second on a limb. On the trunk, a free hand moves up to 4, 7 and 8 times as far as the mouse with 2, 3 and 4. On
 # limbs, a forearm of a T pose with its elbow raised by 35 cm ends 42 and 28 degrees from the vertical with 2 and 3.
 _ON_TRUNK, _ON_LIMB = 2, 3
-# Radians: the step of finite differences of rotation vectors. (4, 4, 3, 3) rotations by none and by a step about each
-# axis, in both indices.
+# Radians: the step of finite differences of rotation vectors, large enough for second derivatives. (4, 4, 3, 3): entry
+# i, j is the rotation by the sum of steps i and j; step 0 is none, the others are about X, Y and Z.
 _DIFFERENCE = 1e-4
 _STEPS = _DIFFERENCE * np.eye(4, 3, -1)
 _TURNS = matrix_from_quaternion(quaternion_from_rotation_vector(_STEPS[:, None] + _STEPS))
@@ -119,6 +119,7 @@ class HangingTerm:
         rows = (strength / sizes)[:, None, None] * (shifts[0] - shifts[1])
         rows -= along[:, :, None] * (along[:, None] @ rows)
         changes = (strengths - strength)[..., None] * along - (pulls - pulls[0, 0])
+        # One-sided differences of second order, from one step and two.
         by_carrier = (4.0 * changes[0, 1:] - np.einsum("iilk->ilk", changes[1:, 1:])) / (2.0 * _DIFFERENCE)
         turns = self._bodies.turns(motions, self._carriers)
         rows += by_carrier.transpose(1, 2, 0) @ turns

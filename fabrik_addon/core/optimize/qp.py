@@ -19,7 +19,8 @@ method takes 14, and 29 at most.
 A force can have a cap. Rows then come in threes, the components of one goal, and the compliance of a goal whose force
 would be longer than its cap grows until the force is as long as the cap. The goal then costs its cap times its
 distance: an exact penalty. The compliance is the root of a secular equation, found by Newton's method on 1 / |f(c)|,
-which is nearly linear (Moré and Sorensen, SIAM Journal on Scientific and Statistical Computing 4, 1983).
+which is nearly linear (Moré and Sorensen, SIAM Journal on Scientific and Statistical Computing 4, 1983). All goals at
+their caps take one such step together.
 """
 
 from typing import Final, NamedTuple
@@ -40,8 +41,8 @@ _PARALLEL: Final = 0.5
 # take 5 to 12, others 3.
 _CAP_ACCURACY: Final = 1e-4
 _MAX_CAP_STEPS: Final = 20
-# A step is at most this many times as long as a cautious one. A tree out of reach takes 10 rounds in the mean, and 21
-# with cautious steps alone, 16 and 22 with 10 and 100 times.
+# Compliances change by at most this many times as much as in a cautious step. A tree out of reach takes 10 rounds in
+# the mean with 3, 16 with 10, 22 with 100, and 21 with cautious steps alone.
 _MOST_FASTER: Final = 3.0
 
 
