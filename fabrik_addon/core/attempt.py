@@ -60,7 +60,6 @@ def attempt(
         state.put(apart, part)
         missing = lengths(state.residual[:, : goals.count])
         far = (missing > _FAR * goals.lengths).any(axis=1)
-    far &= not by_passes
     # For a target beyond its lengths, a straight chain is already the best pose.
     within = ~problem.is_beyond_lengths(state.wanted.points, state.weights, state.pose.root)
     counts = state.weights * within[:, None]

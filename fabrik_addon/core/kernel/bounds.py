@@ -83,7 +83,7 @@ class Bounds:
     def __init__(
         self, bodies: Bodies, floor: Floor | None, support: Support | None, collision: SelfCollision | None = None
     ) -> None:
-        self._bodies, self._support, self.capsules = bodies, support, Capsules(bodies, collision)
+        self._bodies, self.capsules = bodies, Capsules(bodies, collision)
         names = bodies.skeleton.names
         own = [] if floor is None else [(name, point, 0.0) for name, point in floor.points]
         borne = [each for each in [*own, *(floor.balls if floor else ())] if each[0] in bodies.skeleton]
@@ -102,7 +102,15 @@ class Bounds:
         self._height = 0.0 if floor is None else floor.height
         along = np.linalg.svd(self._normal[None])[2][1:]
         self._upward: FloatArray = self._normal + _SLOPES @ along
+        self._support = support if support is not None and len(support.corners) >= _LEAST_CORNERS else None
         self._normals: FloatArray = np.zeros((0, 3))
+        if self._support is not None:
+            self._sides, self._edges = _outline(self._support)
+            self._normals = self._sides - _LOWERED * np.array(self._support.up)
+            # Beyond a corner, several sides push. The cap of each is in proportion to the angle that it faces; a right
+            # angle has the whole cap. So the force hardly depends on how many sides the outline has.
+            turns = np.arccos(np.clip((self._sides * np.roll(self._sides, -1, axis=0)).sum(axis=1), -1.0, 1.0))
+            self._most = _MOST_FORCE / np.pi * (turns + np.roll(turns, 1))
 
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
         """Prefer a pose: (J, 4) local rotations and the root's head at (3,), armature space.
@@ -120,15 +128,10 @@ class Bounds:
             self._heights = np.minimum(self._height + self._radii[self._own], places @ self._normal)
             self._heights -= _SLACK * posture.size
             self._reaches_down = (lengths(self._points) + self._heights).max(axis=1)
-        if self._support is None or len(self._support.corners) < _LEAST_CORNERS:
+        if self._support is None:
             return
-        self._sides, self._edges = _outline(self._support)
         start, corners, up = posture.preferred_center_of_mass, self._support.corners, np.array(self._support.up)
-        self._normals, self._way = self._sides - _LOWERED * up, np.zeros(3)
-        # Beyond a corner, several sides push. The cap of each is in proportion to the angle that it faces; a right
-        # angle has the whole cap. So the force hardly depends on how many sides the outline has.
-        turns = np.arccos(np.clip((self._sides * np.roll(self._sides, -1, axis=0)).sum(axis=1), -1.0, 1.0))
-        self._most = _MOST_FORCE / np.pi * (turns + np.roll(turns, 1))
+        self._way = np.zeros(3)
         if (self._sides @ start > self._edges).any():
             inner = corners.mean(axis=0) + _STANDS_IN * (corners - corners.mean(axis=0))
             along = np.roll(inner, -1, axis=0) - inner
