@@ -28,7 +28,8 @@ from .rest_body import ALONG, RestBody, RestBone, signed_angle
 # rotation differs from hand to hand.
 _TURNED: Final = 20.0
 _TRUNK: Final = frozenset({"hips", "spine", "chest"})
-# A rig with this many trunk bones, but without arms and legs, is an animal's, such as a shark's. A hand's has no trunk.
+# A rig with this many trunk bones, but without arms and legs, is that of an animal, such as a shark. The rig of a hand
+# has no trunk.
 _LONG_TRUNK: Final = 3
 _WORDS: Final = (("Forward", "Back"), ("Left", "Right"), ("Up", "Down"))
 _AXES: Final[tuple[Literal["X", "Y", "Z"], ...]] = ("X", "Y", "Z")

@@ -9,8 +9,9 @@ from ..core.arrays import ROUNDING, IntArray, lengths
 from .clip import FloatArray, true_spans
 from .robust import middle_of
 
-# Steps: at least this many in a row, whose durations differ by at most this factor (its logarithm). The feet are first
-# closer, then farther apart than these shares of the largest distance (this percentile); at least this share of a leg.
+# A walk has at least this many steps in a row, whose durations differ by at most this factor (its logarithm). In each,
+# the distance of the feet is first less than this share of the largest distance (this percentile), then more than the
+# second share, and the largest distance is at least this share of a leg.
 _FEWEST: Final = 3
 _EVEN: Final = 0.3
 _CLOSE, _WIDE = 0.45, 0.7

@@ -61,7 +61,7 @@ class StandingSettings:
     """Thresholds for the contact of a foot point with the floor.
 
     Attributes:
-        speed: the point is slower than this, units a second.
+        speed: the point is slower than this, units per second.
         height: it is less than this above its lowest position.
         shortest: seconds; shorter contacts are ignored.
         blend: seconds of transition before and after a contact.
@@ -121,7 +121,7 @@ def faded(span: tuple[int, int], blend: int, count: int) -> tuple[IntArray, Floa
 def ground_velocity(
     points: FloatArray, rate: float, *, up: int = 2, settings: StandingSettings | None = None
 ) -> FloatArray:
-    """(3,) velocity of the ground under points (F, P, 3), units a second, such as that of a treadmill's belt.
+    """(3,) velocity of the ground under points (F, P, 3), units per second, such as that of a treadmill's belt.
 
     This is the velocity that low points have in common; zero if most of them are nearly still, or if they differ.
     """
@@ -147,7 +147,7 @@ def _common(velocities: FloatArray, speed: float) -> FloatArray:
 
 
 def _velocities(points: FloatArray, rate: float) -> FloatArray:
-    """(F, 3) units a second, of points (F, 3)."""
+    """(F, 3) units per second, of points (F, 3)."""
     beside = max(1, round(0.5 * _SPEED_OVER * rate))
     frames = np.arange(len(points))
     before, after = np.maximum(frames - beside, 0), np.minimum(frames + beside, len(points) - 1)
@@ -250,7 +250,7 @@ def plant_feet(
     Args:
         solution: F poses.
         points: heels and toes.
-        rate: frames a second.
+        rate: frames per second.
         limits: bone name to limit; they are respected.
         up: index of the axis that points up.
         settings: when a point is in contact, and how long transitions last.

@@ -25,7 +25,7 @@ _MOTION: Final = 0.03
 
 
 def fill_points(points: FloatArray, known: BoolArray, rate: float) -> FloatArray:
-    """(F, C) points, or other values, with unknown frames filled; known: (F,). rate: frames a second."""
+    """(F, C) points, or other values, with unknown frames filled; known: (F,). rate: frames per second."""
     filled = np.array(points)
     for first, end in _gaps(known):
         filled[first:end] = _across(points, known, first, end, rate)
@@ -33,7 +33,7 @@ def fill_points(points: FloatArray, known: BoolArray, rate: float) -> FloatArray
 
 
 def fill_rotations(rotations: FloatArray, known: BoolArray, rate: float) -> FloatArray:
-    """(F, K, 4) unit quaternions with unknown frames filled; known: (F,). rate: frames a second."""
+    """(F, K, 4) unit quaternions with unknown frames filled; known: (F,). rate: frames per second."""
     filled = np.array(rotations)
     for first, end in _gaps(known):
         near = slice(max(first - _BESIDE, 0), end + _BESIDE)
@@ -124,7 +124,7 @@ _TRIALS: Final = 4
 def fill_from_motion(all_rotations: FloatArray, known: BoolArray, bone: int, rate: float) -> FloatArray:
     """(F, 4) a bone's rotations from (F, J, 4), with gaps filled; long gaps from the motion of the other bones.
 
-    known: (F, J), true where a bone's rotation is known. rate: frames a second.
+    known: (F, J), true where a bone's rotation is known. rate: frames per second.
     """
     filled = fill_rotations(all_rotations[:, [bone]], known[:, bone], rate)[:, 0]
     within, lag = round(_WITHIN * rate), max(1, round(_LAG * rate))

@@ -32,7 +32,7 @@ class TakeSettings:
     """How a take is solved.
 
     Attributes:
-        rate: frames a second.
+        rate: frames per second.
         gaps: what happens to undetermined bones: SOLVE uses the visible markers, INTERPOLATE ignores them and
             interpolates, HOLD keeps the last pose, UNKEYED interpolates without keyframes.
         robust: leave out samples that cannot be right.

@@ -183,7 +183,7 @@ class ToeLift:
     """
 
     def __init__(self, skeleton: Skeleton, sole: Sole, floor: RigFloor, frames: int, rate: float) -> None:
-        """frames: how many there are; rate: how many a second."""
+        """frames: their number. rate: frames per second."""
         self.bone, self.rotations = skeleton.index(sole.toe), np.zeros((frames, 4))
         self._tip, self._floor, self._step = sole.tip, floor, _LIFTED / rate
         self._angles, self._axes = np.zeros(frames), np.zeros((frames, 3))

@@ -233,7 +233,7 @@ class ArmReach:
         self._limited = bool(own)
 
     def solve(self, local: FloatArray, matrices: FloatArray, positions: FloatArray) -> None:
-        """Write the arm's rotations into local ones (F, J, 4) on frames on which limits keep the hand from its target.
+        """Solve the arm on frames on which limits keep the hand from its target; writes to `local` (F, J, 4).
 
         matrices: (F, J, 4, 4) of the bones. positions: (F, 3) target positions of the hand's head, armature space.
         """

@@ -34,7 +34,7 @@ class Motion:
         rotations: (F, N, 4) unit quaternions w x y z of the bones' frames.
         heads: (F, N, 3) heads of the bones.
         origin: (3,) the armature's location.
-        rate: frames a second.
+        rate: frames per second.
     """
 
     name: str

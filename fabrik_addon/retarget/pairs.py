@@ -144,7 +144,7 @@ def _pair(bone: str, value: object) -> Pair:
     if not isinstance(before, str) or isinstance(share, bool) or not isinstance(share, int | float):
         raise MapError(f"bone {bone!r}: 'before' must be a bone's name and 'share' a number")
     if not 0.0 <= share <= 1.0:
-        raise MapError(f"bone {bone!r}: the share is {share}: it must be from 0 to 1")
+        raise MapError(f"bone {bone!r}: the share is {share}, but must be from 0 to 1")
     return Pair(bone, value["source"], before, float(share))
 
 

@@ -106,7 +106,7 @@ def used(use):
 
 
 @pytest.mark.parametrize("use", ["effectors", "errors", "motion", "limits"])
-def test_overlays_are_drawn_from_the_first_use_on_and_in_the_file_that_has_it(use, tmp_path):
+def test_overlays_are_drawn_after_the_first_use_and_in_files_that_use_the_add_on(use, tmp_path):
     assert not drawing.OVERLAYS.is_on
     used(use)
     assert drawing.OVERLAYS.is_on

@@ -650,7 +650,7 @@ def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> d
 
 
 def _bake(chosen: argparse.Namespace, take: BatchTake) -> tuple[BakeResult, list[str]]:
-    """Bake one take; returns also lines about the recording, its markers and the calibration."""
+    """Bake one take; also returns lines about the recording, its markers and the calibration."""
     result = bake_file(chosen, take)
     clip = result.clip
     what = f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames at {clip.rate:g} Hz, {clip.units}"

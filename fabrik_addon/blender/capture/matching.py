@@ -149,7 +149,7 @@ def of_take(name: str) -> str:
 
 
 def _empties(things: Iterable[Object]) -> list[SceneMarker]:
-    """The empties as markers, with their labels in the file; without labels, or with equal ones, with their names."""
+    """The empties as markers. Those without a label of their own in the file are called by their names."""
     empties = [thing for thing in things if thing.type == "EMPTY"]
     labels = [str(thing.get(MARKER_NAME, thing.name)) for thing in empties]
     return [

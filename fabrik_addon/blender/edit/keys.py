@@ -209,7 +209,7 @@ def _copy(curves: Iterable[FCurve], record: Action, slot: str, ends: tuple[float
         copy.extrapolation = curve.extrapolation
         times = keyframes.keys(curve)[:, 0]
         first, last = np.searchsorted(times, (ends[0] - SAME_FRAME, ends[1] + SAME_FRAME))
-        # The keys beside the span belong to it, because their handles change too.
+        # The keys next to the span belong to it, because their handles change too.
         whole = slice(None) if cycle_of(curve) else slice(max(int(first) - 1, 0), int(last) + 1)
         keyframes.copy_keys(curve, copy, whole)
 

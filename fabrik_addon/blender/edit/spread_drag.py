@@ -525,7 +525,7 @@ class SpreadDrag:
                 continue
             shifts = shares[:, None] * (self._dragged[effector.bone] * shift)
             if self._floor is not None:
-                # Go down by at most the room above the floor.
+                # Move down by at most the distance to the floor.
                 normal, room = np.array(self._floor.normal), self._rooms[effector.bone][rows]
                 shifts = shifts + np.maximum(-shifts @ normal - room, 0.0)[:, None] * normal
             targets[:, place] += shifts

@@ -137,7 +137,7 @@ class RigProblem:
         from it; None: such limbs are rigid. stiff: names of bones that move as one piece.
         """
         rig, skeleton = self.rig, self.tree.skeleton
-        # All goals that lead the body get the force of the weakest, so that none tears another off its target.
+        # All goals that lead the body get the force of the weakest, so that none pulls another off its target.
         leading = [each.bone not in self.pinned and each.target_bone is None for each in self.effectors]
         forces = [LEADS_WITH.get(part_of(rig, each.bone), 1.0) for each in compress(self.effectors, leading)]
         force = min(forces, default=1.0)

@@ -482,7 +482,7 @@ def _pose_tree(
     """Pose one tree, blended between its base pose and the solved pose by the rig's share."""
     rig, free, tree = problem.rig, problem.free_root, problem.tree
     posed, place, root = problem.posed, tree.root_location, tree.skeleton.names[0]
-    # Limbs on IK follow the body, so that their present pose depends on the last one.
+    # Limbs on IK follow the body, so their current pose depends on the pose before.
     names, on_ik = tree.skeleton.names, posed.on_ik
     based = sorted({*problem.bones, *(bone for bone, name in enumerate(names) if name in on_ik)})
     start = tree.rotations.copy()

@@ -319,7 +319,10 @@ def add_recorded(
     RetargetError, with nothing changed, for rates and frames that exceed Blender's limits.
     """
     if not 0.0 < body.rate <= FASTEST_RATE:
-        raise RetargetError(f"{name}: the frame rate is {body.rate:g}: it must be above 0 and at most {FASTEST_RATE:g}")
+        raise RetargetError(
+            f"{name}: the frame rate is {body.rate:g}, but must be above 0 and at most {FASTEST_RATE:g} frames per "
+            "second"
+        )
     step = scene_rate(context.scene) / body.rate if timing == "KEEP_TIME" else 1.0
     frames = start_frame + step * body.frames
     if np.abs(frames[[0, -1]]).max() > LAST_FRAME:

@@ -93,9 +93,9 @@ def key_channels(
 
 
 def key_in_steps(armature: Object, path: str, frame: float, before: float | None = None) -> None:
-    """Key a number with constant interpolation, by its path; a locked curve does not change.
+    """Key a number property with constant interpolation, unless its curve is locked.
 
-    The nearest keyed frames of the armature keep their value. before: this value, if the number has no curve.
+    Its values on the nearest keyed frames of the armature don't change. before: this value, if there is no curve.
     """
     beside, curve = frames_beside(armature, frame), curves_by_key(curves(armature)).get((path, 0))
     if curve is not None and is_locked(curve):

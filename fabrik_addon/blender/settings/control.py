@@ -36,7 +36,7 @@ LIMBS: tuple[tuple[str, str, str], ...] = (
 
 @overridable
 class FabrikCarrier(PropertyGroup):
-    """A bone of the body, its name, and its control."""
+    """A deform bone: its name, and its control."""
 
     control: StringProperty(
         name="Control",

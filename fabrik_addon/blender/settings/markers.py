@@ -98,7 +98,7 @@ class PointOnBone:
     )
     weight: FloatProperty(
         name="Weight",
-        description="Influence relative to the others, if not all can be met",
+        description="Influence relative to other markers or targets, if not all can be met",
         default=1.0,
         min=0.0,
         soft_max=10.0,

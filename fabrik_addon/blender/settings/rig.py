@@ -135,7 +135,7 @@ BALANCES = (
 
 @overridable
 class FabrikStoredBone(PropertyGroup):
-    """The pose of a bone when it was stored; its name is the bone's. Or the value of a switch, by its path."""
+    """The stored pose of the bone of this name, or the stored value of the switch with this path as its name."""
 
     rotation: FloatVectorProperty(
         name="Rotation",

@@ -26,8 +26,9 @@ _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
 # Meters: a smaller distance from the center of mass to the support's edge counts as none.
 _NO_ROOM = 1e-9
-# A body that starts off its support moves into this share of it, about its middle. With a foot lifted by 30 cm, the
-# center of mass is inside by 3 mm with 0.85, by 12 with 0.6; the hips move by 7 and 8 cm, and by 11 with a foot aside.
+# If a body starts off its support, its center of mass moves into a region of this share of the support's size. With a
+# foot lifted by 30 cm, the center ends 3 mm inside and the hips move by 7 cm; with 0.6, 12 mm and 8 cm. With a foot
+# moved aside, the hips move by 11 cm.
 _STANDS_IN = 0.85
 # Compliance of the support per force of 1, the unit of the posture term: balance is kept within 1.5 cm.
 _YIELDS = 0.015
@@ -89,7 +90,7 @@ class Bounds:
         self._bones: IntArray = np.array([names.index(name) for name, _, _ in borne], dtype=np.int64)
         self._places: FloatArray = np.array([place for _, place, _ in borne]).reshape(-1, 3)
         self._radii: FloatArray = np.array([radius for _, _, radius in borne])
-        # The M bodies with points, and (M, N) the points of each; the first one repeated.
+        # The M bodies with points, and (M, N) the points of each; rows are filled up with the first point.
         on = bodies.carrier[self._bones]
         self._on: IntArray = np.unique(on)
         most = int(np.bincount(on).max(initial=0))
@@ -124,8 +125,8 @@ class Bounds:
         self._sides, self._edges = _outline(self._support)
         start, corners, up = posture.preferred_center_of_mass, self._support.corners, np.array(self._support.up)
         self._normals, self._way = self._sides - _LOWERED * up, np.zeros(3)
-        # Beyond a corner several sides push: the cap of each is the share of a right angle that its normal stands for.
-        # So the force hardly depends on how many sides the outline has.
+        # Beyond a corner, several sides push. The cap of each is in proportion to the angle that it faces; a right
+        # angle has the whole cap. So the force hardly depends on how many sides the outline has.
         turns = np.arccos(np.clip((self._sides * np.roll(self._sides, -1, axis=0)).sum(axis=1), -1.0, 1.0))
         self._most = _MOST_FORCE / np.pi * (turns + np.roll(turns, 1))
         if (self._sides @ start > self._edges).any():

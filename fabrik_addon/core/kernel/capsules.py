@@ -198,7 +198,7 @@ class Capsules:
     def _rows(
         self, pose: Pose, motions: Motions, at: FloatArray, on: FloatArray, segments: FloatArray, pairs: IntArray
     ) -> FloatArray:
-        """(..., n, D) by how much columns bring the points (..., n, 3) on the two capsules of pairs (n,) together."""
+        """(..., n, D) how fast columns bring the points (..., n, 3) on the two capsules of pairs (n,) together."""
         across = at - on
         distances = lengths(across)[..., None]
         if distances.min(initial=1.0) <= ROUNDING:

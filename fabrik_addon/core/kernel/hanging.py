@@ -25,8 +25,8 @@ _OF_BONES = 0.5
 # the second on a limb. On the trunk, a free hand moves up to 4, 7 and 8 times as far as the mouse with 2, 3 and 4. On
 # limbs, a forearm of a T pose with its elbow raised by 35 cm ends 42 and 28 degrees from the vertical with 2 and 3.
 _ON_TRUNK, _ON_LIMB = 2, 3
-# Radians: the step of finite differences of rotation vectors. (4, 4, 3, 3) rotations by none and by a step about each
-# axis, in both indices.
+# Radians: the step of finite differences of rotation vectors. (4, 4, 3, 3) rotations by the sum of two steps; each
+# index is no step, or a step about X, Y or Z.
 _DIFFERENCE = 1e-4
 _STEPS = _DIFFERENCE * np.eye(4, 3, -1)
 _TURNS = matrix_from_quaternion(quaternion_from_rotation_vector(_STEPS[:, None] + _STEPS))

@@ -404,7 +404,7 @@ class _Polygons:
         return sides, places, np.zeros((len(places), 3, 3))
 
     def _placed(self, local: FloatArray, within: float) -> tuple[Sides, IntArray]:
-        """The sides of poses (F, B, 4): the two nearest edges and the ends of the twist, and which of the four."""
+        """The two nearest edges of poses (F, B, 4) and the ends of their twist; and the index of each, 0 to 3."""
         found = []
         for body, limit in self._polygons:
             rotation, (low, high, middle) = many.quaternion(local[:, body]), limit.between

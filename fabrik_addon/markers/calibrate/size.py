@@ -117,7 +117,7 @@ def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], pos
     usable = [(pair, length) for pair, length in zip(pairs, lengths, strict=True) if length > shortest]
     if not usable:
         raise CalibrationError(
-            "no two matched markers keep their distance: match at least two markers to one bone, or to both "
+            "the distance between any two matched markers changes: match at least two markers to one bone, or to both "
             "ends of it, so that the sizes of rig and recording can be compared"
         )
     ratios = []

@@ -34,8 +34,8 @@ _TRC_START: Final = b"pathfiletype"
 _SHARED_LABELS: Final = 5
 # A performer has at least this share of the body labels that any other performer has.
 _MIN_SHARE: Final = 0.25
-# Meters: the extent of a person's markers, from a sitting child's to that of raised arms. Fewer landmarks than these
-# may be those of a hand, or of other things.
+# Meters: the extent of a person's markers, from a sitting child to an adult with raised arms. Fewer landmarks than
+# this number may be those of a hand, or of other things.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
 # The number of frames that are examined of a long recording, or examined at a time.
@@ -62,10 +62,10 @@ def read_markers(
     layout: str | None = None,
     rate: float | None = None,
 ) -> Clip:
-    """Read a file of markers or keypoints, in meters; the content decides the format, else the suffix does.
+    """Read a file of markers or keypoints, in meters. The format is detected from the content, or else the suffix.
 
     units: overrides the file's ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None: the file's, or a guess.
-    layout: the order of keypoints without names, a key of `layouts.LAYOUTS`; None: detected. rate: frames a second,
+    layout: the order of keypoints without names, a key of `layouts.LAYOUTS`; None: detected. rate: frames per second,
     overrides the file's. Raises MarkerFileError, one sentence that names the file, if the file cannot be read or its
     format is unknown; LayoutError if a layout has to be chosen.
     """
@@ -100,7 +100,7 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
         if most > _GROWN * least:
             yield (
                 f"The size of {name or 'the person'} changes {most / max(least, ROUNDING):.0f}-fold during the "
-                "recording: export it with the same units on all frames"
+                "recording: export the file with one unit for all frames"
             )
         landmarks = dict(zip(known.values(), np.moveaxis(positions, 1, 0), strict=True))
         if is_mirrored(landmarks):
@@ -158,7 +158,7 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
         seen = np.isfinite(falling).sum(axis=1)
         many = (seen >= _FEWEST_LANDMARKS) & ((falling > _FASTER).sum(axis=1) >= _MOST * seen)
         for start, end in true_spans(many):
-            # After a cut between two frames, the lag alone would be a fall.
+            # A cut between two frames looks like a fall for as many frames as the lag.
             if end - start > lag + 1:
                 fastest = max(fastest, float(np.nanmedian(falling[start:end])))
     return fastest

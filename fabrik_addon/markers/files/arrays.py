@@ -21,9 +21,9 @@ PICKLED: Final = (
     "save its arrays with numpy.savez"
 )
 _CUT_OFF: Final = "it is truncated or not a file of arrays: export it again"
-# What NumPy raises for damaged files.
+# The errors that NumPy raises for damaged files.
 _BROKEN: Final = (ValueError, EOFError, OSError, KeyError, SyntaxError, MemoryError, zipfile.BadZipFile, zlib.error)
-# Names that files use for frames a second: AMASS, its later releases, SOMA, video tools.
+# Names that files use for the frame rate: AMASS, its later releases, SOMA, video tools.
 RATES: Final = ("mocap_framerate", "mocap_frame_rate", "frame_rate", "framerate", "fps")
 
 
@@ -70,7 +70,7 @@ def names_in(content: bytes) -> tuple[str, ...]:
 
 
 def rate_in(found: Mapping[str, npt.NDArray[Any]]) -> float | None:
-    """Frames a second from the arrays `found` in a file, of any shape; None if none of them is the rate."""
+    """Frames per second from the arrays `found` in a file, of any shape; None if none of them is the rate."""
     for key in RATES:
         value = found.get(key)
         # Some writers store the rate as text.

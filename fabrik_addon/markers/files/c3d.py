@@ -57,7 +57,7 @@ class Parameters:
         if len(content) < 2 or content[1] != MAGIC:
             raise MarkerFileError("this is not a C3D file: choose another")
         if len(content) < BLOCK:
-            raise MarkerFileError("the header is truncated: a C3D file has at least 512 bytes: export it again")
+            raise MarkerFileError("the header is truncated; a C3D file has at least 512 bytes: export it again")
         # The parameters follow the header if it does not give their position.
         first = (max(content[0], 2) - 1) * BLOCK
         section = content[first:]
@@ -267,7 +267,7 @@ def first_frame(parameters: Parameters) -> int:
 
 
 def frame_rates(parameters: Parameters) -> tuple[float | None, float | None]:
-    """Frames a second: the first of POINT:RATE, header and camera that makes sense, and the header's; None if none."""
+    """The first rate, in Hz, of POINT:RATE, header and camera that makes sense, and the header's; None if none does."""
     stated = parameters.number("POINT:RATE"), parameters.header.rate, parameters.number("TRIAL:CAMERA_RATE")
     point, header, camera = (rate if 0.0 < rate < FASTEST else None for rate in stated)
     return point or header or camera, header
@@ -348,7 +348,7 @@ def _numbers(content: bytes, parameters: Parameters, layout: Layout) -> FloatArr
 
 
 def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[str, ...]]:
-    """The factor on integer coordinates; of two scales, the one that gives a person's height."""
+    """The factor on integer coordinates. If the file has two, the one that gives a person's height."""
     scales = list(dict.fromkeys(scale for scale in _scales(parameters) if scale > 0.0))
     if not scales:
         raise MarkerFileError("POINT:SCALE is missing or 0, so the scale is unknown: export it again")

@@ -7,7 +7,7 @@ freemocap/freemocap). Time columns give the rate; other columns are skipped. Arr
 confidence last, or (F, 3 N), with or without an axis of length 1 for one person.
 
 Files contain no units or axes, and arrays no rate. Units follow from a person's size, up from the direction from feet
-to head; the rate is 30 frames a second unless given. Points without a bone, such as those of a face, are left out.
+to head; the rate is 30 frames per second unless given. Points without a bone, such as those of a face, are left out.
 """
 
 import math
@@ -37,7 +37,7 @@ from .reading import (
 _COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[\s_.:\-]+(?P<axis>[xyz])|(?P<cap>[XYZ]))", re.ASCII | re.IGNORECASE)
 _AXIS_FIRST: Final = re.compile(r"(?P<axis>[xyz])[\s_]?(?P<name>\d+)", re.IGNORECASE)
 # Columns that are no positions, such as "hips_rx", "hips.rotationX", "hips_quat_w" and "hips_velocity_x", and the end
-# of the names of positions beside them, as in "hips_tx".
+# of the names of positions next to them, as in "hips_tx".
 _TURNED: Final = re.compile(
     r"(.+?)[\s_.:\-]*(?:rotat(?:e|ion)|quaternion|euler|orientation|velocity|acceleration)[\s_.:\-]*[wxyz]"
     r"|(.+?)[\s_.:\-]+(?:rot|quat|ang|vel|acc)[\s_.:\-]*[wxyz]|(.+)[\s_.:\-][rqvaw][wxyz]",
@@ -123,7 +123,7 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
     lowered, turned = [cell.lower() for cell in header], set[str]()
     for place, cell in enumerate(header):
         rotation = _TURNED.fullmatch(cell)
-        # "hand_rX" beside "hand_lX" is a right hand.
+        # "hand_rX" next to "hand_lX" is a right hand.
         if rotation is not None and not (rotation[3] and f"{cell[:-2]}l{cell[-1]}".lower() in lowered):
             turned.add(rotation[rotation.lastindex or 0])
             continue

@@ -40,7 +40,7 @@ METERS: Final[Mapping[str, float]] = MappingProxyType(
 )
 # The extent of a person's points in each unit: from children to raised arms, sitting or standing.
 _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
-# Frames a second of most cameras.
+# Hz, the frame rate of most cameras.
 _USUAL_RATE: Final = 30.0
 # A header's rate and that of the times may differ by this share.
 _RATE_SLACK: Final = 0.02
@@ -252,7 +252,7 @@ def rate_in_cell(cell: str) -> float | None:
 
 
 def rate_of_times(times: FloatArray) -> float | None:
-    """Rows a second from times (F,) in s, ms, µs or ns, NaN if unknown; None if no unit gives a plausible rate.
+    """Rows per second from times (F,) in s, ms, µs or ns, NaN if unknown; None if no unit gives a plausible rate.
 
     The rate is measured from the first time to the last, since times are often rounded to a millisecond.
     """
@@ -272,14 +272,14 @@ def plausible_rate(rate: float) -> bool:
 def in_place(frames: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[str, ...]]:
     """Rows (F, n) in the order of their frame numbers (F,), NaN for missing frames; and notes on changes.
 
-    The first column is the time, NaN if unknown. Rows that are written twice count once. Rows in another order are
+    The first column is the time, NaN if unknown. Repeated rows count once. Rows in another order are
     sorted, unless the times contradict. If the numbers do not increase by whole steps, all rows are used as they are.
     """
     again = np.flatnonzero(np.diff(frames) == 0.0) + 1
     twice = [place for place in again if np.array_equal(rows[place], rows[place - 1], equal_nan=True)]
     if twice:
         placed, notes = in_place(np.delete(frames, twice), np.delete(rows, twice, axis=0))
-        return placed, (f"{len(twice)} frames are written twice; used them once", *notes)
+        return placed, (f"{len(twice)} frames occur more than once; used each of them once", *notes)
     order = np.argsort(frames, kind="stable")
     in_order = bool((np.diff(order) == 1).all())
     if not in_order and (np.diff(frames[order]) > 0.0).all() and not (np.diff(rows[order, 0]) < 0.0).any():

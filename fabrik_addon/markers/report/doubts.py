@@ -107,8 +107,8 @@ def calibration_doubts(stature: float, left_out: tuple[float, float] | None) -> 
     """
     if left_out is not None:
         yield (
-            f"The static recording was left out: with it markers are {1000.0 * left_out[0]:.0f} mm off, without it "
-            f"{1000.0 * left_out[1]:.0f} mm; check that it shows this person with these markers"
+            f"The static recording was left out: with it, markers are {1000.0 * left_out[0]:.0f} mm off; without it, "
+            f"{1000.0 * left_out[1]:.0f} mm: check that it shows this person with these markers"
         )
     if stature < _CROUCHING:
         yield (

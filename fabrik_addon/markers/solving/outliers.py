@@ -29,7 +29,7 @@ class _Round(NamedTuple):
 # folded forearms of keypoints with gaps kept rotating by up to 31° a frame. People who walk accelerate by 5° a frame:
 # with jumps of 6° nearly all frames of a walk were solved again, for 0.1 mm.
 _ROUNDS: Final = (_Round(4.0, 0.05, 0.15), _Round(16.0, 0.05, 0.15), _Round(64.0, 0.1, 0.3))
-# Frames a second for which the jumps above hold; at lower rates people rotate more in a frame.
+# The frame rate in Hz for which the jumps above hold; at lower rates people rotate more in a frame.
 _USUAL_RATE: Final = 60.0
 # A jump counts as real, and is not smoothed, if smoothing multiplies the frame's RMS by more than this. The take's
 # median RMS and the usual noise are lower bounds of the former RMS. Without a bound a kick of 110° at 2,100° a second
@@ -114,7 +114,7 @@ def implausible_samples(targets: FloatArray, rate: float, size: float) -> BoolAr
     """(F, E) whether a sample of targets (F, E, 3) is farther from those of nearby frames than a body can move.
 
     If an arm has only markers at elbow and wrist, a pose would follow a wrong wrist rather than the elbow (80 degrees
-    in a frame). rate: frames a second. size: of the skeleton, in the targets' units.
+    in a frame). rate: frames per second. size: of the skeleton, in the targets' units.
     """
     away = np.zeros(targets.shape[:2], dtype=bool)
     least = size * max(_FLUNG_SHARE, _FASTEST / rate**2)

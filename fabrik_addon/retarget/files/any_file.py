@@ -16,7 +16,7 @@ from .smpl import has_poses, parse_smpl
 def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate: float | None = None) -> Recorded:
     """The body in an MVNX file or in a .npz file of SMPL poses.
 
-    up_axis: "Y" or "Z"; None: detected from the poses; MVNX always has Z up. rate: frames a second, overrides the
+    up_axis: "Y" or "Z"; None: detected from the poses; MVNX always has Z up. rate: frames per second, overrides the
     file's. Raises RetargetError, one sentence that names the file, if it cannot be read.
     """
     path = Path(path)

@@ -25,8 +25,8 @@ _CHANNEL: Final = re.compile(r"[XYZ](position|rotation)")
 _KINDS: Final = ("position", "rotation")
 _OFFSET: Final = re.compile(r"^[ \t]*OFFSET[ \t]+(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _NO_NUMBER: Final = re.compile(r"[^-+.\deE\s]\S*")
-# Angles in radians are at most a turn. In degrees they would be so near rest that nobody could move by more than this
-# share of the longest bone (13 cm on a person).
+# Angles in radians are at most a turn. If such small numbers were degrees, poses would be close to rest, and the body
+# could move by no more than this share of the longest bone (13 cm on a person).
 _TURN: Final = 6.3
 _MOVES: Final = 0.3
 
@@ -38,7 +38,7 @@ def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[s
     of positions or rotations. Missing positions, and those of a joint below the root that are all 0, are the joint's
     offset.
 
-    rate: frames a second, overrides the file's. Raises RetargetError, one sentence without the file's name, for words
+    rate: frames per second, overrides the file's. Raises RetargetError, one sentence without the file's name, for words
     that are not numbers, unknown or repeated channels, lines that are too short, and an implausible rate.
     """
     text = decoded(content).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").strip()
@@ -71,7 +71,7 @@ def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[s
             raise RetargetError(
                 f"its Frame Time is {time.group(1)!r}, but must be in seconds, such as 0.0333: choose the frame rate"
             )
-        # One pose has no rate: with zero, Blender keeps the scene's.
+        # A single pose has no rate. If the time is 0, Blender keeps the scene's rate.
         seconds = 0.0
     head, table, notes = _completed(head, rows, joints) if rows and count else (head, None, ())
     if table is not None:

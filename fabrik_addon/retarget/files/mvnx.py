@@ -118,7 +118,7 @@ def _read(content: bytes) -> _Document:
 
 
 def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
-    """The body in a file's bytes; rate: frames a second, overrides the file's.
+    """The body in a file's bytes; rate: frames per second, overrides the file's.
 
     Raises RetargetError, without the file's name, if the document is incomplete, if segments, frames or rate are
     missing, or if a frame's numbers do not match its segments.

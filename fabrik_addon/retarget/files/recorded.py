@@ -29,7 +29,7 @@ class Recorded:
         rotations: (F, N, 4) unit quaternions: each bone's rotation from rest, relative to its parent, about the axes of
             the rest pose; for the root relative to the world.
         root: (F, 3) the root bone's head.
-        rate: frames a second.
+        rate: frames per second.
         notes: assumptions and omissions, one sentence each.
     """
 

@@ -172,7 +172,7 @@ def _poses(found: Mapping[str, npt.NDArray[Any]]) -> tuple[FloatArray, tuple[str
         if sum(part.shape[1] for part in joints) == 2 * _HAND_JOINTS:
             quaternions += joints
         elif hands:
-            notes = ("left out its hands, which are not rotations of 15 joints each",)
+            notes = ("left out the hands, because they don't have rotations of 15 joints each",)
         if len({len(part) for part in quaternions}) > 1:
             raise RetargetError("its parts have different numbers of frames: export it again")
         # SMPL has 23 joints besides the root; the last two are hands.

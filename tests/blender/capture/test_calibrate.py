@@ -176,7 +176,7 @@ class TestStatic:
         assert found.rms < 0.008
         (doubt,) = found.doubts
         assert re.fullmatch(
-            r"The static recording was left out: with it markers are \d+ mm off, without it \d mm; .*", doubt
+            r"The static recording was left out: with it, markers are \d+ mm off; without it, \d mm: .*", doubt
         )
         assert rig.fabrik.capture.calibration_doubts == doubt
 

@@ -119,11 +119,11 @@ class TestPlain:
             read_markers(written(path, "\n".join(rows) + "\n"))
 
     @pytest.mark.parametrize("twice", [(0,), (1,), (0, 2), (0, 1, 2)])
-    def test_frames_that_are_written_twice_count_once(self, path: Path, twice: tuple[int, ...]) -> None:
+    def test_repeated_frames_count_once(self, path: Path, twice: tuple[int, ...]) -> None:
         rows = [row for place, row in enumerate(PLAIN.rows) for _ in range(1 + (place in twice))]
         clip = read_markers(written(path, replace(PLAIN, rows=rows)))
         np.testing.assert_allclose(clip.positions, PLAIN_METERS)
-        assert f"{len(twice)} frames are written twice; used them once" in clip.notes
+        assert f"{len(twice)} frames occur more than once; used each of them once" in clip.notes
         assert clip.doubts == ()
 
     def test_other_rows_with_the_same_number_are_kept(self, path: Path) -> None:

@@ -131,7 +131,7 @@ class TestKeys:
         parts = {"root_orient": poses[:, 0], "pose_body": poses[:, 1:].reshape(FRAMES, -1), "trans": trans}
         body = read_recorded(saved(npz, **parts, pose_hand=np.zeros((FRAMES, 24)), fps=30))
         assert len(body.names) == 22
-        assert body.notes[0] == "left out its hands, which are not rotations of 15 joints each"
+        assert body.notes[0] == "left out the hands, because they don't have rotations of 15 joints each"
 
     def test_parts_without_frames_are_refused(self, npz):
         poses = np.zeros((0, 90))

@@ -129,7 +129,7 @@ class FABRIK_OT_pin(OnBones, Operator):
 
     action: EnumProperty(name="Action", description="Whether to pin or unpin the bones", items=_PINNING)
     point: EnumProperty(
-        name="Point", description="The end of the bone that is held if its rotation is not", items=POINTS[:2]
+        name="Point", description="The end of the bone that is held if the rotation is not held", items=POINTS[:2]
     )
     hold_rotation: BoolProperty(
         name="Hold Rotation", description="Hold the rotation of the bones as well as their position", default=True

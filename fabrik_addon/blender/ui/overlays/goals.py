@@ -52,7 +52,7 @@ _CROSS = 0.6 * _CUBE, np.array([(0, 7), (1, 6), (2, 5), (3, 4)])
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Lines of one look, the name of a color: (N, 3) points, and (L, 2) indices of their ends."""
+    """Lines of one color, which `look` names: (N, 3) points, and (L, 2) indices of their ends."""
 
     look: str
     points: FloatArray
@@ -131,7 +131,7 @@ def is_inside(corners: FloatArray, up: FloatArray, point: FloatArray) -> bool:
 
 # Drawing in the viewport, called by `handlers.py`.
 
-# The widths of lines in pixels: usual ones, and those of what was missed.
+# The widths of lines in pixels: the usual one, and that for missed goals.
 _WIDTH: Final = 1.25
 _MISSED_WIDTH: Final = 2.5
 _FONT_SIZE: Final = 12.0

@@ -16,7 +16,7 @@ from ...settings.rig import FabrikDragSettings
 from ...settings.why_not import mapped_markers, rig_at_hand, why_no_rig
 from ..translations import ui_message
 
-# Pixels, measured in Blender 5.2's sidebar at its initial width: the width of a line beside an icon, and of frames,
+# Pixels, measured in Blender 5.2's sidebar at its initial width: the width of a line next to an icon, and of frames,
 # tabs and the icon.
 _ROOM: Final = 206.0
 _MARGINS: Final = 80.0
@@ -132,7 +132,7 @@ def draw_names(
     share: float = 0.5,
     boxes: int = 0,
 ) -> None:
-    """Draw two names beside each other in a list's row, shortened if they are too long.
+    """Draw two names next to each other in a list's row, shortened if they are too long.
 
     share: the share of the row for the first name with its icon. boxes: the width in front of the names, in icons.
     """
@@ -142,7 +142,7 @@ def draw_names(
 
 
 def draw_name(layout: UILayout, name: str, icon: Any, boxes: int, share: float = 1.0) -> None:
-    """Draw a name in a share of a list's row; boxes: the width that is used beside it, in icons."""
+    """Draw a name in a share of a list's row; boxes: the width that is used next to it, in icons."""
     room = share * (_room_beside_icon() - boxes * _ICON) - _PAD
     layout.label(text=fitted(name, room - (0.0 if icon == "NONE" else _ICON)), icon=icon, translate=False)
 
@@ -177,7 +177,7 @@ def short_lines(sentence: str, most: float) -> list[str]:
 
 
 def _room_beside_icon() -> float:
-    """The width for a line beside an icon in the sidebar, in pixels at Blender's resolution scale 1."""
+    """The width for a line next to an icon in the sidebar, in pixels at Blender's resolution scale 1."""
     region: Any = bpy.context.region
     if region is None or region.type != "UI":
         return _ROOM

@@ -17,7 +17,7 @@ import bpy
 
 _Table: TypeAlias = dict[tuple[str, str], str]
 
-# The context of all labels. Blender's own translations have priority over an add-on's. Without an own context, in
+# The context of all labels. Blender's own translations have priority over an add-on's. Without a separate one, in
 # German "Manual" would be a handbook, "Spread" a spray can and "Force" a force field.
 CONTEXT: Final = "FABRIK"
 # Tooltips and sentences have Blender's usual context.
