@@ -13,7 +13,7 @@ from ...core.arrays import ROUNDING, lengths
 from ...core.errors import first_few
 from ..cadence import cadence_doubts
 from ..clip import Clip, ClipError, FloatArray, MarkerFileError, true_spans
-from ..mapping.labels import body_labels, landmarks_of
+from ..mapping.labels import SIDES, body_labels, landmarks_of
 from ..mapping.landmarks import LANDMARKS, is_mirrored, limbs_on_other_sides
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED
 from .c3d import MAGIC, parse_c3d
@@ -30,8 +30,6 @@ _PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
     {".trc": parse_trc, ".c3d": parse_c3d, ".npy": parse_npy, ".npz": parse_npz}
 )
 _TRC_START: Final = b"pathfiletype"
-# Parts before a label's first "_" that are sides instead of performers.
-_SIDES: Final = frozenset({"l", "r", "left", "right"})
 # Prefixes without a colon name performers if they share this many labels.
 _SHARED_LABELS: Final = 5
 # A performer has at least this share of the body labels that any other performer has.
@@ -251,8 +249,10 @@ def _with_underscores(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
     """
     pieces = {name: (prefix, rest) for name in names for prefix, _, rest in (name.partition("_"),) if prefix and rest}
     labels: dict[str, set[str]] = {}
+    # Words for left and right are sides if both occur. One alone, such as Li, may be a name.
+    has_sides = {SIDES.get(prefix.lower()) for prefix, _ in pieces.values()} >= {"L", "R"}
     for prefix, rest in pieces.values():
-        if prefix.lower() not in _SIDES and not rest.isdigit():
+        if not (has_sides and prefix.lower() in SIDES) and not rest.isdigit():
             labels.setdefault(prefix, set()).add(rest)
     alike = {
         one

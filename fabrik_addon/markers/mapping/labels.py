@@ -25,7 +25,8 @@ _CHARACTERS: Final[Mapping[str, str]] = {
     "外側": "Lat", "内側": "Med", "肩": "Shoulder", "肘": "Elbow", "腕": "Wrist", "髋": "HJC", "膝": "Knee",
     "踝": "Ankle", "踵": "Heel",
 }  # fmt: skip
-_SIDES: Final[Mapping[str, str]] = {
+# Words for left and right in several languages.
+SIDES: Final[Mapping[str, str]] = {
     side: letter
     for letter, sides in {
         "L": "l left lt links li sx sin sinistra gauche gau izq izquierda esq esquerda",
@@ -266,7 +267,7 @@ def _shared(words: Sequence[str]) -> str:
     """The word that most labels have at one end, unless it is a side or number; else ""."""
     word, count = max(Counter(words).items(), key=lambda item: item[1], default=("", 0))
     enough = count >= max(_SHARED_LABELS, _SHARED_SHARE * len(words))
-    return word if enough and not word.isdigit() and word not in _SIDES else ""
+    return word if enough and not word.isdigit() and word not in SIDES else ""
 
 
 def _without(tokens: list[str], first: str, last: str) -> list[str]:
@@ -279,7 +280,7 @@ def _without(tokens: list[str], first: str, last: str) -> list[str]:
 def _signs(tokens: Sequence[str]) -> Iterator[_Sign]:
     """The readings of a label, the most likely first; finally without a first word, which may be a performer's."""
     yield from _own_signs(tokens)
-    if tokens and tokens[0] not in _SIDES:
+    if tokens and tokens[0] not in SIDES:
         yield from _own_signs(list(dropwhile(str.isdigit, tokens[1:])))
 
 
@@ -289,12 +290,12 @@ def _own_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
     if not stem:
         return
     yield _Sign("", stem)
-    sides = [index for index, token in enumerate(tokens) if token in _SIDES]
+    sides = [index for index, token in enumerate(tokens) if token in SIDES]
     if len(sides) == 1:
         rest = [token for index, token in enumerate(tokens) if index != sides[0]]
-        yield _Sign(_SIDES[tokens[sides[0]]], "".join(rest))
-    elif stem[:1] in _SIDES and len(stem) > 1:
-        yield _Sign(_SIDES[stem[0]], stem[1:])
+        yield _Sign(SIDES[tokens[sides[0]]], "".join(rest))
+    elif stem[:1] in SIDES and len(stem) > 1:
+        yield _Sign(SIDES[stem[0]], stem[1:])
 
 
 def _weak_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
@@ -306,6 +307,6 @@ def _weak_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
                 yield _Sign(side, stem[:-1], f"-{left}{right}")
             if len(stem) > 1 and stem.startswith(letter):
                 yield _Sign(side, stem[1:], f"{left}{right}-")
-    for word, side in _SIDES.items():
+    for word, side in SIDES.items():
         if len(word) > 1 and stem.endswith(word) and stem != word:
             yield _Sign(side, stem.removesuffix(word), "words")

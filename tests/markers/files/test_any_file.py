@@ -343,6 +343,15 @@ class TestPerformers:
         clip = clip_of("Bob:LASI", "Anna:LASI", "Bob:RASI", "*12", "Prop")
         assert performers(clip) == ("Bob", "Anna")
 
+    @pytest.mark.parametrize("sides", [("links", "rechts"), ("SX", "DX"), ("L", "R"), ("gauche", "droite")])
+    def test_sides_of_any_language_are_not_performers(self, sides: tuple[str, str]) -> None:
+        names = [f"{side}_{part}" for side in sides for part in ("Knee", "Ankle", "Shoulder", "Elbow", "Wrist")]
+        assert performers(clip_of(*names)) == ()
+
+    def test_a_performer_may_have_the_name_of_one_side(self) -> None:
+        names = [f"{name}_{part}" for name in ("Li", "Wang") for part in ("C7", "T10", "CLAV", "STRN", "LASI")]
+        assert performers(clip_of(*names)) == ("Li", "Wang")
+
     def test_recordings_without_performers(self) -> None:
         assert performers(clip_of("LASI", "RASI", "L_KNEE", ":X", "Y:")) == ()
 
