@@ -1,6 +1,6 @@
 """Recognizes walks whose frame rate is wrong: their steps are too quick, or too slow, for their length."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -26,27 +26,31 @@ _SLOWEST, _QUICKEST = 0.33, 0.8
 _GRAVITY: Final = 9.81
 
 
-def odd_cadence(
+def cadence_doubts(
+    name: str,
     left: Sequence[FloatArray],
     right: Sequence[FloatArray],
     hips: Sequence[FloatArray],
     up: FloatArray,
     rate: float,
     meters: float = 0.0,
-) -> float:
-    """Steps per second of a person who walks much faster or slower than people do; 0 if there are no such steps.
+) -> Iterator[str]:
+    """A warning if a person walks much faster or slower than people do.
 
     In a walk feet are farthest apart once in each step, also on treadmills. Runners do not count, since both of their
     feet are in the air between steps.
 
-    left, right, hips: (F, 3) positions of points on the feet and hips, NaN where not seen. up: (3,). rate: frames a
-    second. meters: the length of a leg; 0: positions are in meters.
+    name: of the person or the motion. left, right, hips: (F, 3) positions of points on the feet and hips, NaN where not
+    seen; none if there are no such points. up: (3,). rate: frames a second. meters: the length of a leg; 0: positions
+    are in meters.
     """
+    if not (left and right and hips):
+        return
     lowest = np.fmin.reduce([place @ up for place in (*left, *right)])
     heights, between = middle_of(hips) @ up - lowest, middle_of(left) - middle_of(right)
     apart = lengths(between - (between @ up)[:, None] * up)
     if not (np.isfinite(apart).any() and np.isfinite(heights).any()):
-        return 0.0
+        return
     leg, longest = max(float(np.nanmedian(heights)), ROUNDING), np.nanpercentile(apart, _OFTEN)
     sides: IntArray = (apart > _WIDE * longest).astype(int) - (apart < _CLOSE * longest)
     frames = np.flatnonzero(sides)
@@ -54,11 +58,15 @@ def odd_cadence(
     even = true_spans(np.abs(np.diff(np.log(np.maximum(np.diff(begins), 1)))) < _EVEN)
     first, last = max(even, key=lambda span: span[1] - span[0], default=(0, 0))
     if last + 1 - first < _FEWEST:
-        return 0.0
+        return
     walk = slice(begins[first], begins[last + 1])
     if np.nanpercentile(apart[walk], _OFTEN) < _LONG * leg:
-        return 0.0
+        return
     if (lowest[walk] > np.nanpercentile(lowest, 100.0 - _OFTEN) + _IN_THE_AIR * leg).mean() > _RUNNING:
-        return 0.0
+        return
     cadence = (last + 1 - first) * rate / float(begins[last + 1] - begins[first])
-    return 0.0 if _SLOWEST < cadence * np.sqrt((meters or leg) / _GRAVITY) < _QUICKEST else cadence
+    if not _SLOWEST < cadence * np.sqrt((meters or leg) / _GRAVITY) < _QUICKEST:
+        yield (
+            f"The walk of {name} has {cadence:.1f} steps per second, which is unusual for steps of this length: choose "
+            "another frame rate if that is wrong"
+        )
