@@ -9,7 +9,7 @@ from ..core import Effector, Skeleton, Solution, forward_kinematics
 from ..core.arrays import FloatArray, IntArray
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
-from ..markers.cadence import odd_cadence
+from ..markers.cadence import cadence_doubts
 from ..markers.report.doubts import limbs_without_markers, listed, median_angle, named_figures
 from .alignment import MAX_TILT, USUAL_LEG, Reference, facing, leg_length, path_length
 from .motion import Motion
@@ -81,16 +81,7 @@ def retarget_doubts(
         for side, parts in (("L", ("foot", "toe")), ("R", ("foot", "toe")), (None, ("thigh",)))
     )
     # Leg lengths are those of an adult, since the units of motion files are often unknown.
-    if (
-        left
-        and right
-        and hips
-        and (cadence := odd_cadence(left, right, hips, reference.axes.up, motion.rate, USUAL_LEG))
-    ):
-        yield (
-            f"The walk of {motion.name} has {cadence:.1f} steps per second, which is unusual for steps of this length: "
-            "choose another frame rate if that is wrong"
-        )
+    yield from cadence_doubts(motion.name, left, right, hips, reference.axes.up, motion.rate, USUAL_LEG)
     places = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).round().astype(np.int64))
     far = np.degrees(np.median(turned_off, axis=0)) > _FAR_TRUNK
     held = [

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 import bpy
-import numpy as np
 from bpy.props import BoolProperty, IntProperty, IntVectorProperty
 from bpy.types import Object, Scene
-from mathutils import Vector
 
 from ...core.errors import FabrikError
 from ...human.naming_schemes import match
-from ...markers.calibrate.size import rigid_pairs, uniform_scale
-from ...markers.clip import Clip, to_z_up
+from ...markers.calibrate.calibrate import positions_of
+from ...markers.calibrate.offsets import guessed_offsets
+from ...markers.calibrate.size import first_scale
+from ...markers.clip import Clip
 from ...markers.files.any_file import read_markers
 from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from ...markers.mapping.labels import Matched
@@ -38,7 +38,7 @@ from ...markers.steps import finish
 from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
-from ..capture.matching import guess_markers, match_markers, scaled_entry, scene_rate, set_entry
+from ..capture.matching import guess_markers, marked_skeleton, match_markers, scaled_entry, scene_rate, set_entry
 from ..control.set_up import use_control_rig
 from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
 from ..rig.locks import constrained_bones
@@ -243,21 +243,10 @@ def _opened(path: Path, name: str) -> Object:
 
 
 def _measured_scale(rig: Object, entries: Sequence[MappedMarker], clip: Clip) -> float:
-    """The factor that scales the recorded person to the size of the rig."""
-    bones = rig.data.bones
-    parents = {bone.name: bone.parent.name if bone.parent else None for bone in bones}
-    connected = [bone.name for bone in bones if bone.use_connect]
-    meters, points = meters_per_unit(rig), []
-    for entry in entries:
-        # The mapped point at rest, in meters from the armature's origin.
-        bone = bones[entry.bone]
-        end = bone.head_local if entry.point == "HEAD" else bone.tail_local
-        offset = entry.offset
-        points.append(meters * np.array(end if offset is None else bone.matrix_local @ (Vector(offset) / meters)))
-    columns = [clip.names.index(entry.marker) for entry in entries]
-    return uniform_scale(
-        np.array(points), rigid_pairs(entries, parents, connected), to_z_up(clip).positions[:, columns]
-    )
+    """The factor that scales the recorded person to the size of the rig. Offsets of the entries are in meters."""
+    meters = meters_per_unit(rig)
+    skeleton, own = marked_skeleton(rig, [scaled_entry(entry, 1.0 / meters) for entry in entries])
+    return meters * first_scale(skeleton, own, guessed_offsets(skeleton, own), positions_of(clip, own))
 
 
 def show_range(scene: Scene, first: int, last: int) -> None:

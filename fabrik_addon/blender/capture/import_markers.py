@@ -88,7 +88,7 @@ def import_clip(
     """Make an animated empty for each marker of a clip, in a new collection named after the clip's file.
 
     Keys the locations, with Z up, on the frames on which the marker is visible. Extends the scene's range to include
-    the clip. If an error is raised, nothing is changed.
+    the clip, unless it is static. If an error is raised, nothing is changed.
 
     Args:
         context: its scene receives the markers.
@@ -120,13 +120,15 @@ def import_clip(
         )
     if timing == "SET_SCENE_RATE":
         set_rate(context.scene, clip.rate)
-    widen_range(context.scene, frames)
     collection = bpy.data.collections.new(Path(clip.source).stem or "Markers")
     context.scene.collection.children.link(collection)
     positions = to_z_up(clip).positions
     positions = positions if scale == 1.0 else scale * positions
     ways = np.fmax.reduce(positions) - np.fmin.reduce(positions)
-    collection[TAKE_STATIC] = bool(np.quantile(np.nan_to_num(ways).max(axis=1), 0.75) <= _STANDS_WITHIN)
+    is_static = bool(np.quantile(np.nan_to_num(ways).max(axis=1), 0.75) <= _STANDS_WITHIN)
+    if not is_static:
+        widen_range(context.scene, frames)
+    collection[TAKE_STATIC] = is_static
     collection[TAKE_RATE] = scene_rate(context.scene)
     collection[TAKE_DOUBTS] = "\n".join(clip.doubts)
     for name, places in zip(clip.names, np.moveaxis(positions, 1, 0), strict=True):

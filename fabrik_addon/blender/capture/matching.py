@@ -10,6 +10,7 @@ import numpy as np
 from bpy.types import Context, Object, Scene
 from mathutils import Vector
 
+from ...core import Skeleton
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...human.naming_schemes import match as match_bones
@@ -25,7 +26,7 @@ from ..goals.effectors import Target
 from ..goals.places import has_other_drivers, sample_steps
 from ..limits.editing import read_rest
 from ..rig import keyframes
-from ..rig.armature import check_editable, check_rig, meters_per_unit, world_to_armature
+from ..rig.armature import Tree, check_editable, check_rig, meters_per_unit, world_to_armature
 from ..rig.keyframes import bone_path
 from ..settings.limit_properties import read_limits
 from ..settings.markers import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
@@ -359,6 +360,16 @@ def why_another_speed(scene: Scene, rig: Object) -> str:
     )
 
 
+def marked_skeleton(rig: Object, mapping: Sequence[MappedMarker]) -> tuple[Skeleton, list[MappedMarker]]:
+    """The rig's tree with the most markers, at rest, and its markers."""
+
+    def own(tree: Tree) -> list[MappedMarker]:
+        return [entry for entry in mapping if entry.bone in tree.skeleton.names]
+
+    tree = max(posed_rig(rig).trees(at_rest=True), key=lambda each: len(own(each)))
+    return tree.skeleton, own(tree)
+
+
 def guess_markers(context: Context, rig: Object) -> tuple[Guess, ...]:
     """Assign markers without a bone to the bones with which they move, and mark them as guesses; returns the guesses.
 
@@ -380,13 +391,10 @@ def guess_markers(context: Context, rig: Object) -> tuple[Guess, ...]:
     ]
     if not known or not roles or len(there) <= len(known):
         return ()
-    tree = max(
-        posed_rig(rig).trees(at_rest=True), key=lambda each: sum(one.bone in each.skeleton.names for one in known)
-    )
-    skeleton = tree.skeleton
+    skeleton, known = marked_skeleton(rig, known)
     guesses = assign_by_motion(
         skeleton,
-        [entry for entry in known if entry.bone in skeleton.names],
+        known,
         marker_clip(context.scene, rig, there, recorded_range(context.scene, targets_of(there))),
         parts_of(roles),
         rest,

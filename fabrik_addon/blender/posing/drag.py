@@ -596,7 +596,6 @@ class Drag:
             keyed, why = list[str](), ""
             try:
                 keyed = key_channels(context, self._armature, changed, automatic=True, before=changed)
-                forget_posed(self._armature, [*keyed, *switched])
             except KeyframeError as error:
                 # Other bones may have got keys, so the pose stays.
                 why = str(error)
@@ -605,6 +604,7 @@ class Drag:
             if keyed or why:
                 for writer in self._writers:
                     writer.key_switches(context.scene.frame_current_final)
+                forget_posed(self._armature, [*keyed, *switched])
             elif not locked:
                 why = why_no_key(context, automatic=True)
             self.left_alone += [why] if why else []

@@ -6,6 +6,7 @@ Algorithms*, 2008, chapter 6), the second one's is diagonal.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -114,6 +115,10 @@ class PostureTerm:
         posed = forward_kinematics(skeleton, rotations, location)
         along = masses.centers * skeleton.lengths
         centers = posed[..., :3, 3] + along[:, None] * posed[..., :3, 1]
+        # (..., J, 3) the mass centers in the frames of the bodies that move them; bones that are not bodies are rigid.
+        carrying = posed[..., bodies.bones[bodies.carrier], :, :]
+        away = centers - carrying[..., :3, 3]
+        self._own_offsets: FloatArray = times(np.swapaxes(carrying[..., :3, :3], -1, -2), away)
         free = np.zeros(len(bodies.bones), dtype=bool) if free is None else free
         above = np.arange(len(free))
         for body in np.flatnonzero(free):
@@ -121,10 +126,7 @@ class PostureTerm:
         self.carrier: IntArray = above[bodies.carrier]
         self.masses = masses.shares * np.where(np.isfinite(masses.factors), masses.factors, 1.0)
         self.shares = masses.shares / masses.shares.sum()
-        self._preferred, self._back = centers, conjugate(rotations[..., bodies.bones, :])
-        self._offsets = _offsets(posed[..., bodies.bones[self.carrier], :, :], centers)
-        self._own_offsets = _offsets(posed[..., bodies.bones[bodies.carrier], :, :], centers) if free.any() else None
-        self.preferred_center_of_mass: FloatArray = self.shares @ centers
+        self._has_free = bool(free.any())
         self.size = size = float(np.ptp(skeleton.rest[:, :3, 3], axis=0).max() + skeleton.lengths.max())
         inertia = masses.shares * skeleton.lengths**2 + _LEAST_INERTIA * size**2
         if masses.bending is not None:
@@ -132,16 +134,31 @@ class PostureTerm:
         self.inertia = np.where(np.isfinite(masses.factors), inertia * masses.factors, 0.0)[bodies.bones]
         self.inertia[free] *= _RELAXED
         self._below = bodies.below(self.carrier)
+        self.prefer(bodies.pose(rotations[..., bodies.bones, :], location), coupled)
+
+    def relaxed(self, preferred: Pose, coupled: Sequence[Coupled]) -> "PostureTerm":
+        """Copy this term with another preferred pose of the bodies, and other slack of the coupled joints."""
+        other = copy(self)
+        other.prefer(preferred, coupled)
+        return other
+
+    def prefer(self, pose: Pose, coupled: Sequence[Coupled]) -> None:
+        """Prefer a pose of the bodies, with which all other bones move."""
+        bodies, self._back = self.bodies, conjugate(pose.local)
+        self._preferred = pose.points(bodies.carrier, self._own_offsets)
+        away = self._preferred - pose.heads[..., self.carrier, :]
+        self._offsets = times(np.swapaxes(pose.orientations[..., self.carrier, :, :], -1, -2), away)
+        self.preferred_center_of_mass: FloatArray = self.shares @ self._preferred
         # Hinges, the joints above, the hinges' axes, and a share of them in the frames that carry the joints above.
         self._coupled = [
             (
                 each.hinge,
                 each.above,
                 each.axis,
-                FOLLOWS * turn @ (skeleton.rest_turn(int(bodies.bones[each.hinge])) @ each.axis),
+                FOLLOWS * turn @ (bodies.rest_turns[each.hinge] @ each.axis),
             )
             for each in coupled
-            for turn in [matrix_from_quaternion(rotations[bodies.bones[each.above]])]
+            for turn in [matrix_from_quaternion(pose.local[each.above])]
         ]
         # (K, 3) the axes about which the joints above extend, and as rows (K, D); (K,) their slack, and the stiffness
         # that is added beyond it.
@@ -165,8 +182,7 @@ class PostureTerm:
         above = turned[..., self._above, :]
         extended = np.maximum((above * self._behind).sum(axis=-1) - self._slack, 0.0)
         centers = pose.points(self.carrier, self._offsets)
-        own = self._own_offsets
-        balanced = centers if own is None else pose.points(self.bodies.carrier, own)
+        balanced = pose.points(self.bodies.carrier, self._own_offsets) if self._has_free else centers
         moved = centers - self._preferred - self.shift
         return Away(centers, balanced, moved, self._with_coupled(turned), above, extended)
 
@@ -233,9 +249,3 @@ def _by_rotation(vectors: FloatArray, slopes: FloatArray) -> FloatArray:
     share = np.where(half > SINGLE, half / np.tan(np.maximum(half, SINGLE)), 1.0)
     along = (axes * slopes).sum(axis=-1, keepdims=True) * axes
     return np.asarray(share * slopes + (1.0 - share) * along + half * cross(axes, slopes))
-
-
-def _offsets(carrying: FloatArray, points: FloatArray) -> FloatArray:
-    """(..., J, 3) points in the frames (..., J, 4, 4) that carry them."""
-    away = points - carrying[..., :3, 3]
-    return times(np.swapaxes(carrying[..., :3, :3], -1, -2), away)

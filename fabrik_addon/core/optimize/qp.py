@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..arrays import SINGLE, TINY, BoolArray, FloatArray, lengths, times
+from ..arrays import TINY, BoolArray, FloatArray, lengths, times
 
 # Compliance added to inequalities, since several may be equal: a share of the distance that a unit push moves them.
 _MIN_COMPLIANCE: Final = 1e-8
@@ -40,9 +40,6 @@ _PARALLEL: Final = 0.5
 # take 5 to 12, others 3.
 _CAP_ACCURACY: Final = 1e-4
 _MAX_CAP_STEPS: Final = 20
-# A step is at most this many times as long as a cautious one. A tree out of reach takes 10 rounds on average. It takes
-# 21 with cautious steps only, 16 if this number is 10, and 22 if it is 100.
-_MOST_FASTER: Final = 3.0
 
 
 class QpStep(NamedTuple):
@@ -183,18 +180,10 @@ class QuadraticProgram:
         rows = np.arange(self._count)
         alone[:, rows, rows // 3] = multipliers[frames, : self._count]
         falls = _multipliers(self._square[frames], alone, yielding[frames], used[frames])
-        capped = (wrong | loose)[frames]
-        change = np.where(capped, (sizes[frames] / caps[frames] - 1.0) * sizes[frames] ** 2, 0.0)
-        coupled = alone.swapaxes(1, 2) @ falls
+        change = np.where(wrong[frames], sizes[frames] / caps[frames] - 1.0, 0.0)
         # Goals that change alike are counted together, as if they pulled along one line, so that no step overshoots.
-        alike = np.abs(coupled) * (change[:, :, None] * change[:, None] > 0.0)
-        cautious = change / np.maximum(alike.sum(axis=2), TINY)
-        # Newton's step for all goals at their caps may be longer, but it can overshoot.
-        system = np.where(capped[:, :, None] & capped[:, None], coupled, 0.0)
-        own_falls = np.einsum("fii->fi", system)
-        own_falls += np.where(capped, SINGLE * own_falls + TINY, 1.0)
-        together = np.linalg.solve(system, change[..., None])[..., 0]
-        change = cautious * np.clip(together / np.where(cautious == 0.0, 1.0, cautious), 1.0, _MOST_FASTER)
+        coupled = np.abs(alone.swapaxes(1, 2) @ falls) * (change[:, :, None] * change[:, None] > 0.0)
+        change *= sizes[frames] ** 2 / np.maximum(coupled.sum(axis=2), TINY)
         changed = np.maximum(own[frames] + change[..., None], least.reshape(shape)[frames])
         yielding[frames, : self._count] = changed.reshape(len(frames), -1)
         return True

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.arrays import ROUNDING, lengths
 from ...core.errors import first_few
-from ..cadence import odd_cadence
+from ..cadence import cadence_doubts
 from ..clip import Clip, ClipError, FloatArray, MarkerFileError, true_spans
 from ..mapping.labels import body_labels, landmarks_of
 from ..mapping.landmarks import LANDMARKS, is_mirrored, limbs_on_other_sides
@@ -80,7 +80,7 @@ def read_markers(
 
 
 def _person_doubts(clip: Clip) -> Iterator[str]:
-    """Warnings if size, sides or falls are not a person's, if labels are of two people, or if markers never move."""
+    """Warnings if size, sides, steps or falls are not a person's, labels are of two people, or markers never move."""
     for name in performers(clip) or ("",):
         person = select_performer(clip, name) if name else clip
         known = landmarks_of(person.names)
@@ -130,11 +130,15 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
                 f"The body of {name or 'the person'} falls at {times:.1f} times the acceleration of gravity: choose "
                 "another frame rate, or other units"
             )
-        elif (cadence := _cadence(person, known)) > 0.0:
-            yield (
-                f"The walk of {name or 'the person'} has {cadence:.1f} steps per second, which is unusual for steps of "
-                "this length: choose another frame rate if that is wrong"
-            )
+        else:
+            parts: dict[str, list[FloatArray]] = {"L": [], "R": [], "hips": [], "": []}
+            for column, (side, point) in zip(columns, known.values(), strict=True):
+                part = LANDMARKS[point].part
+                is_foot = part in ("foot", "toe") or point.endswith("ankle")
+                parts[side if is_foot else part if part == "hips" else ""].append(person.positions[:, column])
+            left, right, hips, _ = parts.values()
+            up = np.eye(3)["XYZ".index(person.up_axis)]
+            yield from cadence_doubts(name or "the person", left, right, hips, up, person.rate)
         # A foot stays in place while the body moves by less than its height.
         moved = (np.fmax.reduce(positions) - np.fmin.reduce(positions)).max(axis=1)
         still = [label for label, distance in zip(known, moved, strict=True) if distance == 0.0]
@@ -160,18 +164,6 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
             if end - start > lag + 1:
                 fastest = max(fastest, float(np.nanmedian(falling[start:end])))
     return fastest
-
-
-def _cadence(person: Clip, known: Mapping[str, tuple[str, str]]) -> float:
-    """See `odd_cadence`; 0 if there are no markers on both feet and the hips. known: side and landmark of labels."""
-    parts: dict[str, list[FloatArray]] = {}
-    for label, (side, name) in known.items():
-        is_foot = LANDMARKS[name].part in ("foot", "toe") or name.endswith("ankle")
-        part = side if is_foot else "hips" if LANDMARKS[name].part == "hips" else ""
-        parts.setdefault(part, []).append(person.positions[:, person.names.index(label)])
-    if not {"L", "R", "hips"} <= parts.keys():
-        return 0.0
-    return odd_cadence(parts["L"], parts["R"], parts["hips"], np.eye(3)["XYZ".index(person.up_axis)], person.rate)
 
 
 def _parser(content: bytes, suffix: str) -> Parser:

@@ -180,6 +180,18 @@ def test_the_scene_s_range_is_widened_but_not_narrowed():
     assert (scene.frame_start, scene.frame_end) == (2, 31)
 
 
+def test_a_static_recording_leaves_the_scene_s_range_to_the_motion():
+    scene = bpy.context.scene
+    scene.frame_start, scene.frame_end = 1, 25
+    standing = Clip(("M0", "M1"), 100.0, np.ones((300, 2, 3)), source="standing.trc")
+
+    import_clip(bpy.context, standing)
+    assert (scene.frame_start, scene.frame_end) == (1, 25)
+
+    import_clip(bpy.context, wandering_clip(frames=151))
+    assert (scene.frame_start, scene.frame_end) == (1, 151)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

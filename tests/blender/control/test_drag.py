@@ -348,3 +348,20 @@ def test_a_locked_switch_is_named_and_its_curve_stays(human):
     drag.finish(bpy.context)
     assert [note for note in drag.left_alone if "upper_arm_parent.L: unlock" in note]
     assert held.items() <= {path: keys.tobytes() for path, keys in curves(human).items()}.items()
+
+
+def test_a_switch_stays_unkeyed_if_all_curves_of_the_bones_are_locked(human):
+    human.fabrik.control.limbs = "FK"
+    for bone in human.pose.bones:
+        for channel in ("location", "rotation_quaternion", "rotation_euler"):
+            bone.keyframe_insert(channel, frame=1)
+    for curve in human.animation_data.action.layers[0].strips[0].channelbags[0].fcurves:
+        curve.lock = True
+    bpy.context.scene.frame_set(20)
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    held = set(curves(human))
+    drag = begin_drag(bpy.context, human, "hand_ik.L")
+    drag.step(drag.start + np.array((0.05, -0.2, 0.1)))
+    drag.finish(bpy.context)
+    assert set(curves(human)) == held
+    assert 'pose.bones["upper_arm_parent.L"]["IK_FK"]' in human.fabrik.unkeyed

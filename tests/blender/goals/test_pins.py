@@ -154,7 +154,10 @@ def test_a_pin_out_of_reach_stays_and_pulls_its_bone_back(rig):
         drag.finish(bpy.context)
         bpy.context.view_layer.update()
         assert [Vector(pin.pin_location) for pin in rig.fabrik.effectors] == away
-    assert (rig.pose.bones["shin.L"].tail - away[0]).length > 0.03
+    missed = [
+        (rig.pose.bones[bone].tail - place).length for bone, place in zip(("shin.L", "shin.R"), away, strict=True)
+    ]
+    assert max(missed) > 0.9, "no pose meets both"
     bpy.ops.fabrik.solve()
     assert begin_drag(bpy.context, rig, "forearm.L").notice == ""
 
