@@ -25,7 +25,7 @@ _FAR = 0.1
 # FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs, 31 are left to restarts
 # with three of them, 35 with two, and 82 with one. A person in arrays takes 0.24 ms a frame with three, 1.1 with none.
 _OPENING_SWEEPS = 3
-# So many frames are swept one by one in mathutils: a person takes 1 ms for each, or in arrays 21 ms for all.
+# Up to this many frames are swept one by one in mathutils: a person takes 1 ms for each, or in arrays 21 ms for all.
 _FEW = 16
 
 

@@ -19,7 +19,7 @@ _NEAR = 0.05
 _SLOPES = np.array([(0.0, 0.0), (0.4, 0.0), (-0.4, 0.0), (0.0, 0.4), (0.0, -0.4)])
 # Points may be below the floor by this share of the body's size. So only goals hold pinned feet on the floor, and the
 # floor's rows are not active too: with 0, hips above pinned feet miss 26 of 30 cm, and a step takes twice as long.
-# Goals are met to a third of it.
+# Goals are met to a third of this distance.
 _SLACK = 3e-5
 # Keys of these rows, beyond those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000

@@ -21,9 +21,9 @@ from .bodies import Bodies, Motions, Pose, cross
 _PULL = 0.008
 # The pull on a bone, as a share of that on its limb. With 0 elbows bend instead of arms swinging.
 _OF_BONES = 0.5
-# With a carrier at an angle a, the pull is straight down by the share 1 - cos(a)^n, with the first n on the trunk and
-# the second on a limb. On the trunk, a free hand moves up to 4, 7 and 8 times as far as the mouse with 2, 3 and 4. On
-# limbs, a forearm of a T pose with its elbow raised by 35 cm ends 42 and 28 degrees from the vertical with 2 and 3.
+# If a carrier is tilted by an angle a, the share 1 - cos(a)^n of the pull is straight down. The first n is for limbs on
+# the trunk: a free hand moves up to 4, 7 and 8 times as far as the mouse with 2, 3 and 4. The second is for bones on a
+# limb: in a T pose with an elbow raised by 35 cm, the forearm ends 42 and 28 degrees from the vertical with 2 and 3.
 _ON_TRUNK, _ON_LIMB = 2, 3
 # Radians: the step of finite differences of rotation vectors. (4, 4, 3, 3) rotations by the sum of two steps; each
 # index is no step, or a step about X, Y or Z.

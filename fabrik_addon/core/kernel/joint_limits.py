@@ -20,7 +20,7 @@ from .bodies import Bodies
 # A cone's outline is approximated by straight lines: the nearest one, and those rotated from it by these angles. A
 # narrow ellipse curves away within a step: with the nearest line alone, a step along the outline gained nothing.
 _ANGLES = np.radians([0.0, -3.0, 3.0, -9.0, 9.0, -20.0, 20.0, -45.0, 45.0])
-# (2, 2 n) from a direction to that direction rotated by each of the angles.
+# (2, 2 n) the matrix from a direction to that direction rotated by each of the angles.
 _TURNED = np.array([[np.cos(_ANGLES), np.sin(_ANGLES)], [-np.sin(_ANGLES), np.cos(_ANGLES)]])
 _TURNED = _TURNED.transpose(0, 2, 1).reshape(2, -1)
 _AXES = np.concatenate([np.eye(2), -np.eye(2)])
