@@ -9,13 +9,13 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
-# Smaller numbers count as zero; divisors are at least this, in single or double precision.
+# Smaller numbers count as zero, and divisors are at least this. Single precision can represent it too.
 TINY: Final = 1e-30
 # Rounding error of numbers near one after a few operations: sines, shares, radians.
 ROUNDING: Final = 1e-12
-# The same in single precision, in which Blender keeps poses: below this, shares and angles in radians count as zero.
+# Rounding error in single precision, in which Blender stores poses. Smaller shares and radians count as zero.
 SINGLE: Final = 1e-6
-# What nobody sees: half a hundredth of a degree in radians, or this share of a length.
+# Too small to see: radians (0.006 degrees), or a share of a length.
 CLOSE: Final = 1e-4
 
 

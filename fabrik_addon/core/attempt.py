@@ -17,15 +17,15 @@ from .rotations import (
 )
 from .state import State
 
-# A straight limb is bent by this, in radians. With 0.3, one more arm of 60 ended with its elbow on the wrong side of
-# its pole.
+# Radians by which a straight limb is bent. With 0.3, one more of 60 arms ended with its elbow on the wrong side of its
+# pole.
 _BEND = 0.5
 # A target is far if its distance exceeds this share of the effector's path.
 _FAR = 0.1
-# FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs, 31 are left to restarts
-# with three of them, 35 with two, and 82 with one. A person in arrays takes 0.24 ms a frame with three, 1.1 with none.
+# Number of FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs, 31 need restarts
+# with 3 sweeps, 35 with 2, and 82 with 1. In arrays, a person takes 0.24 ms a frame with 3 sweeps, and 1.1 ms with 0.
 _OPENING_SWEEPS = 3
-# Up to this many frames are swept one by one in mathutils: a person takes 1 ms for each, or in arrays 21 ms for all.
+# Up to this many frames are swept one by one in mathutils. A person takes 1 ms a frame; in arrays, 21 ms for all.
 _FEW = 16
 
 
@@ -60,7 +60,7 @@ def attempt(
         state.put(apart, part)
         missing = lengths(state.residual[:, : goals.count])
         far = (missing > _FAR * goals.lengths).any(axis=1)
-    # For a target beyond its lengths, a straight chain is already the best pose.
+    # If a target is beyond the chain's length, a straight chain is already the best pose.
     within = ~problem.is_beyond_lengths(state.wanted.points, state.weights, state.pose.root)
     counts = state.weights * within[:, None]
     if bent is not None and not len(apart) and not bending and (counts > 0.0).all():
@@ -114,9 +114,9 @@ def bend_straight_limbs(
 ) -> FloatArray:
     """(F, B, 4) local rotations with straight limbs bent inside their limits, toward poles (F, E, 3).
 
-    A limb with hinges bends at them, toward the middle of their ranges. Any other limb bends about its first bone's
-    local X. A straight limb cannot reach a target on its axis, and jumps if a target is near its axis. weights:
-    (F, E + O) of the goals; a limb without a goal is not bent.
+    A straight limb cannot reach a target on its axis, and jumps if a target is near its axis. A limb with hinges bends
+    at them, toward the middle of their ranges. Any other limb bends toward its pole, or about its first bone's local X.
+    weights: (F, E + O) of the goals; a limb without a goal is not bent.
     """
     local = pose.local
     limbs = {limb.bodies: index for index, limb in enumerate(problem.bend_limbs)} if poles is not None else {}

@@ -5,12 +5,12 @@ Each pose is a local minimum of one problem:
     minimize  posture(x) + Σ c · |goal(x) − target|   subject to joint limits, floor, support and locks
 
 The distance itself is the penalty, not its square. So a goal is met exactly as long as the force that holds it is below
-its cap c, and beyond that it is released smoothly: its force stays at the cap (an exact penalty function, the elastic
-mode of Gill, Murray and Saunders, *SNOPT*, SIAM Review 47, 2005). Pins are goals with a large cap; a lower priority is
-a smaller one.
+its cap c. Otherwise the force stays at the cap, and the effector leaves its target smoothly (an exact penalty function;
+the elastic mode of Gill, Murray and Saunders, *SNOPT*, SIAM Review 47, 2005). Pins have a large cap, goals of lower
+priority a smaller one.
 
 A step is one quadratic program (see `optimize/qp.py`) with the Hessian of the Lagrangian. Goals are equality rows whose
-compliance grows until the force is the cap. The pose is then corrected onto the goals that are met, and a merit
+compliance grows until the force equals the cap. The pose is then moved back onto the goals that are met, and a merit
 function accepts or shortens the step. Forces and the active set are kept for the next pose.
 """
 
@@ -53,68 +53,68 @@ from .solve import Solver
 # A lock: from a local rotation (4,) to the nearest allowed one.
 Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 
-# The force at which a goal is released, as a share of the body's size. In the same unit, the posture's force is 1 for
-# each unit of length that the whole mass is moved. When a hand is dragged far out of reach and back, it meets its
-# target in 155, 194 and 207 of 271 steps with 10, 30 and 100; with 100 joints rotate twice as far in a step. A higher
-# priority has _PRIORITY_FACTOR times the cap.
+# The force at which a goal is released, as a multiple of the body's size. In this unit, moving the whole body by its
+# size takes a force of 1. A hand that is dragged far out of reach and back meets its target in 155 of 271 steps with
+# 10, in 194 with 30, and in 207 with 100. But with 100, joints rotate twice as far in a step. Each higher priority has
+# _PRIORITY_FACTOR times the cap.
 _CAP: Final = 30.0
 _PRIORITY_FACTOR: Final = 100.0
 # Compliances of goals that are met, and of goals that are ignored in a step.
 _RIGID: Final = 1e-10
 _LOOSE: Final = 1e10
-# The distance that targets move in one stretch, as a share of the body's size, and the largest number of stretches.
+# A target that jumps is followed in stretches: their length, as a share of the body's size, and their largest number.
 _STRETCH, _MOST_STRETCHES = 0.06, 12
 # Radians: the largest rotation of a joint in one step, since the linear model is inaccurate beyond it.
 _MAX_ROTATION: Final = 0.5
 # Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite in the
 # other directions.
 _MET_STIFFNESS: Final = 10.0
-# The margin of positive definiteness, as a share of the mass matrix, and the value to which less curvature is raised.
-# With a margin of 0.2, each step near a flat optimum only gains a fifth; with this one steps converge quadratically.
+# Curvatures below the first number, in units of the mass matrix, are raised to at least the second. With 0.2 as the
+# first number, each step near a flat optimum gains only a fifth; with 0.005, steps converge quadratically.
 _MARGIN, _RAISED = 0.005, 0.1
 # The cost of a unit of length below the floor, as a multiple of a goal's cap.
 _BOUNDS_CAP: Final = 3.0
-# Goals are met to this share of the longest path. They count as met up to _MET times that: otherwise, with the caps of
-# pins, smaller misses would decide whether a step is accepted.
+# Goals are met to within this share of the longest path. The merit function ignores misses up to _MET times that:
+# otherwise, with the large caps of pins, they would decide whether a step is accepted.
 _TOLERANCE: Final = 1e-6
 _MET: Final = 5.0
-# The largest number of steps of one move of the mouse. It may take fewer, but at least the second number, if all goals
-# are met or the merit function falls by less than this share of its fall so far. With 3, a straight leg that is dragged
-# up by 10 cm at once lags by 18 mm; with 6, a move of a tree out of reach takes 69 ms instead of 54.
+# One move of the mouse takes at most the first number of steps. It ends after the second number if all goals are met,
+# or if a step gains less than the third number, as a share of the gain so far. With at most 3 steps, a straight leg
+# that is dragged up by 10 cm at once lags by 18 mm. With 6, a move of a tree out of reach takes 69 ms instead of 54.
 _STEPS, _STEPS_WHEN_MET, _MIN_FALL = 4, 2, 0.01
 _STEPS_TO_REST: Final = 60
 # The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
 # they are not yet at rest. With three targets, one out of reach, the energy is within 0.3 % of the minimum after 15
 # steps.
 _STEPS_OF_A_FRAME: Final = 15
-# Radians per step below which joints are at rest, on release and during a move. A step below this share of the distance
-# from the preferred pose is not visible.
+# Joints are at rest if a step rotates them by less than this, in radians: the first number on release, the second
+# during a move. During a move, the third also counts, as a share of the largest rotation from the preferred pose.
 _AT_REST, _NEARLY_AT_REST, _REST_SHARE = 1e-5, 2e-3, 0.05
-# In shares of the mass matrix: with more, no step gains anything.
+# The largest damping, as a multiple of the mass matrix. If a step needs more, no step gains anything.
 _MOST_DAMPING: Final = 1e4
-# A goal farther off than this share of the body's size is missed.
+# A goal is missed if its distance exceeds this share of the body's size.
 _MISSED: Final = 1e-4
-# A limb is straight if the sine of its bend is below the first number, as people's knees are at rest. It is bent by the
-# second, in radians, and stays bent if that removes at least the third as a share of the miss.
+# A limb counts as straight if the sine of its bend is below the first number; people's knees at rest do. It is bent by
+# the second number, in radians. It stays bent if that removes at least the third number, as a share of the miss.
 _STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
 # Radians: ranges of joints are compared up to this angle.
 _COMPARED_ANGLE: Final = 0.5 * np.pi
-# A lock is tested with rotations by the first number (radians); a direction that keeps less than the second share is
-# locked.
+# A lock is tested with rotations by the first number, in radians. A direction is locked if the lock leaves less than
+# the second number of such a rotation, as a share.
 _TRY, _OPEN_SHARE = 1e-4, 0.5
-# While a drag is eased, no joint moves farther than this many times as far as the targets, plus this share of the
-# body's size. Otherwise a body near its limit of reach would run ahead of the mouse: when hips on straight legs are
-# lowered by the first centimeter, knees move by 7 cm.
+# In an eased drag, a joint moves at most _FOLLOWS times as far as the targets, plus _MIN_DISTANCE of the body's size.
+# While the targets rest, it moves at most _CATCH_UP of that size. Otherwise joints would run ahead of the mouse: when
+# hips on straight legs are lowered by the first centimeter, knees move by 7 cm.
 _FOLLOWS, _MIN_DISTANCE, _CATCH_UP = 4.0, 5e-4, 1e-2
 # To keep goals met, joints may move this many times as far as otherwise allowed.
 _DETOUR: Final = 1.1
-# A body that starts off its support is shifted over it, and limbs are relaxed, while a target moves this share of the
-# body's size.
+# While a target moves by the first part of its path, this share of the body's size, limbs are gradually relaxed. A body
+# that starts off its support is also shifted over it.
 _FULL_SHIFT: Final = 0.1
 # A rotation by a radian counts as a movement by this share of the body's size. So a person's bone rotates by at most 8
 # degrees while the target moves by 1 cm.
 _RADIAN: Final = 0.17
-# A constraint with less than this share of the force on unreachable targets does not hold the body back.
+# A constraint is not reported as blocking if its force is less than this share of the largest force on missed targets.
 _BLOCKING_SHARE: Final = 0.05
 
 
@@ -178,7 +178,7 @@ class _State:
 
     @cached_property
     def motions(self) -> Motions:
-        """The motions of the columns."""
+        """How the bodies move with each column."""
         return self._solver.bodies.motions(self.pose)
 
     @cached_property
@@ -198,9 +198,9 @@ class _State:
 
     @cached_property
     def equations(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The terms of posture and of limbs that hang: (D, D) the Gauss-Newton matrix and (D,) the gradient of both.
+        """(D, D) Gauss-Newton matrix and (D,) gradient of posture and hanging limbs together, and (D, D) a curvature.
 
-        Also, for limbs that hang, (D, D) that matrix minus the Hessian.
+        The curvature is the Gauss-Newton matrix of the hanging limbs minus their Hessian.
         """
         solver, curvature = self._solver, np.zeros(())
         mass, gradient = solver.posture.equations(self.away, self.pose, self.motions)
@@ -211,7 +211,7 @@ class _State:
 
     @cached_property
     def constraints(self) -> tuple[ConstraintRows, Contacts]:
-        """All constraints but the goals, and their contacts."""
+        """All constraints except goals, and their contacts."""
         solver = self._solver
         limits = solver.limits.rows(self.pose.local, _MAX_ROTATION)
         bounds, contacts = solver.bounds.rows(self.pose, self.motions, self.away)
@@ -237,7 +237,8 @@ class DragSolver:
     """A skeleton with its effectors and masses, prepared once to be posed repeatedly.
 
     Attributes:
-        rotations: (J, 4) local rotations and location: (3,) the root's head, armature space, of the current pose.
+        rotations: (J, 4) local rotations of the current pose.
+        location: (3,) the root's head in it, armature space.
     """
 
     def __init__(  # noqa: PLR0913  each is a part of the problem
@@ -267,9 +268,8 @@ class DragSolver:
             root: "FIXED" or "FREE".
             floor: the points that stay above the floor.
             support: the area above which the center of mass stays.
-            locks: by index of a bone, its allowed local rotations.
-            hang_from: the pose whose limb tilts are kept by limbs without goals, which stay above the floor; None:
-                these are rigid.
+            locks: by index of a bone, the function to its nearest allowed local rotation.
+            hang_from: the pose whose tilts limbs without goals keep, above the floor; None: these limbs are rigid.
             collision: capsules that must not overlap.
         """
         with_goals = participants(skeleton, with_partners(effectors))
@@ -373,10 +373,10 @@ class DragSolver:
         return self.goals.points(self.bodies.pose(rotations[self.bodies.bones], location))[: self.goals.count]
 
     def blocking_constraint(self) -> Holder | None:
-        """The constraint that keeps effectors from their targets most in the last pose; None if all can be met.
+        """The constraint that most keeps effectors from their targets in the last pose; None if all targets are met.
 
-        Multipliers are compared as forces. For a joint limit the multiplier is a torque, with a lever of _RADIAN of the
-        body's size.
+        Multipliers are compared as forces. That of a joint limit is a torque, so it is divided by a lever of _RADIAN
+        times the body's size.
         """
         let_go = self._compliance[: self.goals.count] > _RIGID
         if not let_go.any():
@@ -387,8 +387,8 @@ class DragSolver:
             holder = self.limits.holder(key) or self.bounds.holder(key)
             lever = _RADIAN * self.size if holder.kind == "LIMIT" else 1.0
             found[holder] = found.get(holder, 0.0) + multiplier / lever
-        # The floor's force is the sum over its points, and a foot that also touches it is named instead of its toes. On
-        # a bone that also has a goal, the floor only presses against that goal.
+        # The floor's force is the sum over all points. If a foot and its toes touch it, the foot is named. If the bone
+        # also has a goal, the floor only presses against that goal, so its force is subtracted from the goal's.
         floor = {holder: force for holder, force in found.items() if holder.kind == "FLOOR"}
         for holder in [each for each in floor if Holder("GOAL", each.bone) in found]:
             goal, pressing = Holder("GOAL", holder.bone), floor.pop(holder)
@@ -446,8 +446,8 @@ class DragSolver:
         self._adapt_posture(wanted)
         first = self._state(self.rotations[self.bodies.bones], self.location, wanted)
         before, moved_distance = self._wanted or wanted, self._moved_distance(first)
-        # While targets move, an orientation that has been missed so far may be met later: that of hips above ankles at
-        # their limits, for example.
+        # While targets move, an orientation that was missed before need not be met yet, such as that of hips above
+        # ankles at their limits.
         kept_goals = (
             (np.arange(len(self.caps)) < self.goals.count)
             | ~self._is_missed(first.toward(before))
@@ -466,7 +466,7 @@ class DragSolver:
         for stretches in range(min(int(distance / (_STRETCH * self.size)), _MOST_STRETCHES), 0, -1):
             nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + stretches))
             state = self._step(state.toward(nearer), 0.0)[0].toward(wanted)
-        # While the targets do not move, joints continue toward their rest, over several calls.
+        # While the targets do not move, joints continue toward rest, over several calls.
         most = most or (_STEPS_TO_REST if settled else _STEPS)
         state, steps, is_at_rest = self._minimized(state, most, settled=settled or moved_distance == 0.0)
         missed = self._is_missed(state)
@@ -497,7 +497,7 @@ class DragSolver:
         return DragPose(rotations, held.pose.root, errors, rotation_errors, steps, held is not state or not is_at_rest)
 
     def _minimized(self, state: _State, most: int, *, settled: bool) -> tuple[_State, int, bool]:
-        """The state after at most `most` steps; their number, and whether the joints are at rest."""
+        """The state after at most `most` steps, the number of steps, and whether the joints are at rest."""
         self._damping = 0.0 if self._damping > _MOST_DAMPING else self._damping
         first = state.merit
         for step in range(1, 1 + most):
@@ -508,7 +508,7 @@ class DragSolver:
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
             if longest < _AT_REST or self._damping > _MOST_DAMPING:
                 return state, step, True
-            # Close to rest, joints continue in the next moves, or once the mouse rests.
+            # Stop close to rest; joints continue in the next moves, or once the mouse rests.
             if not settled and longest < rest and done:
                 return state, step, longest < _NEARLY_AT_REST
             # Stop early; the next moves bring the remaining gain.
@@ -523,10 +523,10 @@ class DragSolver:
         return np.asarray(lengths(state.residual) > _MISSED * self.size)
 
     def _with_bent_limbs(self, state: _State, missed: BoolArray) -> _State | None:
-        """The state with straight limbs bent a little, if a missed goal can be met by that.
+        """The state with straight limbs bent a little, if that may help to meet a missed goal; None otherwise.
 
-        No small rotation moves the end of a straight limb along the limb: hips pulled down on straight legs would not
-        move. A goal that is pulled away from a joint only stretches the limb.
+        No small rotation moves the end of a straight limb along the limb, so hips that are pulled down on straight legs
+        would not move. A limb is not bent for a goal that only stretches it.
         """
         pose, bodies = state.pose, self.bodies
         upper = pose.heads[1:] - pose.heads[bodies.parents[1:]]
@@ -592,8 +592,8 @@ class DragSolver:
         """Shift the body over its support, and relax limbs, in proportion to the movement of targets.
 
         This movement is the distance of targets from the effectors in the preferred pose. A straight leg bends its
-        knee, and its hip in the opposite direction by FOLLOWS as much, like a person's leg as it leaves the ground. A
-        level arm, as in a T pose, is lowered, so that its elbow comes to be below the line from shoulder to hand.
+        knee, and flexes its hip by FOLLOWS times that angle, like a person's leg that leaves the ground. A level arm,
+        as in a T pose, is lowered, so that its elbow is below the line from shoulder to hand.
         """
         shares = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         shares = np.minimum(1.0, shares / (_FULL_SHIFT * self.size))
@@ -622,7 +622,7 @@ class DragSolver:
             limit = self._own_limits.get(self.skeleton.names[bone])
             if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and isinstance(limit, Hinge):
                 axis, above = np.sign(limit.middle) * np.array(limit.rotation_axis), int(self.bodies.parents[body])
-                # Joints are stiffer toward their shorter range: stiffness is proportional to its inverse square.
+                # Joints are stiffer toward their shorter range: stiffness is proportional to 1 / range².
                 bends = self.skeleton.rest_turn(bone) @ axis * np.array([[-_COMPARED_ANGLE], [_COMPARED_ANGLE]])
                 local = np.repeat(np.tile(IDENTITY, (len(self.bodies.bones), 1))[None], 2, axis=0)
                 local[:, above] = quaternion_from_rotation_vector(bends)
@@ -632,11 +632,11 @@ class DragSolver:
         return found
 
     def _find_eased(self) -> list[tuple[dict[int, FloatArray], int, IntArray]]:
-        """The limbs that are less relaxed in the preferred pose: straight knees and, if up is known, level arms.
+        """The limbs to relax: those with straight knees in the preferred pose and, if up is known, level arms.
 
-        Returns the rotation vectors (3,) that relax bodies, in their own frames; the body of the knee or upper arm; and
-        the effectors on the limb. Those of a thigh also ease its shin: otherwise a straight leg could not begin to hang
-        from a raised thigh.
+        Returns for each limb: by body, the rotation vector (3,) that relaxes it, in its own frame; the body of the knee
+        or upper arm; and the effectors on the limb. Those on a thigh count for a shin without goals: otherwise a
+        straight leg could not begin to hang from a raised thigh.
         """
         found, bodies, on = [], self.bodies, self.goals.on[: self.goals.count]
         for each in self._coupled:
@@ -676,8 +676,7 @@ class DragSolver:
         rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
-        # A constraint with compliance is not met exactly, and a gap may stay open: stiffness along such rows would be a
-        # force.
+        # Constraints with compliance or an open gap get no stiffness: they are not met exactly, so it would be a force.
         exact = constraints.compliance == 0.0
         closed = active & exact & (constraints.gaps <= _MISSED * self.size)
         held = np.concatenate([rows[met], self.size * constraints.rows[closed]])
@@ -701,7 +700,7 @@ class DragSolver:
         )
         longest = float(np.abs(found.step[0, : self.bodies.turning]).max(initial=0.0))
         met = found.compliance[0] <= _RIGID
-        # Meeting goals more exactly than necessary costs their forces times the distance.
+        # Meeting goals more exactly may raise the merit by their forces times the distance, so that much is allowed.
         least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
         share = min(1.0, _MAX_ROTATION / max(longest, ROUNDING))
         closed = found.active[0] & exact
@@ -731,9 +730,9 @@ class DragSolver:
     def _positive(self, matrix: FloatArray, state: _State) -> FloatArray:
         """(D, D) a matrix that is positive definite by a margin.
 
-        Negative curvature, in units of mass, changes its sign: steps along it go downhill, and are shorter the sharper
-        it is. All other directions stay as they are (modified eigenvalues: Nocedal and Wright, *Numerical
-        Optimization*, section 3.4; Dauphin et al., NeurIPS 2014).
+        Negative curvature, in units of mass, changes its sign. So steps along it go downhill, and the sharper it is,
+        the shorter they are. All other directions stay as they are (modified eigenvalues: Nocedal and Wright,
+        *Numerical Optimization*, section 3.4; Dauphin et al., NeurIPS 2014).
         """
         mass = state.equations[0]
         try:
@@ -749,9 +748,9 @@ class DragSolver:
         return matrix
 
     def _corrected(self, state: _State, step: FloatArray, met: BoolArray, closed: BoolArray, share: float) -> _State:
-        """The state after a share of a step (D,), corrected onto goals that are met, since they are curved.
+        """The state after a share of a step (D,), moved back onto goals that are met: they curve away from the step.
 
-        met: (3 (E + O),). closed: (K,) the constraints that corrections do not change, apart from removing overlaps.
+        met: (3 (E + O),). closed: (K,) constraints whose gaps corrections only change to remove overlaps.
         Each correction is a Newton step with the rows of the pose it begins in, and moves as little mass as possible.
         With the rows and the Hessian of the first pose, chains that are almost stretched move away from their pins.
         """
@@ -760,7 +759,7 @@ class DragSolver:
         trial = best = self._moved(state, share * step)
         least = np.inf
         for _ in range(5):
-            # The rows of another pose cost about half a step, so they are only made if parts overlap.
+            # The rows of another pose take half as long as a step, so they are only computed if parts overlap.
             if self.bounds.depth(trial.pose) > _MISSED * self.size:
                 constraints, _ = trial.constraints
                 kept = np.isin(constraints.keys, keys)
@@ -817,7 +816,7 @@ class DragSolver:
         return open_steps
 
     def _limited_motion(self, first: _State, state: _State, moved_distance: float, kept: BoolArray) -> _State:
-        """A state between two: joints move only as far as is allowed for targets that moved by `moved_distance`.
+        """A state between two, in which no joint moves farther than allowed if targets moved by `moved_distance`.
 
         kept: (E + O,) the goals to meet in it.
         """
@@ -840,7 +839,7 @@ class DragSolver:
                 return met
         pinned = self.caps > 2.0 * self.caps[: self.goals.count].min()
         met = self._with_goals_met(held, pinned)
-        # Between two poses that are far apart, the rotations between them lead off the pins: then take the new pose.
+        # If the two poses are far apart, a pose between them may miss the pins; then use the new pose.
         return state if (self._is_missed(met) & pinned & ~self._is_missed(state)).any() else met
 
     def _farthest(self, first: _State, state: _State) -> float:

@@ -13,9 +13,9 @@ Each step is a Newton step for all frames of a block: a quadratic program (`opti
 Lagrangian, followed by a correction onto the goals with the same factorization. It is shortened until the sum above
 falls.
 
-A frame depends only on its own pose and goals, so a smooth change of the goals gives a smooth change of the poses,
-unless the best pose passes from one minimum to another: an arm could bend two ways. `EditSolver.smoothed` therefore
-prefers poses near to a solution, its change smoothed over time: one step of a proximal method for smoothness.
+A frame depends only on its own pose and goals, so a smooth change of the goals gives a smooth change of the poses. But
+the best pose may switch from one minimum to another, as an arm can bend two ways. `EditSolver.smoothed` therefore takes
+a solution, smooths its change over time, and prefers poses near that: one step of a proximal method for smoothness.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -49,8 +49,8 @@ from .rotations import (
 # The cap of a goal of weight 1, in units of the body's mass and size. With 0.2 a straight leg does not bend for hips
 # that are dragged down 10 cm.
 _CAP: Final = 0.3
-# The share of that cap for dragged points in `smoothed`, whose preferred pose is close to the solution. Of 225 drags of
-# the sample walk, in and out of reach, 15 accelerate more than 1.2 times as much as the recording, and none 1.5 times.
+# The share of that cap for dragged points in `smoothed`, whose preferred pose is close to the solution. In 15 of 225
+# drags of the sample walk, in and out of reach, accelerations are over 1.2 times the recording's, in none over 1.5.
 _CAP_NEAR: Final = 0.25
 # The largest moment of inertia of the whole body, in units of mass and its size squared: that of a rod about its end.
 _INERTIA: Final = 1.0 / 3.0
@@ -65,7 +65,7 @@ _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
 _MAX_STEPS, _STEPS_FROM_NEAR = 30, 4
 # Frames: the standard deviation of the Gaussian that smooths a change over time. 5 instead of 3 is not smoother.
 _SPREAD: Final = 3.0
-# The smallest share of the mass matrix that is added to make the Hessian positive, and the first damping.
+# The smallest eigenvalue of the Hessian, in units of the mass matrix, which is added if necessary; the first damping.
 _MARGIN: Final = 0.2
 # A step that does not reduce the cost is shortened to this share, at most this many times; then damping grows by the
 # same factor.
@@ -73,7 +73,7 @@ _SHORTER, _MAX_SHORTER = 0.4, 4
 # For a change over time: the largest number of steps, and the rotation (radians) below which it is finished. A joint
 # stops at a limit that it would exceed by more than this rotation.
 _MAX_TIMES, _LAST_CHANGE = 12, 1e-5
-# The cosine above which a limit replaces one that a joint met before.
+# A limit replaces one that the joint met before if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
 # The share of the size by which an effector may miss its target.
 _MISSED: Final = 1e-5
@@ -89,7 +89,7 @@ class EditModel:
 
     Attributes:
         skeleton: J bones.
-        effectors: E points on them; those of the lowest priority number are held before others are met.
+        effectors: E points on them; those of priority 0 are held, with a higher cap than the others.
         masses: of the bones.
         limits: bone name to limit.
         turning: names of the bones that may rotate.
@@ -222,7 +222,7 @@ class EditSolver:
 
 
 class _Problem(NamedTuple):
-    """The problem of a block of frames; caps: (F, E + O) of the forces on points and on rotations."""
+    """The problem of a block of frames; caps: (F, E + O) the largest forces on points and rotations."""
 
     wanted: Wanted
     posture: PostureTerm
@@ -265,7 +265,7 @@ class _Block:
         """
         posture = PostureTerm(self._bodies, self._model.masses, preferred, roots)
         wanted = self._goals.wanted(targets, rotations)
-        # The cap of a drag is the force that moves the whole body, of mass 1, from the preferred pose to the target.
+        # A dragged point's cap includes the force that moves the whole body, of mass 1, by the distance to the target.
         asked = lengths(self._goals.residual(self._bodies.pose(preferred[:, self._bones], roots), wanted))
         rigid = np.append(np.ones(self._goals.count), _INERTIA * (posture.size / self._goals.arms) ** 2)
         base = _CAP * posture.size
@@ -422,7 +422,7 @@ class _Limits:
         """own: (F, B, 4) the frames' own poses. shares: (F,) how much of the part beyond the limits is removed."""
         self._bodies, self._limits = bodies, JointLimits(bodies, limits)
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
-        # A hinge can only rotate about its axis. Other rotations are rounding errors, as very small ones are.
+        # A hinge can only rotate about its axis. Other rotations are rounding errors, and so are very small ones.
         is_hinge = np.array([limit is not None and limit.rotation_axis is not None for limit in limits])
         away[is_hinge | (lengths(away) < SINGLE)] = 0.0
         self._is_beyond = bool(away.any())
@@ -448,7 +448,7 @@ class _Stops:
     """The joints that are stopped by limits in a change over time, as equations for the columns of the change."""
 
     def __init__(self, bodies: Bodies, unit: float) -> None:
-        """unit: the length that a radian counts as."""
+        """unit: the length that counts as much as a radian."""
         self._bodies, self._unit = bodies, unit
         self._on: IntArray = np.zeros(0, dtype=np.int64)
         self._rows, self._values = np.zeros((0, bodies.columns)), np.zeros(0)
@@ -509,7 +509,7 @@ def _positive(hessian: FloatArray, mass: FloatArray) -> FloatArray:
 
 
 def _chosen(is_better: BoolArray, trial: _Poses, before: _Poses) -> _Poses:
-    """The trial on frames on which it is better; the poses before on the others."""
+    """The trial's poses on frames on which they are better, and the previous poses on the others."""
     pairs = [(name, value, getattr(before, name)) for name, value in vars(trial).items() if value is not None]
     return replace(
         before, **{name: np.where(is_better.reshape(-1, *[1] * (new.ndim - 1)), new, old) for name, new, old in pairs}
@@ -530,8 +530,8 @@ def _mean(change: FloatArray) -> FloatArray:
 def between(found: EditPoses, knots: IntArray, rotations: FloatArray, roots: FloatArray) -> EditPoses:
     """Poses of all F frames from those found for K of them; the change is interpolated linearly.
 
-    knots: (K,) increasing frames, with the first and the last among them. rotations: (F, J, 4), roots: (F, 3) before
-    the change. The errors are empty.
+    knots: (K,) increasing frames, including the first and the last. rotations: (F, J, 4), roots: (F, 3) before the
+    change. The errors are empty.
     """
     changed = product(found.rotations, conjugate(rotations[knots]))
     changed = np.where(changed[..., :1] < 0.0, -changed, changed)

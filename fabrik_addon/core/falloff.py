@@ -1,4 +1,4 @@
-"""How much of a change at one frame the neighboring frames get."""
+"""The share of a change at one frame that neighboring frames get."""
 
 import numpy as np
 

@@ -25,7 +25,7 @@ from .optimize.least_squares import LeastSquares
 from .optimize.poles import Poles
 from .rotations import IDENTITY
 
-# An unlimited chain needs little memory for a frame, and many frames to make numpy efficient.
+# An unlimited chain needs little memory per frame, and numpy is only efficient with many frames.
 _CHUNKS_OF_A_CHAIN = 5
 # Number of poses, of which the nearest are tried as starts. A robot's hand on five hinges reached its position and
 # rotation on 396 of 400 frames with 256 of them, on 399 with 512, on all with 1,024.

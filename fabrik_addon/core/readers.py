@@ -64,6 +64,6 @@ def flags(values: object) -> BoolArray | None:
 
 
 def shown(value: Any) -> str:
-    """A value as quoted in a message: on one line, and cut if it is long."""
+    """A value as text for a message: on one line, and shortened if it is long."""
     text = " ".join(repr(value.tolist() if isinstance(value, np.ndarray) else value).split())
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"

@@ -6,7 +6,7 @@ import numpy as np
 
 from .arrays import ROUNDING, SINGLE, FloatArray, lengths
 
-# Beyond the angle with this cosine, the axis cannot be read from the asymmetric part of a matrix.
+# Beyond the angle with this cosine, the asymmetric part of a matrix does not determine the axis accurately.
 _FAR_TURNED: Final = -0.9
 IDENTITY: Final = np.eye(4)[0]
 # The contribution of the products of a quaternion's components (w w, w x ... z z) to the entries of a rotation matrix,
@@ -91,7 +91,7 @@ def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:
 def rotation_between(starts: FloatArray, ends: FloatArray) -> FloatArray:
     """(..., 4) the shortest rotations between the directions of vectors (..., 3), of any length.
 
-    About any axis if they are opposite; the identity if one has no length.
+    Opposite directions rotate about any perpendicular axis. The identity if a vector has no length.
     """
     sizes = lengths(starts) * lengths(ends)
     quaternions = np.concatenate([(sizes + (starts * ends).sum(axis=-1))[..., None], np.cross(starts, ends)], axis=-1)

@@ -16,14 +16,14 @@ class State(Frames):
 
     Attributes:
         pose: of the bodies.
-        residual: (F, E + O, 3) what is missing in this pose.
+        residual: (F, E + O, 3) differences from the effectors to their targets in this pose.
         wanted: their targets.
         weights: (F, E + O) weights of squared residuals, zero without a target.
         tolerances: (F, E + O) the largest residuals of met goals.
         bend: (F, E, 3) poles toward which limbs bend; NaN for none.
         prior: expected rotations of the bodies; None for none.
         iterations: (F,) sweeps and steps taken.
-        stationary: (F,) whether no step improves it.
+        stationary: (F,) whether no step improves the pose.
     """
 
     pose: Pose

@@ -26,9 +26,9 @@ _DEPTH: Final = {"hips": 0.058, "spine": 0.059, "chest": 0.063}
 class _Limb(NamedTuple):
     """The ends of a limb's capsule as shares of its bone, and its radius as a share of the height.
 
-    A capsule that begins beyond the joint leaves space for the flesh that hip and shoulder press together. tip: whether
-    the rounded end, not the segment, ends there. percentile: of the vertices' distances, which gives the radius, since
-    a hand is flat.
+    A capsule that begins beyond the joint leaves space for the flesh that hip and shoulder press together. is_tip:
+    whether the rounded end, not the segment, ends there. percentile: that of the vertices' distances from the axis that
+    is the radius; it is low for flat parts, such as a hand.
     """
 
     radius: float
@@ -65,9 +65,10 @@ _SECOND: Final = 2
 # Flat parts, whose skin is farther from the bone on some sides than a capsule: by up to 3 cm at the toes. Vertices
 # farther from the bone than its length are things that are held.
 _FLAT: Final = frozenset({"hand", "foot", "toe"})
-# The number of directions, evenly spread by the golden angle (Gonzalez, *Mathematical Geosciences*, 2010), whose
-# outermost vertices represent a part's skin, and a margin as a share of the height, 0.7 mm, for the skin between them
-# and for vertices that other bones pull a little. With 200 and 0, hands are 1.4 mm and toes 2 mm below the floor.
+# The outermost vertices in this many directions represent a part's skin. Directions are evenly spread by the golden
+# angle (Gonzalez, *Mathematical Geosciences*, 2010). The second number is a margin, as a share of the height (0.7 mm),
+# for the skin between these vertices and for vertices that other bones pull a little. With 200 directions and no
+# margin, hands are up to 1.4 mm below the floor, and toes 2 mm.
 _DIRECTIONS, _MARGIN = 400, 0.0004
 
 

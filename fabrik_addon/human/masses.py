@@ -20,7 +20,7 @@ class BoneMass(NamedTuple):
     share: of the body's mass. center: its center of mass, as a share of the distance from head to tail. keeps: factor
     on its mass in the posture term. bends: factor on its joint's inertia. hangs: the share of a trunk's tilt that it
     does not follow if its limb has no goal. eased: the smallest bend of its joint in a relaxed limb, in radians; for an
-    upper arm, below level.
+    upper arm, its angle below level.
     """
 
     share: float
@@ -58,13 +58,14 @@ _SIDED: Final = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
 # People reach with the arm, then with the trunk, and hardly move the pelvis: moving it costs this many times its mass.
 # With a hand 70 cm forward the hips move by 2.2 cm with 4, by 1.2 with 8.
 _PELVIS_KEEPS: Final = 8.0
-# Joint stiffness as a multiple of what the bone's inertia gives. People who bend forward also bend at the hips: the
-# pelvis takes 20 % of the trunk's tilt with 4 for the spine and 1 for the thigh, 45 to 65 % with these figures (Esola
-# et al., *Spine* 21, 1996, measured 35 to 70 %, more at larger bends). A softer thigh lets straight legs swivel. A
-# spine with 12 buckles if the head is pushed down: the pelvis leans back by 10 degrees. Shoulders follow the elbow:
-# with 1 and 2 for both bones, hidden joints of recorded people are off by 44.0 and 42.7 mm on average. The collar takes
-# a third of the arm's elevation (Inman, Saunders and Abbott, *J. Bone Joint Surg.* 26, 1944): 19 degrees of 64 for a
-# hand 90 cm up; with 2, as the arm has, 30.
+# Joint stiffness as a multiple of what the bone's inertia gives.
+# Spine and thigh: people who bend forward also bend at the hips. The pelvis takes 45 to 65 % of the trunk's tilt; with
+# 4 for the spine and 1 for the thigh, 20 %. Esola et al. (*Spine* 21, 1996) measured 35 to 70 %, more at larger bends.
+# A softer thigh lets straight legs swivel. A spine with 12 buckles if the head is pushed down: the pelvis tilts back by
+# 10 degrees.
+# Shoulder and upper arm: with 2 for both, hidden joints of recorded people are off by 42.7 mm on average; with 1, 44.0.
+# The collar takes a third of the arm's elevation (Inman, Saunders and Abbott, *J. Bone Joint Surg.* 26, 1944). For a
+# hand 90 cm up, it takes 19 degrees of 64; with 2, like the arm, it takes 30.
 _BENDS: Final = {
     "hips": 0.45,
     "thigh": 0.25,
@@ -77,22 +78,24 @@ _BENDS: Final = {
 }
 # The share of a trunk's tilt that limbs without goals do not follow: arms and legs hang, and the head looks ahead.
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
-# Degrees by which a knee bends once its foot is dragged away. A foot dragged 20 cm along the floor back, forward and to
-# the side bends it by 36, 25 and 26 with 90, by 33, 23 and 24 with 80, and by 3, 4 and 0 if the straight leg of the
-# rest pose is preferred. Degrees by which a level upper arm is lowered once its hand is dragged away, less for an arm
-# above or below level: with hands at a wall 30 cm ahead, the elbows of a Mixamo rig in a T pose are 4 cm above the
-# shoulders with 0, 11 below with 40.
+# Shin: degrees by which a knee bends once its foot is dragged away. A foot that is dragged along the floor by 20 cm
+# bends the knee by 36 degrees if dragged back, by 25 forward, and by 26 to the side. With 80 it is 2 to 3 degrees less.
+# If the straight leg of the rest pose is preferred, it is 0 to 4 degrees.
+# Upper arm: degrees by which a level arm is lowered once its hand is dragged away; less above or below level. With
+# hands at a wall 30 cm ahead, the elbows of a Mixamo rig in a T pose are 11 cm below the shoulders; with 0, 4 cm above.
 _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
-# How strongly a dragged bone keeps its orientation, as a share of the force on its position. A foot lifted by 30 cm
-# tilts by 13 degrees; if free to rotate, by 46. With 0.03 instead of 0.002 the heel stays down even with the ankle at
-# its limit, and the pelvis tilts. A head dragged 50 cm forward and 70 down tilts by 40 degrees, with 0.01 by 89.
-# Hips only tilt for balance: in a squat straight down, as far as the ankles allow, the trunk leans back by 2 degrees
-# with 2.2, forward by 6 with 1.9. Hands are free: with a share of 0.0002 or more, wrists jerk when released.
+# How strongly a dragged bone keeps its orientation, as a share of the force on its position.
+# Foot: if lifted by 30 cm, it tilts by 13 degrees; if free to rotate, by 46. With 0.03, the heel stays down even with
+# the ankle at its limit, and the pelvis tilts instead.
+# Head: if dragged 50 cm forward and 70 down, it tilts by 40 degrees; with 0.01, by 89.
+# Hips only tilt for balance. In a squat straight down, as far as the ankles allow, the trunk tilts forward by 6
+# degrees; with 2.2, back by 2.
+# Hands are free: with a share of 0.0002 or more, wrists jerk when released.
 KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 1.9}
-# The force at which hips that are dragged or have a target, and all that is led with them, are released, as a share of
-# that of other bones. Ankles at their limits stop hips that are lowered straight down by 40 cm. With 1 the trunk folds
-# by 45, 58 and 55 degrees on the sample person, Rigify's meta-rig and Mixamo's; with a seventh by 30, 3 and 36. Hips
-# that are dragged far aside stop 4 mm farther from the mouse than without balance; with a tenth, 11 mm.
+# The force at which hips that are dragged or have a target are released, as a share of that of other bones; also for
+# all bones led with them. Ankles at their limits stop hips that are lowered straight down by 40 cm. Then the trunk
+# folds by 30 degrees on the sample person, 3 on Rigify's meta-rig and 36 on Mixamo's rig. With 1, it folds by 45 to 58.
+# Hips that are dragged far aside stop 4 mm farther from the mouse than without balance; with a tenth, 11 mm.
 LEADS_WITH: Final = {"hips": 1.0 / 7.0}
 # A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")

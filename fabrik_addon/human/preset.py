@@ -1,13 +1,13 @@
 """A human's joint limits for a rig at rest: the table's ranges mapped to each bone's own axes.
 
-The ranges count from the anatomical zero (standing, arms hanging, limbs straight), a limit counts from rest; so the
+Ranges count from the anatomical zero (standing, arms hanging, limbs straight), but limits count from rest. So the
 rotation at rest is subtracted. The local axis of flexion follows from the positions of joints, not from names of axes
 or from bone roll. Every limit allows the rest pose. Plain Python.
 
 A ball's four angles are along the bone's own X and Z axes. If flexion is between them, the nearer one is used, and the
-bone is reported as rotated. Between the axes the limit is an ellipse, so a movement between the table's four gets what
-the ellipse allows: an arm that rests in a T or A pose, for example, swings back less far when it hangs than in the
-table. Twist counts from rest along the shortest arc. The forearm is a pure hinge: its pronation is the hand's twist.
+bone is reported as rotated. The table has no ranges between these four directions: there, an ellipse is the limit. For
+example, an arm that rests in a T or A pose swings back less far when it hangs than the table allows. Twist counts from
+rest along the shortest arc. The forearm is a pure hinge: its pronation is the hand's twist.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -80,8 +80,8 @@ def why_not_human(bones: Mapping[str, RestBone]) -> str:
 def swing_names(bones: Mapping[str, RestBone]) -> dict[str, tuple[str, ...]]:
     """The directions in which bone tails move when they swing toward +X, +Z, -X and -Z, in words.
 
-    X and Z each get another one of the body's axes, the nearest pair. Only bones with human names are named, and only
-    if the rig's forward, left and up are known.
+    X and Z are named after the two different axes of the body that fit best. Only bones with human names are included,
+    and only if the rig's forward, left and up are known.
     """
     body = RestBody(bones)
     if body.axes is None:

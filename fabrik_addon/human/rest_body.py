@@ -19,8 +19,8 @@ from .naming_schemes import match
 _TOLD: Final = ("side", "finger", "number")
 # The smallest cosine (45 degrees) between directions that count as alike: a bone's Y axis and its limb, trunk and legs.
 ALONG: Final = 0.7
-# The smallest cosine between a hand, or a finger's bone without children, and the bone before it. Below it, an importer
-# made up the tail: Blender lets bones point along Y if a file does not contain their ends.
+# The smallest cosine between the bone before and a hand, or a finger's last bone. If it is smaller, an importer made up
+# the tail: in Blender, bones point along Y if a file does not contain their ends.
 _ON: Final = 0.5
 # A body aligned with the armature's axes to within this angle counts as exactly aligned, since people slouch and feet
 # point out.

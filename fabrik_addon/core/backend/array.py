@@ -135,7 +135,7 @@ class Quaternion:
 
 
 def _is_no_turn(rotation: protocol.Quaternion) -> bool:
-    """Whether a rotation is the identity on all frames, as most are at rest; then a product of arrays can be saved."""
+    """Whether a rotation is the identity on all frames, as at rest; then no product has to be computed."""
     return type(rotation.w) is float and rotation.w == 1.0 and rotation.x == rotation.y == rotation.z == 0.0
 
 
@@ -184,7 +184,7 @@ def rotation_between(start: protocol.Vector, end: protocol.Vector) -> Quaternion
 def _between_opposites(start: protocol.Vector, product: Scalar, cosine: Scalar, axis: protocol.Vector) -> Quaternion:
     """`rotation_between` near the antipode, from |a||b|, a·b and a×b.
 
-    There |a||b| + a·b loses its precision; it is computed as |a×b|² (|a||b| − a·b) instead.
+    There |a||b| + a·b loses its precision, so it is computed as |a×b|² / (|a||b| − a·b).
     """
     w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, TINY), product + cosine)
     w = np.where(product <= TINY, 1.0, w)
@@ -271,7 +271,7 @@ def take(value: Any, frames: IntArray | BoolArray) -> Any:
 
 
 def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
-    """A value with some of its `count` frames replaced, `frames` (N,); in place if it has an entry for each frame."""
+    """Replace `frames` (N,) of a value's `count` frames by `part`; in place if it has an entry for each frame."""
     if len(frames) == count:
         return part
     if isinstance(value, Vector | Quaternion):
@@ -283,7 +283,7 @@ def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
 
 
 def replaced(value: Any, frames: IntArray, part: Any, count: int) -> Any:
-    """A copy of a value with some of its `count` frames replaced, `frames` (N,)."""
+    """A copy of a value in which `frames` (N,) of its `count` frames are replaced by `part`."""
     whole = type(value)([getattr(value, name) + 0.0 for name in value.__slots__])
     return put(whole, frames, part, count)
 
@@ -299,7 +299,7 @@ def frames_where(condition: Condition) -> IntArray:
 
 
 def _orthogonal(vector: protocol.Vector) -> Vector:
-    """A vector perpendicular to this one; of three candidates a long one."""
+    """A vector perpendicular to this one: one of three candidates, chosen so that it is not short."""
     x, y, z = np.abs(vector.x), np.abs(vector.y), np.abs(vector.z)
     along_x = (x > y) & (x > z)
     along_y = ~along_x & (y > z)

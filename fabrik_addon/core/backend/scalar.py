@@ -1,12 +1,12 @@
 """The backend for a single pose: mathutils, which is written in C. `array` has the same functions.
 
-It is much faster than arrays of one frame. Chains of 2, 10 and 30 bones without limits take 24, 71 and 138 µs instead
-of 615, 2,555 and 6,049; an arm with limits takes 0.8 ms instead of 2.1, a person 4.2 ms instead of 18.4.
+It is much faster than arrays of one frame. Without limits, a chain of 2 bones takes 24 µs instead of 615, and one of 30
+bones 138 µs instead of 6,049. With limits, an arm takes 0.8 ms instead of 2.1, and a person 4.2 ms instead of 18.4.
 """
 
 import sys
 from collections.abc import Sequence
-from math import atan2, cos, floor, sin, sqrt  # noqa: F401  the kernel asks for them here
+from math import atan2, cos, floor, sin, sqrt  # noqa: F401  the kernel uses them from here
 from typing import Any, Final, cast
 
 import numpy as np

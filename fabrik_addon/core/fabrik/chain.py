@@ -20,7 +20,7 @@ NO_CHANGE = 0.01
 
 # Accuracy of a span, as a share of the chain's length: that of single precision.
 _EXACT = 1e-7
-# |u - c|² is 4 for a bone that points back along the chord; halfway to the chord, its vector would be zero.
+# |u - c|² is 4 for a bone that points back along the chord. On its way to the chord, its vector would become zero.
 _MAX_BENT = 4.0 - ROUNDING
 
 
@@ -154,7 +154,7 @@ def reach_by_sweeps(
 
 
 def reach_between(backend: Backend, chain: Chain, target: Vector, open_frames: IntArray) -> None:
-    """Solve two bones: the joint is the point on two spheres, about root and target, nearest to where it was.
+    """Solve two bones: of the points on both spheres about root and target, the joint takes the one nearest to it.
 
     open_frames: (N,) the frames that are solved.
     """
@@ -285,9 +285,9 @@ def scale_to_chord(
 ) -> tuple[list[Vector], Scalar]:
     """Bring the tip of a chain exactly onto a target that its lengths can reach.
 
-    Every bone direction u is scaled toward the chord c from root to tip, u → normalize(c + s (u − c)), and the s is
-    found whose span equals the target's distance (safeguarded Newton on s²; at s = 0 the chain is straight, at s = 1
-    unchanged, beyond it folds more). The whole chain is then rotated about the root.
+    With c the chord's direction from root to tip, every bone's direction u becomes normalize(c + s (u − c)). At s = 0
+    the chain is straight, at s = 1 unchanged, and with a larger s it folds more. Safeguarded Newton on s² finds the s
+    at which root and tip are as far apart as root and target. The whole chain is then rotated about the root.
 
     Returns:
         The points and the number of steps. If the chain cannot be brought there, its tip misses the target.
@@ -330,7 +330,7 @@ def scale_to_chord(
         found = backend.put(found, frames, square, count)
         steps = backend.put(steps, frames, backend.take(steps, frames) + backend.select(missed, 1, 0), count)
         if 2 * len(left) < len(frames):
-            # Go on with the frames that are left only.
+            # Continue with the unfinished frames only.
             frames = frames[left]
             axis = backend.take(axis, left)
             wanted, square, low, high = (backend.take(each, left) for each in (wanted, square, low, high))

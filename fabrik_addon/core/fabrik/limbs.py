@@ -1,7 +1,7 @@
 """A ball joint and the hinges that follow it, treated as one link of variable length.
 
-Upper arm and forearm, thigh and shin, a finger. The link goes from the ball's head to the attachment of the last hinge.
-Its length depends on one number, the share of their ranges at which all hinges are.
+Examples: upper arm and forearm, thigh and shin, a finger. The link goes from the ball's head to the attachment of the
+last hinge. Its length depends on one number: the position of all hinges in their ranges, as a share.
 """
 
 from collections.abc import Collection, Sequence
@@ -78,7 +78,7 @@ def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
 
 
 def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> HingeLimb:
-    """Tabulate a link's length, from its largest value to the side on which it decreases more."""
+    """Tabulate a link's length over the share, from its largest value toward the side on which it decreases more."""
     shares = np.linspace(0.0, 1.0, _STEPS)
     limits = tuple(limit for index in hinges if (limit := bodies[index].hinge) is not None)
     rotations = [limit.at_range_share(array, shares) for limit in limits]
@@ -146,7 +146,7 @@ def find_bend_limbs(
 
 
 def _run_to(bodies: Sequence[Body], last: int, before: bool, balls: Collection[int]) -> tuple[int, ...]:
-    """The bodies from `last` upward, or from its parent, as long as each is an only child."""
+    """The bodies from `last` upward, or from its parent if `before`, as long as each is an only child."""
     run = [] if before else [last]
     parent = bodies[last].parent
     while last not in balls or (before and not run):

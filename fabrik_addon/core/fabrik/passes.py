@@ -60,7 +60,7 @@ def sweep_targets(
     weights: list[Scalar],
     orientations: dict[int, tuple[Quaternion, Scalar]] | None = None,
 ) -> SweepTargets:
-    """The targets with the pulls of all bodies: the mean weight of the visible effectors at or below each."""
+    """Targets for a sweep. A body's pull is the mean weight of the visible effectors at or below it."""
     sums: list[Scalar] = [0.0] * len(bodies)
     counts: list[Scalar] = [0.0] * len(bodies)
     for index in range(len(bodies) - 1, -1, -1):
@@ -207,8 +207,8 @@ class Passes:
             arms = [(frame @ offset, wanted, weight) for offset, wanted, weight in pairs]
             torque = sum_vectors([arm.cross(wanted) * weight for arm, wanted, weight in arms])
             grip = sum(arm.dot(wanted) * weight for arm, wanted, weight in arms)
-            # Use the angle. The simpler torque / |grip| is unbounded as the grip vanishes: a line of 160 steps had 92
-            # pops with it, and has 24 now.
+            # Use the angle, since the simpler torque / |grip| is unbounded as the grip vanishes. With that, 160 steps
+            # of a target along a line gave 92 pops; now they give 24.
             size = torque.length
             angle = self.backend.atan2(size, grip)
             frame = (self.backend.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()

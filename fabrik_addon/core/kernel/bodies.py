@@ -23,7 +23,7 @@ Motions: TypeAlias = tuple[FloatArray, FloatArray]
 # (3, 9) the linear map from a to the matrix that maps p to a × p.
 _CROSSING = np.zeros((3, 9))
 _CROSSING[(2, 0, 1), (1, 5, 6)], _CROSSING[(1, 2, 0), (2, 3, 7)] = 1.0, -1.0
-# Number of sets of columns in the cache, since contact points change with each step.
+# The largest number of entries in the cache of columns, since contact points change with each step.
 _KEPT = 64
 _YZX, _ZXY = [1, 2, 0], [2, 0, 1]
 
@@ -84,7 +84,7 @@ class Bodies:
     Attributes:
         bones: (B,) indices in the skeleton.
         parents: (B,) bodies, -1 for the root.
-        columns: D, their number: `turning` for joints, three for a free root, one for each body that slides.
+        columns: D, the number of columns: `turning` for joints, three for a free root, one for each body that slides.
         body_of: (D,) the body of each column; the root's translation belongs to body 0.
         slides: (S,) the bodies that slide.
         first: (B,) the first column of each body, and `counts` (B,) how many it has.
@@ -148,7 +148,7 @@ class Bodies:
 
     @cached_property
     def ends(self) -> IntArray:
-        """(B, B) the end of the lever arm of body u on body l: the head of this body, or the moved point if -1.
+        """(B, B) entry u, l: the body whose head ends the lever arm of u on l; -1 if the moved point ends it.
 
         Bodies above a body that does not inherit rotation move it, but do not rotate it.
         """
@@ -203,8 +203,8 @@ class Bodies:
     def rates(self, step: FloatArray) -> FloatArray:
         """(F, turning, turning) how much joints rotate per change of the columns, at a step (F, D) from some pose.
 
-        The left Jacobian of the rotation vector: I + (1 - cos θ) [u]× + (1 - sin θ / θ) [u]×², with u of length 1 for
-        the square and 1 / θ for the first (Solà, Deray, Atchuthan, arXiv 1812.01537, eq. 145).
+        The left Jacobian of the rotation vector θ u, with |u| = 1: I + (1 - cos θ) / θ [u]× + (1 - sin θ / θ) [u]×²
+        (Solà, Deray, Atchuthan, arXiv 1812.01537, eq. 145).
         """
         vectors = self.vectors(step)
         angles = np.maximum(lengths(vectors), TINY)[..., None, None]
@@ -229,7 +229,7 @@ class Bodies:
         return axes, speeds
 
     def levers(self, on: IntArray, offsets: FloatArray) -> FloatArray:
-        """(n, S) how far a sliding body of factor 1 moves points (n, 3) of bodies (n,) along its Y."""
+        """(n, S) how far points (n, 3) of bodies (n,) move along a sliding body's Y per unit of its length factor."""
         result = np.zeros((len(on), len(self.slides)))
         for row, holder in enumerate(on.tolist()):
             body, along = holder, offsets[row, 1]

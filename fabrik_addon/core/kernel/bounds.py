@@ -14,32 +14,31 @@ from .posture import Away, PostureTerm
 # Points farther from the floor, and capsules farther from each other, than this share of the body's size do not meet in
 # a step.
 _NEAR = 0.05
-# Each body has rows for its lowest points above the floor and above floors with these slopes along two axes: those
-# that are lowest now, and those that would be lowest if the body were tilted. Rows for all points cost 30 to 50 % more.
+# A body has rows only for its lowest points: the one that is lowest now, and those that would be lowest if the floor
+# had these slopes along two axes. Rows for all points take 30 to 50 % longer.
 _SLOPES = np.array([(0.0, 0.0), (0.4, 0.0), (-0.4, 0.0), (0.0, 0.4), (0.0, -0.4)])
-# Points may be below the floor by this share of the body's size. So only goals hold pinned feet on the floor, and the
-# floor's rows are not active too: with 0, hips above pinned feet miss 26 of 30 cm, and a step takes twice as long.
-# Goals are met to a third of this distance.
+# Points may be below the floor by this share of the body's size, so that the floor does not hold pinned feet as well.
+# With 0, hips above pinned feet that are dragged by 30 cm stop 26 cm too early, and a step takes twice as long. Goals
+# are met to within a third of this distance.
 _SLACK = 3e-5
 # Keys of these rows, beyond those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
-# Meters: a smaller distance from the center of mass to the support's edge counts as none.
+# Meters: a smaller distance from the center of mass to the support's edge counts as zero.
 _NO_ROOM = 1e-9
-# If a body starts off its support, its center of mass moves into a region of this share of the support's size. With a
-# foot lifted by 30 cm, the center ends 3 mm inside and the hips move by 7 cm; with 0.6, 12 mm and 8 cm. With a foot
-# moved aside, the hips move by 11 cm.
+# If a body starts off its support, its center of mass moves into a region of this share of the support's size. If a
+# foot is lifted by 30 cm, the center ends 3 mm inside the edge and the hips move by 7 cm. With 0.6, it ends 12 mm
+# inside and the hips move by 8 cm. If a foot is moved aside, the hips move by 11 cm.
 _STANDS_IN = 0.85
-# Compliance of the support per force of 1, the unit of the posture term: balance is kept within 1.5 cm.
+# Compliance of the support: it gives way by this distance to a force of 1, in the unit of the posture term.
 _YIELDS = 0.015
-# The center of mass moves freely within the first number, as a share of the distance to the support's edge. Beyond it,
-# the hips move back, as people's do. The second number is by how many meters this region becomes narrower for each
-# meter that the center is lowered, because bending down moves the hips farther back than reaching out. With 0.37 and
-# 0.1 hips move 2.3 cm for a hand 70 cm forward and the center of mass 5.8 cm for a hand on the floor; with these
-# numbers 1.8 and 5.6 cm.
+# The center of mass moves freely up to the first number, as a share of the distance to the support's edge. Beyond it,
+# the hips move back, as people's do. For each meter that the center is lowered, the region is narrower by the second
+# number, in meters, because bending down moves the hips farther back than reaching out. The hips move 1.8 cm for a hand
+# 70 cm forward, and the center of mass 5.6 cm for a hand on the floor. With 0.37 and 0.1, it is 2.3 cm and 5.8 cm.
 _AT_EASE, _LOWERED = 0.42, 0.15
-# The largest force of the support: balance gives way before goals do, whose caps are 57 for a person, and 8 for hips.
-# With 1, a person in a T pose on one foot who reaches far aside ends 48 mm out of balance; with 1.4, 5 mm.
+# The largest force of the support. It is below the caps of goals (57 for a person, 8 for hips), so balance gives way
+# first. A person in a T pose on one foot who reaches far aside ends 48 mm out of balance with 1, and 5 mm with 1.4.
 _MOST_FORCE = 1.4
 
 
@@ -142,9 +141,9 @@ class Bounds:
         self.shift(0.0)
 
     def shift(self, share: float) -> FloatArray:
-        """(3,) a share of the way on which a body that starts off its support moves over it.
+        """(3,) a share of the shift that brings a body that starts off its support over it.
 
-        The region of free movement is around the place reached on that way.
+        Also centers the region of free movement on the shifted center of mass.
         """
         if not len(self._normals):
             return np.zeros(3)

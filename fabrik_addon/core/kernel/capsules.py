@@ -22,7 +22,7 @@ from .joint_limits import ConstraintRows, Holder
 # Keys of these rows, beyond those of joints, floor and support. Each pair has five.
 _KEYS = 3_000_000
 _KINDS = 5
-# An end adds no row if its closest point is within this share of the segment from that of the pair.
+# An end adds no row if its closest point is within this distance of the pair's, as a share of the segment.
 _SAME = 0.15
 # An end counts if its gap exceeds the pair's by at most this share of the distance at which capsules are near.
 _BESIDE = 0.2
@@ -218,8 +218,8 @@ class Capsules:
         """Measure the pairs in a pose.
 
         Returns:
-            (..., P) gaps, (..., P) closest points as shares of both segments, twice, and (..., 2, 2, P, 3) segment
-            ends.
+            (..., P) gaps, twice (..., P) the closest points as shares of the first and the second segment, and
+            (..., 2, 2, P, 3) the ends of the segments.
         """
         if self._measured is None or self._measured[0] is not pose:
             heads, turns = pose.heads[..., None, self._on, :], pose.orientations[..., None, self._on, :, :]

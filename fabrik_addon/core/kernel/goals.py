@@ -46,7 +46,7 @@ class Goals:
         count: E.
         oriented: (O,) the effectors whose rotation counts.
         lengths: (E,) of the paths from the root to the effectors.
-        arms: (O,) units of length for a radian.
+        arms: (O,) the length that counts as much as a radian.
         shares: (O,) the rotation weights.
         on: (E + K,) the bodies of the effectors and of the K partners in loops.
     """

@@ -22,11 +22,11 @@ _PULL = 0.008
 # The pull on a bone, as a share of that on its limb. With 0 elbows bend instead of arms swinging.
 _OF_BONES = 0.5
 # If a carrier is tilted by an angle a, the share 1 - cos(a)^n of the pull is straight down. The first n is for limbs on
-# the trunk: a free hand moves up to 4, 7 and 8 times as far as the mouse with 2, 3 and 4. The second is for bones on a
-# limb: in a T pose with an elbow raised by 35 cm, the forearm ends 42 and 28 degrees from the vertical with 2 and 3.
+# the trunk: a free hand moves up to 4 times as far as the mouse with 2, and 7 times with 3. The second is for bones on
+# a limb: in a T pose with an elbow raised by 35 cm, the forearm is 28 degrees from the vertical with 3, 42 with 2.
 _ON_TRUNK, _ON_LIMB = 2, 3
-# Radians: the step of finite differences of rotation vectors. (4, 4, 3, 3) rotations by the sum of two steps; each
-# index is no step, or a step about X, Y or Z.
+# Radians: the step of finite differences. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step,
+# and 1 to 3 are steps about X, Y and Z.
 _DIFFERENCE = 1e-4
 _STEPS = _DIFFERENCE * np.eye(4, 3, -1)
 _TURNS = matrix_from_quaternion(quaternion_from_rotation_vector(_STEPS[:, None] + _STEPS))
@@ -124,7 +124,7 @@ class HangingTerm:
         turns = self._bodies.turns(motions, self._carriers)
         rows += by_carrier.transpose(1, 2, 0) @ turns
         rows = rows.reshape(-1, self._bodies.columns)
-        # Without this curvature steps swing past a forearm that begins to hang, and back.
+        # Without this curvature, steps overshoot back and forth when a forearm begins to hang.
         forces = -(strength / sizes)[:, None] * residual
         torques = self._carriers, -(by_carrier * residual).sum(axis=-1).T
         forces = np.concatenate([forces, -forces])

@@ -245,7 +245,7 @@ class _Balls:
         self._bodies: IntArray = np.array([body for body, _ in balls], dtype=np.int64)
         cones = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
         self._positive, self._negative = cones[:, None, :2], cones[:, None, 2:]
-        # A cone of π has no outline. Along an axis there is a limit only if nothing is allowed there.
+        # A cone of π has no outline. Toward an axis, there is an extra limit only if the largest swing is zero.
         self._least = cones.min(axis=1, initial=np.pi)
         self._open = self._least >= np.pi
         self._axis_gaps = np.where(cones > 0.0, np.inf, 0.0)
@@ -302,13 +302,13 @@ class _Balls:
     ) -> tuple[IntArray, IntArray, FloatArray, Swing, FloatArray, FloatArray]:
         """Frames and joints (n,) that may be near a side, and (n, m + 6) radians to their sides; m is `count`.
 
-        The sides are m lines that approximate the outline, four axes and the ends of the twist. Also the swings, (n, m
-        + 4, 2) the outward normals of lines and axes, and (n, 1, 2) numbers by which directions along an outline are
-        divided; the square of the quotient's length is its curvature.
+        The sides are m lines that approximate the outline, four axes and the ends of the twist. Also returns the
+        swings, (n, m + 4, 2) the outward normals of lines and axes, and (n, 1, 2) divisors: a direction along the
+        outline is divided by them, and the squared length of the quotient is the curvature.
         """
         own = local[:, self._bodies]
         twists = self._twists(own)
-        # No point of an outline is nearer to its middle than its shortest half-axis.
+        # All points of an outline are at least its shortest half-axis away from its middle.
         inside = np.sin(0.5 * np.maximum(self._least - within, 0.0)) ** 2
         candidates = own[..., 1] ** 2 + own[..., 3] ** 2 >= np.where(self._open, np.inf, inside)
         candidates |= np.minimum(self._high - twists, twists - self._low) <= within

@@ -17,14 +17,14 @@ from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
 from .bodies import Bodies, Motions, Pose, cross
 
-# Inertia of each joint in addition to its bone's, in squares of the body's size. With little, the light wrist rotates
-# to its limits instead of the arm, and jumps there: in 13, 3, 0 and 0 steps by more than 8° as a hand moves across,
-# with 2e-5, 1e-3, 3e-3 and 5e-3 m² for a body of 1.7 m. With much, joints share a movement evenly and the hips follow:
-# by 2.7, 3.2, 3.7 and 4.3 cm for a hand 70 cm forward.
+# Inertia of each joint in addition to its bone's, in squares of the body's size. If it is small, the light wrist
+# rotates to its limits instead of the arm, and jumps there: as a hand moves across, by more than 8° in 13 steps with
+# 2e-5 m² (for a body of 1.7 m), in 3 steps with 1e-3, in none with 3e-3. If it is large, joints share a movement evenly
+# and the hips follow: for a hand 70 cm forward, by 3.2 cm with 1e-3, 3.7 with 3e-3, and 4.3 with 5e-3.
 _LEAST_INERTIA = 3e-3 / 1.7**2
 # How far a hip flexes for each radian of its knee, in a relaxed leg: 0.5 with a foot straight below the hip, 1 in a
-# squat. With 0, a body whose head is lowered by 50 cm bends over backward by 67 degrees. With 0.5 and 0.8, its pelvis
-# leans back by 6 and 1 degrees on the way.
+# squat. If a head is lowered by 50 cm, the body bends over backward by 67 degrees with 0. With 0.5, the pelvis only
+# tilts back by 6 degrees on the way, and with 0.8 by 1.
 FOLLOWS: Final = 0.8
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
@@ -40,8 +40,8 @@ class Masses:
         factors: (J,) factor on a bone's part of the term, from its stiffness.
         bending: (J,) further factor on the rotation of its joint; all 1 when None.
         hanging: (J,) the share of a trunk's tilt that a bone of a limb without goals does not follow; none when None.
-        eased: (J,) radians; for a hinge, the smallest bend in a relaxed limb, for any other joint, how far its bone is
-            lowered from level; none when None.
+        eased: (J,) radians in a relaxed limb: the smallest bend of a hinge; for any other joint, how far its bone is
+            lowered from level. None: no joint is relaxed.
     """
 
     shares: FloatArray
@@ -55,11 +55,14 @@ class Masses:
 class Away(NamedTuple):
     """The difference between a body's pose and the preferred one.
 
-    centers: (..., J, 3) mass centers with limbs without goals fixed to the body. balanced: (..., J, 3) the real mass
-    centers. moved: (..., J, 3) `centers` minus those of the preferred pose. turned: (..., B, 3) rotation vectors of
-    joints, radians; of joints above hinges, relative to the rotation that follows the hinge. own: (..., K, 3) the whole
-    rotation vectors of the joints above the K hinges. extended: (..., K) radians by which these extend beyond their
-    slack.
+    Attributes:
+        centers: (..., J, 3) mass centers, as if limbs without goals were fixed to the body.
+        balanced: (..., J, 3) the real mass centers.
+        moved: (..., J, 3) `centers` minus those of the preferred pose.
+        turned: (..., B, 3) rotation vectors of joints; those of joints above hinges are relative to the rotation that
+            follows the hinge.
+        own: (..., K, 3) the whole rotation vectors of the joints above the K hinges.
+        extended: (..., K) radians by which these joints extend beyond their slack.
     """
 
     centers: FloatArray
@@ -71,10 +74,11 @@ class Away(NamedTuple):
 
 
 class Coupled(NamedTuple):
-    """A hinge and a joint above that in a relaxed limb rotates by FOLLOWS as much in the opposite direction: knee, hip.
+    """A hinge and the joint above it, which follows the hinge in a relaxed limb: knee and hip.
 
-    hinge, above: their bodies. axis: (3,) of the hinge, in the direction of its bend. eased: radians of its bend in a
-    relaxed limb. stiffer: how many times as stiff the joint above is if it extends by more than `slack` radians.
+    The joint above rotates in the opposite direction, by FOLLOWS times the angle. hinge, above: their bodies. axis:
+    (3,) of the hinge, in the direction of its bend. eased: radians of its bend in a relaxed limb. stiffer: how many
+    times as stiff the joint above is if it extends by more than `slack` radians.
     """
 
     hinge: int
@@ -225,7 +229,7 @@ class PostureTerm:
         gradient[..., : bodies.turning] += (torques[..., bodies.body_of[: bodies.turning], :] * bodies.axes).sum(
             axis=-1
         )
-        # At the edge of its slack a joint is not stiffer, whatever the rounding.
+        # The threshold keeps rounding errors at the edge of the slack from making a joint stiffer.
         stiffer = self._stiffer * (away.extended > SINGLE)
         return matrix + self._joints + (self._extending.T * stiffer[..., None, :]) @ self._extending, gradient
 

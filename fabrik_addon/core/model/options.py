@@ -15,8 +15,8 @@ class Options:
     Attributes:
         tolerance: the allowed error, as a fraction of each effector's path length from the root, and in radians for a
             rotation.
-        max_sweeps: the largest number of forward-and-backward sweeps; 0 leaves everything to the finish, for a start
-            pose that is close.
+        max_sweeps: the largest number of forward-and-backward sweeps; with 0, the finish alone solves, which is enough
+            if the start pose is close.
         finish: end with the exact finish after a few sweeps; False uses sweeps alone.
         most_steps: the largest number of steps of the finish. Nine in ten fits end within 30; the others gain almost
             nothing after that.
@@ -24,9 +24,9 @@ class Options:
         restarts: the number of further start poses inside the limits that are tried if limits seem to keep a target
             away. With 16 a hand with five goals missed 1 of 150 targets within its limits, and a robot of five hinges 2
             of 120.
-        repair_pops: over frames, solve jumps and failures again, starting from neighboring frames. A frame's pose then
-            depends on those frames.
-        chunk: the number of frames solved at once, so that memory does not grow with the take.
+        repair_pops: solve frames that pop or fail again, starting from neighboring frames. A frame's pose then depends
+            on those frames.
+        chunk: the number of frames solved at once, so that memory does not grow with the length of an action.
 
     Raises:
         OptionsError: naming the value out of range.

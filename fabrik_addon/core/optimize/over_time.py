@@ -28,7 +28,8 @@ _ROUGH_LENGTH: Final = 1.0
 _SLACK: Final = 1e-6
 
 
-# The number of rows that are solved at once (the time grows with its cube), and of frames that the next part continues.
+# The largest number of rows solved at once, since the time grows with its cube, and the number of last frames of a part
+# that the next part continues.
 _MAX_ROWS: Final = 900
 _KNOWN: Final = 3
 
@@ -53,8 +54,8 @@ class ChangeOverTime:
     def least(self, on: IntArray, rows: FloatArray, wanted: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(F, D) the change for rows (N, D) with values (N,) on frames with the indices `on` (N,), and (N,) forces.
 
-        Long motions are solved part by part. Each part continues the last frames of the part before, and looks ahead as
-        far as it is long. A hold of 100 frames in two parts differs by 0.5 mm from one that is solved at once.
+        Long motions are solved part by part. Each part continues the last frames of the part before, and looks ahead by
+        its own length. A hold of 100 frames in two parts differs by 0.5 mm from one that is solved at once.
         """
         count, columns = len(self._frames), rows.shape[1]
         part = count if len(on) <= _MAX_ROWS else max(_MAX_ROWS * count // (2 * len(on)), 4 * _KNOWN)

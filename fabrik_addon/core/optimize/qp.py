@@ -10,11 +10,11 @@ The conditions of Karush, Kuhn and Tucker are
     H x = g + Aᵀf - Gᵀp,   A x + c f = a,   h - G x + d p >= 0,   p >= 0,   p · (h - G x + d p) = 0.
 
 Eliminating x leaves a linear complementarity problem in f and p with a matrix of R + K rows. Lawson and Hanson's method
-(*Solving Least Squares Problems*, 1974, chapter 23) solves it: it begins with a guess of the active set (Bro, de Jong,
-J. Chemometrics 11, 1997) and adds several inequalities at once: those violated most among nearly parallel ones. The
-energy falls with each active set, so none is tried twice. Block principal pivoting (Júdice and Pires 1994; Kim and Park
-2011) takes 95 rounds in the median and often 200 if cones of limits give nine nearly parallel inequalities each; this
-method takes 14, and 29 at most.
+(*Solving Least Squares Problems*, 1974, chapter 23) solves it. It begins with a guess of the active set (Bro, de Jong,
+J. Chemometrics 11, 1997). It adds several inequalities at once: among nearly parallel ones, those violated most. The
+energy falls with each active set, so none is tried twice. If cones of limits give nine nearly parallel inequalities
+each, this method takes 14 rounds in the median, and at most 29. Block principal pivoting (Júdice and Pires 1994; Kim
+and Park 2011) takes 95, and often 200.
 
 A force can have a cap. Rows then come in threes, the components of one goal, and the compliance of a goal whose force
 would be longer than its cap grows until the force is as long as the cap. The goal then costs its cap times its

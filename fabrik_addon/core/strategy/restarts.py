@@ -8,15 +8,15 @@ from ..model.targets import Start
 from ..problem import Problem
 from ..state import State
 
-# A few poses help nearly all frames that can be helped (in the benchmarks' families); the others are tried afterwards.
+# Number of poses that are tried first. In the benchmarks, they help nearly all frames that can be helped.
 _FEW = 4
 # After this many steps an attempt shows whether it is successful; the best one is then completed.
 STEPS = 25
-# With more than this many target numbers per degree of freedom no other pose fits: for a walk with 31 skin markers on
-# 19 degrees of freedom restarts took six times as long without any gain. A person with 22 exact points has a ratio of
-# 1.2, a robot's hand of 4 hinges 1.5.
+# With more than this many target coordinates per degree of freedom, no other pose fits. For a walk with 31 skin markers
+# on 19 degrees of freedom, restarts took six times as long without any gain. The ratio is 1.2 for a person with 22
+# exact points, and 1.5 for a robot's hand of 4 hinges.
 _MAX_TRIED = 2.0
-# Another pose than the start's is only worth a jump if it is clearly nearer: 5 % in Σ weight · distance².
+# The pose from another start may jump, so it is only used if it is clearly nearer: by 5 % in Σ weight · distance².
 _CLEAR_GAIN = 0.95
 
 

@@ -1,9 +1,9 @@
 """Finds pops, frames on which a joint moved much farther than the targets did, and repairs them.
 
 Frames that are solved separately are not coordinated, so a limb that can meet its target in two ways may change from
-one to the other between two frames. From both sides of such a change the pose is continued, each frame from its
-neighbor, until it meets the frames as they were solved; the smoother of the two is kept. A change that remains is
-spread over the frames around it.
+one to the other between two frames. From each side of such a change the pose is continued, each frame from its
+neighbor, until it meets the frames as they were solved. The smoother of the two results is kept. A change that remains
+is spread over the frames around it.
 """
 
 from collections.abc import Callable, Iterator
