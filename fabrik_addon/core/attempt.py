@@ -25,7 +25,7 @@ _FAR = 0.1
 # Number of FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs, 31 need restarts
 # with 3 sweeps, 35 with 2, and 82 with 1. In arrays, a person takes 0.24 ms a frame with 3 sweeps, and 1.1 ms with 0.
 _OPENING_SWEEPS = 3
-# Up to this many frames are swept one by one in mathutils. A person takes 1 ms a frame; in arrays, 21 ms for all.
+# Up to this many frames are swept one by one in mathutils. A person takes 1 ms a frame; arrays take 21 ms for them all.
 _FEW = 16
 
 

@@ -97,7 +97,7 @@ class Solver:
 
     @cached_property
     def _one_chain(self) -> ChainSolver | None:
-        """The fast path for one pose, if the problem is a chain without limits, and its root is fixed."""
+        """The fast path for one pose, if the problem is a chain without limits and with a fixed root; else None."""
         problem = self.problem
         backend = one_pose_backend() if problem.is_chain and not problem.free_root else array
         return None if backend is array else ChainSolver(problem, backend)
@@ -194,7 +194,10 @@ def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
 
 
 def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, Targets, FloatArray]:
-    """A start and its targets, relative to the root's location (F, 3), or for a free root to its expected one."""
+    """A start and its targets, both relative to origins, and the origins (F, 3).
+
+    An origin is the root's head; for a free root, it is the mean of the visible targets.
+    """
     origins = start.roots
     if problem.free_root:
         seen = ~np.isnan(targets.positions)
@@ -245,7 +248,7 @@ def _start_state(problem: Problem, pose: Pose, targets: Targets) -> State:
 
 
 def _slide(problem: Problem, state: State) -> None:
-    """If targets are missed at the lengths nearest to rest, solve with variable lengths."""
+    """If targets are missed with slides at the lengths nearest to rest, solve with variable lengths."""
     if problem.slides and len(frames := np.flatnonzero(state.unmet())):
         part = state.part(frames)
         part.stationary[:] = False
@@ -307,8 +310,8 @@ def _why_unmet(problem: Problem, roots: FloatArray, state: State, binding: BoolA
     """(F,) the status of frames on which a target is missed; binding: (F, J) bones whose limits are active."""
     beyond = problem.is_beyond_lengths(state.wanted.points, state.weights, roots)
     several = (state.weights > 0).sum(axis=1) > 1
-    # Several targets may contradict each other even with a fixed joint, but a fixed joint may be why a single target is
-    # missed.
+    # A fixed joint may be why a single target is missed. Several targets may contradict each other in any case, so then
+    # fixed joints don't count.
     limits = zip(problem.bones, problem.body_limits, strict=True)
     turning = [bone for bone, limit in limits if limit is not None and limit.freedom]
     binds = np.where(several, binding[:, turning].any(axis=1), binding.any(axis=1))

@@ -62,8 +62,8 @@ _ASIDE, _FRONT, _BACK = 80.0, 10.0, 90.0
 _SHORT: Final = 0.02
 # The number of a finger's second bone.
 _SECOND: Final = 2
-# Flat parts, whose skin is farther from the bone on some sides than a capsule: by up to 3 cm at the toes. Vertices
-# farther from the bone than its length are things that are held.
+# Flat parts: on some sides their skin is outside their capsule, by up to 3 cm at the toes. Vertices up to a bone's
+# length away from the bone are skin; those farther away belong to things that are held.
 _FLAT: Final = frozenset({"hand", "foot", "toe"})
 # The outermost vertices in this many directions represent a part's skin. Directions are evenly spread by the golden
 # angle (Gonzalez, *Mathematical Geosciences*, 2010). The second number is a margin, as a share of the height (0.7 mm),
@@ -102,7 +102,7 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
         parts.append("thigh")
 
     def is_met(one: int, two: int) -> bool:
-        """Whether `two` collides with `one`: the trunk with the shortened capsule of a thigh, others with the whole."""
+        """Whether `two` uses the capsule `one`: for a thigh, the trunk uses the shortened one, others the whole one."""
         return parts[one] != "thigh" or (one >= count) == (parts[two] in TRUNK)
 
     return SelfCollision(
@@ -209,7 +209,7 @@ def _limbs(body: RestBody, vertices: Mapping[str, FloatArray], height: float) ->
     placed = []
     for name, role in body.roles.items():
         limb = _LIMBS.get(role.part)
-        # Only the middle finger has one, from its second bone to its tip.
+        # Only the middle finger has capsules: on its first bone, and from its second bone to its tip.
         if limb is None or (role.part == "finger" and (role.finger != "middle" or role.number > _SECOND)):
             continue
         beyond = body.named("toe", role.side, number=1) if role.part == "foot" else []

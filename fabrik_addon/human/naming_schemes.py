@@ -62,8 +62,8 @@ _VERTEBRAE: Final = {"L5": Role("spine"), "L3": Role("spine"), "T12": Role("spin
 _PREFIX: Final = re.compile(r"^(?:.*:|mixamorig\d*_?|J_Bip_(?:C_)?)|\.x$")
 _COPY: Final = re.compile(r"[._-][LR]\.\d{3}$", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-# A beginning or end, up to a separator, that this share of a rig's names have in common has no meaning: Bip01,
-# CC_Base_, _JNT, m_avg_.
+# If this share of a rig's names have the same beginning or end, up to a separator, it is ignored: Bip01, CC_Base_,
+# _JNT, m_avg_.
 _SHARED: Final = 0.7
 _SEPARATOR: Final = re.compile(r"[\W_]+")
 _SIDES: Final = {"l": "L", "left": "L", "r": "R", "right": "R"}

@@ -37,7 +37,7 @@ class RestBone:
 
     Attributes:
         parent: its parent's name, "" for a root.
-        head: (3,) where it begins.
+        head: (3,) the position of its head.
         axes: (3, 3) its local X, Y and Z axes as columns; Y points to its tail.
         length: from head to tail.
     """
@@ -125,7 +125,8 @@ class RestBody:
     def direction(self, name: str) -> FloatArray:
         """(3,) unit vector from a bone's head to the joint at its end.
 
-        Without such a joint: along the bone; if the bone lies across the limb, from the parent's head to its own.
+        Without such a joint, the direction of the bone. If the bone lies across the limb, from its parent's head to its
+        own head.
         """
         bone = self.bones[name]
         span = self._span(name)
@@ -139,7 +140,7 @@ class RestBody:
 
     @cached_property
     def _lie_along(self) -> bool:
-        """Whether the bones point along their limbs, as most do; with some importers they point across."""
+        """Whether the bones point along their limbs, as in most rigs; some importers let them point across."""
         spans = {name: span for name in self.roles if (span := self._span(name)) is not None and length(span) > SINGLE}
         shares = [unit(span) @ self.bones[name].axes[:, 1] for name, span in spans.items()]
         return not shares or float(np.median(shares)) > ALONG
@@ -196,9 +197,9 @@ class RestBody:
         return np.zeros(3) if left is None or right is None else left - right
 
     def side_sign(self, name: str) -> int:
-        """1 for a bone on the body's left, -1 on its right, from its position; in the middle from its name.
+        """1 for a bone on the body's left, -1 for one on its right, by its position; near the middle, by its name.
 
-        0 if neither shows it.
+        0 if neither determines the side.
         """
         if self.axes is not None:
             aside = (self.bones[name].head - self.axes.middle) @ self.axes.left
@@ -248,7 +249,7 @@ class RestBody:
         return Palm(along, normal, sign * np.cross(normal, along), seen=False)
 
     def _curl(self, side: str, normal: FloatArray) -> int:
-        """1 or -1: to which side of a plane along the hand the fingers are bent at rest; 0 if straight."""
+        """1 or -1: the side of a plane along the hand to which the fingers are bent at rest; 0 if they are straight."""
         bends = [self._bend(side, finger) @ normal for finger in FINGERS[1:]]
         return int(np.sign(np.sum(bends))) if abs(np.sum(bends)) > 0.1 else 0
 
@@ -260,7 +261,7 @@ class RestBody:
         return self.direction(bones[1][0]) - self.direction(bones[0][0])
 
     def _thumb_side(self, side: str, normal: FloatArray) -> int:
-        """1 or -1: on which side of the knuckles' plane the thumb ends; 0 without a thumb."""
+        """1 or -1: the side of the knuckles' plane on which the thumb ends; 0 without a thumb."""
         thumb, knuckles = self.named("finger", side, "thumb"), self._knuckles(side)
         if not thumb or not knuckles:
             return 0

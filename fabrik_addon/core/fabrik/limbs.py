@@ -91,7 +91,7 @@ def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> Hi
 
 
 def _falling(values: FloatArray) -> int:
-    """How many values from the first on decrease monotonically."""
+    """The number of values at the beginning that decrease monotonically."""
     rises = np.flatnonzero(np.diff(values) >= 0)
     return int(rises[0]) + 1 if len(rises) else len(values)
 

@@ -374,9 +374,9 @@ def stretched(offsets: FloatArray, factors: FloatArray) -> FloatArray:
 
 
 def _inertia() -> FloatArray:
-    """(16, 36) from m · (1, p) (1, p)ᵀ to the inertia of a mass m at p, for motions (axis, velocity at the origin).
+    """(16, 36) the linear map from m · (1, p) (1, p)ᵀ to the (6, 6) inertia of a mass m at p.
 
-    A point at p moves by a × p + s, which is linear in 1 and in each of p's coordinates.
+    The inertia is that of motions (a, s): axis and velocity at the origin. A point p moves by a × p + s.
     """
     moved = np.zeros((4, 6, 3))
     moved[0, 3:] = np.eye(3)

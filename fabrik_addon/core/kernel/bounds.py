@@ -11,8 +11,8 @@ from .capsules import Capsules, Contacts, Place, SelfCollision, nearest
 from .joint_limits import ConstraintRows, Holder
 from .posture import Away, PostureTerm
 
-# Points farther from the floor, and capsules farther from each other, than this share of the body's size do not meet in
-# a step.
+# A step is assumed not to close gaps larger than this share of the body's size, between points and the floor or between
+# capsules.
 _NEAR = 0.05
 # A body has rows only for its lowest points: the one that is lowest now, and those that would be lowest if the floor
 # had these slopes along two axes. Rows for all points take 30 to 50 % longer.
@@ -21,7 +21,7 @@ _SLOPES = np.array([(0.0, 0.0), (0.4, 0.0), (-0.4, 0.0), (0.0, 0.4), (0.0, -0.4)
 # With 0, hips above pinned feet that are dragged by 30 cm stop 26 cm too early, and a step takes twice as long. Goals
 # are met to within a third of this distance.
 _SLACK = 3e-5
-# Keys of these rows, beyond those of all joints.
+# The first keys of the rows of floor and support, larger than those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
 # Meters: a smaller distance from the center of mass to the support's edge counts as zero.

@@ -24,7 +24,7 @@ _KEYS = 3_000_000
 _KINDS = 5
 # An end adds no row if its closest point is within this distance of the pair's, as a share of the segment.
 _SAME = 0.15
-# An end counts if its gap exceeds the pair's by at most this share of the distance at which capsules are near.
+# An end adds a row only if its gap exceeds the pair's by at most this share of the distance at which rows are added.
 _BESIDE = 0.2
 
 
@@ -186,7 +186,7 @@ class Capsules:
         return Holder("BODY", self._names[first], self._names[second])
 
     def sides(self, pose: Pose, motions: Motions, within: float) -> tuple[FloatArray, FloatArray]:
-        """(F, K, D) rows of F poses and (F, K) gaps, at closest points only; infinite if larger than `within`."""
+        """(F, K, D) rows of F poses, at closest points only, and (F, K) gaps; those above `within` are infinite."""
         if not self:
             return np.zeros((len(pose.root), 0, self._bodies.columns)), np.zeros((len(pose.root), 0))
         gaps, one, two, segments = self._measure(pose)

@@ -164,8 +164,8 @@ class PostureTerm:
             for each in coupled
             for turn in [matrix_from_quaternion(pose.local[each.above])]
         ]
-        # (K, 3) the axes about which the joints above extend, and as rows (K, D); (K,) their slack, and the stiffness
-        # that is added beyond it.
+        # (K, 3) the axes about which the joints above extend; the same axes as rows (K, D); (K,) their slack; (K,) the
+        # stiffness that is added beyond it.
         plain, self._above = bodies.vectors(np.eye(bodies.columns)), [each.above for each in coupled]
         self._behind: FloatArray = np.array([share for *_, share in self._coupled]).reshape(-1, 3) / FOLLOWS
         self._extending: FloatArray = (plain[:, self._above] * self._behind).sum(axis=-1).T
@@ -181,7 +181,7 @@ class PostureTerm:
         return np.asarray(self.shares @ away.balanced)
 
     def away(self, pose: Pose) -> Away:
-        """The difference of a pose from the preferred pose; joint rotations are in the frames that carry the joints."""
+        """The difference of a pose from the preferred one; rotation vectors are in the frames that carry the joints."""
         turned = rotation_vector_from_quaternion(product(pose.local, self._back))
         above = turned[..., self._above, :]
         extended = np.maximum((above * self._behind).sum(axis=-1) - self._slack, 0.0)
@@ -191,9 +191,9 @@ class PostureTerm:
         return Away(centers, balanced, moved, self._with_coupled(turned), above, extended)
 
     def _with_coupled(self, vectors: FloatArray) -> FloatArray:
-        """(..., B, 3) rotation vectors, for joints above hinges relative to the rotation that follows the hinge.
+        """Make rotation vectors (..., B, 3) of joints above hinges relative to the rotation that follows the hinge.
 
-        Changed in place.
+        Changes them in place, and returns them.
         """
         for hinge, above, axis, share in self._coupled:
             vectors[..., above, :] += (vectors[..., hinge, :] @ axis)[..., None] * share
@@ -244,7 +244,7 @@ class PostureTerm:
 
 
 def _by_rotation(vectors: FloatArray, slopes: FloatArray) -> FloatArray:
-    """(..., 3) gradients by small rotations, from gradients (..., 3) by rotation vectors (..., 3) that these change.
+    """(..., 3) gradients with respect to small rotations, from gradients (..., 3) by rotation vectors (..., 3).
 
     The transposed inverse of the left Jacobian of SO(3) (Solà, Deray, Atchuthan, *A micro Lie theory*, 2018, eq. 146).
     """

@@ -122,7 +122,7 @@ def ellipse_root(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -
         pp, qq = (ax / across) ** 2, (bz / along) ** 2
         excess = backend.sqrt(pp + qq) - 1.0
         t = t + backend.maximum(excess, 0.0) * (pp + qq) / backend.maximum(pp / across + qq / along, ROUNDING)
-        # The step after a small error leaves about its square.
+        # Newton's method converges quadratically: the last step has left about the square of this error.
         if not backend.any_of(excess > SINGLE):
             break
     return t

@@ -125,8 +125,8 @@ class Window:
         first: _Three = (nothing + np.inf, nothing, nothing)
         second, counts = first, nothing > 1.0
         for edge in self._sides:
-            # Points face an edge up to a little beyond a convex corner. There the distance from its line changes along
-            # the normal, while that from the corner does not.
+            # A point slightly beyond a convex corner still faces the edge. Use its distance from the edge's line, which
+            # changes along the normal; the distance from the corner does not.
             square = edge.nearest(backend, x, z, min(edge.low, 0.0), max(edge.high, 1.0))[0]
             found: _Three = (square, nothing + edge.normal[0], nothing + edge.normal[1])
             faces = edge.faces(x, z)

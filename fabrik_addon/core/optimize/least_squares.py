@@ -49,7 +49,7 @@ _LONGEST_TURN = 0.7
 # Weight of the squared angle between a limb and its pole: comparable to that of the goals.
 _POLE_WEIGHT = 1e-2
 _MAX_ROUNDS = 6
-# Numbers in a block of frames whose matrices fit into the processor's cache together.
+# The largest number of matrix entries in a block of frames, so that they fit into the processor's cache.
 _BLOCK_NUMBERS = 250_000
 # Goals are kept as rows if there are fewer of them than this share of the columns.
 _WIDE = 0.6
@@ -148,7 +148,8 @@ class LeastSquares:
     def optimality(self, state: State) -> FloatArray:
         """(F,) how much closer rotating a single joint inside its limit could bring the effectors, from 0 to 1.
 
-        0: no closer. 1: one joint could remove the whole residual. The square is the share of the cost.
+        0: no closer. 1: one joint could remove the whole residual. Its square is the share of the cost that one joint
+        could remove.
         """
         self._pole_weight, self._slide = 0.0, False
         away, frames = self._away(state), len(state.weights)
@@ -253,7 +254,7 @@ class LeastSquares:
         return step - (each @ pushes)[..., 0], pushes[held.frames, held.places(), 0]
 
     def _system(self, state: State, away: FloatArray, curved: bool) -> "_System":
-        """The linear problem of a step in scaled columns; slides at an end that are pushed outward do not move."""
+        """The linear problem of a step in scaled columns. Slides that are pulled beyond their range are locked."""
         bodies, goals, pose, prior = self.bodies, self.goals, state.pose, state.prior
         motions = bodies.motions(pose)
         residual = state.residual

@@ -128,7 +128,7 @@ class QuadraticProgram:
         return times(self._by_multipliers, _multipliers(self._square, target, yielding, used))
 
     def _complementary(self, target: FloatArray, yielding: FloatArray, used: BoolArray) -> FloatArray:
-        """(F, N) multipliers of all rows, those of inequalities not below zero; `used` (F, N) is changed in place."""
+        """(F, N) multipliers of all rows; inequalities only push. `used` (F, N), the active rows, changes in place."""
         units, first = self._units, self._count
         least = _ACCURACY * np.abs(self._moved / units).max(axis=1, initial=TINY)
         least = np.maximum(least, _ACCURACY * np.abs(target[:, :first] / units[:, :first]).max(axis=1, initial=0.0))

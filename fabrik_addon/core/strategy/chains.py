@@ -28,12 +28,12 @@ from ..solution import Solution, Status
 
 
 class _StartPoses(NamedTuple):
-    """Start poses, with their root at the origin; values are the same on every frame if there is one pose for all.
+    """Start poses with their root at the origin. If all frames share a pose, values are stored only once.
 
     Attributes:
         rotations: (F, J, 4) of all bones.
         local: the local rotations of the B bodies.
-        bent: the same after straight limbs have been bent, if the root is fixed.
+        bent: the local rotations after straight limbs have been bent; the same as `local` if the root is free.
         points: of the chain at the start, root first.
         bent_points: of the bent chain.
     """
@@ -220,7 +220,7 @@ class ChainSolver:
 def _pole_angle(backend: Backend, points: list[Vector], pole: Vector) -> tuple[Vector, Scalar]:
     """The line from the root (the origin) to the tip, and the angle about it from a chain's middle to its pole.
 
-    The angle is reduced to zero where either is almost on the line, since it would jump there. Zero where a pole is
+    The angle is reduced to zero if either is almost on the line, since it would jump there. It is zero if the pole is
     NaN.
     """
     axis = first_direction(backend, points[-1], points[1], points[1])

@@ -21,7 +21,7 @@ _CLEAR_GAIN = 0.95
 
 
 def take_better(state: State, frames: IntArray, found: State, share: float = 1.0) -> None:
-    """Replace the poses of frames (N,) by new ones where those meet the targets or come nearer.
+    """Replace the poses of frames (N,) by new ones if these meet the targets or come nearer to them.
 
     share: the largest Σ weight · distance² of a new pose, relative to the current one.
     """
