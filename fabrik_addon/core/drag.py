@@ -50,7 +50,7 @@ from .rotations import (
 from .solution import Solution
 from .solve import Solver
 
-# A lock: from a local rotation (4,) to the nearest allowed one.
+# A lock: the function from a local rotation (4,) to the nearest allowed one.
 Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 
 # The force at which a goal is released, as a multiple of the body's size. In this unit, moving the whole body by its

@@ -77,7 +77,7 @@ _MAX_TIMES, _LAST_CHANGE = 12, 1e-5
 _ALIKE: Final = 0.9
 # The share of the size by which an effector may miss its target.
 _MISSED: Final = 1e-5
-# Capsules farther apart than this share of the size do not meet in a step.
+# A step is assumed not to close gaps between capsules that are larger than this share of the size.
 _NEAR_CAPSULES: Final = 0.05
 # Number of frames solved together: their matrices fit the processor's cache.
 _BLOCK: Final = 12

@@ -157,7 +157,7 @@ class Problem:
 
     @cached_property
     def is_general(self) -> bool:
-        """Whether there is more than points with targets in space."""
+        """Whether the goals include rotations or loops."""
         return bool(len(self.goals.oriented) or len(self.goals.on) > self.goals.count)
 
     @cached_property
@@ -262,7 +262,7 @@ class Problem:
         return poses, self.goals.points(pose)[:, : self.goals.count], orientations
 
     def fits_freedom(self, weights: FloatArray, times: float = 1.0) -> BoolArray:
-        """(F,) whether goals with a weight (F, E + O) have at most `times` as many numbers as there are columns."""
+        """(F,) whether goals with a weight (F, E + O) have at most `times` as many coordinates as there are columns."""
         return np.asarray(3 * (weights > 0).sum(axis=1) <= times * self.bodies.columns)
 
     def is_beyond_lengths(self, targets: FloatArray, weights: FloatArray, roots: FloatArray) -> BoolArray:

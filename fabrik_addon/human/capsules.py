@@ -16,7 +16,7 @@ from ..core.kernel.capsules import Capsule, Place, SelfCollision, closest
 from .rest_body import BodyAxes, RestBody, RestBone, square, unit
 
 TRUNK: Final = ("hips", "spine", "chest")
-# Capsules that only the trunk moves; its joint limits keep them apart.
+# Parts that only the trunk moves. Its joint limits keep their capsules apart, so pairs of them are left out.
 _MIDDLE: Final = (*TRUNK, "neck", "head")
 # Half the trunk's width and depth as shares of the height, from the sample person.
 _WIDTH: Final = {"hips": 0.077, "spine": 0.082, "chest": 0.088}

@@ -152,7 +152,7 @@ def _ball(bone: RestBone, along: FloatArray, joint: BallJoint) -> tuple[Ball, fl
 
 
 def _hinge(bone: RestBone, along: FloatArray, joint: HingeJoint) -> tuple[Hinge, float]:
-    """A hinge limit about that axis of the bone which is nearest to the joint's."""
+    """A hinge limit about the bone's axis that is nearest to the joint's."""
     ideal = np.cross(along, perpendicular_unit(joint.flexion, along))
     shares = bone.axes.T @ ideal
     index = int(np.argmax(np.abs(shares)))

@@ -65,7 +65,7 @@ Range: TypeAlias = BallRange | HingeRange
 TRUNK: Final = BallRange(80, 25, 35, 35, 45, 45)  # AAOS
 # Higher bones of the trunk twist farther: lumbar vertebrae by 1...3 degrees each, thoracic ones by 4...9 (White and
 # Panjabi, *Clinical Biomechanics of the Spine*, 1990). Divided evenly, people twisted 20 degrees too far at the top.
-NECK: Final = BallRange(50, 60, 45, 45, 80, 80)  # AMA; AAOS has 45, 45, 45, 60
+NECK: Final = BallRange(50, 60, 45, 45, 80, 80)  # AMA; AAOS has 45 forward, back and sideways, twist 60
 
 # Sternoclavicular joint: up 45, down 5…10, 15 each forward and back; the acromioclavicular joint adds about 10. Twist:
 # chosen; raising the arm rolls the real bone back much farther.

@@ -247,7 +247,7 @@ def curl(backend: Backend, points: list[Vector], distances: Sequence[float], tar
 def joint_between(
     backend: Backend, first: Vector, second: Vector, to_first: Scalar, to_second: Scalar, previous: Vector
 ) -> Vector:
-    """The position of a joint between two known neighbors, nearest to where it was before (the paper, section 4).
+    """The position of a joint between two known neighbors, nearest to its previous one (the paper, section 4).
 
     The spheres about the neighbors, with the bone lengths as radii, intersect in a circle; the joint is its point
     nearest to `previous`. If they do not intersect, the joint is on the line through the neighbors, at its distance

@@ -168,7 +168,7 @@ class Bodies:
 
     @cached_property
     def _below(self) -> FloatArray:
-        """(B, B) 1 where a body is the other one or below it."""
+        """(B, B) 1 if a body is the other one or below it."""
         return self.above.T.astype(float)
 
     def pose(self, local: FloatArray, root: FloatArray, factors: FloatArray | None = None) -> Pose:
@@ -258,7 +258,7 @@ class Bodies:
         return np.asarray(np.swapaxes(motions[0], -1, -2)[..., None, :, :] * moves)
 
     def _moved_columns(self, on: IntArray) -> FloatArray:
-        """(n, 1, D) 1 where a column moves a body (n,)."""
+        """(n, 1, D) 1 if a column moves a body (n,)."""
         key = on.tobytes()
         if key not in self._moves_of:
             if len(self._moves_of) >= _KEPT:
@@ -267,7 +267,7 @@ class Bodies:
         return self._moves_of[key]
 
     def below(self, on: IntArray) -> FloatArray:
-        """(B, n) 1 where a body is `on` (n,) or above it."""
+        """(B, n) 1 if a body is `on` (n,) or above it."""
         return self.above[:, on].astype(float)
 
     def factors(
@@ -317,7 +317,7 @@ class Bodies:
 
     @cached_property
     def _upper(self) -> FloatArray:
-        """(D, D) 1 where a column's body is above the other's, ½ if it is the same."""
+        """(D, D) 1 if a column's body is above the other's, ½ if it is the same."""
         return np.where(self.body_of[:, None] == self.body_of, 0.5, self.above[self.body_of][:, self.body_of])
 
     def stiffness(

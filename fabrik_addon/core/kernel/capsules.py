@@ -130,7 +130,7 @@ class Capsules:
         self._allowed: FloatArray = np.zeros(len(pairs))
         self._carried = self._ends
         self.contacts = Contacts.none()
-        # The last pose and its measurements, since a step computes its rows after its merit.
+        # The last pose and its measurements, since a step needs them first for its merit and then for its rows.
         self._measured: tuple[Pose, tuple[FloatArray, FloatArray, FloatArray, FloatArray]] | None = None
 
     def __bool__(self) -> bool:

@@ -131,7 +131,7 @@ class Sides(NamedTuple):
         return places
 
     def rows(self, bodies: Bodies, frames: int) -> tuple[FloatArray, FloatArray]:
-        """(F, W, D) rows and (F, W) gaps; zero and infinite where a frame has fewer than W sides."""
+        """(F, W, D) rows and (F, W) gaps; if a frame has fewer than W sides, other rows are zero and gaps infinite."""
         where, places, first = self.frames, self.places(), bodies.first[self.bodies]
         most = int(places.max(initial=-1)) + 1
         rows, gaps = np.zeros((frames, most, bodies.columns)), np.full((frames, most), np.inf)

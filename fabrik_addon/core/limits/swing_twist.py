@@ -34,7 +34,7 @@ class Swing(NamedTuple):
 
 
 def swing_of(backend: Backend, rotation: Quaternion) -> Swing:
-    """The swing of a unit quaternion; exact up to 180°; at 180° its azimuth is that of the rotation without twist."""
+    """The swing of a unit quaternion, exact up to 180°. There, its azimuth is that of the rotation without twist."""
     w, x, y, z = rotation.w, rotation.x, rotation.y, rotation.z
     upright, leaning = backend.sqrt(w * w + y * y), backend.sqrt(x * x + z * z)
     if backend.any_of(backend.minimum(upright, leaning) <= ROUNDING):
