@@ -261,7 +261,7 @@ def _plausible(measured: float, usual: float) -> float:
 
 
 def _may_meet(body: RestBody, one: str, two: str) -> bool:
-    """Whether two bones can collide: not two of the trunk, two of a hand, or connected ones."""
+    """Whether two bones can collide: not if both are in the trunk or in one hand, or if they are connected."""
     roles = body.roles[one], body.roles[two]
     parts = {role.part for role in roles}
     if parts <= {"hand", "finger"} and roles[0].side == roles[1].side:

@@ -139,7 +139,7 @@ def _shin(body: RestBody, name: str, role: Role) -> HingeJoint:
 
 
 def _limb_fold(body: RestBody, name: str, range_: HingeRange, before: list[str], toward: FloatArray) -> HingeJoint:
-    """A hinge that bends in the given direction, or in that of its bend at rest if it is visible and similar."""
+    """A hinge that bends in the given direction, or as it is bent at rest if that is visible and similar."""
     along = body.direction(name)
     toward = perpendicular_unit(toward, along)
     if not before:

@@ -2,8 +2,8 @@
 
 The segments are those of de Leva, *Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters*, Journal of
 Biomechanics 29 (1996), table 4, the mean of women and men: shares of the body's mass, and the position of the center of
-mass along the segment. Its trunk has three parts, of which the lowest is the pelvis. Its head goes down to the last
-vertebra of the neck, so head and neck bones share it by their lengths, as do several bones of any other segment.
+mass along the segment. The trunk there has three parts, of which the lowest is the pelvis. The head there includes the
+neck. If several bones form one segment, such as head and neck, its mass is divided in proportion to their lengths.
 """
 
 from collections.abc import Mapping

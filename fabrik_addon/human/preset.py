@@ -103,7 +103,7 @@ def _parts(body: RestBody, part: str) -> Iterator[tuple[str, RestBone]]:
 
 
 def human_limits(bones: Mapping[str, RestBone], names: Collection[str] | None = None) -> LimitPreset:
-    """The limits of a human's joints for some of an armature's bones, or all if None; roots stay free."""
+    """The limits of a human's joints for the named bones of an armature (None: all). Roots stay free."""
     body = RestBody(bones)
     wanted = set(bones if names is None else names)
     roles = {name: role for name, role in body.roles.items() if name in wanted}

@@ -69,7 +69,7 @@ class BodyAxes(NamedTuple):
 class Palm(NamedTuple):
     """A hand's own directions (unit vectors): along it, out of its palm, and to the thumb's side.
 
-    seen: whether they follow from its fingers; else they are those of a natural posture.
+    seen: True if they follow from the positions of its fingers, False if they are assumed from a natural posture.
     """
 
     along: FloatArray
@@ -174,7 +174,7 @@ class RestBody:
         return next((head for part in parts if (head := self.head_of(part)) is not None), None)
 
     def _forward(self, up: FloatArray) -> FloatArray | None:
-        """The direction of the feet, else perpendicular to up and to the line between the sides."""
+        """The direction of the feet; if unknown, the one perpendicular to up and to the line from right to left."""
         feet = [self._foot(side) for side in ("L", "R")]
         span = np.sum([foot for foot in feet if foot is not None], axis=0)
         if all(foot is not None for foot in feet) and np.linalg.norm(square(span, up)) > _FLAT_FOOT * length(span):

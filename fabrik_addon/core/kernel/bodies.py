@@ -308,9 +308,9 @@ class Bodies:
         return columns, moved, (columns * pulls[..., self.body_of, :]).sum(axis=-1)
 
     def symmetric(self, products: FloatArray) -> FloatArray:
-        """(..., D, D) symmetric matrices, from entries of pairs whose first column is above the second, else zero.
+        """(..., D, D) symmetric matrices from `products`, which are only valid if the first column is above the second.
 
-        Entries of pairs on one body are averaged. Changes `products`.
+        The two products of a pair of columns on one body are averaged. Changes `products`.
         """
         products *= self._upper
         return np.asarray(products + np.swapaxes(products, -1, -2))

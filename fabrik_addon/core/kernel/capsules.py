@@ -50,7 +50,7 @@ class Capsule:
 
 @dataclass(frozen=True)
 class SelfCollision:
-    """Capsules, and pairs of their indices that must not overlap."""
+    """Capsules, and the pairs that must not overlap, as indices of capsules."""
 
     capsules: tuple[Capsule, ...]
     pairs: tuple[tuple[int, int], ...]
@@ -77,7 +77,7 @@ def _about(skeleton: Skeleton, bone: str) -> set[str]:
 
 
 class Contacts(NamedTuple):
-    """n contact points (n, 3) on bodies `on` (n,), on which pushes of rows `rows` (n,) act along normals (n, 3)."""
+    """n contact points (n, 3) on bodies `on` (n,). A row, `rows` (n,), pushes each along its normal (n, 3)."""
 
     points: FloatArray
     on: IntArray

@@ -359,9 +359,13 @@ def _gradients(lean: Swing) -> tuple[FloatArray, FloatArray]:
 def _second_derivatives(lean: Swing, twisting: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(N, 3, 3) second derivatives of N swings (outward and around) and twists by a rotation vector.
 
-    With u the bone's direction, u'' = w × (w × u): along the sphere w · u times w × u rotated by 90°. In polar
-    coordinates of sphere and chart, o outward and a around: θ'' - θ φ'² = (w·u) a + (cot θ - θ / sin² θ) a², and θ φ''
-    + 2 θ' φ' = -θ / sin θ (w·u) o + 2 (1 - θ cot θ) / sin θ o a. A twist t by t' o tan(θ / 2).
+    With u the bone's direction, u'' = w × (w × u). Its part along the sphere is w · u times w × u rotated by 90°. In
+    polar coordinates of sphere and chart, with o outward and a around:
+
+        θ'' - θ φ'²      = (w·u) a + (cot θ - θ / sin² θ) a²
+        θ φ'' + 2 θ' φ'  = -θ / sin θ (w·u) o + 2 (1 - θ cot θ) / sin θ o a
+
+    The second derivative of a twist t is t' o tan(θ / 2).
     """
     angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
     sine, cosine, none = np.sin(angle), np.cos(angle), np.zeros(len(angle))
