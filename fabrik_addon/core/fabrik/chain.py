@@ -18,7 +18,7 @@ _ROUNDS = 8
 # A frame is at rest if its tip, or all effectors, move by less than this share of the tolerance in a sweep.
 NO_CHANGE = 0.01
 
-# Accuracy of a span, as a share of the chain's length: that of single precision.
+# The distance from root to tip is found to this share of the chain's length: the accuracy of single precision.
 _EXACT = 1e-7
 # |u - c|² is 4 for a bone that points back along the chord. On its way to the chord, its vector would become zero.
 _MAX_BENT = 4.0 - ROUNDING

@@ -153,7 +153,7 @@ class HangingTerm:
         # Follow the carrier's rotation about the vertical, and a share of its tilt.
         ridden = times(turned, self._start)
         kept = _rotated(ridden, axes, -self._shares * tilt)
-        # A limb also falls if what carries it swings at the same height.
+        # A limb also falls if its carrier swings to another direction at the same height.
         cosine[..., self._swings] = (directions * self._axes).sum(axis=-1)
         cosine = np.clip(cosine, -1.0, 1.0)
         drawn = self._falls * np.where(cosine > 0.0, 1.0 - cosine**self._powers, 1.0)

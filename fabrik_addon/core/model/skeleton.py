@@ -97,7 +97,7 @@ class Skeleton:
     def part(self, bones: Sequence[int], rest: npt.ArrayLike | None = None) -> "Skeleton":
         """The skeleton of some of the bones, parents first; rest: (len(bones), 4, 4), None for the bones' own."""
         members = np.asarray(bones, dtype=np.int64)
-        # Bones left out have index -1. So has the extra last entry, which a root's parent, -1, refers to.
+        # Bones that are left out get the index -1. So does the extra last entry, which is that of a root's parent, -1.
         indices = np.full(len(self) + 1, -1)
         indices[members] = np.arange(len(members))
         return Skeleton(

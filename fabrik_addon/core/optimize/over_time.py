@@ -16,8 +16,8 @@ import numpy as np
 
 from ..arrays import TINY, FloatArray, IntArray
 
-# The length of the smooth kernel, as a share of the time in which a change fades. With 0.33 a hand that a hold moves by
-# 31 cm jerks; with 1.0 limbs of some recorded walks do.
+# The length of the smooth kernel, as a share of the time in which a change fades. With 0.33, a hand jerks if a hold
+# moves it by 31 cm; with 1.0, limbs of some recorded walks jerk.
 _LENGTH: Final = 0.5
 # The smallest and largest share of the rough part in the variance.
 _ROUGH: Final = (1e-5, 0.1)
@@ -60,7 +60,7 @@ class ChangeOverTime:
         count, columns = len(self._frames), rows.shape[1]
         part = count if len(on) <= _MAX_ROWS else max(_MAX_ROWS * count // (2 * len(on)), 4 * _KNOWN)
         change, forces = np.zeros((count, columns)), np.zeros(len(on))
-        # Values of the continued frames count as much as those of a point of the body.
+        # Scale the equations that keep the continued frames, so that they count as much as those of points.
         units = 1.0 / np.sqrt(np.diag(self._light))
         for first in range(0, count, part):
             end = min(first + 2 * part, count)

@@ -12,7 +12,7 @@ from ..arrays import TINY, FloatArray, IntArray, lengths
 from ..fabrik.limbs import BendLimb
 from ..kernel.bodies import Bodies, Motions, Pose, cross
 
-# Share of the limb's length: below this distance the direction from the line loses its meaning, and a limb is straight.
+# A limb is straight if its middle is nearer to its line than this share of its length: then no direction is defined.
 CLEAR = 1e-3
 
 
