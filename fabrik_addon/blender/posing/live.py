@@ -90,7 +90,7 @@ def is_paused(rig: Object) -> bool:
 
 
 def why_short(rig: Object) -> str:
-    """Why a live rig misses its targets, such as "foot.L is at its limit"; "" without a reason."""
+    """Why a live rig misses its targets, such as "foot.L is at its limit"; "" if there is no reason."""
     posed = _WATCHED.posed.get(rig.session_uid) if seen(rig).live else None
     return "" if posed is None else next((why for tree in posed.values() if (why := tree.why_short())), "")
 
@@ -155,7 +155,7 @@ def _on_the_way() -> list[Any]:
 
 
 def go_on() -> float | None:
-    """Pose rigs whose joints are still catching up with targets at rest; called by a timer of a window.
+    """Pose rigs whose joints are still catching up with targets at rest; called by a timer, only with a window.
 
     Returns the seconds until the next attempt if a render prevents posing, else None.
     """
