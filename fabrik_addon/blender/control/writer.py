@@ -550,7 +550,7 @@ class ControlWriter:
         return [next(row.control for row in self._setup.carriers if row.switch == path) for path in paths]
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
-        """Pose the body by local rotations (J, 4) and the root's head (3,) in armature space; None for its rest head."""
+        """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space; None: its rest head."""
         model = self.ready_model()
         self._wanted = forward_kinematics(self._skeleton, rotations, head)
         self._apply(model, self._wanted)
