@@ -95,7 +95,7 @@ _WORST_FIRST: Final = (Status.STALLED, Status.UNREACHABLE, Status.LIMITED, Statu
 
 
 class BakeError(FabrikError):
-    """A bake is impossible; the message says why."""
+    """A bake is impossible; the message gives the reason."""
 
 
 class BakeSettings(KeyOptions, BakeOptions, MarkerOptions):
@@ -145,7 +145,7 @@ class BakedTree:
         stances: spans on which planted feet were prevented from sliding.
         turned_off: for each bone with a source, (F,) radians by which its rotation differs from that of the source.
         notes: short lines about how the poses were found.
-        doubts: sentences about why the poses may be wrong.
+        doubts: reasons why the poses may be wrong, as sentences.
     """
 
     problem: RigProblem
@@ -175,7 +175,7 @@ class BakeResult:
         report: the error of each effector, in world meters.
         frames: (F,) the frames with keys.
         trees: the result for each tree of bones.
-        warnings: sentences about reasons why the rig may not show the result.
+        warnings: reasons why the rig may not show the result, as sentences.
         timings: seconds for "sample", "solve" and "write".
         notes: lines about gaps and feet.
         take: the name of the recording or the source; "" for effectors, or for markers that were selected one by one.
@@ -768,7 +768,7 @@ def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
 
 
 def _warnings(posed: PosedRig, bones: Sequence[str]) -> Iterator[str]:
-    """Sentences about reasons why the rig does not show its new keys."""
+    """The reasons why the rig does not show its new keys, as sentences."""
     armature = posed.rig
     if armature.data.pose_position == "REST":
         yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"

@@ -34,7 +34,7 @@ _READY: Final = b"fabrik: ready for takes\n"
 
 
 class BatchError(FabrikError):
-    """A call that can't be processed at all; the message says why."""
+    """A call that can't be processed at all; the message gives the reason."""
 
 
 class BatchTake(NamedTuple):

@@ -75,7 +75,7 @@ _MEASURED: Final = 0.3
 
 
 class CalibrateError(FabrikError):
-    """A rig and markers can't be calibrated; the message says why."""
+    """A rig and markers can't be calibrated; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class CalibrationResult:
     take: the name of the recording. scale: the factor by which the markers in the scene were scaled. rms: the error of
     the markers in meters, on the reference frames or over the take. worst: the label of the marker with the largest
     error, and this error. pose: the detected pose on the reference frames. lift: meters by which the markers were moved
-    up so that the feet are on the floor. doubts: sentences about why the result may be wrong.
+    up so that the feet are on the floor. doubts: reasons why the result may be wrong, as sentences.
     """
 
     take: str

@@ -110,7 +110,7 @@ class PlainRig:
 
     @property
     def owned(self) -> dict[str, str]:
-        """The bones that constraints move, each with the name of the reason.
+        """The bones that constraints move, each with the reason.
 
         Excludes the bones of a control rig's body, which have controls.
         """
@@ -118,7 +118,7 @@ class PlainRig:
 
     @property
     def frozen(self) -> dict[str, str]:
-        """The bones that are not solved but follow rigidly, each with the name of the reason."""
+        """The bones that are not solved but follow rigidly, each with the reason."""
         return unkeyable_bones(self.rig)
 
     @property

@@ -610,7 +610,7 @@ def _has(switch: Switch, carrier: Carrier) -> bool:
 
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
-    """The path of the switch for a bone, or else for its control's parents, as for the toes of a paw; "" for none."""
+    """The path of the switch for a bone, or for the parents of its control, for a paw's toes; "" for none."""
     names, parents = found.on_fk.bones, found.on_fk.parents
     body = {name for each in found.carriers for name in (each.bone, each.control)}
     above, bone = [], parents[names.index(carrier.control)]

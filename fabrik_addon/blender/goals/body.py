@@ -116,7 +116,7 @@ _Shape: TypeAlias = tuple[SelfCollision | None, tuple[tuple[str, Place, float], 
 _MESHES: Final[dict[str, tuple[int, tuple[str, ...]]]] = {}
 # The number of rigs in the cache.
 _RIGS_FITTED: Final = 8
-# Larger meshes are thinned out: every second vertex is read, or every third and so on. Reading groups takes 1 µs each.
+# In larger meshes only every second vertex is read, or every third and so on. Reading a vertex's groups takes 1 µs.
 _MOST_VERTICES: Final = 20_000
 # If a second bone moves a vertex with at least this weight, the vertex stays above the floor with that bone too. The
 # skin of a bent knee is between the points that are fixed to thigh and shin.

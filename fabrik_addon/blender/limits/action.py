@@ -346,7 +346,7 @@ def _fix_curves(rig: Object, curves: BoneCurves, limit: Limit) -> None:
 
 # An outline has at most this many points, because they are edited by hand.
 _MOST_CORNERS: Final = 12
-# The number of points of the polygon that approximates a circle, by which an outline is widened.
+# An outline is widened by a circle, which is approximated by a polygon with this many points.
 _ROUND: Final = 16
 # Radians. The margin is at least this, so that swings on a line, or all at one point, get an outline with an area.
 _LEAST_MARGIN: Final = 1e-3

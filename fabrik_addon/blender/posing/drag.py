@@ -449,8 +449,8 @@ class DragSetup:
         return Grip(effector, position, rotation, self.dragged[bone])
 
 
-# Share of the dragged bone's length, and radians. A smaller translation or rotation is ignored, so that the pose is
-# exactly the one at the start.
+# Share of the dragged bone's length, and radians. A smaller translation or rotation is ignored, so that the pose stays
+# exactly as at the start.
 _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
 

@@ -124,12 +124,12 @@ _WATCHED: Final = _Watched()
 
 
 def _pose_all(graph: Depsgraph, scene: Scene, updated: set[bpy.types.ID] | None) -> None:
-    """Pose the live rigs of a scene, leaders first; with `updated`, only rigs that depend on these data-blocks."""
+    """Pose the live rigs of a scene, leaders first. updated: pose only the rigs that depend on these data-blocks."""
     if _WATCHED.evaluating or graph.mode != "VIEWPORT" or bpy.app.is_job_running("RENDER"):
         # Changing a pose during a render would crash Blender.
         return
     rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig.session_uid not in _WATCHED.resting]
-    # For each rig, the other rigs that its targets belong to, are parented to, or are constrained to.
+    # The leaders of each rig: other rigs that have its targets, or that these follow as parents or by constraints.
     leaders: dict[Object, set[Object]] = {rig: set() for rig in rigs}
     for rig in rigs if len(rigs) > 1 else ():
         leaders[rig] = _carriers(_followed_effectors(rig) - {rig, rig.data, None}).intersection(rigs) - {rig}

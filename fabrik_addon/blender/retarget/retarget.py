@@ -225,7 +225,6 @@ def _found_steps(
     reference, solution = found.reference, found.solution
     row = reference.frame
     at = "the source's rest pose" if row is None else f"the source on frame {settings.frames[row]}"
-    # Clamp the poses to their limits.
     legal = legal_pose(tree.skeleton, problem.limits, solution.rotations)
     baked = BakedTree(
         replace(problem, names=tuple(each.bone for each in found.effectors), effectors=found.effectors),

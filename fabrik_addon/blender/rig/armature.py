@@ -58,7 +58,7 @@ def meters_per_unit(armature: Object) -> float:
 
 
 def length_text(length: float, scene: Scene | None = None) -> str:
-    """A world length as text to 0.1 mm, such as "1.23 cm", in the units of a scene, by default the current one."""
+    """A world length as text, to 0.1 mm, such as "1.23 cm". scene: sets the units; the current one by default."""
     units = (scene or bpy.context.scene).unit_settings
     meters = length * units.scale_length
     # From 1 cm, Blender's three digits are 0.1 mm or coarser. Rounding twice would show 30.049 cm as 30.1 cm.

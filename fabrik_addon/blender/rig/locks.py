@@ -123,7 +123,7 @@ def _with_components(start: FloatArray, locked: BoolArray, rotation: FloatArray)
 
 
 def constrained_bones(rig: Object) -> dict[str, str]:
-    """The bones that constraints move, with the name of the reason."""
+    """The bones that constraints move, with the reason."""
     owned: dict[str, str] = {}
     for bone in rig.pose.bones:
         for constraint in bone.constraints:
@@ -134,7 +134,7 @@ def constrained_bones(rig: Object) -> dict[str, str]:
 
 
 def unkeyable_bones(rig: Object) -> dict[str, str]:
-    """The bones that an animator cannot rotate, for reasons other than constraints, with the name of the reason."""
+    """The bones that an animator cannot rotate, for reasons other than constraints, with the reason."""
     animation = rig.animation_data
     bones, driven = (
         rig.pose.bones,
