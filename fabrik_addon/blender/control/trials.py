@@ -1,4 +1,4 @@
-"""Rotates each control slightly; the results give the body's bones, their controls and what controls follow."""
+"""Rotates each control slightly to find the body's bones, their controls, and the leaders of the controls."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -571,7 +571,7 @@ class ControlWriter:
             self._place_limbs()
         self._update()
         missed, rows = self.deviations(), self._setup.carriers
-        # The bones below a bone that is off are off too. Name the first ones, and the one that is farthest away.
+        # If a bone is off, the bones below it are off too. Name the first ones, and the one that is farthest away.
         names, farthest = {each.bone for each in missed}, max((each.distance for each in missed), default=0.0)
         named = [each for each in missed if rows[each.bone].parent not in names or each.distance == farthest]
         return [deviation_warning(self._setup, each, self.limbs) for each in named]

@@ -435,7 +435,7 @@ class SpreadDrag:
         self._coarse = span.solver(self._knots)
         self._last: EditPoses | None = None
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
-        # The same drag on the current frame only, which shows what keeps the dragged point from its target.
+        # The same drag on the current frame only. It shows why the dragged point misses its target.
         self._alone = setup.parts(turning=False) if shown.tolist() == [now] else []
         self._keeper = PoseKeeper(scene, armature)
         self._writer = posed_rig(armature).writer(

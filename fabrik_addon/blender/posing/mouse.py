@@ -233,7 +233,7 @@ def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | No
 
 
 def on_axis(ray: Ray, place: FloatArray, axis: FloatArray) -> FloatArray | None:
-    """(3,) the point nearest to a line of sight on an axis (3,) through a point (3,); None if they are parallel."""
+    """(3,) the point on an axis (3,) through a point (3,) nearest to a line of sight; None if they are parallel."""
     across = np.cross(axis, ray.direction)
     square = float(across @ across)
     if square < _FLAT**2:

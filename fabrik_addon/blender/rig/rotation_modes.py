@@ -163,7 +163,7 @@ def _carried_on(values: FloatArray, valid: BoolArray, start: FloatArray) -> Floa
 
 
 def _unwrapped(angles: FloatArray, start: FloatArray) -> FloatArray:
-    """(F, ..., n) angles plus full turns, so that each is within 180° of the one before: `start` for the first."""
+    """(F, ..., n) angles plus full turns, so that each is within 180° of the one before, the first of `start`."""
     joined = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles))
     unwrapped: FloatArray = np.unwrap(joined, axis=0)
     return unwrapped[1:]
