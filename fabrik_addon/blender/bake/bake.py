@@ -95,7 +95,7 @@ _WORST_FIRST: Final = (Status.STALLED, Status.UNREACHABLE, Status.LIMITED, Statu
 
 
 class BakeError(FabrikError):
-    """A bake is impossible; the message says why."""
+    """A bake is impossible; the message gives the reason."""
 
 
 class BakeSettings(KeyOptions, BakeOptions, MarkerOptions):
@@ -143,9 +143,9 @@ class BakedTree:
         filled: spans without markers for a bone, and how they were filled.
         outliers: (F, E) whether a visible marker was rejected; None if outliers are not rejected.
         stances: spans on which planted feet were prevented from sliding.
-        turned_off: for each bone with a source, (F,) radians by which its rotation differs from the source.
+        turned_off: for each bone with a source, (F,) radians by which its rotation differs from that of the source.
         notes: short lines about how the poses were found.
-        doubts: sentences about why the poses may be wrong.
+        doubts: reasons why the poses may be wrong, as sentences.
     """
 
     problem: RigProblem
@@ -175,7 +175,7 @@ class BakeResult:
         report: the error of each effector, in world meters.
         frames: (F,) the frames with keys.
         trees: the result for each tree of bones.
-        warnings: sentences about reasons why the rig may not show the result.
+        warnings: reasons why the rig may not show the result, as sentences.
         timings: seconds for "sample", "solve" and "write".
         notes: lines about gaps and feet.
         take: the name of the recording or the source; "" for effectors, or for markers that were selected one by one.
@@ -275,7 +275,7 @@ def timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
 
 
 def _chosen(context: Context, armature: Object, trees: Sequence[BakedTree], choice: str) -> tuple[BakedTree, ...]:
-    """The trees without the bones that get no keys; raises BakeError if no bone is left."""
+    """The trees with only the bones that get keys; raises BakeError if there are none."""
     if choice == "SOLVED":
         return tuple(trees)
     wanted = {solved_bone(armature, bone.name) for bone in selected_bones(context, armature)}
@@ -441,10 +441,10 @@ def _solve_effectors(
 
 
 def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
-    """The tree with self-collisions of a person's body removed. Trees without self-collisions and other rigs stay.
+    """The tree with self-collisions of a person's body removed; unchanged if there are none, and for other rigs.
 
-    Feet keep their position and rotation. Hands and head keep theirs up to the surface of the body. Changes are
-    smoothed over time.
+    Feet keep their position and rotation. Hands and head keep theirs as nearly as the surface of the body allows.
+    Changes are smoothed over time.
     """
     skeleton = tree.problem.tree.skeleton
     collision = collision_of(armature, skeleton, always=True)
@@ -700,8 +700,8 @@ def make_result(
 ) -> BakeResult:
     """Make the result of a bake, and store the part that the sidebar shows with the rig.
 
-    matrices: (F, 4, 4) world matrices of the armature. take: the name of the motion. by_markers: whether it is that of
-    markers.
+    matrices: (F, 4, 4) world matrices of the armature. take: the name of the motion. by_markers: whether the motion is
+    from markers.
     """
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.problem.left_alone)
@@ -768,7 +768,7 @@ def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
 
 
 def _warnings(posed: PosedRig, bones: Sequence[str]) -> Iterator[str]:
-    """Sentences about reasons why the rig does not show its new keys."""
+    """The reasons why the rig does not show its new keys, as sentences."""
     armature = posed.rig
     if armature.data.pose_position == "REST":
         yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"

@@ -2,7 +2,7 @@
 
 A call is sent to another process as plain values, `Call`, and returns as plain values, `Outcome`. Each take is one job
 of a `concurrent.futures.Executor`: a pool of threads on this machine, or a Dask cluster. Each thread has its own
-Blender process, because a Blender can do only one thing at a time, and because a crash then costs only one take. This
+Blender process, because Blender can do only one thing at a time. A crash then costs only one take. This
 module does not need Blender, so workers of a cluster start without it.
 """
 
@@ -34,7 +34,7 @@ _READY: Final = b"fabrik: ready for takes\n"
 
 
 class BatchError(FabrikError):
-    """A call that can't be processed at all; the message says why."""
+    """A call that can't be processed at all; the message gives the reason."""
 
 
 class BatchTake(NamedTuple):
@@ -182,7 +182,7 @@ def quiet() -> Iterator[None]:
 def leave(status: int) -> NoReturn:
     """End this process at once, without the usual exit of Python.
 
-    In that exit, Blender's module (4.5) waits forever for one of its threads if the rig has a scripted driver.
+    During the usual exit, Blender's module (4.5) waits forever for one of its threads if the rig has a scripted driver.
     """
     for stream in (sys.stdout, sys.stderr):
         # The reader may have closed the stream.
@@ -235,7 +235,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": threads},
-            # So that only this process handles Ctrl-C in a terminal. On Windows a flag does the same.
+            # Only this process should handle Ctrl-C in a terminal. On Windows a flag does the same.
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
@@ -252,8 +252,7 @@ class _Worker:
                 if not line:
                     raise EOFError  # noqa: TRY301
                 self._ready = line == _READY
-            # Plain tuples, because an extension installed in Blender has other module names, so classes can't be
-            # loaded.
+            # Send plain tuples. Classes can't be loaded, because an extension in Blender has other module names.
             pickle.dump((call.command, call.chosen, tuple(call.take)), calls)
             calls.flush()
             outcome = Outcome(*pickle.load(replies))

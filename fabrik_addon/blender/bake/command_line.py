@@ -1,6 +1,6 @@
 """Bakes marker files onto a rig without a window, and saves .blend files: `python -m fabrik_addon bake …`.
 
-`blender --command fabrik_bake …` does the same. Other commands share its arguments, its takes and what it prints.
+`blender --command fabrik_bake …` does the same. Other commands share its arguments, its takes and its output.
 """
 
 import argparse
@@ -334,7 +334,7 @@ _TIMINGS: Final[dict[str, Timing]] = {
 }
 # Without `source`: on the command line a bake always follows markers.
 _BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
-# The options of imports that the file determines unless they are given.
+# Import options that are determined from the file if they are not given.
 _ASKED: Final = ("units", "up_axis", "keypoints")
 # A switch that is neither turned on nor off is automatic.
 _SWITCHED: Final = {None: "AUTO", True: "ON", False: "OFF"}
@@ -594,7 +594,7 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
         text = f"{words['description'][0].lower()}{words['description'][1:]} (default: %(default)s)"
         if "items" in words:
             choices = [_word(identifier) for identifier, *_ in words["items"]]
-            # Explain items whose words say less than their labels.
+            # Explain words that are less clear than their labels.
             unclear = [(_word(key), about) for key, label, about in words["items"] if " " in label]
             explained = "".join(f"; {word}: {about[0].lower()}{about[1:]}" for word, about in unclear)
             text = text.replace(" (default", f"{explained} (default")

@@ -64,18 +64,18 @@ _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
 
 
 # With a good static recording, the markers of a walk are usually 7 mm off before their positions are refined with the
-# take. If the error is above this share of the rig's size (12 mm for a person), and this many times as large as without
-# the static recording, the markers were placed differently in the two recordings.
+# take. The markers were placed differently in the two recordings if the error is above _FAR_OFF, a share of the rig's
+# size (12 mm for a person), and _WORSE times as large as without the static recording.
 _FAR_OFF: Final = 0.005
 _WORSE: Final = 2.0
 # The number of frames of the take that are compared.
 _TRIED: Final = 20
-# The share of the work in measuring the reference, if the positions are then refined with the take.
+# The share of the work that measuring the reference takes, if the positions are then refined with the take.
 _MEASURED: Final = 0.3
 
 
 class CalibrateError(FabrikError):
-    """A rig and markers can't be calibrated; the message says why."""
+    """A rig and markers can't be calibrated; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class CalibrationResult:
     take: the name of the recording. scale: the factor by which the markers in the scene were scaled. rms: the error of
     the markers in meters, on the reference frames or over the take. worst: the label of the marker with the largest
     error, and this error. pose: the detected pose on the reference frames. lift: meters by which the markers were moved
-    up so that the feet are on the floor. doubts: sentences about why the result may be wrong.
+    up so that the feet are on the floor. doubts: reasons why the result may be wrong, as sentences.
     """
 
     take: str
@@ -139,7 +139,7 @@ def calibrate_markers_steps(
         on_floor: move the markers up or down so that the feet are on the rig's floor; ignored with "NONE".
 
     Raises:
-        FabrikError: says what is missing or does not fit; nothing is changed.
+        FabrikError: names what is missing or does not fit; nothing is changed.
     """
     scene, capture = context.scene, rig_settings(rig).capture
     # All listed markers that have an object, with or without a bone.
@@ -233,8 +233,7 @@ def _calibrations(
 ) -> Generator[float, None, tuple[list[Calibration], tuple[float, float] | None]]:
     """A calibration for each tree of bones with markers; yields the share done.
 
-    Also returns the errors of the take's markers with and without a static recording, if it was rejected; None if there
-    is no such recording, or it is used.
+    Also returns the errors of the take's markers with and without a static recording if it was rejected, else None.
     """
     measured = other or take
     span = recorded_range(scene, targets_of(measured))

@@ -22,9 +22,9 @@ Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
 
 # The radius of the empties in scene units, similar to that of a real marker.
 _EMPTY_SIZE: Final = 0.02
-# A recording is static if the upper quartile of its markers' ranges along an axis is below this many meters. Measured:
-# 0.007 in gait2354's static trial (worst marker: 0.056), and 0.75 to 3.6 in six recordings of motion, including a
-# treadmill walk of the same person.
+# A recording is static if the upper quartile of its markers' ranges along an axis is below this many meters. It is
+# 0.007 in gait2354's static trial, where the worst marker has 0.056. In six recordings of motion it is 0.75 to 3.6. One
+# of them is a treadmill walk of the same person.
 _STANDS_WITHIN: Final = 0.1
 # Blender's limits for frames and rates.
 LAST_FRAME: Final = 1_048_574
@@ -93,8 +93,8 @@ def import_clip(
     Args:
         context: its scene receives the markers.
         clip: the recording, in meters.
-        timing: "SET_SCENE_RATE": one sample per frame, and the scene gets the clip's rate; "KEEP_TIME": the scene
-            keeps its rate, and the clip is resampled; "KEEP_FRAMES": one sample per frame, the rate is ignored.
+        timing: "SET_SCENE_RATE": one sample per frame, and the scene gets the clip's rate. "KEEP_TIME": the scene
+            keeps its rate, and the clip is resampled. "KEEP_FRAMES": one sample per frame; the rate is ignored.
         start_frame: frame of the first sample.
         scale: factor for positions.
 

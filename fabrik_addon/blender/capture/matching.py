@@ -144,7 +144,7 @@ def in_collection(take: bpy.types.Collection) -> list[SceneMarker]:
 
 
 def of_take(name: str) -> str:
-    """The part of a message that names the recording."""
+    """The words of a message that name the recording."""
     return f" of {name!r}" if name else ""
 
 
@@ -225,7 +225,7 @@ def mapping_of(capture: FabrikCapture) -> list[MappedMarker]:
 
 
 def save_map(rig: Object, path: str | os.PathLike[str]) -> int:
-    """Write the rig's map as JSON, with offsets in meters; returns the number of its markers.
+    """Write the rig's marker map as JSON, with offsets in meters; returns the number of its markers.
 
     Raises MarkerError if no marker has a bone, and MapError if the file can't be written.
     """

@@ -110,7 +110,7 @@ class PlainRig:
 
     @property
     def owned(self) -> dict[str, str]:
-        """The bones that constraints move, each with the name of the reason.
+        """The bones that constraints move, each with the reason.
 
         Excludes the bones of a control rig's body, which have controls.
         """
@@ -118,7 +118,7 @@ class PlainRig:
 
     @property
     def frozen(self) -> dict[str, str]:
-        """The bones that are not solved but follow rigidly, each with the name of the reason."""
+        """The bones that are not solved but follow rigidly, each with the reason."""
         return unkeyable_bones(self.rig)
 
     @property
@@ -156,7 +156,7 @@ class PlainRig:
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
         """The hinge to which locks, or a limb's IK, restrict a joint, such as an elbow or knee.
 
-        baked: for a bake, in which other limbs stay on IK than in a pose.
+        baked: for a bake, which keeps different limbs on IK than posing does.
         """
         return hinge_of_locks(self.rig.pose.bones[bone])
 
@@ -399,8 +399,8 @@ class ControlRig(PlainRig):
     def _controls_between(self, bone: str) -> Iterator[tuple[PoseBone, FloatArray, bool]]:
         """The controls whose channels follow from a body bone's rotation relative to its parent.
 
-        Each with its (4,) axes in the bone's frame, and whether it rotates the other way: the parent's control may
-        follow the bone's, as in the lower spine of Rigify. Without controls of limbs that stay on IK.
+        Yields each with its (4,) axes in the bone's frame, and whether it rotates the other way: the parent's control
+        may follow the bone's, as in the lower spine of Rigify. Excludes controls of limbs that stay on IK.
         """
         setup, row = self._setup, self._setup.carriers[bone]
         above = setup.carriers[row.parent] if row.parent else None
@@ -439,7 +439,7 @@ class ControlRig(PlainRig):
     def _control_of(self, bone: str) -> tuple[PoseBone, FloatArray] | None:
         """The control that rotates relative to its parent like a body bone, and (4,) its axes in the bone's frame.
 
-        None if it does not exist, or if bone and control follow different bones, so that channels have another meaning.
+        None if it does not exist, or if bone and control follow different bones, so that their channels don't match.
         """
         rig, setup = self.rig, self._setup
         row = setup.carriers.get(bone)
@@ -479,9 +479,9 @@ class ControlRig(PlainRig):
     ) -> Generator[float, None, TakeChannels]:
         """As in `PlainRig`; limbs go to FK, except those that stay on IK.
 
-        The steps place the IK controls frame by frame, also of limbs that leave IK, so that they can be switched back.
-        A limb that misses its pose on any frame is on FK on all frames. Controls without a solved bone are included if
-        the body's pose needs them. The rig keeps the pose of the last frame.
+        The steps place the IK controls frame by frame. Those of limbs that leave IK are placed too, so that the limbs
+        can be switched back. A limb that misses its pose on any frame is on FK on all frames. Controls without a solved
+        bone are included if the body's pose needs them. The rig keeps the pose of the last frame.
         """
         rig, setup, (rotations, heads) = self.rig, self._setup, poses
         on_ik = ControlWriter(context.view_layer.update, rig, setup, skeleton).limbs
@@ -609,7 +609,7 @@ def posed_rig(rig: Object) -> PosedRig:
 
 
 def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: FloatArray) -> WithLocks | None:
-    """The effect of a control's locks on the local rotation (4,) of a body bone, which is `start` (4,) now.
+    """The effect of a control's locks on the local rotation (4,) of a body bone, which is currently `start` (4,).
 
     None without locks. axes: (4,) the control's axes in the bone's frame. is_inverse: whether the control rotates the
     other way.
@@ -622,7 +622,7 @@ def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: Float
     def in_axes(turned: FloatArray) -> FloatArray:
         return product(conjugate(axes), product(conjugate(turned) if is_inverse else turned, axes))
 
-    # The control may follow a leader that is rotated against the bone's parent.
+    # The control may follow a leader that is rotated relative to the bone's parent.
     apart = product(present, conjugate(in_axes(start)))
 
     def locked(turned: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
 """Tries the controls of a control rig to find out how it works, and stores the result with the armature.
 
-Controls of limbs on IK move the limb on IK, and have no effect on FK.
+A limb's IK controls move it only while it is on IK.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,28 +30,28 @@ from .writer import ControlWriter, LimbOnIk, Update, add_to_channels, free_chann
 # A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
 # may come from the curvature of the trials' arcs.
 _NEW: Final = 0.1
-# The largest share of a joint's bend about a second axis, and the least cosine between the hinge and an axis of the
-# bone, for a joint to count as a hinge.
+# A joint is a hinge if at most the first share of its bend is about a second axis, and if the cosine between the hinge
+# and an axis of the bone is at least the second number.
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
-# Radians from straight, or half of a limb's bend at rest. Blender's IK has an error of 0.01 mm, which rotates a limb of
-# half a meter with a bend of 1 degree by 0.2 degrees. This bend shortens the limb by 0.6 mm.
+# The least bend of a limb's joint in radians, or half of its bend at rest if that is less. Blender's IK has an error of
+# 0.01 mm, or 0.2 degrees in a limb of half a meter that is bent by 1 degree. A bend of 0.1 shortens it by 0.6 mm.
 _STRAIGHT: Final = 0.1
 # Share of a trial's movement. A bone whose length changes by more is stretched (Rigify's by a tenth to a fifth).
 _STRETCH: Final = 0.03
 # Share of a trial's angle. A bone whose rotation differs by less from the control's follows it rigidly.
 _RIGID: Final = 0.02
 _AXES: Final = 3
-# A trial's step, in radians or shares of a limb's length. Errors of single precision are a thousandth of it. It does
-# not straighten a limb at 99.7 % of its length.
+# A trial's step, in radians or shares of a limb's length. Errors of single precision are a thousandth of it. The step
+# does not fully straighten a limb that reaches 99.7 % of its length.
 _TRIED: Final = 0.003
 # Effects below this share of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3
 # A channel that moves a limb's root by more than this share of a trial's movement detaches the limb from its control.
 _SAME: Final = 0.01
-# A bone belongs to the limb's end if it moves along all axes by at least the first share of its control's movement. If
-# it moves by at least the second share (an almost straight leg lags by 6 %), it may rotate by less than the third, per
-# length. The bone above a paw lags by 3 % and rotates by 10 %.
+# A bone belongs to the limb's end if it moves along all axes by at least _CARRIED of its control's movement. _LAGGING
+# is enough if it rotates, per length, by less than _ROTATED. The end of an almost straight leg lags by 6 %. The bone
+# above a paw, which does not belong to the end, lags by 3 % and rotates by 10 %.
 _CARRIED: Final = 0.99
 _LAGGING: Final = 0.9
 _ROTATED: Final = 0.01
@@ -210,7 +210,7 @@ class _Search:
     """The search for the body of a rig at rest, and for its controls.
 
     Attributes:
-        setup: what is stored with the armature.
+        setup: the data stored with the armature.
         after: for each bone, the bones that may follow it, as bits.
         by_hand: the controls that were chosen for bones.
     """
@@ -220,7 +220,7 @@ class _Search:
         self.setup, self.after, self.by_hand = rig_settings(rig).control, dependents(rig), by_hand
 
     def run(self) -> None:
-        """Find the body and its controls, and store them; a set-up that fails leaves the earlier one."""
+        """Find the body and its controls, and store them; if this fails, the earlier set-up stays."""
         rig, setup, found = self.rig, self.setup, self._try()
         if not found.carriers:
             raise RigError(f"No control of {rig.name!r} rotates a deform bone: drag its bones directly")
@@ -285,8 +285,8 @@ class _Search:
             return tables[key]
 
         present = try_controls(self.context, self.rig, controls, self.after)
-        # A switch is used if it makes bones follow other bones, and no control with an effect on the mesh is among
-        # these. If the switch only releases its bones, they must be controls.
+        # A switch is used if it makes bones follow other bones, none of which is a control that rotates the mesh now.
+        # A switch that only releases its own bones is used if some of them are controls.
         turning = (present.follows & present.deform).any(axis=1)
         moving = {control for control, is_turning in zip(present.controls, turning, strict=True) if is_turning}
         idle = {*present.controls}
@@ -386,7 +386,7 @@ class _Search:
             doubted -= blamed
 
     def _interfering_bones(self, doubted: set[str]) -> tuple[set[str], set[str]]:
-        """Test the bones in `doubted`; returns the bones to remove from the body, and the bones to test again then."""
+        """Test the bones in `doubted`; returns those to remove from the body, and those to test again afterwards."""
         blamed: set[str] = set()
         again: set[str] = set()
         places = {bone.name: place for place, bone in enumerate(self.rig.pose.bones)}
@@ -544,7 +544,7 @@ class _Search:
                     row.fk, row.ik = bone.ik_stretch, 0.0
             self.setup.switches[path].stretches = False
             switch_limbs(limb.rig, self.setup, {path: self.setup.switches[path].ik})
-        # A paw's rest pose may differ from its controls', since Rigify rotates the heel to match.
+        # A paw's rest pose may differ from that of its controls, because Rigify rotates the heel to match.
         rests = [np.array([limb.rig.data.bones[name].matrix_local for name in limb.bones]) for limb in limbs.values()]
         place_limbs(self.update, list(limbs.values()), rests)
         tried = {path: _TriedLimb(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
@@ -610,7 +610,7 @@ def _has(switch: Switch, carrier: Carrier) -> bool:
 
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
-    """The path of the switch for a bone, or else for its control's parents, as for the toes of a paw; "" for none."""
+    """The path of the switch for a bone, or for the parents of its control, for a paw's toes; "" for none."""
     names, parents = found.on_fk.bones, found.on_fk.parents
     body = {name for each in found.carriers for name in (each.bone, each.control)}
     above, bone = [], parents[names.index(carrier.control)]

@@ -1,4 +1,4 @@
-"""Finds and sets IK/FK switches. Drivers give the custom properties that may be switches; trials show which are."""
+"""Finds and sets IK/FK switches. Custom properties in drivers are candidates; trials show which are switches."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -96,7 +96,7 @@ class Switch:
 
 
 def possible_switches(context: Context, rig: Object) -> list[Switch]:
-    """The properties that make bones follow other bones if they are set to their other value, 0 or 1."""
+    """The properties that make bones follow different bones if they are changed from 0 to 1, or from 1 to 0."""
     driving = _driving(rig)
     values = {path: read_switch(rig, path) for path in driving}
     write_switches(rig, {path: round(value) for path, value in values.items()})

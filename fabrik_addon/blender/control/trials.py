@@ -1,4 +1,4 @@
-"""Rotates each control slightly; the results give the body's bones, their controls and what controls follow."""
+"""Rotates each control slightly to find the body's bones, their controls, and the leaders of the controls."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from .writer import add_to_channels, free_channels, is_additive
 # Radians. Matrices are in single precision, so rotations can be compared to a thousandth of this.
 _TURN: Final = 0.02
 # Two rotations are equal if they differ by less than this share. A bone is in place if it moves by less than this share
-# of the movement that the control's rotation causes at a distance of a tenth of the rig's size.
+# of a reference movement: that of a point whose distance from the control is a tenth of the rig's size.
 _SAME: Final = 0.01
 # Rotations below this share of the control's rotation are ignored.
 _TELLING: Final = 0.1
@@ -37,8 +37,7 @@ class Trials:
         deform: (N,) whether they deform the mesh; if none does, all count.
         shaped: the bones with a custom shape.
         rest: (N, 4, 4) matrices of the bones before the trials, in armature space, without scale.
-        turns: (C, 3) rotation vectors of the controls. turned: (C, N, 3) rotation vectors of the bones. In armature
-        space.
+        turns: (C, 3) rotation vectors of the controls in armature space. turned: (C, N, 3) those of the bones.
         moved: (C, N, 3) movements of the bones' heads.
     """
 
@@ -237,8 +236,8 @@ def _owners(trials: Trials) -> IntArray:
 def _representative(trials: Trials, owners: IntArray, control: int, members: Sequence[int], taken: set[int]) -> int:
     """The bone that represents all bones that a control rotates.
 
-    In order of preference: a bone rotated about its own head, the topmost, a bone that also follows twist, the longest,
-    a bone below one of the body, a bone of the mesh.
+    In order of preference: a bone rotated about its own head, the topmost bone, a bone that also follows twist, the
+    longest bone, a bone below another body bone, a bone of the mesh.
     """
     head = trials.rest[trials.bones.index(trials.controls[control]), :3, 3]
     full = trials.full[control]

@@ -1,7 +1,8 @@
 """Converts poses of a body to channels of its controls, for one pose or many, and writes them. Limbs stay on IK or FK.
 
-The controls of limbs on IK are placed in closed form: the IK control moves rigidly with the limb's end, heels and toes
-with their bones, and the pole, or the control that rotates the limb, about the line from the limb's root to its end.
+The controls of limbs on IK are placed in closed form. The IK control moves rigidly with the limb's end, heels and toes
+with their bones. The pole, or the control that rotates the limb, rotates about the line from the limb's root to its
+end.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -45,9 +46,9 @@ def free_channels(bone: PoseBone) -> BoolArray:
 def is_additive(bone: PoseBone) -> bool:
     """Whether constraints add to a bone's own channels instead of replacing them.
 
-    They do for a following tail or a curling finger, and for a control with a custom shape whose parent can be
-    switched. If IK on a bone below moves the bone, they do for controls that rotate the limb, but not for the bones of
-    the mesh.
+    This is the case for a following tail, a curling finger, or a control with a custom shape whose parent can be
+    switched. If IK on a bone below moves the bone, it is the case for controls that rotate the limb, but not for bones
+    of the mesh.
     """
     if not bone.constraints and bone.bone.use_deform:
         return False
@@ -107,8 +108,7 @@ class ControlModel:
     ) -> None:
         """Read the rig's last evaluated pose.
 
-        moves: whether the body is moved too. over: the rig's motion over F frames; then poses are those of the same
-        frames.
+        moves: whether the body is moved too. over: the rig's motion over F frames; poses are then on these frames.
         """
         bones = rig.pose.bones
         rows = {name: place for place, name in enumerate(skeleton.names)}
@@ -230,12 +230,12 @@ _GAIN: Final = 0.9
 _STRAIGHT: Final = 1e-3
 # An IK control holds the limb's end if moving both together leaves at most this share of the error.
 _NEARER: Final = 0.1
-# How often ends are moved: relative to controls as posed, then as at rest, and once more if that helped.
+# Ends are moved at most this many times: relative to posed controls, to controls at rest, and again if that helped.
 _MOST_LEADS: Final = 3
 # Radians. Half of this is the error of single precision at the smallest bend.
 _IN_PLANE: Final = 3e-4
-# A control is the pole if rotating it by at least _TRIED, in radians, rotates the limb by more than this share: 27 %
-# for a wolf, until its heel has followed.
+# A control is the pole if rotating it by at least _TRIED, in radians, rotates the limb by more than the share _FOLLOWS.
+# A wolf's limb first rotates by 27 %, until its heel has followed.
 _TRIED: Final = 0.03
 _FOLLOWS: Final = 0.1
 # Rounds of moving ends and rotating poles. People need up to 3, wolves with paws up to 10.
@@ -283,7 +283,7 @@ class LimbOnIk:
         self.turned_by = heels | {bone: control for bone, control in others.items() if bone not in goes_by}
 
     def end_error(self, wanted: FloatArray) -> float:
-        """The largest difference of bones held by controls from their matrices (B, 4, 4), as a length."""
+        """The largest deviation of bones held by controls from their matrices (B, 4, 4), as a length."""
         off = np.abs(self.differences(wanted, self.current_matrices()).reshape(len(self.bones), 6))
         # Only rotations of heels' and toes' bones, because their positions depend on lengths that IK changes.
         turned = [off[self.bones.index(bone), 3:] for bone in self.turned_by]
@@ -294,7 +294,7 @@ class LimbOnIk:
         return self.end_error(wanted) <= _PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
-        """Move controls as if held bones moved rigidly with them, from the current or the rest pose, to (B, 4, 4)."""
+        """Bring held bones to matrices (B, 4, 4), as if fixed to their controls as in the current or the rest pose."""
         here = self.current_matrices()
         for bone, leader in (self.goes_by | self.turned_by).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
@@ -483,7 +483,7 @@ _LEAST_MOVE: Final = 1e-7
 _MENDS: Final = 3
 # The largest error of a bone without a warning, in meters and radians (0.05 degrees).
 MOST_OFF: Final = (1e-4, 8.7e-4)
-# The same as a share of the body's size, because the precision of large rigs is lower.
+# The largest distance without a warning, as a share of the body's size: large rigs have lower precision.
 _MOST_OFF_OF_SIZE: Final = 6e-5
 
 
@@ -520,7 +520,7 @@ class ControlWriter:
     ) -> None:
         """Prepare; nothing is written yet.
 
-        bones: the posed bones, as indices in the skeleton; None: all. known: limbs that were placed on IK before.
+        bones: the posed bones, as indices in the skeleton; None for all. known: limbs that were placed on IK before.
         baked: for a bake, which keys each written pose. All limbs are first read on FK.
         """
         self._update, self._rig, self._setup, self._skeleton = update, armature, setup, skeleton
@@ -550,7 +550,7 @@ class ControlWriter:
         return [next(row.control for row in self._setup.carriers if row.switch == path) for path in paths]
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
-        """Pose the body by local rotations (J, 4) and the root's head (3,), armature space; None: the head at rest."""
+        """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space; None: its rest head."""
         model = self.ready_model()
         self._wanted = forward_kinematics(self._skeleton, rotations, head)
         self._apply(model, self._wanted)
@@ -571,7 +571,7 @@ class ControlWriter:
             self._place_limbs()
         self._update()
         missed, rows = self.deviations(), self._setup.carriers
-        # The bones below a bone that is off are off too. Name the first ones, and the one that is farthest away.
+        # If a bone is off, the bones below it are off too. Name the first ones, and the one that is farthest away.
         names, farthest = {each.bone for each in missed}, max((each.distance for each in missed), default=0.0)
         named = [each for each in missed if rows[each.bone].parent not in names or each.distance == farthest]
         return [deviation_warning(self._setup, each, self.limbs) for each in named]
@@ -712,7 +712,7 @@ def _apart(deviation: Deviation) -> str:
 class TakeChannels:
     """Channels over F frames, of bones or of a control rig's controls.
 
-    rotations: (F, 4) local rotations, by bone or control. bodies: the solved bone of each. locations: (F, 3) locations,
+    rotations: (F, 4) local rotations, by bone or control. bodies: their solved bones. locations: (F, 3) locations,
     by bone or control. switches: values of IK/FK switches, by path. left: warnings on limbs that could not stay on IK.
     """
 

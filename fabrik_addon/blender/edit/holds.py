@@ -53,13 +53,13 @@ _Held: TypeAlias = tuple[PointContact, float]
 def add_hold(
     context: Context, armature: Object, bone: str, frames: tuple[float, float], settings: HoldSettings | None = None
 ) -> str:
-    """Hold a bone from the first frame to the last, at its position on the current frame, or on the first if outside.
+    """Hold a bone from the first frame to the last, at its position on the current frame.
 
-    Also changes keys on the ease frames before and after. Returns a sentence if the bone could not be held exactly,
-    else "".
+    If the current frame is outside, the position on the first frame is used. Also changes keys on the ease frames
+    before and after. Returns a sentence if the bone could not be held exactly, else "".
 
     Raises:
-        FabrikError: says why the bone can't be held; nothing is changed.
+        FabrikError: with the reason if the bone can't be held; nothing is changed.
     """
     chosen = settings or HoldSettings()
     check_rig(armature)

@@ -41,7 +41,8 @@ from .take import EditedTake
 # A curve is identified by its data path and its index.
 Curves: TypeAlias = Mapping[tuple[str, int], FCurve]
 _BEFORE, _WRITTEN = "Before", "Written"
-# Values that differ by less than this share (of 1 for small values) are equal; Blender stores keys in single precision.
+# Values are equal if they differ by at most this share, or by this number if they are below 1. Blender stores keys in
+# single precision.
 _SAME_VALUE: Final = 1e-5
 # The written keys are found if at least this share of them have their written values, all moved by the same time.
 _FOUND: Final = 0.25

@@ -44,9 +44,9 @@ from ..settings.rig import rig_settings
 from .keys import changed_channels, changes_of, write_changes, write_layer
 from .take import EditedTake, is_animated, tree_of
 
-# Meters. A contact ends if a point of the foot is higher or lower than in the middle of its contact by more than
-# this. The noise of markers is 1 to 2 mm. The heel of the sample walk rises by 5 mm within three frames
-# of a hundredth of a second when it leaves the floor.
+# Meters. A contact ends when a point of the foot is more than this above or below its height in the middle of the
+# contact. Markers have 1 to 2 mm of noise. When the heel leaves the floor in the sample walk, it rises by 5 mm within
+# 0.03 s.
 _LIFT = 0.005
 # Seconds to examine before and after a frame: enough for a foot's lowest position and a few steps.
 _LOOK = 3.0
@@ -158,8 +158,9 @@ def _contact(
 
 _LEG = frozenset({"thigh", "shin", "foot", "toe"})
 _ARM = frozenset({"shoulder", "upper_arm", "forearm", "hand", "palm", "finger"})
-# The cap of the force that holds a chest, as a share of the dragged hand's: the trunk follows a hand beyond the arm's
-# reach. With 0, 0.1, 0.2 and 0.3 a walking person's head moves by 9.0, 1.0, 0.6 and 0.0 cm as a hand is raised 20 cm.
+# The cap of the force that holds a chest, as a share of the dragged hand's force. The trunk still follows a hand beyond
+# the arm's reach. If a walking person's hand is raised by 20 cm, the head moves by 9 cm without this force. It moves by
+# 1 cm with a share of 0.1, by 0.6 cm with 0.2, and not at all with 0.3.
 _CHEST: Final = 0.2
 
 
@@ -198,7 +199,7 @@ def chest_above(skeleton: Skeleton, dragged: Collection[str]) -> Iterator[Effect
 def room_above(floor: Floor, skeleton: Skeleton, posed: FloatArray, bone: str) -> FloatArray:
     """(F,) distance by which a bone may go down until it or a child is on the floor; infinite if the floor is ignored.
 
-    posed: (F, J, 4, 4) in armature space. Bones that already are below the floor go no deeper.
+    posed: (F, J, 4, 4) in armature space. Bones that are already below the floor go no deeper.
     """
     own = skeleton.index(bone)
     near = {own, *np.flatnonzero(skeleton.parents == own).tolist()}
@@ -391,12 +392,12 @@ def _turning(armature: Object, setup: DragSetup, effectors: list[Effector], take
 
 
 def check_on_fk(armature: Object, bone: str) -> None:
-    """Raise RigError if a bone of a control rig, or one above it, is on IK, where keys of other controls move it."""
+    """Raise RigError if a bone of a control rig, or one above it, is on IK: then keys of other controls move it."""
     on_ik, setup = posed_rig(armature).on_ik, control_rig(armature)
     while setup is not None and bone and bone not in on_ik:
         bone = setup.carriers[bone].parent
     if setup is not None and bone:
-        # People know the IK control, not the deform bone that it represents.
+        # Users know the IK control, not the deform bone that it represents.
         control = next((row.name for row in setup.controls if row.stands_for == bone and row.limb), bone)
         raise RigError(f"Bone {control!r} is on IK here: switch its limb to FK and key it to edit its motion")
 
@@ -434,7 +435,7 @@ class SpreadDrag:
         self._coarse = span.solver(self._knots)
         self._last: EditPoses | None = None
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
-        # The same drag on the current frame only, which shows what keeps the dragged point from its target.
+        # The same drag on the current frame only. It shows why the dragged point misses its target.
         self._alone = setup.parts(turning=False) if shown.tolist() == [now] else []
         self._keeper = PoseKeeper(scene, armature)
         self._writer = posed_rig(armature).writer(
@@ -464,7 +465,7 @@ class SpreadDrag:
         """Pose the rig on the current frame so that the dragged point is at a location (3,), in world space.
 
         turn: (3,) rotation vector of its bone in radians, in world space; None leaves the rotation free. `_depth` is
-        ignored: the depth of the location is always followed.
+        ignored: the point always follows the location's depth.
         """
         self._asked = location, turn
         found = self._last = self._coarse.solve(*self._goals(self._coarse, self._knots), self._last)
@@ -554,7 +555,7 @@ def begin_spread(
     """Start dragging a bone's "TAIL" or "HEAD" over time; nothing moves yet. Uses X-mirror, like `begin_drag`.
 
     Raises:
-        FabrikError: says why the bone can't be dragged; the scene is unchanged.
+        FabrikError: with the reason if the bone can't be dragged; the scene is unchanged.
     """
     if rig_settings(armature).live:
         raise RigError(f"{armature.name!r} is posed by Live: turn Live off to edit its motion")
@@ -572,11 +573,10 @@ def begin_any_drag(
 ) -> AnyDrag:
     """Start dragging a bone by its "TAIL" or "HEAD"; nothing moves yet.
 
-    If there are no keys, or they can't be changed, only the current frame is dragged, which `left_alone`
-    reports.
+    If there are no keys, or they can't be changed, only the current frame is dragged. `left_alone` reports this.
 
     Raises:
-        FabrikError: the bone can't be dragged, or not on that frame; the scene is unchanged.
+        FabrikError: if the bone can't be dragged at all, or not on that frame; the scene is unchanged.
     """
     trouble = "" if is_auto_keying(context) else "Auto Keying is off, so keys can't be changed: enable it"
     if not is_animated(armature):

@@ -149,7 +149,8 @@ def is_animated(armature: Object) -> bool:
     return any(curve.data_path.startswith("pose.bones[") for curve in every_curve(armature))
 
 
-# The maximum number of frames before and after the current one. If fewer than the margin are left, update the paths.
+# Paths have at most _MOST frames before and after the current one. When fewer than _NEAR_THE_END are left, they are
+# updated.
 _MOST: Final = 500
 _NEAR_THE_END: Final = 250
 # During playback the curves are checked in this many groups, one group per redraw.

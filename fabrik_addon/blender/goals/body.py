@@ -29,13 +29,13 @@ from ..settings.why_not import ARMATURES
 
 # Masses by the names and lengths of bones. Cached for 8 rigs, because the overlay needs them at each redraw.
 _masses_by_name: Final = lru_cache(maxsize=8)(lambda lengths: body_masses(dict(lengths)))
-# An animal has this many limbs at each end of its trunk. From this cosine between trunk and limbs on, the trunk counts
-# as upright.
+# The number of limbs at each end of an animal's trunk. If the cosine between trunk and limbs is at least the second
+# number, the trunk is upright.
 _PAIR: Final = 2
 _ACROSS: Final = 0.5
-# The cost of bending the trunk of an animal that is moved as a whole. If a wolf's paws are pinned and its hips lowered
-# by 10 cm, its hind legs become 14 % shorter. Its front legs become 0 % shorter with a cost of 1, 7 % with 100, 13 %
-# with 1000. A horse's hind legs become 17 % shorter, its front legs 0, 7 and 17 %.
+# The cost of bending the trunk of an animal that is moved as a whole. Test: the feet are pinned and the hips lowered by
+# 10 cm. The hind legs become 14 % shorter for a wolf, 17 % for a horse. With a cost of 1 the front legs keep their
+# length; with 100 they become 7 % shorter; with 1000, 13 % and 17 %, like the hind legs.
 _STIFF: Final = 1000.0
 
 
@@ -116,16 +116,16 @@ _Shape: TypeAlias = tuple[SelfCollision | None, tuple[tuple[str, Place, float], 
 _MESHES: Final[dict[str, tuple[int, tuple[str, ...]]]] = {}
 # The number of rigs in the cache.
 _RIGS_FITTED: Final = 8
-# From larger meshes only every second vertex is read, or every third and so on, since groups take 1 µs per vertex.
+# In larger meshes only every second vertex is read, or every third and so on. Reading a vertex's groups takes 1 µs.
 _MOST_VERTICES: Final = 20_000
-# A vertex that a second bone moves with at least this weight is also a point of that bone at the floor: the skin of a
-# bent knee is between the points that are fixed to thigh and shin.
+# If a second bone moves a vertex with at least this weight, the vertex stays above the floor with that bone too. The
+# skin of a bent knee is between the points that are fixed to thigh and shin.
 _SHARED: Final = 0.15
 # The number of rigs whose soles are cached until bones change, because the overlay needs them at each redraw.
 _RIGS_KEPT: Final = 8
 _OUTLINE: Final = 3
 # A pinned bone bears weight if its end is at most this many foot lengths above the soles, like a paw or a hand on the
-# floor. A higher one holds on to something.
+# floor. A higher one is assumed to hold on to something.
 _LOW: Final = 1.0
 
 

@@ -23,8 +23,8 @@ from .problem import RigProblem
 # Data (F, …) to fill frame by frame, a function that reads it from a target in the evaluated scene, and the target.
 _Column: TypeAlias = tuple[FloatArray, Callable[[Depsgraph, Target], Any], Target]
 
-# Seconds of work between two checks of the Esc key, and the least number of frames, because each check also evaluates
-# the scene's own frame.
+# Seconds of work between two checks of the Esc key, and the minimum number of frames. Each check also evaluates the
+# scene's own frame.
 _LOOK_EVERY: Final = 0.1
 _LEAST_FRAMES: Final = 4
 
@@ -54,7 +54,7 @@ def sample_steps(
     Args:
         scene: the scene that the targets are in.
         targets: E objects, each with the name of one of its bones, whose head is used, or "" for its own origin.
-        turning: M objects and names of bones.
+        turning: M objects, each with the name of one of its bones or "", whose rotations are needed.
         frames: (F,) frames or subframes.
         recorded: the targets are markers, perhaps imported by other add-ons. A marker with keys on nearly every frame
             is not visible on frames without a key.
@@ -375,7 +375,7 @@ def _world_matrix(graph: Depsgraph, armature: FloatArray, goal: Target | Pin | P
 def _own_matrix(pin: Pin | Partner) -> FloatArray:
     """(4, 4) matrix of a pin in armature space.
 
-    For the other side of a loop, an unused position, so that it is always visible.
+    For the other side of a loop, the position is not used. It only needs to count as visible.
     """
     if isinstance(pin, Partner):
         return np.eye(4)

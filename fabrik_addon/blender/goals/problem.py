@@ -133,8 +133,8 @@ class RigProblem:
     ) -> DragSolver:
         """A solver that continues from pose to pose, near a preferred pose, which must be set before use.
 
-        Masses, floor, balance and self-collision are the rig's. hang_from: a pose; limbs without goals keep their tilts
-        from it; None: such limbs are rigid. stiff: names of bones that move as one piece.
+        Masses, floor, balance and self-collision are the rig's. hang_from: the pose whose tilts are kept by limbs
+        without goals; None if such limbs are rigid. stiff: names of bones that move as one piece.
         """
         rig, skeleton = self.rig, self.tree.skeleton
         # All goals that lead the body get the force of the weakest, so that none pulls another off its target.
@@ -168,7 +168,7 @@ class RigProblem:
         return EditModel(skeleton, self.effectors, masses, self.limits, turning, self.free_root, collision, separate)
 
     def why_short(self, solver: DragSolver) -> str:
-        """A text about why effectors miss their targets in a solver's pose; "" if there is no reason."""
+        """The reasons why effectors miss their targets in a solver's pose, as text; "" if there are none."""
         holder = solver.blocking_constraint()
         if holder is None:
             return ""
@@ -196,7 +196,7 @@ def rig_problem(
 ) -> RigProblem:
     """A problem with the limits of the bones to be solved.
 
-    baked: for a bake, in which other limbs stay on IK than in a pose. more: other attributes. Raises
+    baked: for a bake, which keeps different limbs on IK than posing does. more: other attributes. Raises
     LimitPropertyError for an invalid limit.
     """
     limits = limits_of(posed, [tree.skeleton.names[bone] for bone in bones], baked=baked)
@@ -318,7 +318,7 @@ def _problem_of(
 def limits_of(posed: PosedRig, names: Sequence[str], *, baked: bool = False) -> dict[str, Limit]:
     """The limits of bones by name; a free bone has a hinge limit if its locks or its limb's IK make it a hinge.
 
-    baked: for a bake, in which other limbs stay on IK than in a pose.
+    baked: for a bake, which keeps different limbs on IK than posing does.
     """
     limits = read_limits(posed.rig, names)
     for name in (name for name in names if name not in limits):

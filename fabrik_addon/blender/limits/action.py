@@ -1,4 +1,4 @@
-"""Clamps rotations and poses to limits, fixes frames on which an action exceeds them, and sets limits from an action.
+"""Clamps rotations and poses to limits, fixes frames on which an action violates them, and sets limits from an action.
 
 A limit from an action contains all rotations. It is a hinge if the bone rotates about one axis only, else a ball, or
 optionally a polygon.
@@ -186,7 +186,7 @@ def clamp_pose(context: Context, bones: Sequence[PoseBone]) -> tuple[str, list[s
     """Rotate bones that are outside their limits to the nearest rotation inside; locked channels don't change.
 
     A control rig is posed by its controls. Returns a line to show, and notes on bones that stay outside. Raises
-    RigError if none has a limit, LimitPropertyError for an invalid limit; nothing is changed then.
+    RigError if no bone has a limit, LimitPropertyError for an invalid limit; then nothing is changed.
     """
     rig = cast("Object", bones[0].id_data)
     check_editable(rig)
@@ -346,9 +346,9 @@ def _fix_curves(rig: Object, curves: BoneCurves, limit: Limit) -> None:
 
 # An outline has at most this many points, because they are edited by hand.
 _MOST_CORNERS: Final = 12
-# The number of points of the polygon that approximates the circle of a margin.
+# An outline is widened by a circle, which is approximated by a polygon with this many points.
 _ROUND: Final = 16
-# Radians. Swings on a line, or all equal, still get an outline with some area.
+# Radians. The margin is at least this, so that swings on a line, or all at one point, get an outline with an area.
 _LEAST_MARGIN: Final = 1e-3
 _FULL_TURN: Final = 2.0 * pi
 # Radians. A bone that never rotates by more than this gets no limit.
@@ -361,8 +361,8 @@ _HINGE_TOLERANCE: Final = pi / 60.0
 def window_around(swings: FloatArray, margin: float) -> FloatArray:
     """(C, 2) points of an outline that contains (F, 2) swings and a margin around them, counterclockwise.
 
-    It has at most twelve corners: edges are removed and their neighbors extended until they meet, starting with those
-    that add the least area. No corner is farther than 180° from rest, the largest swing.
+    It has at most twelve corners. To reduce them, edges are removed, and their neighbors extended until they meet. The
+    edge that adds the least area is removed first. No corner is more than 180° from rest.
     """
     angles = 2.0 * pi * np.arange(_ROUND) / _ROUND
     circle = max(margin, _LEAST_MARGIN) / cos(pi / _ROUND) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -406,9 +406,9 @@ def limits_from_action(
 ) -> tuple[str, list[str]]:
     """Limit bones to their rotations in the rig's current action, widened by a margin.
 
-    margin: radians on each side. shape: "FITTED", a hinge or a ball, or "POLYGON".
-    Returns a line for the user, and sentences about skipped bones. Raises RigError if there is no action or it rotates
-    none of the bones, LimitPropertyError if a limit can't be stored; then nothing is changed.
+    margin: radians on each side. shape: "FITTED" for a hinge or a ball, or "POLYGON". Returns a line for the user, and
+    sentences about skipped bones. Raises RigError if there is no action or it rotates none of the bones,
+    LimitPropertyError if a limit can't be stored; then nothing is changed.
     """
     found = rotations_of_action(context, rig, bones)
     limits = [fitted_limit(each.rotations, margin, _HINGE_TOLERANCE, shape) for each in found]
@@ -454,7 +454,7 @@ def _range(angles: FloatArray, margin: float) -> Range:
 def _half_axes(swings: FloatArray) -> FloatArray:
     """(4,) half-axes of the four quarter ellipses that contain swings (4, F), with a small sum.
 
-    With u = 1 half-axis², squares · u <= 1 must hold for each swing. Each swing has a weight that grows while it is
+    With u = 1 / half-axis², squares · u <= 1 must hold for each swing. Each swing has a weight that grows while it is
     outside; the sum is smallest at u = (2 · weights · squares) to the power of -2/3.
     """
     every = np.square(np.maximum(swings.T, 0.0))

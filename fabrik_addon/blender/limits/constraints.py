@@ -1,9 +1,9 @@
 """Converts IK limits, IK locks and Limit Rotation constraints to joint limits, and joint limits to constraints.
 
 IK limits and constraints are ranges of rotation about the bone's axes. If only one axis is free, the limit is a hinge,
-else a ball: a rotation about X swings the bone along Z, one about Z along X, and one about Y twists it. A constraint
-made from a limit is a box of Euler angles. For a hinge it equals the limit. Otherwise it is the smallest box that
-contains the limit: it allows a little more, and never changes a pose within the limit.
+else a ball. A rotation about X swings the bone along Z, a rotation about Z swings it along X, and one about Y twists
+it. A constraint made from a limit is a box of Euler angles. For a hinge it equals the limit. Otherwise it is the
+smallest box that contains the limit: it allows a little more, and never changes a pose within the limit.
 """
 
 from collections.abc import Sequence
@@ -127,7 +127,7 @@ def _box_of_swings(limit: Ball | Polygon, order: str) -> EulerBox:
 
 
 def _angles(order: str, rotations: FloatArray) -> FloatArray:
-    """(N, 3) Euler angles as Blender chooses them for rotations (N, 4): the one of two triples with the smaller sum."""
+    """(N, 3) Euler angles of rotations (N, 4). Like Blender, chooses from two triples the one with the smaller sum."""
     return to_channels(order, rotations[None])[1][0]
 
 

@@ -1,8 +1,8 @@
 """Sets, clears, copies and mirrors the limits of bones, edits the points of polygon limits, and sets human limits.
 
-Each point is a swing. The rest frame of the opposite bone is the mirror image of the original one with one axis
-flipped, so that it is right-handed. It is local X if the roll is mirrored too. The two rest frames give the mirrored
-swings and rotations.
+Each point is a swing. The rest frame of the opposite bone is the mirror image of the original one, with one axis
+flipped to make it right-handed: local X if the roll is mirrored too. Mirrored swings and rotations follow from the two
+rest frames.
 """
 
 from collections.abc import Sequence
@@ -54,14 +54,14 @@ from ..settings.selection import active_bone
 
 Bones = Sequence[PoseBone]
 
-# A new outline has this many points. They follow the cone, but stay within these swings.
+# A new outline has this many points. They follow the cone, but their swings are between these two.
 _CORNERS: Final = 8
 _WINDOW_LEAST: Final = radians(5.0)
 _WINDOW_MOST: Final = radians(45.0)
-# Decimals of its swings in radians: far more than Blender's single precision has.
+# Swings in radians are rounded to this many decimals, far more than Blender's single precision has.
 _DIGITS: Final = 12
-# For new hinges: elbows and knees bend by this angle from straight. A joint that is bent by less than a degree at rest
-# is considered straight.
+# A new hinge bends by up to this angle from straight, like elbows and knees. A joint that is bent by less than a degree
+# at rest counts as straight.
 _FOLDED: Final = radians(150.0)
 _STRAIGHT: Final = radians(1.0)
 _BOTH_WAYS: Final = radians(90.0)
@@ -82,7 +82,7 @@ _SAME_POINT: Final = 1e-3
 
 
 def set_limits(bones: Bones, **values: Any) -> str:
-    """Change some values of the bones' limits; the others stay. Keywords: names from `LimitSettings`, or low and high.
+    """Change some values of the bones' limits. Keywords: names from `LimitSettings`, or low and high.
 
     If no type is given, limited bones keep theirs, and a free bone gets the type that has these values. Returns a line
     to show. Raises LimitPropertyError or LimitError, with nothing changed, for invalid values or bones that cannot
@@ -152,7 +152,7 @@ def numbers_in(text: str) -> tuple[float, ...]:
 
 
 def window_in(cone: Sequence[float]) -> tuple[float, ...]:
-    """The outline of an octagon as wide as a cone, up to a moderate width."""
+    """An octagon as wide as a cone, up to a moderate width, as an outline."""
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
     corners = outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False))
     # Without a sign, because Blender would show -0°.

@@ -64,7 +64,7 @@ from .key_pose import forget_posed, note_posed
 from .snap_targets import snap_targets
 from .solve import preferred_pose
 
-# A rope that is nearly taut does not reach its target (1.4 mm short of a meter). The root moves farther by this share.
+# A nearly taut rope stops short of its target, by 1.4 mm in a meter. So the root moves farther by this share.
 _SLACK = 0.02
 _ALONG: Final = np.array((1.0, 1.0, 1.0))
 _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
@@ -103,9 +103,9 @@ class StepResult:
     """The result of a step, in world meters.
 
     error: distance of the dragged point from its target. pin_error: distance of a pin from its location.
-    is_catching_up: whether repeating the step moves the joints on, because they ease in. deeper: distance along the
-    step's `depth` by which the dragged point is beyond its target. why: why the dragged point misses its target, such
-    as "foot.L is at its limit"; "" without a reason.
+    is_catching_up: whether the joints, which ease in, would move on if the step were repeated. deeper: how far the
+    dragged point is beyond its target along the step's `depth`. why: the reason why the dragged point misses its
+    target, such as "foot.L is at its limit"; "" if there is none.
     """
 
     error: float = 0.0
@@ -159,12 +159,12 @@ class DragPart:
         turned = {bone for grip in grips for bone in rotating_bones(skeleton, grip.effector)}
         self.on_the_way = {skeleton.names[bone] for bone in turned}
         self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in setup.frozen)
-        # If the number of bones is set, no other bones should follow. A body without support rotates as a whole.
+        # Other bones follow only if the whole rig should. If its root is dragged without pins, it rotates as a whole.
         follows = setup.settings.reach == "WHOLE"
         hangs = follows and rig_settings(armature).free_limbs_hang and (bool(setup.held) or not leads)
         led = {*self.on_the_way, *setup.frozen, *posed.limb_bones}
         solved = sorted([*self.turned, *(_free_joints(armature, tree, led, hangs=hangs) if follows else ())])
-        # The joints of limbs that their IK places are solved but not written.
+        # The joints of limbs that are placed by IK are solved but not written.
         left = {bone for bones in by_ik.values() for bone in bones}
         self.written = [bone for bone in solved if skeleton.names[bone] not in left]
         self._positions = np.array([grip.armature_position for grip in grips])
@@ -209,8 +209,8 @@ class DragPart:
     ) -> tuple[DragPose, StepResult]:
         """The pose after the dragged points are translated by `armature_shift` (3,) and their bones rotated.
 
-        Both are in armature space. depth: (3,) the unit direction along which the translation is free. The result does
-        not say why a point misses its target.
+        Translation and rotation are in armature space. depth: (3,) the unit direction along which the translation is
+        free. The result's `why` is empty.
         """
         targets = self._positions + self._shift_factors * armature_shift
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
@@ -346,7 +346,7 @@ class DragSetup:
 
     @cached_property
     def tops(self) -> list[str]:
-        """The uppermost bones that follow, without bones below another; the first is for the first dragged bone."""
+        """The uppermost bones that follow, none below another; the first belongs to the first dragged bone."""
         found: dict[str, None] = {}
         pinned = {pin.bone for pin in self.held}
         for bone in self.dragged:
@@ -377,7 +377,7 @@ class DragSetup:
     def grips(
         self, tree: Tree, top: str, *, turning: bool, leads: bool, one_piece: bool
     ) -> tuple[list[Grip], dict[str, list[str]]]:
-        """The grips on a tree below the bone `top`; also the bones of limbs that IK holds, by the held bone.
+        """The grips on a tree below the bone `top`, and the bones of each limb held by IK, by name of the held bone.
 
         leads: whether the top bone is dragged and moves. one_piece: whether its trunk moves as one piece.
         """
@@ -449,8 +449,8 @@ class DragSetup:
         return Grip(effector, position, rotation, self.dragged[bone])
 
 
-# Share of the dragged bone's length, and radians. A smaller translation or rotation is ignored, so that the pose is
-# exactly the one at the start.
+# Share of the dragged bone's length, and radians. A smaller translation or rotation is ignored, so that the pose stays
+# exactly as at the start.
 _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
 
@@ -521,9 +521,9 @@ class Drag:
             location: (3,) in world space.
             turn: (3,) rotation vector in radians and world space, relative to the start; None lets the bone rotate
                 freely.
-            depth: (3,) the direction in world space along which a person's hips are free, such as the line of sight of
-                the view in which they are dragged. In a squat they then move back. Other bones ignore it: in a test, a
-                chest with this freedom bent over backward.
+            depth: (3,) a direction in world space, such as the line of sight. A person's dragged hips may move along
+                it, so that they move back in a squat. It is ignored for other bones: in a test, a chest with this
+                freedom bent over backward.
             settled: continue until the joints are at rest, as on release; otherwise the time of a step is limited.
 
         Raises:
@@ -641,11 +641,11 @@ def begin_drag(
     """Start dragging a bone's "TAIL" or "HEAD"; no bone moves yet.
 
     With X-mirror, the bone on the other side is dragged too, with mirrored translations. Live posing of the rig pauses
-    until the drag is finished or canceled. Without Live, a pin whose bone something else has posed since moves to the
-    bone, until `cancel` moves it back.
+    until the drag is finished or canceled. Without Live, a pin moves to its bone if something else has posed the bone
+    since; `cancel` moves the pin back.
 
     Raises:
-        FabrikError: says why the bone can't be dragged; the scene is unchanged.
+        FabrikError: with the reason if the bone can't be dragged; the scene is unchanged.
     """
     if is_auto_keying(context):
         check_action(armature, new=False)

@@ -90,7 +90,7 @@ def is_paused(rig: Object) -> bool:
 
 
 def why_short(rig: Object) -> str:
-    """Why a live rig misses its targets, such as "foot.L is at its limit"; "" without a reason."""
+    """Why a live rig misses its targets, such as "foot.L is at its limit"; "" if there is no reason."""
     posed = _WATCHED.posed.get(rig.session_uid) if seen(rig).live else None
     return "" if posed is None else next((why for tree in posed.values() if (why := tree.why_short())), "")
 
@@ -124,12 +124,12 @@ _WATCHED: Final = _Watched()
 
 
 def _pose_all(graph: Depsgraph, scene: Scene, updated: set[bpy.types.ID] | None) -> None:
-    """Pose the live rigs of a scene, leaders first; with `updated`, only rigs that depend on these data-blocks."""
+    """Pose the live rigs of a scene, leaders first. updated: pose only the rigs that depend on these data-blocks."""
     if _WATCHED.evaluating or graph.mode != "VIEWPORT" or bpy.app.is_job_running("RENDER"):
         # Changing a pose during a render would crash Blender.
         return
     rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig.session_uid not in _WATCHED.resting]
-    # For each rig, the other rigs that its targets belong to, are parented to, or are constrained to.
+    # The leaders of each rig: other rigs that have its targets, or that these follow as parents or by constraints.
     leaders: dict[Object, set[Object]] = {rig: set() for rig in rigs}
     for rig in rigs if len(rigs) > 1 else ():
         leaders[rig] = _carriers(_followed_effectors(rig) - {rig, rig.data, None}).intersection(rigs) - {rig}
@@ -155,7 +155,7 @@ def _on_the_way() -> list[Any]:
 
 
 def go_on() -> float | None:
-    """Pose rigs whose joints are still catching up with targets at rest; called by a timer of a window.
+    """Pose rigs whose joints are still catching up with targets at rest; called by a timer, only with a window.
 
     Returns the seconds until the next attempt if a render prevents posing, else None.
     """

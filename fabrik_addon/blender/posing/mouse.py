@@ -13,9 +13,9 @@ from mathutils import Quaternion, Vector
 from ...core.arrays import FloatArray
 
 _AXES: Final = "XYZ"
-# Sine of the smallest angle between the line of sight and a plane or an axis that gives a position under the mouse.
+# Sine of an angle. A line of sight at a smaller angle to a plane or an axis gives no position on it.
 _FLAT: Final = 0.05
-# Pixels. A snapping step is the largest power of ten of a meter that is at most this wide.
+# Pixels. A snapping step in meters is the largest power of ten that is at most this wide on the screen.
 _SNAP_WIDTH: Final = 100.0
 _SNAP_ANGLE, _FINE_ANGLE = radians(5.0), radians(1.0)
 _FINE: Final = 0.1
@@ -107,7 +107,7 @@ class DragInput:
         angle: radians that the mouse has moved around the point, counter-clockwise on the screen.
         pixel: meters per pixel at the point.
         rotating: whether the mouse rotates the bone instead of moving it.
-        base_shift, base_turn: the input when it last changed between moving and rotating.
+        base_shift, base_turn: translation and rotation when the user last switched between moving and rotating.
         snap, fine: whether to move in steps, and in small steps.
     """
 
@@ -233,7 +233,7 @@ def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | No
 
 
 def on_axis(ray: Ray, place: FloatArray, axis: FloatArray) -> FloatArray | None:
-    """(3,) the point nearest to a line of sight on an axis (3,) through a point (3,); None if they are parallel."""
+    """(3,) the point on an axis (3,) through a point (3,) nearest to a line of sight; None if they are parallel."""
     across = np.cross(axis, ray.direction)
     square = float(across @ across)
     if square < _FLAT**2:

@@ -20,8 +20,8 @@ from ..settings.why_not import enabled_effectors
 from . import live
 from .solve import store_pose
 
-# Shares of a limb's length. A limb has a bend direction if its middle is at least this far from its line. A pole on
-# that line is moved this far away.
+# Shares of a limb's length. A limb has a bend direction if its middle is at least the first share away from the line
+# between its ends. A pole on that line is moved away by the second share.
 _BENT = 1e-3
 _AWAY = 0.5
 # Degrees. Smaller violations of a limit are not reported.
@@ -39,7 +39,7 @@ class _Move:
 
 
 def snap_targets(context: Context, rig: Object, *, clamp: bool = False) -> tuple[int, list[str]]:
-    """Move targets, poles and pins to the current pose, and set the target rotations in use.
+    """Move targets, poles and pins to the current pose, and set the target rotations that are used.
 
     clamp: first clamp bones to their limits. Returns the number of moved targets, and notes on targets that can't be
     moved and on bones outside their limits. Raises a FabrikError, with nothing moved, if no target can be moved.
@@ -79,7 +79,7 @@ def snap_targets(context: Context, rig: Object, *, clamp: bool = False) -> tuple
 
 
 def _outside_limits(rig: Object) -> list[str]:
-    """A list with a note on the bones outside their limits, which solving would change; empty if there are none."""
+    """A note on the bones outside their limits, which solving would change; an empty list if there are none."""
     found: dict[str, float] = {}
     for problem in find_problems(rig):
         for bone in problem.bones:
@@ -141,7 +141,7 @@ def _on_its_side(joints: FloatArray, pole: FloatArray) -> FloatArray:
 
 
 def _why_stays(move: _Move) -> str:
-    """A sentence about why a target cannot be moved; "" if it can."""
+    """The reason why a target cannot be moved, as a sentence; "" if it can."""
     holder = move.holder
     if holder.library is not None:
         return f"Target {holder.name!r} was not moved: it is linked from another file"

@@ -1,7 +1,7 @@
 """Solves a rig for its current targets, once or live, near its preferred pose; stores poses with a rig.
 
-On the same frame a live rig continues from the last pose, on another frame from its base pose. So the pose of a frame
-does not depend on the frame before. A pose is written if it differs from the current one.
+On the same frame, a live rig continues from its last pose. On another frame it starts from its base pose, so that the
+pose does not depend on the frame before. A pose is written only if it differs from the current one.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -306,8 +306,8 @@ def stretch_factors(problem: RigProblem, solution: Solution) -> dict[str, float]
     return {name: float(solution.lengths[row] / skeleton.lengths[row]) for name, row in rows.items()}
 
 
-# Share of the summed bone lengths, and radians. A pose with smaller errors, as in a reopened file or after undo, meets
-# its targets. Channels have 24 bits.
+# Share of the summed bone lengths, and radians. A pose with smaller errors, such as after undo, already meets its
+# targets. Channels are in single precision.
 _THERE: Final = 1e-5
 _LEGAL: Final = 1e-5
 # Radians. The accuracy with which limbs on IK are placed.
@@ -316,7 +316,7 @@ SAME_TURN_ON_IK: Final = 3e-4
 _SAME_TURN_MADE: Final = 1e-5
 # The length to assume for a root bone with almost no length.
 _SHORTEST: Final = 1e-3
-# Whether joints ease in, and a timer lets them catch up with targets. In the background they don't.
+# Whether joints ease in, and a timer lets them catch up with targets. Off in background mode.
 IS_EASED = not bpy.app.background
 # Radians, and shares of the root bone's length. A pose with smaller differences is not written again.
 _SAME_TURN: Final = 2e-6
@@ -376,7 +376,7 @@ class LiveSession:
             self._solver, self._base = session_for(problem, base), base
         solver, rebased = self._solver, not _same(base, self._base)
         if rebased:
-            # Stay near another pose; bones that are not solved take their rotations from it.
+            # Stay near the new base pose. Bones that are not solved take their rotations from it.
             rotations, location = base[0].copy(), solver.location if problem.free_root else base[1]
             rotations[problem.bones] = solver.rotations[problem.bones]
             self._base = base
@@ -415,7 +415,7 @@ class LiveSession:
         )
 
     def stays(self, wanted: _Pose, on_ik: Collection[str]) -> bool:
-        """Whether a pose need not be written, because the rig already has this pose, or the result of writing it.
+        """Whether a pose need not be written: the rig has it, or it was written last and its result is unchanged.
 
         wanted: (J, 4) local rotations and (3,) the root's head. on_ik: names of bones on IK.
         """
@@ -436,7 +436,7 @@ class LiveSession:
         return alike(wanted, self.wanted, most) and alike(present, self.made, most)
 
     def why_short(self) -> str:
-        """A text about why effectors miss their targets; "" if all are met."""
+        """The reasons why effectors miss their targets, as text; "" if all are met."""
         return "" if self._solver is None else self._problem.why_short(self._solver)
 
 
@@ -479,7 +479,7 @@ def _pose_tree(
     sessions: dict[str, LiveSession],
     update: Update,
 ) -> None:
-    """Pose one tree, blended between its base pose and the solved pose by the rig's share."""
+    """Pose one tree, blended between its base pose and the solved pose by the rig's influence."""
     rig, free, tree = problem.rig, problem.free_root, problem.tree
     posed, place, root = problem.posed, tree.root_location, tree.skeleton.names[0]
     # Limbs on IK follow the body, so their current pose depends on the pose before.

@@ -1,4 +1,4 @@
-"""The command line: `python -m fabrik_addon retarget …`, and the same as `blender --command fabrik_retarget …`."""
+"""The command `python -m fabrik_addon retarget …`, also available as `blender --command fabrik_retarget …`."""
 
 import argparse
 from dataclasses import replace

@@ -59,7 +59,7 @@ _UNSCALED: Final = 1e-5
 def plain_poses(source: Object, frames: IntArray) -> list[tuple[FloatArray, FloatArray]] | None:
     """(F, 4) rotations and (F, 3) locations of each bone of an armature, relative to rest, from its curves.
 
-    None if constraints, drivers, strips or scales affect them. frames: (F,).
+    Returns None if constraints, drivers, strips or scales affect them. frames: (F,).
     """
     animation, bones = source.animation_data, source.pose.bones
     if not is_still((source, "")) or source.data.pose_position != "POSE" or source.data.animation_data is not None:
@@ -88,7 +88,7 @@ def plain_poses(source: Object, frames: IntArray) -> list[tuple[FloatArray, Floa
 
 
 def _matrices(source: Object, moved: Sequence[tuple[FloatArray, FloatArray]], part: slice) -> FloatArray:
-    """(F, N, 4, 4) matrices of the bones in armature space on some of the frames of `plain_poses`."""
+    """(F, N, 4, 4) matrices of the bones in armature space on some frames, from the result of `plain_poses`."""
     places: dict[str, int] = {}
     posed = np.empty((len(moved[0][0][part]), len(moved), 4, 4))
     for place, (bone, (turned, shifted)) in enumerate(zip(source.data.bones, moved, strict=True)):
@@ -104,7 +104,7 @@ def _matrices(source: Object, moved: Sequence[tuple[FloatArray, FloatArray]], pa
     return posed
 
 
-# Frames between two checks of the Esc key, if they are evaluated one by one or read from curves at once.
+# Frames between two checks of the Esc key: if they are evaluated one by one, and if they are read from curves at once.
 _EVALUATED: Final = 20
 _READ: Final = 500
 
@@ -225,7 +225,6 @@ def _found_steps(
     reference, solution = found.reference, found.solution
     row = reference.frame
     at = "the source's rest pose" if row is None else f"the source on frame {settings.frames[row]}"
-    # Clamp the poses to their limits.
     legal = legal_pose(tree.skeleton, problem.limits, solution.rotations)
     baked = BakedTree(
         replace(problem, names=tuple(each.bone for each in found.effectors), effectors=found.effectors),
@@ -373,7 +372,7 @@ def retarget_from(
 
     frames: the first and the last frame, None for the source's frames. how: values of `RetargetOptions`. bake: values
     of `BakeSettings`. pairs: the pairs of bones; empty to find them. up_axis, rate: for files of poses, as in
-    `read_recorded`; the rate for .bvh too. Objects that are imported from a file are removed afterwards.
+    `read_recorded`; the rate is also for .bvh. Objects that are imported from a file are removed afterwards.
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
     brought = nullcontext((check_source(source, rig), ())) if path is None else imported(context, path, up_axis, rate)
@@ -466,8 +465,7 @@ def _import(path: Path) -> None:
     try:
         getattr(getattr(bpy.ops, group), operator)(filepath=str(path), **choices)
     except (RuntimeError, AttributeError) as trouble:
-        # Some builds of Blender have no USD importer.
-        # If an importer fails, Blender passes on the whole traceback of Python.
+        # Some builds of Blender have no USD importer. If an importer fails, Blender reports Python's whole traceback.
         lines = [line for line in str(trouble).splitlines() if line.strip() and not line.startswith("Location:")]
         why = lines[-1].removeprefix("Error: ").strip()
         if why == "KeyboardInterrupt":

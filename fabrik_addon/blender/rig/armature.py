@@ -58,10 +58,10 @@ def meters_per_unit(armature: Object) -> float:
 
 
 def length_text(length: float, scene: Scene | None = None) -> str:
-    """A world length as text to 0.1 mm, such as "1.23 cm", in the units of a scene, by default the current one."""
+    """A world length as text, to 0.1 mm, such as "1.23 cm". scene: sets the units; the current one by default."""
     units = (scene or bpy.context.scene).unit_settings
     meters = length * units.scale_length
-    # Blender rounds to three digits, which is 0.1 mm or more from 1 cm. Rounding twice would show 30.049 cm as 30.1 cm.
+    # From 1 cm, Blender's three digits are 0.1 mm or coarser. Rounding twice would show 30.049 cm as 30.1 cm.
     meters = meters if meters >= 0.01 else round(meters, 4)
     return str(bpy.utils.units.to_string(units.system, "LENGTH", meters, precision=3, split_unit=False)).strip()
 

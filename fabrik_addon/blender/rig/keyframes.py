@@ -452,7 +452,7 @@ def _curve(channels: Any, data_path: str, index: int, group: str) -> FCurve:
 
 
 def _replace_keys(curve: FCurve, frames: FloatArray, values: FloatArray) -> None:
-    """Replace all keys from the first to the last of the frames (F,) by values (F,); `update` must sort them then."""
+    """Replace all keys from the first to the last of frames (F,) by values (F,); call the curve's `update` after it."""
     points = curve.keyframe_points
     was_empty = not len(points)
     first = frames[0] - SAME_FRAME

@@ -95,7 +95,7 @@ def key_channels(
 def key_in_steps(armature: Object, path: str, frame: float, before: float | None = None) -> None:
     """Key a number property with constant interpolation, unless its curve is locked.
 
-    Its values on the nearest keyed frames of the armature don't change. before: this value, if there is no curve.
+    Its values on the nearest keyed frames of the armature don't change. before: its former value, if it has no curve.
     """
     beside, curve = frames_beside(armature, frame), curves_by_key(curves(armature)).get((path, 0))
     if curve is not None and is_locked(curve):
@@ -122,7 +122,7 @@ def locked_note(armature: Object, channels: Iterable[tuple[str, str]], switches:
 
 
 def why_no_key(context: Context, *, automatic: bool) -> str:
-    """A sentence about why changed bones may not have got a key."""
+    """The likely reason why changed bones got no key, as a sentence."""
     keying_set = _keying_set(context, automatic=automatic)
     if keying_set is not None:
         return (

@@ -21,7 +21,7 @@ from .keyframes import ROTATION_CHANNELS, bone_path
 from .rotation_modes import from_channels, property_name, to_channels
 
 _FOUR_CHANNELS: Final = ("QUATERNION", "AXIS_ANGLE")
-# The order of the Euler angles that Blender locks if a bone's rotation mode has none.
+# The order of the Euler angles that Blender locks if a bone's rotation mode has no order.
 _LOCK_ORDER: Final = "XYZ"
 # Radians. A smaller locked angle counts as zero.
 _NO_ANGLE: Final = 1e-4
@@ -123,7 +123,7 @@ def _with_components(start: FloatArray, locked: BoolArray, rotation: FloatArray)
 
 
 def constrained_bones(rig: Object) -> dict[str, str]:
-    """The bones that constraints move, with the name of the reason."""
+    """The bones that constraints move, with the reason."""
     owned: dict[str, str] = {}
     for bone in rig.pose.bones:
         for constraint in bone.constraints:
@@ -134,7 +134,7 @@ def constrained_bones(rig: Object) -> dict[str, str]:
 
 
 def unkeyable_bones(rig: Object) -> dict[str, str]:
-    """The bones that an animator cannot rotate, for reasons other than constraints, with the name of the reason."""
+    """The bones that an animator cannot rotate, for reasons other than constraints, with the reason."""
     animation = rig.animation_data
     bones, driven = (
         rig.pose.bones,
@@ -167,7 +167,7 @@ def moved_by(bone: PoseBone, constraint: Any) -> Iterator[PoseBone]:
     if constraint.type not in _CHAINS:
         yield bone
         return
-    # Without its tail, an IK chain begins at the parent. A chain of length zero ends at the root.
+    # If IK does not use the bone's tail, its chain begins at the parent. A chain of length zero ends at the root.
     own = getattr(constraint, "use_tail", True)
     chain = [bone, *bone.parent_recursive] if own else list(bone.parent_recursive)
     yield from chain[: constraint.chain_count or len(chain)]

@@ -115,7 +115,7 @@ def read_switch(rig: Object, path: str) -> float:
 
 
 def write_switches(rig: Object, values: Mapping[str, float]) -> None:
-    """Set numbers of a rig, by their paths, keeping their types; values that are the current ones are not written."""
+    """Set numbers of a rig, by their paths, keeping their types; values that don't change are not written."""
     for path, value in values.items():
         if read_switch(rig, path) != value:
             holder, name = _held(rig, path)

@@ -55,7 +55,7 @@ def to_channels(
 
     Args:
         rotation_mode: "QUATERNION", "AXIS_ANGLE" or an Euler order such as "XYZ".
-        quaternions: (F, ..., 4) of any length but zero; middle axes are independent, such as several bones.
+        quaternions: (F, ..., 4) of any length but zero; middle axes are for independent rotations, such as bones.
         previous: (..., n) the channel values before the first frame; None for the rest pose.
 
     Returns:
@@ -93,7 +93,7 @@ def to_channels(
     other = angles + np.pi
     other[..., order[1]] = np.pi - angles[..., order[1]]
     earlier = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles[:-1]))
-    # The step to the next frame is equally long from both triples, so only changes between the two matter.
+    # The step to the next frame is equally long from both triples of angles, so only switches between the two matter.
     change = np.abs(wrapped(other - earlier)).sum(axis=-1) < np.abs(wrapped(angles - earlier)).sum(axis=-1)
     on_other = np.cumsum(change, axis=0) % 2 == 1
     return name, _unwrapped(np.where(on_other[..., None], other, angles), start)
@@ -135,7 +135,7 @@ def _running_signs(vectors: FloatArray, before: FloatArray) -> FloatArray:
 
 
 def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> FloatArray:
-    """(F, ..., 3) angles, the middle one within 90°; at gimbal lock the last axis keeps its angle."""
+    """(F, ..., 3) angles, the middle one from -90° to 90°; at gimbal lock the last axis keeps its angle."""
     first, middle, last = order
     sign = 1.0 if (middle - first) % 3 == 1 else -1.0
     cosine = np.hypot(matrices[..., first, first], matrices[..., middle, first])
@@ -163,7 +163,7 @@ def _carried_on(values: FloatArray, valid: BoolArray, start: FloatArray) -> Floa
 
 
 def _unwrapped(angles: FloatArray, start: FloatArray) -> FloatArray:
-    """(F, ..., n) angles plus full turns, so that each is within 180° of the one before: `start` for the first."""
+    """(F, ..., n) angles plus full turns, so that each is within 180° of the one before, the first of `start`."""
     joined = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles))
     unwrapped: FloatArray = np.unwrap(joined, axis=0)
     return unwrapped[1:]

@@ -161,7 +161,7 @@ def values_of(item: Any) -> dict[str, Any]:
     return {name: getattr(item, name) for name in (*names, *stored)}
 
 
-# Owners that have settings only while a file is saved, each with the name of the property.
+# Owners that have settings only while a file is being saved, each with the name of the property.
 _LENT: Final[list[tuple[Any, str]]] = []
 _SAVED: Final = ("save_post", "save_post_fail")
 _Group = TypeVar("_Group", bound=type)
@@ -185,7 +185,7 @@ def poses_live_rigs(group: _Group) -> _Group:
 
 @persistent  # type: ignore[untyped-decorator]
 def keep_overrides(*_arguments: object) -> None:
-    """Create empty settings on the linked originals of overridden rigs that have settings, while a file is saved.
+    """Create empty settings on the linked originals of overridden rigs that have settings, before a file is saved.
 
     Blender 5.0 compares an override with its original property by property only if the original has the property group.
     Otherwise it records that the whole group is replaced, and fails to replace it when the file is opened.

@@ -200,14 +200,14 @@ def as_cone(angles: Sequence[float]) -> Cone:
 
 
 def as_range(ends: Sequence[float]) -> Range:
-    """Min and max; a range that is less than a full turn only by rounding becomes a full turn."""
+    """Min and max; a range that is a full turn except for rounding becomes a full turn."""
     low, high = ends
     nearly_whole = _FULL_TURN - _ROUNDING <= high - low < _FULL_TURN
     return low, low + _WHOLE if nearly_whole else high
 
 
 def as_window(numbers: Sequence[float]) -> tuple[float, ...]:
-    """An outline's corners; corners that rounding put slightly beyond 180° are moved back.
+    """An outline's corners; those slightly beyond 180° because of rounding are moved back.
 
     Raises LimitError if one has no Z.
     """

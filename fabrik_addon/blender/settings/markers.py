@@ -35,7 +35,7 @@ MARKER_STEP: Final = "fabrik_marker_step"
 TAKE_STATIC: Final = "fabrik_static"
 # The scene's frames per second when the markers were imported.
 TAKE_RATE: Final = "fabrik_rate"
-# The doubts of the clip, a line each.
+# The warnings about the recording, a line each.
 TAKE_DOUBTS: Final = "fabrik_doubts"
 TAKE_SEEN: Final = "fabrik_seen"
 
@@ -107,7 +107,7 @@ class PointOnBone:
 
 
 def _figure(index: int, kind: type = float) -> Any:
-    """One of a marker's figures."""
+    """A property for one of a marker's stored figures."""
     return property(lambda marker: kind(marker.figures[index]))
 
 
@@ -141,8 +141,8 @@ class FabrikMarker(PointOnBone, PropertyGroup):
         default=(-1.0, 0.0, 0.0, 0.0),
     )
 
-    # Results of the last bake: RMS distance from its point (negative before the first bake) and largest distance, in
-    # world meters; the frame of the largest; the percentage of frames on which the marker was seen.
+    # Results of the last bake. The RMS distance from its point (negative before the first bake) and the largest
+    # distance, in world meters. The frame of the largest. The percentage of frames on which the marker was visible.
     error = _figure(0)
     worst = _figure(1)
     worst_frame = _figure(2, int)
@@ -175,7 +175,7 @@ class FabrikMarker(PointOnBone, PropertyGroup):
 
 @overridable
 class FabrikFactor(PropertyGroup):
-    """The length of the recorded person's bone divided by the rig's; its name is the bone's."""
+    """The length of a bone of the recorded person, divided by that of the rig's bone of this name."""
 
     factor: FloatProperty(
         name="Factor", description="Length of the recorded bone divided by the length of the rig's bone", default=1.0

@@ -161,7 +161,7 @@ class PostureSettings:
     kept_pose: CollectionProperty(
         name="Stored Pose", description="The pose stored as the preferred pose", type=FabrikStoredBone
     )
-    # A key for the result of the last solve, and the pose before it: rotations by bone, and the heads of roots.
+    # A key for the result of the last solve. The pose before it: rotations by bone, and the heads of roots.
     solved = Moment()
     solved_from = Moment()
     balance: EnumProperty(
@@ -227,7 +227,7 @@ SPREADS = (
 )
 
 
-# The operator's next call must not reuse a script's arguments or the end of a drag.
+# For arguments that the operator's next call must not reuse, such as a script's or the end of a drag.
 ASIDE: Final = {"SKIP_SAVE"}
 
 

@@ -1,4 +1,4 @@
-"""The ways to the operators outside the panels: menus, keys, the drag tool, dropped files, preferences."""
+"""Access to the operators outside the panels: menus, keys, the drag tool, dropped files, preferences."""
 
 from typing import Any, Final
 
@@ -75,7 +75,7 @@ ENTRIES: Final = (
 
 KEYMAP: Final = "Pose"
 KEYS: Final[tuple[tuple[str, Any], ...]] = (("fabrik.drag", "F"), ("fabrik.pin", "P"))
-# Keymaps that use these keys: here F is Frame Selected, and P is Set Parent.
+# Keymaps that use these keys already. In this one, F is Frame Selected and P is Set Parent.
 WITHOUT_KEYS: Final = frozenset({"Industry_Compatible"})
 
 # The keys as created by Blender, to remove them later; stored only while the extension is enabled.
@@ -156,7 +156,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Remove what `start` has added."""
+    """Remove everything that `start` has added."""
     if not bpy.app.background:
         bpy.utils.unregister_tool(FABRIK_WT_drag)
     while _ITEMS:

@@ -56,14 +56,14 @@ def reports_errors(method: _Runs) -> _Runs:
 
 
 def report_all(operator: Any, done: str, warnings: Iterable[str]) -> None:
-    """Report a translated result and then translated warnings: the status bar shows only the last message."""
+    """Report a result, then warnings, all translated. The status bar shows only the last message."""
     operator.report({"INFO"}, done)
     for warning in warnings:
         operator.report({"WARNING"}, warning)
 
 
 def keyword(declared: Any) -> Any:
-    """Declare a rig's setting as a hidden keyword of an operator, for scripts; it applies only to one call."""
+    """Declare a rig's setting as a hidden keyword of an operator, for scripts. Its value applies only to one call."""
     kept = {name: value for name, value in declared.keywords.items() if name not in {"update", "override"}}
     return declared.function(**kept | {"options": kept.get("options", set()) | {"SKIP_SAVE", "HIDDEN"}})
 
@@ -121,7 +121,7 @@ class OnRig:
         return {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
 
     def given_or(self, settings: Any, names: Iterable[str]) -> dict[str, Any]:
-        """The values of properties by name, which are those of a property group if they are not given."""
+        """The values of properties by name; those that are not given come from a property group."""
         return {name: getattr(settings, name) for name in names} | self.given(*names)
 
 

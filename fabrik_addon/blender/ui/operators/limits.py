@@ -23,7 +23,7 @@ else:
 
 
 def _value(declare: Any, name: str, field: str, **more: Any) -> Any:
-    """Declare a keyword for a value of a limit. Bones keep values that are not given, so Blender must not reuse any."""
+    """Declare a keyword for a value of a limit. Blender must not reuse it: bones keep values that are not given."""
     return declare(name=name, description=DESCRIPTIONS[field], options=ASIDE, **more)
 
 

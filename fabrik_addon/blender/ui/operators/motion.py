@@ -72,7 +72,7 @@ _HOLDS = (
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
 # Frames per second. Smaller differences are ignored, because rates have single precision.
 _SAME_RATE: Final = 1e-3
-# Properties that the file itself can determine.
+# Properties that can be determined from the file.
 _SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "scale")
 # Properties to pass on if the dialog must be shown again.
 _CHOSEN: Final = ("timing", "directory", "filepath", *_SELDOM)
@@ -183,7 +183,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
             take = importing.import_clip(context, recording, **how)
             if self.performer:
                 take.name += f" {self.performer}"
-            # A static trial only serves to calibrate another take.
+            # A static trial is only used to calibrate another take.
             if is_rig and not take[TAKE_STATIC]:
                 follow_take(rig, take)
             done = (
@@ -250,7 +250,7 @@ _PRESETS = (
     ("AUTO", "Automatic", "Use the marker set that fits the labels best"),
     *((key, preset.title, preset.description) for key, preset in PRESETS.items()),
 )
-# The maximum number of labels without a bone that a message names. It gives the number of others.
+# A message names at most this many labels without a bone, and gives the number of the others.
 _NAMED = 6
 
 
@@ -591,7 +591,7 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
 
 
 def has_to_be_played(rig: Object) -> bool:
-    """Whether strips or controls move a rig, so that curves alone don't give its bones' positions."""
+    """Whether strips or controls move a rig, so that curves alone don't determine the positions of its bones."""
     animation = rig.animation_data
     return animation is not None and (animation.action is None or control_rig(rig) is not None)
 

@@ -150,7 +150,7 @@ class FABRIK_OT_pin(OnBones, Operator):
         return f"Pinned {errors.bones_of(len(bones))}", []
 
     def chosen(self, context: Context, rig: Object) -> Bones:
-        """The named bones, else the selected bones of all armatures in Pose mode, else the active; with controls."""
+        """The named bones, else the selected bones of all armatures in Pose mode, else the active. Keeps controls."""
         if self.bones:
             return selection.named_bones(rig, self.bones)
         selected = [] if context.mode != "POSE" else context.selected_pose_bones
@@ -459,7 +459,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         return True
 
     def _move(self, event: Event) -> None:
-        """Process a mouse move; with Shift a tenth of it."""
+        """Process a mouse move; with Shift, only a tenth of it counts."""
         entered, now = self._input, self._view.mouse(event)
         entered.snap, entered.fine = event.ctrl, event.shift
         share = _PRECISE if event.shift and not event.ctrl else 1.0
@@ -508,7 +508,7 @@ class FABRIK_OT_drag(OnRig, Operator):
 
     def _finished(self, context: Context, drag: "spread_drag.AnyDrag", line: str) -> set[str]:
         count = drag.finish(context)
-        # A drag over time changed other frames, which Blender may have to play for the trails.
+        # A drag over time has changed other frames. Blender may have to play them to update the trails.
         rig = shown_motion(context) if self.spread else None
         if rig is not None and has_to_be_played(rig):
             trails.update_trails(context, rig)

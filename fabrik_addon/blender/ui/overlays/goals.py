@@ -81,7 +81,7 @@ def dashed(look: str, start: FloatArray, end: FloatArray) -> Lines:
 
 
 def capsule(look: str, ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
-    """A capsule: rings at its segment's ends (2, 3), and two outlines along it; aside: (3,) not parallel to it."""
+    """A capsule: rings at the ends (2, 3) of its axis, and two outlines; aside: (3,) not parallel to the axis."""
     along = ends[1] - ends[0]
     along = along / max(float(np.linalg.norm(along)), TINY)
     first = aside - (aside @ along) * along
@@ -103,8 +103,8 @@ def _mark(look: str, mark: tuple[FloatArray, IntArray], place: FloatArray, size:
 
 
 # The lines for a body's balance: the outline of the support, the center of mass as a diamond, and a plumb line down to
-# the plane of the support. The line ends in a diamond inside the support. Outside, it ends in a cross, and all lines
-# are thick.
+# the plane of the support. It ends in a diamond if it is inside the support. Otherwise it ends in a cross, and all
+# lines are thick.
 
 
 def support_lines(corners: FloatArray, up: FloatArray, center: FloatArray, size: float) -> list[Lines]:
@@ -172,7 +172,7 @@ class GoalView:
 def views(rig: Object) -> list[GoalView]:
     """The goals of a rig to draw. Goals without a bone or a target are left out.
 
-    While a live rig is dragged, its targets are left out too: they follow when the drag ends, so nothing is missed.
+    While a live rig is dragged, its targets are left out too. They follow when the drag ends, so they are not missed.
     """
     found: list[GoalView] = []
     world, scale, is_dragged = rig.matrix_world, meters_per_unit(rig), is_paused(rig)

@@ -97,7 +97,7 @@ def _error_rig(context: Any) -> Object | None:
 
 
 def _handler(shown: Callable[[Any], Any], draw: Callable[[Any, Any], None]) -> Callable[[], None]:
-    """A draw handler. It draws what `shown` finds for the current viewport, if anything, unless overlays are off."""
+    """A draw handler. It calls `draw` with the result of `shown`, if there is any, unless overlays are off."""
 
     def handler() -> None:
         context: Any = bpy.context

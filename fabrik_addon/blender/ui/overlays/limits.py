@@ -28,7 +28,7 @@ _BACKEND: Final = scalar.BACKEND
 _FULL_TURN: Final = 2.0 * pi
 # Radians. A joint this close to a limit is shown as at the limit, because poses have single precision.
 _AT_LIMIT: Final = 2e-3
-# The number of points along the rim of a cone (a multiple of four), rings from rest to rim, and points of a full
+# The number of points along the rim of a cone (a multiple of four), of rings from rest to rim, and of points on a full
 # circle.
 _RIM_POINTS: Final = 48
 _RINGS: Final = 10

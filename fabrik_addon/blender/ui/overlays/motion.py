@@ -71,7 +71,7 @@ def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> tuple[Single,
     return ends.astype(np.float32), np.repeat(rgba, 4, axis=0).astype(np.float32)
 
 
-# Seconds between checks for changed keys. This is longer than the time between inserting keys of two bones.
+# Seconds between checks for changed keys: longer than the time between the keys of two bones that are keyed together.
 _PAUSE: Final = 0.3
 # The paths of the active rig. Drawings are cached until their data changes.
 KEEPER = PathKeeper()

@@ -34,7 +34,7 @@ class PoseTab:
     bl_region_type = "UI"
     bl_category = "FABRIK Pose"
     layout: UILayout
-    # In the header: the page of the guide, or the switch of an overlay, a property of the scene.
+    # For the header: a page of the guide, or the name of the scene's property that switches an overlay.
     guide = ""
     switch = ""
 

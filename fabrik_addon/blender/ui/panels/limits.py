@@ -54,8 +54,8 @@ def _stiffen(rig: Object, stiffness: float) -> None:
 
 
 # A property of objects, the slider for the stiffness of the active and the selected bones. Blender draws sliders only
-# for existing properties, which these bones may not have yet. It stores nothing: it reads and writes the stiffness
-# of the bones.
+# for existing properties, which these bones may not have yet. This property stores nothing: it reads and writes the
+# stiffness of the bones.
 STIFFNESS_SLIDER: Final = "fabrik_stiffness_of_selected"
 STIFFNESS: Final = FloatProperty(
     name="Stiffness",

@@ -17,16 +17,16 @@ import bpy
 
 _Table: TypeAlias = dict[tuple[str, str], str]
 
-# The context of all labels. Blender's own translations have priority over an add-on's. Without a separate one, in
-# German "Manual" would be a handbook, "Spread" a spray can and "Force" a force field.
+# The context of all labels. Blender's own translations have priority over those of add-ons. Without a separate context,
+# the German for "Manual" would be a handbook, for "Spread" a spray can, and for "Force" a force field.
 CONTEXT: Final = "FABRIK"
 # Tooltips and sentences have Blender's usual context.
 CONTEXTS: Final[tuple[str, ...]] = ("*", CONTEXT)
 MESSAGE: Final = "Message"
 # Separators between the parts of a message, the widest first.
 _JOINTS: Final = ("; ", ": ", ", ")
-# The last two parts of a list. An "and" inside a quoted name is not one of them; an apostrophe, as in "source's",
-# begins no name.
+# The last two parts of a list. An "and" inside a quoted name does not separate them. An apostrophe, as in "source's",
+# does not begin a name.
 _LAST_TWO: Final = "{} and {}"
 _LAST_AND: Final = re.compile(r"(.+) and ((?:[^']|(?<=\w)'(?=\w)|'[^']*')+)")
 # The prefix of English locales. A Blender without a window or without languages has no locale.
@@ -51,7 +51,7 @@ def ui_message(message: str) -> str:
 
 
 def translate(message: str, look_up: Callable[[str, str], str]) -> str:
-    """Translate a message by its pattern, including its values, or else part by part; else return it unchanged.
+    """Translate a message and its values by its pattern, or else part by part. Otherwise return it unchanged.
 
     look_up: the translation of a pattern in a context.
     """
